@@ -1,7 +1,7 @@
 //! The SIMT emulator: CUDA C++ compiled by the host's compiler and run thread by thread on coroutines (docs/design.md, section 8).
 //! Knows CUDA's semantics and who waits for whom; not operators, expectations or tolerances.
 //!
-//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes what a judge asks of a runner and reports what it saw; places in its
+//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes what a verifier asks of a runner and reports what it saw; places in its
 //! reports are offsets until [`lines`] resolves them. [`inspect`] reads what a binary says of its entries.
 //!
 //! # How a launch runs

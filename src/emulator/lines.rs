@@ -1,4 +1,4 @@
-//! Places as program counters while a kernel runs, as file and line afterwards: only the judge has the line tables, which are an output apart from the binary.
+//! Places as program counters while a kernel runs, as file and line afterwards: only the verifier has the line tables, which are an output apart from the binary.
 //!
 //! A runner's findings carry [`PENDING`] as file and the offset in the image as line; messages hold `@{1a2b}` marks. [`Lines::resolve`] replaces both.
 

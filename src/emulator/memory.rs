@@ -30,7 +30,7 @@ pub struct Placement {
     pub offset: u64,
 }
 
-/// How the judge lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
+/// How the verifier lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
 /// keep vector accesses aligned) or at the start. All other bytes of the file are canaries.
 pub fn placement(bytes: u64, guard_after: bool) -> Placement {
     let file = bytes.div_ceil(PAGE).max(1) * PAGE;

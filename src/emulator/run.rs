@@ -1,5 +1,5 @@
 //! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and hands each launch to the cores.
-//! Knows requests and reports; not seeds or expectations, which the judge keeps.
+//! Knows requests and reports; not seeds or expectations, which the verifier keeps.
 #![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
 
 use std::ffi::{CStr, CString, c_void};
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
 use super::core::{self, Core};
 use super::error::{LaunchError, MapError, RunError};
-use super::hint::Noted;
+use super::hint::PendingFinding;
 use super::image::Image;
 use super::job::{Job, Loaded, Notebook, positions};
 use super::memory::Arena;
@@ -280,7 +280,7 @@ impl Session<'_> {
         for claim in kept.not_emulated {
             report(RunnerReport::NotEmulated(claim));
         }
-        for finding in kept.findings.into_iter().map(Noted::told) {
+        for finding in kept.findings.into_iter().map(PendingFinding::told) {
             report(RunnerReport::Finding { trial: number, finding });
         }
         if !crashed {

@@ -10,7 +10,7 @@
 //! | seccomp | sockets, other processes' memory, new processes and programs, mounts, metadata of files, memory outside the limits, kernel interfaces that a kernel never needs |
 //!
 //! Everything holds for the calling thread and those it starts later, so [`confine`] comes before any thread. What the running system cannot do is in
-//! the [`Report`] rather than an error, and `doctor` says it: the judge refuses to run candidates without it unless it was told to. A means that is there and
+//! the [`Report`] rather than an error, and `doctor` says it: the verifier refuses to run candidates without it unless it was told to. A means that is there and
 //! fails is an error.
 //!
 //! A candidate's attempt at what is refused by seccomp ends its process and is told ([`watch`]); what Landlock refuses (reading a file) fails quietly.

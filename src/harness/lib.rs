@@ -19,10 +19,10 @@ pub mod system;
 pub mod task;
 mod turns;
 
-pub use execute::Executor;
+pub use execute::WorkerExecutor;
 pub use memory_file::MemoryFile;
 pub use pool::{FOR_A_DEVICE, Pool, WorkerDied};
-pub use reports::{Heard, hear};
+pub use reports::{RunSummary, hear};
 pub use task::Task;
 
 /// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.

@@ -1,10 +1,10 @@
-//! Messages between the coordinator and a worker, and between a judge and its runner.
+//! Messages between the coordinator and a worker, and between a verifier and its runner.
 //!
 //! A worker is a `kforge worker` process. It reads a [`Request`] a line from its standard input and answers each with a [`Response`] line on its standard
 //! output; `kforge worker --once SPEC IN OUT` does the same for one spec, with `IN` holding inputs by name and `OUT` receiving outputs by name. This is the one
 //! seam for sandboxing, for "run just this again" and for remote execution.
 //!
-//! A judge (a worker doing a verify step) starts a runner, `kforge worker --runner`, gives it a [`RunnerRequest`] and buffers as inherited file
+//! A verifier (a worker doing a verify step) starts a runner, `kforge worker --runner`, gives it a [`RunnerRequest`] and buffers as inherited file
 //! descriptors, and believes nothing of the [`RunnerReport`] that would improve a result.
 
 use std::collections::BTreeMap;
@@ -190,14 +190,14 @@ pub struct RunnerRequest {
     pub launches: Vec<Launch>,
     /// `__constant__` symbols to fill.
     pub constants: Vec<Constant>,
-    /// What to run, in order. A judge asks for one only, so that no run can reach another's buffers.
+    /// What to run, in order. A verifier asks for one only, so that no run can reach another's buffers.
     pub trials: Vec<RunnerTrial>,
     /// Threads of the host to use.
     pub threads: u32,
 }
 
 /// What a runner says, one a line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on the candidate can forge these, so each can
-/// only worsen a result: `judge` says how.
+/// only worsen a result: `reports` says how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunnerReport {

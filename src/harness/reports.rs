@@ -7,7 +7,7 @@
 //! | the run ended (`trial-done`) | its outputs are then compared whole; without it, or twice, it is a failure |
 //! | a finding that fails | it fails |
 //! | a finding of what hardware allows | it fails nothing, excuses no early end, keeps no output from being compared, and takes no failure's place |
-//! | not emulated | one that the judge does not believe (`kforge_emulator::credible`) is a failure; one that it does makes the verdict unknown, unless another run or the judge itself found something |
+//! | not emulated | one that the verifier does not believe (`kforge_emulator::credible`) is a failure; one that it does makes the verdict unknown, unless another run or the verifier itself found something |
 //! | printed text | shown as a note, without control characters |
 //! | an attempt at what is refused | it fails |
 //! | confined, or loading, once more | breaks the protocol, which fails |
@@ -41,7 +41,7 @@ const RAISE: &str = "setting `build.memory-limit` says how much it may take";
 
 /// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heard {
+pub struct RunSummary {
     /// What went wrong, by its word and by how it ended.
     pub findings: Vec<Finding>,
     /// What it says the emulator does not do: claims.
@@ -68,8 +68,8 @@ pub struct Heard {
 }
 
 /// Hears a runner that has ended, which was to run `trials` trials, one after the other.
-pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Heard {
-    let mut heard = Heard { trials, ..Heard::default() };
+pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> RunSummary {
+    let mut heard = RunSummary { trials, ..RunSummary::default() };
     let text = stdout.text();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match serde_json::from_str(line) {
@@ -86,7 +86,7 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Hear
     heard
 }
 
-impl Heard {
+impl RunSummary {
     /// Whether the run got to its end, as far as it says: its outputs are to be compared.
     pub fn is_whole(&self) -> bool {
         self.done && !self.faulty && self.not_emulated.is_empty()
@@ -162,7 +162,7 @@ impl Heard {
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    /// What the judge does not believe of what it says is not emulated.
+    /// What the verifier does not believe of what it says is not emulated.
     pub fn forged(&mut self, what: &str, why: &dyn Display) {
         let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
         self.conclude(Finding::new(FindingKind::Protocol, message));
@@ -186,7 +186,7 @@ impl Heard {
             return;
         }
         match end {
-            // What stopped it was said, or it went as it should. Whether what is not emulated excuses an early end, the judge decides.
+            // What stopped it was said, or it went as it should. Whether what is not emulated excuses an early end, the verifier decides.
             End::Exited(0) => {
                 self.orderly = self.done;
                 if !self.done && !failed && self.not_emulated.is_empty() {

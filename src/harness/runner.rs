@@ -1,8 +1,8 @@
-//! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the judge's request and how to report; what it reports the
-//! judge does not believe. It has a pipe and buffers, and nothing else.
+//! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the verifier's request and how to report; what it reports the
+//! verifier does not believe. It has a pipe and buffers, and nothing else.
 //!
 //! Its exit status is its own only until the report says that the candidate's code is about to run: [`REFUSED`] is then an error of ours or of the system, told
-//! on standard error. From there on a candidate can end with any status, and the judge takes each for the candidate's.
+//! on standard error. From there on a candidate can end with any status, and the verifier takes each for the candidate's.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::ffi::OsString;

@@ -6,7 +6,7 @@
 //! | `--within CONFINEMENT` | the same, confined for all its life ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
-//! | `--device-runner START` | holds a device's context for a judge ([`kforge_cuda::device`]) |
+//! | `--device-runner START` | holds a device's context for a verifier ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | multiplies for the oracle on a device ([`kforge_cuda::device`]) |
 //! | `--check-products` | says whether products on a device have the bits of those here |
 //! | `--host-runner START` | runs a launcher of a kernel's own on a device ([`kforge_cuda::device`]) |

@@ -28,6 +28,6 @@ mod reworded;
 mod rounds;
 mod sample;
 mod searched;
-mod together;
+mod concurrent;
 mod unconfined;
 mod wrong;

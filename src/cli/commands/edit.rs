@@ -6,9 +6,9 @@ use crate::cli::args::{AddArgs, Item, RemoveArgs};
 use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use kforge_foundation::base::{Diagnostic, files};
-use kforge_project::workspace::edit::{self, EditError, Thing};
+use kforge_project::workspace::edit::{self, EditError, ManifestEntry};
 use kforge_project::workspace::find::{self, MANIFEST};
-use kforge_project::workspace::join::Around;
+use kforge_project::workspace::join::EnclosingWorkspace;
 
 /// Runs `kforge add`.
 pub fn add(context: &Context, args: &AddArgs) -> Result<Exit, Exit> {
@@ -40,13 +40,13 @@ pub fn remove(context: &Context, args: &RemoveArgs) -> Result<Exit, Exit> {
     Ok(Exit::Done)
 }
 
-fn thing(item: Item) -> Thing {
+fn thing(item: Item) -> ManifestEntry {
     match item {
-        Item::Target => Thing::Target,
-        Item::Shape => Thing::Shape,
-        Item::Dependency => Thing::Dependency,
-        Item::Kernel => Thing::Kernel,
-        Item::Operator => Thing::Operator,
+        Item::Target => ManifestEntry::Target,
+        Item::Shape => ManifestEntry::Shape,
+        Item::Dependency => ManifestEntry::Dependency,
+        Item::Kernel => ManifestEntry::Kernel,
+        Item::Operator => ManifestEntry::Operator,
     }
 }
 
@@ -59,7 +59,7 @@ fn read(context: &Context) -> Result<(std::path::PathBuf, String), Exit> {
 
 fn write(context: &Context, manifest: &Path, text: String) -> Result<(), Exit> {
     let folder = manifest.parent().unwrap_or(Path::new("."));
-    let around = Around::find(folder).map(|a| a.manifest);
+    let around = EnclosingWorkspace::find(folder).map(|a| a.manifest);
     let root = around.as_deref().and_then(Path::parent).unwrap_or(folder);
     let found = edit::check(manifest, root, text.clone());
     if edit::is_wrong(&found) {

@@ -11,7 +11,7 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use kforge_engine::action::of_binary;
 use kforge_engine::blobs::Store;
-use kforge_engine::evidence::{Index, Seen};
+use kforge_engine::evidence::{Index, IndexedRecord};
 use kforge_engine::lock::{LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
@@ -20,7 +20,7 @@ use kforge_pipeline::release::archive::{self, EXTENSION};
 use kforge_pipeline::release::bundle::Step;
 use kforge_pipeline::release::committed::FOLDER;
 use kforge_pipeline::release::holdings::{self, Holding};
-use kforge_pipeline::release::transfer::{self, Which};
+use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::release::{Bundle, bundle};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
@@ -38,7 +38,7 @@ pub fn run(context: &Context, command: &EvidenceCommand) -> Result<Exit, Exit> {
 }
 
 fn export(context: &Context, args: &EvidenceExport) -> Result<Exit, Exit> {
-    let which = if args.all { Which::All } else { Which::Answering };
+    let which = if args.all { RecordChoice::All } else { RecordChoice::Answering };
     let (gathered, root) = context.look(&args.select, Goal::Build)?.plan(context, |opened, ready| {
         let asked = ready.with_services(context, opened, |services| {
             kforge_engine::questions(ready.graph.clone(), &ready.options, services)
@@ -168,8 +168,8 @@ fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
         }
     };
     let all = seen.len();
-    let asked = |seen: &Seen| askers.contains_key(&seen.record.question);
-    let shown: Vec<Seen> = seen.into_iter().filter(|seen| args.all || !named || asked(seen)).collect();
+    let asked = |seen: &IndexedRecord| askers.contains_key(&seen.record.question);
+    let shown: Vec<IndexedRecord> = seen.into_iter().filter(|seen| args.all || !named || asked(seen)).collect();
     let mut held: Vec<Holding> = shown
         .into_iter()
         .map(|seen| {
@@ -209,7 +209,7 @@ fn list(context: &Context, args: &EvidenceList) -> Result<Exit, Exit> {
 /// What is held, and under which names.
 #[derive(Default)]
 struct Held {
-    seen: Vec<Seen>,
+    seen: Vec<IndexedRecord>,
     askers: Askers,
     /// Whether only what has a name is shown.
     named: bool,
@@ -224,7 +224,7 @@ fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     for question in bundle.questions {
         askers.insert(question.key, (question.spec.kind, question.steps));
         for record in question.records {
-            seen.push(Seen { digest: bundle::digest(&record), record, origin: origin.clone() });
+            seen.push(IndexedRecord { digest: bundle::digest(&record), record, origin: origin.clone() });
         }
     }
     Held { seen, askers, named: true, open: false }
@@ -242,7 +242,7 @@ fn of_workspace(context: &Context, select: &Select) -> Result<Held, Exit> {
             let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
-        for kforge_engine::Made { node, spec, .. } in asked.made {
+        for kforge_engine::Compiled { node, spec, .. } in asked.made {
             let question = of_binary(&spec, &*ready.leaves).map_err(|e| context.fail(&e.to_string()))?;
             let Some(question) = question else { continue };
             let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));

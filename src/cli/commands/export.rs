@@ -10,10 +10,10 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use crate::cli::session::build::Ready;
 use crate::cli::session::rounds::Recorded;
-use kforge_engine::{Blobs, Known};
+use kforge_engine::{Blobs, ReadyResult};
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
-use kforge_pipeline::release::trajectory::{Found, Of, trajectory};
+use kforge_pipeline::release::trajectory::{FoundVerdict, SeatContext, trajectory};
 use kforge_pipeline::report::{self, Report, StepView};
 use kforge_types::model::ShapeRole;
 use kforge_types::record::StepKind;
@@ -48,7 +48,7 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
             let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
             let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
             let judged = judged(ready, &known, recorded);
-            let of = Of {
+            let of = SeatContext {
                 seat: [&seat.package, &seat.kernel, &seat.types, &seat.target],
                 contract: &recorded.contract,
                 held_back: &held_back,
@@ -83,7 +83,7 @@ fn trajectories(context: &Context, args: &ExportTrajectories) -> Result<Exit, Ex
 }
 
 /// A report of what is known.
-fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
+fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
     let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
@@ -94,7 +94,7 @@ fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
 }
 
 /// The judgements of a seat's variants.
-fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
+fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<FoundVerdict> {
     let seat = &recorded.seat;
     let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
         let labels = &node.labels;
@@ -106,7 +106,7 @@ fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
         let result = done.as_ref().filter(|_| mine)?.result.as_ref()?;
         let bytes = ready.leaves.get(result.outputs.get("judgement")?).ok()??;
         let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;
-        Some(Found {
+        Some(FoundVerdict {
             variant: labels.variant.clone()?,
             shape: labels.shape.clone()?,
             verdict: judgement.verdict,

@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use crate::cli::session::Context;
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::workspace::find::{MANIFEST, tidy};
-use kforge_project::workspace::join::{Around, Joined};
+use kforge_project::workspace::join::{EnclosingWorkspace, Joined};
 
 /// Runs `kforge new`.
 pub fn new(context: &Context, args: &NewArgs) -> Result<Exit, Exit> {
@@ -43,7 +43,7 @@ fn make(context: &Context, folder: &Path, name: Option<&str>, template: Template
         }
         return Err(exit);
     }
-    let around = Around::find(folder);
+    let around = EnclosingWorkspace::find(folder);
     if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&given)) {
         return Err(context.fail(&format!(
             "the workspace of `{}` has a package `{given}` already: choose another name with `--name`",

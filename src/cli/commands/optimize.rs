@@ -25,7 +25,7 @@ use crate::cli::session::rounds::{About, Recorded, Seat, agent_of};
 use crate::cli::session::{Context, Opened};
 use kforge_pipeline::optimize::agents::ask::{Clock, Ledger, SystemClock};
 use kforge_pipeline::optimize::agents::briefing::Briefing;
-use kforge_pipeline::optimize::next::{Allowed, Found, Next, next};
+use kforge_pipeline::optimize::next::{Allowed, Next, RoundState, next};
 use kforge_pipeline::optimize::round::{Branches, branches};
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::report;
@@ -204,7 +204,7 @@ fn nothing_is_right(packages: &Packages, recorded: &Recorded, results: &Results<
     let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
     let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
     let last = recorded.answers.last().map(|answer| answer.question.round);
-    operator.zip(last).is_some_and(|(operator, last)| results.found(operator, last) == Found::Wrong)
+    operator.zip(last).is_some_and(|(operator, last)| results.found(operator, last) == RoundState::Wrong)
 }
 
 /// Whether kforge.lock says that a seat's champion stays.

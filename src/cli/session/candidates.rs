@@ -18,7 +18,7 @@ use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::stats::geometric_mean;
 use kforge_pipeline::optimize::kind::Kind;
 use kforge_pipeline::optimize::{contract, memory};
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::TargetReport;
 use kforge_pipeline::report::rounds::RoundsReport;
@@ -161,7 +161,7 @@ struct Seen<'a> {
     common: Candidate,
     kernel: &'a Kernel,
     declared: Option<Digest>,
-    builds: BTreeMap<&'a str, &'a Build>,
+    builds: BTreeMap<&'a str, &'a PlannedVariant>,
     target: &'a TargetReport,
 }
 
@@ -307,13 +307,13 @@ impl Seen<'_> {
     }
 
     /// The methods that are on in a variant.
-    fn methods(&self, build: &Build) -> Vec<String> {
+    fn methods(&self, build: &PlannedVariant) -> Vec<String> {
         let kernel = build.written.as_ref().map_or(self.kernel, |written| &written.kernel);
         let on = kernel.methods.iter().filter(|method| kernel.without(&build.variant, method).is_some());
         on.map(|method| method.id.clone()).collect()
     }
 
-    fn source(&self, build: &Build) -> Option<Digest> {
+    fn source(&self, build: &PlannedVariant) -> Option<Digest> {
         match build.written.as_ref().and_then(|written| written.kernel.made()) {
             Some(made) => Some(Digest::of(made.source.as_bytes())),
             None => self.declared,

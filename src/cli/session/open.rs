@@ -12,7 +12,7 @@ use kforge_engine::home::{Doing, Home, named};
 use kforge_foundation::base::{Diagnostic, Digest, Severity};
 use kforge_foundation::config::{Environment, Settings};
 use kforge_pipeline::optimize::templates::TEMPLATES;
-use kforge_project::workspace::select::{Selected, Words, select};
+use kforge_project::workspace::select::{Selected, SelectionArgs, select};
 use kforge_project::workspace::{self, Workspace, changes, find};
 
 /// What every command has.
@@ -180,7 +180,7 @@ impl Context {
 
     /// What the words of the command line select.
     pub fn select(&self, workspace: &Workspace, words: &Select) -> Result<Selected, Exit> {
-        let words = Words {
+        let words = SelectionArgs {
             packages: words.package.clone(),
             workspace: words.workspace,
             exclude: words.exclude.clone(),

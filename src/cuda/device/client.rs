@@ -1,4 +1,4 @@
-//! The judge's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
+//! The verifier's side of a device's runner: starts it, asks it, kills it when its time is over, and keeps it warm for the next step. Knows processes and messages;
 //! not what is asked for.
 //!
 //! A runner that answered everything is kept, because a context costs a third of a second. Between steps it holds no module and no
@@ -61,7 +61,7 @@ pub fn warm() -> Option<u32> {
 pub(super) enum Lost {
     /// The driver's error.
     Fault(Fault),
-    /// The judge's clock ran out.
+    /// The verifier's clock ran out.
     TimedOut(Duration),
     /// The runner ended: how, and what it said last.
     Died(String),
@@ -102,7 +102,7 @@ impl Lost {
 
 /// A tool that starts a runner and looks into what it does.
 #[derive(Debug)]
-pub(super) struct Under {
+pub(super) struct WrappingTool {
     /// The tool.
     pub(super) program: PathBuf,
     /// What it is told, up to the runner's own command.
@@ -111,7 +111,7 @@ pub(super) struct Under {
     pub(super) folder: PathBuf,
 }
 
-impl Under {
+impl WrappingTool {
     /// The tool and this very program, whose path a tool wants: `/proc/self/exe` would be the tool's own.
     fn command(&self) -> io::Result<Command> {
         let own = std::fs::read_link("/proc/self/exe")?;
@@ -226,7 +226,7 @@ impl Client {
         probed: &Probed,
         facts: DeviceFacts,
         left: Duration,
-        under: Option<&Under>,
+        under: Option<&WrappingTool>,
     ) -> Result<Self, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
         let exchange = Exchange::new().map_err(system)?;

@@ -1,21 +1,21 @@
-//! NVIDIA devices: found, verified on, and timed. Judges are here, and the runner that holds a device's context; no plans or caches.
+//! NVIDIA devices: found, verified on, and timed. Verifiers are here, and the runner that holds a device's context; no plans or caches.
 //!
 //! | file | side | does |
 //! |---|---|---|
 //! | `probe`, `facts` | a child | what devices there are |
-//! | `driver`, `context`, `call`, `launch`, `tensor`, `own`, `timing` | runner | the driver's calls |
+//! | `driver`, `context`, `call`, `launch`, `tensor`, `own_kernels`, `timing` | runner | the driver's calls |
 //! | `session`, `runner` | runner | meets asks with a context that stays |
 //! | `wire`, `exchange`, `fault` | both | what is said, how bytes pass, what errors mean |
-//! | `client` | judge | starts a runner, asks, kills it when its time is over |
-//! | `rig` | judge | what the steps do alike with a runner |
-//! | `made` | judge | inputs as bytes, made once for all variants |
-//! | `buffers` | judge | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | judge | the steps |
-//! | `left` | judge | what launches left, by sums and by bytes |
+//! | `client` | verifier | starts a runner, asks, kills it when its time is over |
+//! | `rig` | verifier | what the steps do alike with a runner |
+//! | `inputs` | verifier | inputs as bytes, made once for all variants |
+//! | `buffers` | verifier | what buffers hold before, what must be true of them after |
+//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | verifier | the steps |
+//! | `read_back` | verifier | what launches left, by sums and by bytes |
 //! | `hosted` | both | what verify does with a launcher of a kernel's own, in a process of its own that is trusted with nothing |
-//! | `sanitize` | judge | what verify does under Compute Sanitizer |
+//! | `sanitize` | verifier | what verify does under Compute Sanitizer |
 //! | `products` | both | large products for the oracle, in a process of its own that no candidate enters |
-//! | `monitor` | judge | clocks, temperature, power |
+//! | `monitor` | verifier | clocks, temperature, power |
 
 mod bench;
 mod buffers;
@@ -28,10 +28,10 @@ pub mod facts;
 pub mod fault;
 mod hosted;
 mod launch;
-mod left;
-mod made;
+mod read_back;
+mod inputs;
 mod monitor;
-mod own;
+mod own_kernels;
 mod pairs;
 mod peaks;
 mod probe;
@@ -51,7 +51,7 @@ mod wire;
 pub use bench::bench;
 pub use client::{resolve, warm};
 pub use hosted::host_runner_main;
-pub use own::checksum;
+pub use own_kernels::checksum;
 pub use pairs::pairs;
 pub use peaks::peaks;
 pub use probe::{probe, probe_main};
@@ -63,5 +63,5 @@ pub use verify::verify;
 /// The name under which a worker is told where it is written what devices there are: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
 
-/// How long judge and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.
+/// How long verifier and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.
 const AWAKE: std::time::Duration = std::time::Duration::from_micros(500);

@@ -69,7 +69,7 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
     // Limits of others; 0 is oneself. Input typed into a terminal by whoever holds it.
     rules.insert(c::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     rules.insert(c::SYS_ioctl, vec![when(1, SeccompCmpOp::Eq, c::TIOCSTI)?]);
-    // The processors that others may use: the judge counts its own by it, and every kernel crowded onto one would run out of time.
+    // The processors that others may use: the verifier counts its own by it, and every kernel crowded onto one would run out of time.
     rules.insert(c::SYS_sched_setaffinity, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     if !keep.programs {
         rules.extend(table::numbers(table::ALONE).chain(table::numbers(table::MODES)).map(|call| (call, vec![])));

@@ -21,7 +21,7 @@ fn captured(reports: &[RunnerReport], more: &str) -> Captured {
     captured
 }
 
-fn heard(reports: &[RunnerReport], more: &str, end: End) -> Heard {
+fn heard(reports: &[RunnerReport], more: &str, end: End) -> RunSummary {
     hear(&captured(reports, more), &Captured::new(10), end, 1)
 }
 
@@ -33,7 +33,7 @@ fn done() -> RunnerReport {
     RunnerReport::TrialDone { trial: 0 }
 }
 
-fn kinds(heard: &Heard) -> Vec<FindingKind> {
+fn kinds(heard: &RunSummary) -> Vec<FindingKind> {
     heard.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -75,7 +75,7 @@ fn allowed(i: u32) -> RunnerReport {
     RunnerReport::Finding { trial: 0, finding }
 }
 
-fn failing(heard: &Heard) -> Vec<FindingKind> {
+fn failing(heard: &RunSummary) -> Vec<FindingKind> {
     kinds(heard).into_iter().filter(|kind| !kind.is_allowed()).collect()
 }
 
@@ -90,7 +90,7 @@ fn no_flood_before_or_after_hides_a_failure() {
             for (honest, flood) in honest.iter().flat_map(|honest| floods.iter().map(move |flood| (honest, flood))) {
                 let alone = heard(honest, more, end);
                 let both = heard(&[flood.as_slice(), *honest].concat(), more, end);
-                // What the judge itself saw stays, but that a process ended early is no news where a failure said why.
+                // What the verifier itself saw stays, but that a process ended early is no news where a failure said why.
                 let told = |kind: &&FindingKind| end != End::Exited(0) || **kind != FindingKind::Exited;
                 for kind in failing(&alone).iter().filter(told) {
                     assert!(kinds(&both).contains(kind), "{end:?}: a flood took {kind:?} away");

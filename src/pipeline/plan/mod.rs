@@ -40,14 +40,14 @@
 //!
 //! Names of packages, kernels, operators and shapes stand in ids and labels only, so equal work under other names is the same work.
 
-mod begun;
+mod compile_order;
 pub mod bound;
 pub mod context;
 pub mod expand;
 pub mod finals;
 pub mod input;
 pub mod kernels;
-pub mod make;
+pub mod node_builder;
 pub mod memory;
 pub mod operators;
 pub mod regression;

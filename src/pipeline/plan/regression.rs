@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::make::PAIRING;
+use super::node_builder::PAIRING;
 use super::timed::PAIRS_PROTOCOL;
 use super::variants::VERIFY_PROTOCOL;
 use kforge_engine::{InputRef, Node, Rank, Source};

@@ -18,14 +18,14 @@ pub mod committed;
 pub mod comparison;
 pub mod holdings;
 pub mod provenance;
-mod refused;
+mod error;
 pub mod revision;
 pub mod trajectory;
 pub mod transfer;
 
 pub use bundle::Bundle;
 pub use committed::Committed;
-pub use refused::{ArchiveError, QuestionFault, Refused};
+pub use error::{ArchiveError, QuestionFault, Refused};
 
 use serde_json::Value;
 

@@ -32,7 +32,7 @@ pub struct Prices {
 
 /// How an agent is reached.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reach {
+pub enum AgentAccess {
     /// An endpoint that speaks the protocol of OpenAI's chat completions.
     Http {
         /// The address before `/chat/completions`: `https://host/v1`.
@@ -61,7 +61,7 @@ pub struct Agent {
     /// Where it is declared.
     pub place: Place,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: AgentAccess,
     /// Seconds after which a request is given up.
     pub time_limit_s: u64,
     /// Most requests a minute; none: as fast as it answers.
@@ -80,8 +80,8 @@ impl Agent {
     /// What tells it from another agent, without what only limits it: whose answers these are.
     pub fn identity(&self) -> String {
         match &self.reach {
-            Reach::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
-            Reach::Command { program } => format!("command {program:?}"),
+            AgentAccess::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
+            AgentAccess::Command { program } => format!("command {program:?}"),
         }
     }
 }

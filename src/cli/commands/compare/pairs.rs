@@ -25,7 +25,7 @@ pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
 }
 
 /// What pairs said and on what, or why there are none.
-pub(super) type Known = Result<(PairsObserved, String), String>;
+pub(super) type PairResult = Result<(PairsObserved, String), String>;
 
 /// Has pairs taken where they can be, and looks for what was recorded where they cannot.
 pub(super) fn paired(
@@ -33,7 +33,7 @@ pub(super) fn paired(
     side: &Side<'_, '_>,
     nodes: Vec<Node>,
     base: Option<&Bundle>,
-) -> Result<Vec<Known>, Exit> {
+) -> Result<Vec<PairResult>, Exit> {
     if nodes.is_empty() {
         return Ok(vec![]);
     }

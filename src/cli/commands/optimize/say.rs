@@ -45,7 +45,7 @@ impl<'a> Teller<'a> {
             Told::Event(event) => {
                 match &event {
                     AskEvent::Asking { role, .. } => {
-                        let role = if *role == Role::Judge { " (judge)" } else { "" };
+                        let role = if *role == Role::Advisor { " (judge)" } else { "" };
                         self.under_way.insert(order, (format!("{name}{role}"), Instant::now()));
                     }
                     _ => drop(self.under_way.remove(&order)),

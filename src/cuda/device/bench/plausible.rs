@@ -1,10 +1,10 @@
-//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the judge's own clock below it. Knows peaks and floors; takes no
+//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the verifier's own clock below it. Knows peaks and floors; takes no
 //! samples of the bench.
 
 use std::time::Instant;
 
 use super::super::client::Lost;
-use super::super::wire::Shot;
+use super::super::wire::SampleRequest;
 use super::samples::BATCH;
 use super::{Bench, SLOT};
 use kforge_numerics::measure::floor::{Arithmetic, Moved};
@@ -29,7 +29,7 @@ fn moved(params: &VerifyParams) -> Moved {
 }
 
 impl Bench<'_> {
-    /// Times below a floor are measured again by the judge's own clock: a fail where the two disagree, else unknown.
+    /// Times below a floor are measured again by the verifier's own clock: a fail where the two disagree, else unknown.
     pub(super) fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
@@ -46,7 +46,7 @@ impl Bench<'_> {
             // Hot times are what the clock can see: it sees many copies, of which the first alone is cold.
             let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
-                let message = format!("events say {hot:.0} ns hot, the judge's clock {clocked:.0} ns");
+                let message = format!("events say {hot:.0} ns hot, the verifier's clock {clocked:.0} ns");
                 return Ok(Some(Verdict::Fail(message)));
             }
             let (least, needed) = (floor.ns, floor.what);
@@ -56,14 +56,14 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Nanoseconds of one hot copy by the judge's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
+    /// Nanoseconds of one hot copy by the verifier's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
     fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
         let many = sampling::copies(about / 20.0);
         let mut slopes = vec![];
         for _ in 0..BATCH {
             let mut took = |copies, bare| -> Result<f64, Lost> {
                 let start = Instant::now();
-                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
+                self.rig.time(vec![SampleRequest { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
                 Ok(start.elapsed().as_secs_f64() * 1e9)
             };
             let (one, all) = (took(1, false)?, took(many, false)?);

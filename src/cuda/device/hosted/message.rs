@@ -1,4 +1,4 @@
-//! What a judge tells the process of a launcher. What comes back are the reports of any runner.
+//! What a verifier tells the process of a launcher. What comes back are the reports of any runner.
 
 use std::path::PathBuf;
 
@@ -19,7 +19,7 @@ pub(super) struct Start {
 
 /// A buffer of a run: the whole of it, canaries and all, in memory files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Handed {
+pub(super) struct BufferFiles {
     /// Its name.
     pub(super) name: String,
     /// The descriptor of the file that holds it before: sealed.
@@ -34,7 +34,7 @@ pub(super) struct Handed {
 
 /// What the launcher is told of the problem. Nothing in it says what is expected.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct LauncherProblem {
     /// The dims, in order of names.
     pub(super) dims: Vec<(String, i64)>,
     /// The params, in declared order.
@@ -45,10 +45,10 @@ pub(super) struct Asked {
     pub(super) workspaces: Vec<Buffer>,
 }
 
-impl Asked {
+impl LauncherProblem {
     /// Of a problem and a kernel's workspaces.
     pub(super) fn of(problem: &Problem, workspaces: &[Buffer]) -> Self {
-        Asked {
+        LauncherProblem {
             dims: problem.dims.iter().map(|(name, value)| (name.clone(), *value)).collect(),
             params: problem.params.clone(),
             tensors: problem.tensors.clone(),
@@ -65,7 +65,7 @@ pub(super) struct Request {
     /// Its function that launches.
     pub(super) function: String,
     /// What that is told.
-    pub(super) asked: Asked,
+    pub(super) asked: LauncherProblem,
     /// Runs one after the other, on the same device memory: the buffers of each.
-    pub(super) runs: Vec<Vec<Handed>>,
+    pub(super) runs: Vec<Vec<BufferFiles>>,
 }

@@ -6,9 +6,9 @@
 //! |---|---|
 //! | files | Landlock, before the driver is started: libraries, what the driver reads, the files of the devices |
 //! | calls | seccomp, for every thread, once there is a context and before the library is loaded: no sockets, processes, signals to others, files made or removed |
-//! | expectations, seeds | stay with the judge |
+//! | expectations, seeds | stay with the verifier |
 //! | canaries, inputs | copied to the device and back by the process: who leaves them alone is shown to; who forges them can have gained nothing, since every output is compared whole |
-//! | reports | add findings; `worker::judge` says why no report helps |
+//! | reports | add findings; `harness::reports` says why no report helps |
 //!
 //! A driver opens its devices when it likes, so that calls which open files cannot be refused: only Landlock keeps such a process from writing files.
 

@@ -14,7 +14,7 @@
 //! since compute capability 7.0, as on `cpu`; of warps that wait with `__syncwarp` it says nothing. What other tools warn of they would not stake an error on. Records that differ
 //! in thread and address alone are one finding, with the first thread, and how many there were: the tool lists a hundred at most.
 
-use crate::lined::FOLDER;
+use crate::line_tables::FOLDER;
 use kforge_types::model::Sanitizer;
 use kforge_types::record::{Finding, FindingKind, Space};
 

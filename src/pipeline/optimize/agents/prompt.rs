@@ -15,8 +15,8 @@ use kforge_types::record::profile::Gaps;
 /// What stands between what an agent is to be and what it is to do.
 const BETWEEN: &str = "---- user ----\n";
 
-const DIAGNOSIS: &str = include_str!("../../templates/prompts/judge-diagnosis.j2");
-const CORRECTION: &str = include_str!("../../templates/prompts/judge-correction.j2");
+const DIAGNOSIS: &str = include_str!("../../templates/prompts/advisor-diagnosis.j2");
+const CORRECTION: &str = include_str!("../../templates/prompts/advisor-correction.j2");
 const CODER: &str = include_str!("../../templates/prompts/coder.j2");
 const REPAIR: &str = include_str!("../../templates/prompts/coder-repair.j2");
 
@@ -35,7 +35,7 @@ const PARTS: [(&str, &str); 11] = [
     ("parent", include_str!("../../templates/prompts/parts/parent.j2")),
 ];
 
-/// The prompt for a reply, with a judge's advice for a coder, and with what was wrong with the reply before, if there was one.
+/// The prompt for a reply, with an advisor's advice for a coder, and with what was wrong with the reply before, if there was one.
 pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, repeated: Option<&str>) -> Prompt {
     let text = match expected {
         Expected::Diagnosis => DIAGNOSIS,
@@ -63,7 +63,7 @@ pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, 
     Prompt { system: rendered(system), user: rendered(user) }
 }
 
-/// A judge's advice as names and texts.
+/// An advisor's advice as names and texts.
 struct Advised(Vec<(&'static str, String)>);
 
 impl Advised {

@@ -78,7 +78,7 @@ pub type Scope = BTreeMap<String, Value>;
 
 /// A name in an expression: its place there, and whether it is an operand of arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Used {
+struct NameUse {
     at: Range<usize>,
     number: bool,
 }
@@ -98,7 +98,7 @@ pub struct Expr {
     text: Arc<str>,
     place: Place,
     want: Want,
-    used: Arc<[Used]>,
+    used: Arc<[NameUse]>,
     code: Arc<Code>,
 }
 
@@ -138,11 +138,11 @@ impl Expr {
             error.suggest(&hint, functions(want))
         })?;
         check_operands(&words).map_err(|(at, why)| syntax(at, why))?;
-        let used: Arc<[Used]> = words
+        let used: Arc<[NameUse]> = words
             .iter()
             .enumerate()
             .filter(|(_, w)| w.kind == Kind::Name)
-            .map(|(i, w)| Used { at: w.at.clone(), number: is_number(&words, i, i) })
+            .map(|(i, w)| NameUse { at: w.at.clone(), number: is_number(&words, i, i) })
             .collect();
         let code = match words.as_slice() {
             [Token { kind: Kind::Name, .. }] => Code::Name,
@@ -207,7 +207,7 @@ impl Expr {
             .collect()
     }
 
-    fn unknown(&self, used: &Used, known: &[&str]) -> Diagnostic {
+    fn unknown(&self, used: &NameUse, known: &[&str]) -> Diagnostic {
         let name = &self.text[used.at.clone()];
         let error = self.at(used.at.clone()).error("manifest.unknown-name", format!("unknown name `{name}`"));
         if matches!(name, "sm_count" | "occupancy") {

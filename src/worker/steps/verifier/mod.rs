@@ -1,4 +1,4 @@
-//! The judge on `cpu`: makes inputs, holds expectations, runs the candidate in a confined runner, and compares once that has ended. Knows operators, trials
+//! The verifier on `cpu`: makes inputs, holds expectations, runs the candidate in a confined runner, and compares once that has ended. Knows operators, trials
 //! and memory files; never loads candidate code, and believes nothing of a runner that would improve a result.
 //!
 //! | what | how |
@@ -13,11 +13,11 @@
 //! | reports | add findings and text; a missing end of a run is a crash, a report that is none breaks the protocol; what each claim could gain is in `reports` |
 //! | "not emulated" | believed where the binary, read here and never loaded, or the launch can have brought it about (`worker::emulator::credible`) |
 //! | the exit status | the candidate's, from the moment its code is loaded |
-//! | time | the judge's own clock; a time-out fails and is not remembered |
+//! | time | the verifier's own clock; a time-out fails and is not remembered |
 
 mod buffers;
 mod runs;
 mod step;
 
-pub use runs::{Candidate, Ran, run_candidate};
+pub use runs::{EndedRunner, Launchable, run_candidate};
 pub use step::run;

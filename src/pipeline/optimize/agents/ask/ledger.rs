@@ -18,7 +18,7 @@
 //!
 //! # Two that belong together
 //!
-//! What a judge says is for the coder after it. So where the coder has a budget, a judge's request starts only if the coder's can be paid, too, and that is *held* for the
+//! What an advisor says is for the coder after it. So where the coder has a budget, an advisor's request starts only if the coder's can be paid, too, and that is *held* for the
 //! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
 //! holds something waits in no queue and for no other's hold: so none waits for another that waits for it. What is held goes with the question ([`Ledger::leaves`]).
 
@@ -27,7 +27,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kforge_types::model::Agent;
-use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Exchange, Prompt};
 
 /// The time that a rate counts over.
@@ -60,8 +60,8 @@ impl Reserve {
     /// Of a prompt to an agent.
     pub(super) fn of(agent: &Agent, prompt: &Prompt) -> Self {
         let output = match &agent.reach {
-            Reach::Http { max_tokens, .. } => *max_tokens,
-            Reach::Command { .. } => None,
+            AgentAccess::Http { max_tokens, .. } => *max_tokens,
+            AgentAccess::Command { .. } => None,
         };
         Reserve { input: estimated(prompt, "").0, output }
     }
@@ -97,7 +97,7 @@ struct Account {
     queue: BTreeSet<usize>,
     /// Requests under way.
     under_way: Vec<Reserve>,
-    /// By question: the request that is to follow one to its judge.
+    /// By question: the request that is to follow one to its advisor.
     held: BTreeMap<usize, Reserve>,
     /// Until when the agent wants to be left alone.
     alone: Duration,
@@ -258,7 +258,7 @@ impl Account {
             let pair = if spent < most { ", and the next and its coder's are needed" } else { "" };
             return Some(Admission::Spent(format!("{spent} requests of {most}{pair}")));
         }
-        let kept = || format!("{spent} requests, and what is left is kept for coders whose judges were asked");
+        let kept = || format!("{spent} requests, and what is left is kept for coders whose advisors were asked");
         let held = self.held.len() as u64;
         if agent.budget.requests.is_some_and(|most| spent.saturating_add(held).saturating_add(more) > most) {
             return Some(if holds { Admission::Spent(kept()) } else { Admission::Busy });

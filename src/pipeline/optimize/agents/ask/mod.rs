@@ -2,7 +2,7 @@
 //!
 //! | part | does |
 //! |---|---|
-//! | [`asking`] | from a briefing to an answer: judge, coder, repetitions, records |
+//! | [`asking`] | from a briefing to an answer: advisor, coder, repetitions, records |
 //! | [`command`] | asks a program |
 //! | [`http`] | asks an endpoint |
 //! | [`ledger`] | what was spent, and whose request may start when |
@@ -25,7 +25,7 @@ pub use ledger::{Ledger, Spent};
 
 /// What an agent gave back.
 #[derive(Debug, Clone, PartialEq)]
-struct Got {
+struct RawReply {
     /// What it said.
     reply: String,
     /// Tokens of prompt and reply, where it says.
@@ -34,7 +34,7 @@ struct Got {
     cut: bool,
 }
 
-impl Got {
+impl RawReply {
     /// What stands for a reply that nobody reads to its end.
     fn flood(bytes: u64) -> String {
         format!("[more than {} MiB, of which nothing was kept]", bytes >> 20)
