@@ -10,8 +10,8 @@ use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
 use kforge::engine::{
-    Blobs, BuildOptions, Cache, Capacity, Expand, ExpandError, Graph, Hit, InputRef, Job, Last, Memory, NoLocks, Node,
-    Ran, Rank, Resources, Row, RunError, Runner, Services, Source, build, dry_run,
+    Blobs, BuildOptions, Cache, Capacity, Execution, Executor, Expand, ExpandError, Graph, Hit, InputRef, Job, Memory,
+    NoLocks, Node, PreviousResult, Rank, Resources, Row, RunError, Services, Source, build, dry_run,
 };
 use kforge::ops::implementation::implementations;
 use kforge::record::event::{CacheOrigin, Labels};
@@ -74,7 +74,7 @@ impl Memory for Store {
     fn last_key(&self, id: &str) -> Option<Digest> {
         self.keys.lock().ok()?.get(id).copied()
     }
-    fn last(&self, _: &str) -> Option<Last> {
+    fn last(&self, _: &str) -> Option<PreviousResult> {
         None
     }
     fn remember(&self, row: &Row<'_>) -> io::Result<()> {
@@ -106,9 +106,9 @@ impl Blobs for Store {
 
 struct Instantly;
 
-impl Runner for Instantly {
-    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
-        Ok(Ran { outputs: BTreeMap::from([("out".into(), *job.key)]), ..Ran::default() })
+impl Executor for Instantly {
+    fn run(&self, job: &Job<'_>) -> Result<Execution, RunError> {
+        Ok(Execution { outputs: BTreeMap::from([("out".into(), *job.key)]), ..Execution::default() })
     }
 }
 
@@ -130,7 +130,7 @@ fn best(mut run: impl FnMut() -> Duration) -> f64 {
 fn main() {
     let store = Store::default();
     let services = Services {
-        runner: &Instantly,
+        executor: &Instantly,
         caches: vec![&store],
         blobs: &store,
         memory: &store,

@@ -14,7 +14,7 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use kforge::engine;
-use kforge::workspace::select::Words;
+use kforge::workspace::select::SelectionArgs;
 
 mod stub;
 
@@ -93,7 +93,7 @@ fn median(mut all: Vec<Duration>) -> f64 {
 fn fill(root: &Path, home: &Path) -> (usize, usize) {
     let session = stub::session(root, home);
     let mut opened = session.open().expect("the workspace opens");
-    let selected = session.select(&opened.workspace, &Words::default()).expect("there are packages");
+    let selected = session.select(&opened.workspace, &SelectionArgs::default()).expect("there are packages");
     let asked = stub::asked(selected, None);
     let packages = session.packages(&opened, &asked).expect("there are packages");
     let ready = session.ready(&mut opened, &packages, &asked).expect("the workspace is planned");

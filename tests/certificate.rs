@@ -9,7 +9,7 @@ use kforge::ops::event::Said;
 use kforge::ops::session::certificate::Answer;
 use kforge::ops::{Error, Session};
 use kforge::plan::Goal;
-use kforge::release::holdings::reused;
+use kforge::release::evidence_list::reused;
 use kforge::release::{Bundle, archive, bundle};
 use kforge::report::{self, StepView};
 use proptest::prelude::*;

@@ -8,8 +8,8 @@ mod candidates;
 mod compilers;
 #[path = "sandbox/confined.rs"]
 mod confined;
-#[path = "sandbox/judged.rs"]
-mod judged;
+#[path = "sandbox/verified.rs"]
+mod verified;
 #[path = "sandbox/pooled.rs"]
 mod pooled;
 #[path = "installed/python.rs"]
@@ -47,10 +47,10 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let asked = |word: &str| words.iter().any(|w| w == word);
-    let (confinement, judging) =
-        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, judged::TESTS, references::TESTS].concat());
+    let (confinement, verification) =
+        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, verified::TESTS, references::TESTS].concat());
     let passed = if asked("--list") {
-        confinement.iter().chain(&judging).for_each(|(name, _)| println!("{name}: test"));
+        confinement.iter().chain(&verification).for_each(|(name, _)| println!("{name}: test"));
         true
     } else if asked("--ignored") {
         // All of these are of the first tier.
@@ -59,8 +59,8 @@ fn main() -> ExitCode {
         made(&confinement, &words)
     } else if asked(CONFINEMENT) {
         made(&confinement, &words) && (!rustix::process::geteuid().is_root() || as_user(&words))
-    } else if asked(JUDGING) {
-        made(&judging, &words)
+    } else if asked(VERIFICATION) {
+        made(&verification, &words)
     } else {
         halves(&words)
     };
@@ -69,13 +69,13 @@ fn main() -> ExitCode {
 
 /// The half of these tests that is of confinement, which the superuser makes twice.
 const CONFINEMENT: &str = "--confinement";
-/// The other half: candidates, workers and judges.
-const JUDGING: &str = "--judging";
+/// The other half: candidates, workers and verifiers.
+const VERIFICATION: &str = "--verification";
 
 /// Makes both halves at once, each in a process of its own, because some of them count what their process has started.
 fn halves(words: &[String]) -> bool {
     let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
-    [CONFINEMENT, JUDGING].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
+    [CONFINEMENT, VERIFICATION].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
 }
 
 /// Makes those of the tests that the words ask for, one after another; tells whether all passed.

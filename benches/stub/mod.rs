@@ -8,14 +8,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use kforge::config::{Environment, Settings};
-use kforge::engine::{Job, Ran, RunError};
+use kforge::engine::{Execution, Job, RunError};
 use kforge::ops::event::Silent;
 use kforge::ops::session::build::Asked;
 use kforge::ops::{Options, Session, Worker};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
 use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObservation};
-use kforge::step::Remote;
+use kforge::step::RemoteExecutor;
 use kforge::workspace::select::Selected;
 
 /// Gives small results and counts them.
@@ -25,8 +25,8 @@ pub(crate) struct Stub {
     pub(crate) ran: AtomicU64,
 }
 
-impl Remote for &Stub {
-    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+impl RemoteExecutor for &Stub {
+    fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         self.ran.fetch_add(1, Ordering::Relaxed);
         let failed = |e: String| RunError::failed(e);
         let key = job.key.to_string();
@@ -60,7 +60,7 @@ impl Remote for &Stub {
             }
             other => return Err(failed(format!("no stub for {other} steps"))),
         };
-        let mut ran = Ran::default();
+        let mut ran = Execution::default();
         for (name, bytes) in outputs {
             ran.outputs.insert(name.into(), job.blobs.put(&bytes).map_err(|e| failed(e.to_string()))?);
         }

@@ -4,20 +4,20 @@ use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 
 mod build;
 mod improve;
-mod itself;
-mod look;
+mod plumbing;
+mod query;
 mod package;
 mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
-pub use itself::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
-pub use look::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
+pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
+pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, FetchArgs,
     ToolchainCommand, UpdateArgs,
@@ -132,8 +132,8 @@ pub struct Select {
 
 impl Select {
     /// The selection as operations take it.
-    pub fn words(&self) -> Words {
-        Words {
+    pub fn words(&self) -> SelectionArgs {
+        SelectionArgs {
             packages: self.package.clone(),
             workspace: self.workspace,
             exclude: self.exclude.clone(),

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
+use super::agent_progress::Asking;
 use super::args::Global;
-use super::asking::Asking;
 use super::console::Console;
 use super::rounds;
 use super::watch::Watching;

@@ -1,14 +1,14 @@
 //! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
 //! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
 
-mod held;
+mod deferred;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::LazyLock;
 
 use regex::Regex;
 
-use self::held::{Held, ordered};
+use self::deferred::{Held, ordered};
 use super::args::Global;
 use super::console::Console;
 use super::context::command;

@@ -1,7 +1,7 @@
 //! The command line: one thin file a command, which parses, calls an operation and renders what it gives; the only room that prints or knows exit codes.
 
 pub mod args;
-mod asking;
+mod agent_progress;
 pub mod commands;
 pub mod console;
 mod context;

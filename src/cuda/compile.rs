@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::load::Made;
+use super::load::Compilation;
 use super::{elf, fatbin, log, nvcc, nvrtc};
 use kforge_foundation::process::End;
-use kforge_harness::compilers::Within;
+use kforge_harness::compilers::ToolSandbox;
 use kforge_types::model::target::capability;
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
@@ -80,7 +80,13 @@ pub fn compile(
     tools: &BTreeMap<String, PathBuf>,
     scratch: &Path,
 ) -> Result<CudaCompiled, CudaCompileError> {
-    compile_within(params, source, shim, tools, &Within { scratch, bounds: None, deadline: Instant::now() + LONGEST })
+    compile_within(
+        params,
+        source,
+        shim,
+        tools,
+        &ToolSandbox { scratch, bounds: None, deadline: Instant::now() + LONGEST },
+    )
 }
 
 /// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
@@ -94,7 +100,7 @@ pub fn compile_within(
     source: &Path,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
     if let Some(function) = &params.host {
@@ -137,8 +143,8 @@ fn by_nvrtc(
     source: &Path,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    within: &Within<'_>,
-) -> Result<Made, CudaCompileError> {
+    within: &ToolSandbox<'_>,
+) -> Result<Compilation, CudaCompileError> {
     let library = (tool(tools, "nvrtc")?, tool(tools, "nvrtc-builtins")?);
     nvrtc::compile(params, source, shim, library, tool(tools, "cuda-include")?, within)
 }
@@ -147,10 +153,10 @@ fn by_nvcc(
     params: &CompileParams,
     source: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
     why: &str,
     said: &str,
-) -> Result<Made, CudaCompileError> {
+) -> Result<Compilation, CudaCompileError> {
     let Some(nvcc) = tools.get("nvcc") else {
         return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
     };
@@ -158,7 +164,7 @@ fn by_nvcc(
 }
 
 /// Checks that the launcher is there and collects the facts about the kernels beside it.
-fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<CudaCompiled, CudaCompileError> {
+fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
     let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None };
     let Some((library, _)) = &made.result else {
@@ -182,7 +188,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Made) -> Result<
 /// Checks that every entry has machine code and collects the facts about it.
 fn finish(
     params: &CompileParams,
-    made: Made,
+    made: Compilation,
     compiler: &str,
     notes: Vec<Note>,
 ) -> Result<CudaCompiled, CudaCompileError> {

@@ -1,4 +1,4 @@
-//! What a cubin says about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not judge them.
+//! What a cubin says about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not verifier them.
 //!
 //! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
 
@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use super::elf::{self, ElfError};
 use super::fatbin::{self, LibraryError};
 use kforge_foundation::process::End;
-use kforge_harness::compilers::{Within, ended};
+use kforge_harness::compilers::{ToolSandbox, ended};
 use kforge_types::record::params::{CompileFacts, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
 
@@ -94,7 +94,7 @@ pub fn inspect(
     nvdisasm: Option<&Path>,
 ) -> Result<Inspection, InspectError> {
     let scratch = tempfile::tempdir().map_err(InspectError::Folder)?;
-    let within = Within { scratch: scratch.path(), bounds: None, deadline: Instant::now() + LONGEST };
+    let within = ToolSandbox { scratch: scratch.path(), bounds: None, deadline: Instant::now() + LONGEST };
     inspect_within(params, cubin, facts, nvdisasm, &within)
 }
 
@@ -110,7 +110,7 @@ pub fn inspect_within(
     cubin: &[u8],
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
 ) -> Result<Inspection, InspectError> {
     if params.host {
         return inspect_library(params, cubin, facts, nvdisasm, within);
@@ -149,7 +149,7 @@ fn inspect_library(
     library: &[u8],
     facts: &CompileFacts,
     nvdisasm: Option<&Path>,
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
 ) -> Result<Inspection, InspectError> {
     let mut found = Inspection::default();
     for cubin in fatbin::cubins(library)? {
@@ -201,7 +201,7 @@ fn function(
 fn disassemble(
     nvdisasm: &Path,
     cubin: &[u8],
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
 ) -> Result<BTreeMap<String, BTreeMap<String, u64>>, InspectError> {
     let cannot = |why| InspectError::Disassemble { program: nvdisasm.to_owned(), why };
     let folder = tempfile::Builder::new()

@@ -39,7 +39,7 @@ pub(super) struct Nvrtc {
 }
 
 /// What NVRTC made.
-pub(super) struct Made {
+pub(super) struct Compilation {
     /// Machine code and the symbol of each entry; none if it failed.
     pub(super) result: Option<(Vec<u8>, Vec<String>)>,
     /// What it said.
@@ -134,7 +134,7 @@ impl Nvrtc {
         name: &str,
         options: &[String],
         entries: &[&str],
-    ) -> Result<Made, String> {
+    ) -> Result<Compilation, String> {
         let c = |text: &[u8], what: &str| CString::new(text).map_err(|_| format!("{what} holds a zero byte"));
         let (source, name) = (c(source, "the source")?, c(name.as_bytes(), "the name of the source")?);
         let options: Vec<CString> = options.iter().map(|o| c(o.as_bytes(), "a flag")).collect::<Result<_, _>>()?;
@@ -162,7 +162,7 @@ impl Nvrtc {
             if log.trim().is_empty() {
                 self.check(compiled, "compile")?;
             }
-            return Ok(Made { result: None, log });
+            return Ok(Compilation { result: None, log });
         }
         let mut symbols = Vec::with_capacity(entries.len());
         for entry in &entries {
@@ -173,7 +173,7 @@ impl Nvrtc {
             symbols.push(unsafe { CStr::from_ptr(symbol) }.to_string_lossy().into_owned());
         }
         let cubin = self.bytes(guard.1, self.cubin_size, self.cubin, "give machine code")?;
-        Ok(Made { result: Some((cubin, symbols)), log })
+        Ok(Compilation { result: Some((cubin, symbols)), log })
     }
 
     fn bytes(

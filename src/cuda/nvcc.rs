@@ -15,10 +15,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::compile::CudaCompileError;
-use super::load::Made;
+use super::load::Compilation;
 use super::stage::{self, Stage};
 use kforge_foundation::process::End;
-use kforge_harness::compilers::{Within, advice, ended};
+use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_project::toolchain::cxx::search_path;
 use kforge_types::record::params::CompileParams;
 
@@ -40,7 +40,7 @@ pub(super) struct Unit<'a> {
     params: &'a CompileParams,
     nvcc: &'a Path,
     cxx: &'a Path,
-    within: &'a Within<'a>,
+    within: &'a ToolSandbox<'a>,
     stage: Stage,
     /// The source, each line of it under its own name and number.
     text: Vec<u8>,
@@ -57,7 +57,7 @@ impl<'a> Unit<'a> {
         source: &Path,
         nvcc: &'a Path,
         cxx: &'a Path,
-        within: &'a Within<'a>,
+        within: &'a ToolSandbox<'a>,
     ) -> Result<Self, CudaCompileError> {
         let (_, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
         let stage = Stage::new(source, &root(nvcc)?.join("include"), None, within.scratch).map_err(unavailable)?;
@@ -117,13 +117,13 @@ impl<'a> Unit<'a> {
     }
 
     /// Compiles; the log is that of the second run, or of the first if it failed.
-    pub(super) fn compile(&self) -> Result<Made, CudaCompileError> {
+    pub(super) fn compile(&self) -> Result<Compilation, CudaCompileError> {
         let arch = format!("-arch={}", self.params.arch);
         let (host, device) = tables(&self.params.entries);
         self.lay_out(&(host.clone() + &device))?;
         let (named, log) = self.run(&["-ptx", "-o", "@names.ptx", &arch])?;
         if !named {
-            return Ok(Made { result: None, log: blame(&log, self.params) });
+            return Ok(Compilation { result: None, log: blame(&log, self.params) });
         }
         let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
         let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
@@ -135,13 +135,13 @@ impl<'a> Unit<'a> {
         self.lay_out(&host)?;
         let symbols = symbols.into_iter().map(forgotten).collect();
         let made = self.make("@unit.cubin", symbols, &["-cubin", "-Xptxas=-v", &arch])?;
-        Ok(Made { log: blame(&made.log, self.params), ..made })
+        Ok(Compilation { log: blame(&made.log, self.params), ..made })
     }
 
     /// Compiles a kernel's own launcher, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
     /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
     /// where it runs.
-    pub(super) fn compile_library(&self) -> Result<Made, CudaCompileError> {
+    pub(super) fn compile_library(&self) -> Result<Compilation, CudaCompileError> {
         let folder = self.stage.path().join(OWN);
         fs::create_dir(&folder).map_err(unavailable)?;
         fs::write(folder.join(HOST_HEADER.0), HOST_HEADER.1).map_err(unavailable)?;
@@ -157,14 +157,14 @@ impl<'a> Unit<'a> {
     }
 
     /// Has nvcc make a file from what is laid out. Neither the file nor the log shows the folder.
-    fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Made, CudaCompileError> {
+    fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Compilation, CudaCompileError> {
         let (succeeded, log) = self.run(&[&["-o", name], args].concat())?;
         if !succeeded {
-            return Ok(Made { result: None, log });
+            return Ok(Compilation { result: None, log });
         }
         let mut bytes = self.made(name)?;
         forget_folder(&mut bytes);
-        Ok(Made { result: Some((bytes, symbols)), log: forgotten(log) })
+        Ok(Compilation { result: Some((bytes, symbols)), log: forgotten(log) })
     }
 
     fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {

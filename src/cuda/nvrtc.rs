@@ -8,10 +8,10 @@
 use std::path::Path;
 
 use super::compile::CudaCompileError;
-use super::load::{LoadError, Made, load};
+use super::load::{Compilation, LoadError, load};
 use super::stage::{self, SHIM, Stage};
 use super::{log, shim};
-use kforge_harness::compilers::Within;
+use kforge_harness::compilers::ToolSandbox;
 use kforge_types::record::params::CompileParams;
 
 /// Address space for NVRTC's stack; pages are taken as they are used.
@@ -24,8 +24,8 @@ pub(super) fn compile(
     shim: &Path,
     nvrtc: (&Path, &Path),
     cuda_include: &Path,
-    within: &Within<'_>,
-) -> Result<Made, CudaCompileError> {
+    within: &ToolSandbox<'_>,
+) -> Result<Compilation, CudaCompileError> {
     let library = load(nvrtc.0, nvrtc.1).map_err(|e| match e {
         LoadError::Another(place) => CudaCompileError::NeedsFreshProcess {
             why: format!("this process has loaded `{}`, but the step needs `{}`", place.display(), nvrtc.0.display()),
@@ -91,6 +91,6 @@ fn options(params: &CompileParams, stage: &Stage, version: (i32, i32)) -> Result
 }
 
 /// Why nvcc should be asked, if what NVRTC said is about what it lacks.
-pub(super) fn wants_nvcc(made: &Made) -> Option<String> {
+pub(super) fn wants_nvcc(made: &Compilation) -> Option<String> {
     if made.result.is_some() { None } else { log::wants_nvcc(&log::messages(&made.log)) }
 }

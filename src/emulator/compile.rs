@@ -24,7 +24,7 @@ use super::image::Image;
 use super::launches::without_launches;
 use super::prelude::left_out;
 use kforge_foundation::process::End;
-use kforge_harness::compilers::{Within, advice, ended};
+use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_harness::system::{assembler_reads, files_read};
 use kforge_project::toolchain::cxx::{beside, search_path};
 use kforge_project::workspace::includes::scan;
@@ -54,7 +54,7 @@ pub struct EmulatorCompile<'a> {
     /// Whether accesses are watched.
     pub check: bool,
     /// Where the compiler works, how it is confined, and when its time is up.
-    pub within: Within<'a>,
+    pub within: ToolSandbox<'a>,
 }
 
 /// What came of it; the files `binary` and `lines` lie in the output folder.
@@ -324,7 +324,7 @@ fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
 
 struct Tool<'a> {
     cwd: &'a Path,
-    within: Within<'a>,
+    within: ToolSandbox<'a>,
     path: String,
 }
 

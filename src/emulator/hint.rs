@@ -40,16 +40,16 @@ impl Hint {
 
 /// A finding before its message is whole.
 #[derive(Debug, Clone)]
-pub(super) struct Noted {
+pub(super) struct PendingFinding {
     pub(super) finding: Finding,
     /// What its message ends with, if anything.
     pub(super) hint: Option<Hint>,
 }
 
-impl Noted {
+impl PendingFinding {
     /// The finding with its whole message.
     pub(super) fn told(self) -> Finding {
-        let Noted { mut finding, hint } = self;
+        let PendingFinding { mut finding, hint } = self;
         finding.message += hint.map_or("", Hint::words);
         finding
     }
@@ -67,12 +67,12 @@ pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> O
 }
 
 /// Whether of two findings of one race the second says more of what is missing: it is of two warps, and the first of one.
-pub(super) fn shows_more(known: &Noted, new: &Noted) -> bool {
+pub(super) fn shows_more(known: &PendingFinding, new: &PendingFinding) -> bool {
     (known.hint, new.hint) == (Some(Hint::Within), Some(Hint::Across))
 }
 
 /// Takes the hint from races within a warp one of whose places races across warps elsewhere.
-pub(super) fn settle(noted: &mut [Noted]) {
+pub(super) fn settle(noted: &mut [PendingFinding]) {
     let places = |f: &Finding| [f.line.clone(), f.other_line.clone()].into_iter().flatten().collect::<Vec<_>>();
     let across: Vec<_> = noted
         .iter()
@@ -94,11 +94,11 @@ pub(super) fn settle(noted: &mut [Noted]) {
 mod tests {
     use super::*;
 
-    fn race(buffer: &str, places: [u32; 2], hint: Hint) -> Noted {
+    fn race(buffer: &str, places: [u32; 2], hint: Hint) -> PendingFinding {
         let mut finding = Finding::new(FindingKind::Race, "race");
         finding.buffer = Some(buffer.into());
         [finding.line, finding.other_line] = places.map(|at| Some(("@pc".to_string(), at)));
-        Noted { finding, hint: Some(hint) }
+        PendingFinding { finding, hint: Some(hint) }
     }
 
     #[test]

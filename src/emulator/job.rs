@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::abi::Entry;
-use super::hint::Noted;
+use super::hint::PendingFinding;
 use super::image::Image;
 use super::lines;
 use super::watch::Watch;
@@ -128,29 +128,29 @@ fn named(at: [u32; 3], extents: [u32; 3]) -> String {
 /// What a trial's launches wrote down.
 #[derive(Default)]
 pub(super) struct Notebook {
-    kept: Mutex<Kept>,
+    kept: Mutex<NotebookContents>,
 }
 
 /// See [`Notebook`].
 #[derive(Default)]
-pub(super) struct Kept {
-    pub(super) findings: Vec<Noted>,
+pub(super) struct NotebookContents {
+    pub(super) findings: Vec<PendingFinding>,
     pub(super) not_emulated: Vec<NotEmulated>,
     pub(super) printed: Vec<u8>,
 }
 
 impl Notebook {
-    fn lock(&self) -> MutexGuard<'_, Kept> {
+    fn lock(&self) -> MutexGuard<'_, NotebookContents> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Keeps a finding whose message is whole; one like an earlier one is counted there.
     pub(super) fn add(&self, finding: Finding) {
-        self.note(Noted { finding, hint: None });
+        self.note(PendingFinding { finding, hint: None });
     }
 
     /// The same of one whose message is not whole yet.
-    pub(super) fn note(&self, new: Noted) {
+    pub(super) fn note(&self, new: PendingFinding) {
         let mut kept = self.lock();
         let finding = &new.finding;
         // A race is one, whichever side came second.
@@ -192,7 +192,7 @@ impl Notebook {
     }
 
     /// Takes everything written so far.
-    pub(super) fn take(&self) -> Kept {
+    pub(super) fn take(&self) -> NotebookContents {
         let mut kept = std::mem::take(&mut *self.lock());
         super::hint::settle(&mut kept.findings);
         kept

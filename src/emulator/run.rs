@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
 use super::core::{self, Core};
 use super::error::{LaunchError, MapError, RunError};
-use super::hint::Noted;
+use super::hint::PendingFinding;
 use super::image::Image;
 use super::job::{Job, Loaded, Notebook, positions};
 use super::memory::Arena;
@@ -280,7 +280,7 @@ impl Session<'_> {
         for claim in kept.not_emulated {
             report(RunnerReport::NotEmulated(claim));
         }
-        for finding in kept.findings.into_iter().map(Noted::told) {
+        for finding in kept.findings.into_iter().map(PendingFinding::told) {
             report(RunnerReport::Finding { trial: number, finding });
         }
         if !crashed {

@@ -13,15 +13,15 @@ use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
 mod global;
-mod known;
+mod state;
 mod shared;
-mod told;
+mod report;
 
 pub(super) use bounds::{array_type, shared_of_type};
 use global::{global, image};
-pub(super) use known::{BlockWatch, Watch};
+use report::{Place, found, stop, verb};
 use shared::shared;
-use told::{Place, found, stop, verb};
+pub(super) use state::{BlockWatch, Watch};
 
 /// An access on its way: what the parts below pass on.
 struct Access {

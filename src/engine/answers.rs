@@ -3,7 +3,7 @@
 //!
 //! | file | holds |
 //! |---|---|
-//! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`Asked`]) |
+//! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`ReplyKey`]) |
 //! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, by the chain of rounds that it belongs to |
 //!
 //! An answer costs money and cannot be reproduced. So files are synced before they get their names, the first writer of a name wins, collection
@@ -31,18 +31,18 @@ const REPLIES: &str = "replies";
 
 /// The request that a reply answers.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub struct Asked {
+pub struct ReplyKey {
     /// The question of the round.
     pub question: Question,
     /// The role.
     pub role: Role,
-    /// Whose reply it is, as in [`Question::agent`]: a judge may be another agent than the coder.
+    /// Whose reply it is, as in [`Question::agent`]: an advisor may be another agent than the coder.
     pub agent: String,
     /// 0, or the number of the repetition after unusable replies.
     pub number: u32,
 }
 
-impl Asked {
+impl ReplyKey {
     fn digest(&self) -> io::Result<Digest> {
         let mut hasher = Hasher::new(CONTEXT);
         write_value("", &serde_json::to_value(self)?, &mut hasher);
@@ -63,7 +63,7 @@ pub struct Reply {
 
 /// The answers found, and the files that hold none.
 #[derive(Debug, Default)]
-pub struct Listed {
+pub struct AnswerList {
     /// The answers.
     pub answers: Vec<Answer>,
     /// The files that were skipped: a line each, with the file and the reason.
@@ -109,13 +109,13 @@ impl Answers {
     }
 
     /// The reply to that, if one was kept and is whole.
-    pub fn reply(&self, asked: &Asked) -> io::Result<Option<Reply>> {
+    pub fn reply(&self, asked: &ReplyKey) -> io::Result<Option<Reply>> {
         let path = self.place_of_reply(asked)?;
         Ok(read::<Reply>(&path)?.and_then(Result::ok).filter(|r| r.exchange.role == asked.role))
     }
 
     /// Stores a reply and returns the stored one: this one, or an earlier reply to the same request. It is on disk when this returns.
-    pub fn keep(&self, asked: &Asked, reply: Reply) -> io::Result<Reply> {
+    pub fn keep(&self, asked: &ReplyKey, reply: Reply) -> io::Result<Reply> {
         self.write(&self.place_of_reply(asked)?, &reply)?;
         Ok(self.reply(asked)?.unwrap_or(reply))
     }
@@ -126,13 +126,13 @@ impl Answers {
     }
 
     /// The recorded answers of a chain of rounds, by round and attempt.
-    pub fn list(&self, chain: &Digest) -> io::Result<Listed> {
+    pub fn list(&self, chain: &Digest) -> io::Result<AnswerList> {
         self.under(&self.root.join(chain.hex()))
     }
 
     /// The recorded answers of all chains: chain by chain, each by round and attempt.
-    pub fn all(&self) -> io::Result<Listed> {
-        let mut all = Listed::default();
+    pub fn all(&self) -> io::Result<AnswerList> {
+        let mut all = AnswerList::default();
         for folder in folders(&self.root)? {
             if folder.file_name().and_then(hash_of).is_some() {
                 let listed = self.under(&folder)?;
@@ -162,14 +162,14 @@ impl Answers {
         }
     }
 
-    fn place_of_reply(&self, asked: &Asked) -> io::Result<PathBuf> {
+    fn place_of_reply(&self, asked: &ReplyKey) -> io::Result<PathBuf> {
         let mut path = self.root.join(REPLIES).join(shard(&asked.digest()?));
         path.add_extension("json");
         Ok(path)
     }
 
-    fn under(&self, folder: &Path) -> io::Result<Listed> {
-        let mut listed = Listed::default();
+    fn under(&self, folder: &Path) -> io::Result<AnswerList> {
+        let mut listed = AnswerList::default();
         for path in files_in(folder)? {
             let Some(place) = path.file_name().and_then(|n| n.to_str()).and_then(round_and_attempt) else { continue };
             match read::<Answer>(&path)? {

@@ -64,11 +64,11 @@ fn a_second_build_runs_nothing_and_an_edit_runs_what_reads_it() {
         vec![source(&world, "a", text), reads("a2", StepKind::Compile, "a"), other]
     };
     world.build(&plan("one"));
-    assert_eq!(world.runner.take().len(), 3);
+    assert_eq!(world.executor.take().len(), 3);
     let again = world.build(&plan("one"));
-    assert_eq!((again.counts.fresh, again.counts.total, world.runner.take().len()), (3, 3, 0));
+    assert_eq!((again.counts.fresh, again.counts.total, world.executor.take().len()), (3, 3, 0));
     world.build(&plan("two"));
-    assert_eq!(world.runner.take(), ["a", "a2"]);
+    assert_eq!(world.executor.take(), ["a", "a2"]);
 }
 
 #[test]
@@ -79,9 +79,9 @@ fn an_output_that_stays_the_same_cuts_off_what_follows() {
         vec![a, reads("b", StepKind::Compile, "a")]
     };
     world.build(&plan("one"));
-    world.runner.take();
+    world.executor.take();
     world.build(&plan("two"));
-    assert_eq!(world.runner.take(), ["a"]);
+    assert_eq!(world.executor.take(), ["a"]);
 }
 
 #[test]
@@ -123,10 +123,10 @@ fn what_this_machine_cannot_run_is_unavailable_unless_its_result_is_known() {
     assert_eq!(outcome(&built, "j"), &Outcome::Executed, "an absent input is bound as absent");
     assert_eq!(outcome(&built, "s"), &Outcome::Skipped("v".into()));
     world.build(&[verify(None)]);
-    world.runner.take();
+    world.executor.take();
     let built = world.build(&[verify(Some("no gpu")), judge, select]);
     assert_eq!(outcome(&built, "v"), &Outcome::Fresh);
-    assert_eq!(world.runner.take(), ["j", "s"]);
+    assert_eq!(world.executor.take(), ["j", "s"]);
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn a_runner_may_find_a_step_unavailable_and_that_is_not_remembered() {
     let plan = [with(source(&world, "a", "x"), json!({"unavailable": true}))];
     for _ in 0..2 {
         assert_eq!(outcome(&world.build(&plan), "a"), &Outcome::Unavailable("no tool".into()));
-        assert_eq!(world.runner.take(), ["a"]);
+        assert_eq!(world.executor.take(), ["a"]);
     }
 }
 
@@ -146,7 +146,7 @@ fn a_result_that_is_not_to_be_kept_is_made_again_and_explained_so() {
     world.build(&plan);
     let (_, events) = world.build_telling(&plan);
     assert_eq!(finished(&events)[0].why.as_ref().unwrap().code, "forgotten");
-    assert_eq!(world.runner.take().len(), 2);
+    assert_eq!(world.executor.take().len(), 2);
 }
 
 #[test]
@@ -174,7 +174,7 @@ fn remeasuring_runs_a_step_whose_result_is_known_unless_it_cannot() {
     world.options.remeasure = Some(std::sync::Arc::new(|n: &Node| n.kind == StepKind::Bench));
     let (_, events) = world.build_telling(&[bench(None)]);
     assert_eq!(finished(&events)[0].why.as_ref().unwrap().code, "remeasure");
-    assert_eq!(world.runner.take().len(), 2);
+    assert_eq!(world.executor.take().len(), 2);
     assert_eq!(outcome(&world.build(&[bench(Some("no gpu"))]), "b"), &Outcome::Fresh);
 }
 
@@ -184,7 +184,7 @@ fn slots_bound_how_many_run_at_once_and_pure_steps_take_none() {
     world.options.capacity = Capacity { cpus: 3, ..Capacity::default() };
     let plan: Vec<Node> = (0..40).map(|i| source(&world, &format!("s{i}"), &format!("{i}"))).collect();
     world.build(&plan);
-    assert!(world.runner.most.load(Ordering::SeqCst) <= 3);
+    assert!(world.executor.most.load(Ordering::SeqCst) <= 3);
 }
 
 #[test]
@@ -269,7 +269,7 @@ fn what_a_measurement_gives_is_what_all_records_together_say() {
     assert_eq!((&again.outcome, &fresh.outcome), (&Outcome::Executed, &Outcome::Fresh));
     assert_eq!(again.result.unwrap().outputs, fresh.result.unwrap().outputs);
     assert_eq!(again.evidence.unwrap().origin, "here");
-    assert_eq!(world.runner.take().len(), 2);
+    assert_eq!(world.executor.take().len(), 2);
 }
 
 #[test]
@@ -283,5 +283,5 @@ fn a_device_is_measured_by_one_step_at_a_time() {
     };
     let plan: Vec<Node> = (0..30).map(bench).collect();
     assert_eq!(world.build(&plan).counts.executed, 30);
-    assert_eq!(world.runner.most.load(Ordering::SeqCst), 1);
+    assert_eq!(world.executor.most.load(Ordering::SeqCst), 1);
 }

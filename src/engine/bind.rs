@@ -8,7 +8,7 @@ use kforge_types::record::{Implementations, Input, Spec};
 
 /// What an output of another node is, so far.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Given<'a> {
+pub enum OutputState<'a> {
     /// Its contents.
     Contents(Digest),
     /// Permanently absent: the step failed, was unavailable or skipped, or its result has no such output. The text names the first such step.
@@ -36,21 +36,24 @@ pub enum Bound<T> {
 ///
 /// An input that is not required is bound as absent if its node gave nothing. It is never bound as absent because a build was stopped; otherwise the same step
 /// would get another key.
-pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<'a>) -> Bound<BTreeMap<String, Input>> {
+pub fn bind_inputs<'a>(
+    node: &Node,
+    mut given: impl FnMut(usize, &str) -> OutputState<'a>,
+) -> Bound<BTreeMap<String, Input>> {
     let mut inputs = BTreeMap::new();
     let (mut unknown, mut stopped) = (false, false);
     for (position, (name, input)) in node.inputs.iter().enumerate() {
         let digest = match &input.source {
             Source::Blob(digest) => Some(*digest),
             Source::Output { name: output, required, .. } => match given(position, output) {
-                Given::Contents(digest) => Some(digest),
-                Given::Nothing(root) if *required => return Bound::Skipped(root.to_string()),
-                Given::Nothing(_) => None,
-                Given::Unknown => {
+                OutputState::Contents(digest) => Some(digest),
+                OutputState::Nothing(root) if *required => return Bound::Skipped(root.to_string()),
+                OutputState::Nothing(_) => None,
+                OutputState::Unknown => {
                     unknown = true;
                     None
                 }
-                Given::Stopped => {
+                OutputState::Stopped => {
                     stopped = true;
                     None
                 }
@@ -69,7 +72,7 @@ pub fn bind_inputs<'a>(node: &Node, mut given: impl FnMut(usize, &str) -> Given<
 pub fn bind<'a>(
     node: &Node,
     implementations: &Implementations,
-    given: impl FnMut(usize, &str) -> Given<'a>,
+    given: impl FnMut(usize, &str) -> OutputState<'a>,
 ) -> Bound<Spec> {
     match bind_inputs(node, given) {
         Bound::Ready(inputs) => {
@@ -97,7 +100,7 @@ mod tests {
     fn contents_are_bound_by_digest() {
         let Bound::Ready(spec) = bind(&reader(true), implementations(), |position, name| {
             assert_eq!((position, name), (1, "out"));
-            Given::Contents(Digest::of(b"b"))
+            OutputState::Contents(Digest::of(b"b"))
         }) else {
             panic!("not bound");
         };
@@ -107,7 +110,7 @@ mod tests {
 
     #[test]
     fn an_input_that_is_not_required_is_bound_as_absent_and_a_required_one_skips() {
-        let nothing = |_: usize, _: &str| Given::Nothing("root");
+        let nothing = |_: usize, _: &str| OutputState::Nothing("root");
         let Bound::Ready(spec) = bind(&reader(false), implementations(), nothing) else { panic!("not bound") };
         assert_eq!(spec.inputs["b"].digest, None);
         assert_eq!(bind(&reader(true), implementations(), nothing), Bound::Skipped("root".into()));
@@ -115,7 +118,7 @@ mod tests {
 
     #[test]
     fn a_stopped_build_never_binds_as_absent() {
-        assert_eq!(bind(&reader(false), implementations(), |_, _| Given::Stopped), Bound::Stopped);
-        assert_eq!(bind(&reader(false), implementations(), |_, _| Given::Unknown), Bound::NotYet);
+        assert_eq!(bind(&reader(false), implementations(), |_, _| OutputState::Stopped), Bound::Stopped);
+        assert_eq!(bind(&reader(false), implementations(), |_, _| OutputState::Unknown), Bound::NotYet);
     }
 }

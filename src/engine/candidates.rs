@@ -32,7 +32,7 @@ struct Document {
 
 /// What a file holds.
 #[derive(Debug, Default)]
-pub struct Held {
+pub struct CandidateList {
     /// The candidates.
     pub candidates: Vec<Candidate>,
     /// Why they could not be read, if they could not.
@@ -59,7 +59,7 @@ impl Candidates {
     }
 
     /// What is remembered.
-    pub fn read(&self) -> io::Result<Held> {
+    pub fn read(&self) -> io::Result<CandidateList> {
         for place in [Some(&self.place), self.before.as_ref()].into_iter().flatten() {
             let bytes = match std::fs::read(place) {
                 Ok(bytes) => bytes,
@@ -67,11 +67,11 @@ impl Candidates {
                 Err(e) => return Err(named(e, Doing::Read, place)),
             };
             return Ok(match decode(&bytes) {
-                Ok(candidates) => Held { candidates, passed: None },
-                Err(why) => Held { candidates: vec![], passed: Some(format!("`{}` {why}", place.display())) },
+                Ok(candidates) => CandidateList { candidates, passed: None },
+                Err(why) => CandidateList { candidates: vec![], passed: Some(format!("`{}` {why}", place.display())) },
             });
         }
-        Ok(Held::default())
+        Ok(CandidateList::default())
     }
 
     /// Remembers what `change` makes of what is remembered. Gives what was passed over for it.
@@ -85,7 +85,7 @@ impl Candidates {
                 _ => {}
             }
         }
-        let Held { candidates, passed } = self.read()?;
+        let CandidateList { candidates, passed } = self.read()?;
         if passed.is_some() {
             let aside = self.place.with_extension("passed");
             std::fs::rename(&self.place, &aside).map_err(|e| named(e, Doing::Move, &self.place))?;

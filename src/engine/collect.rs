@@ -75,7 +75,7 @@ pub enum Collected {
 }
 
 /// A result in the cache.
-struct Used {
+struct CachedResult {
     path: PathBuf,
     size: u64,
     at: SystemTime,
@@ -91,7 +91,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
     };
     let mut report = Report { litter_removed: home.sweep(now)? + free_locks(home)?, ..Report::default() };
 
-    let mut reached = Reached { cas: home.cas(), seen: HashSet::new(), trail: vec![], bytes: 0 };
+    let mut reached = ReachableContents { cas: home.cas(), seen: HashSet::new(), trail: vec![], bytes: 0 };
     for seen in evidence(home)? {
         reached.mark(seen);
     }
@@ -156,7 +156,7 @@ fn evidence(home: &Home) -> io::Result<Vec<Digest>> {
 }
 
 /// All results in the action cache; what is damaged is removed, what is of another version is taken to reach nothing.
-fn results(home: &Home) -> io::Result<Vec<Used>> {
+fn results(home: &Home) -> io::Result<Vec<CachedResult>> {
     let mut results = Vec::new();
     for path in sharded(&home.actions())? {
         let (Ok(metadata), Ok(bytes)) = (path.metadata(), std::fs::read(&path)) else { continue };
@@ -169,7 +169,7 @@ fn results(home: &Home) -> io::Result<Vec<Used>> {
             }
         };
         let at = metadata.modified().map_err(|e| named(e, Doing::Read, &path))?;
-        results.push(Used { path, size: metadata.len(), at, outputs });
+        results.push(CachedResult { path, size: metadata.len(), at, outputs });
     }
     Ok(results)
 }
@@ -205,7 +205,7 @@ fn mentioned(bytes: &[u8]) -> Vec<Digest> {
 }
 
 /// The contents that roots reach.
-struct Reached {
+struct ReachableContents {
     cas: PathBuf,
     seen: HashSet<[u8; 32]>,
     /// The same with their sizes, in the order in which they were reached.
@@ -214,7 +214,7 @@ struct Reached {
     bytes: u64,
 }
 
-impl Reached {
+impl ReachableContents {
     /// Marks a content, and everything that it refers to, as reached.
     fn mark(&mut self, root: Digest) {
         let mut open = vec![root];

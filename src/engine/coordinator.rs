@@ -13,11 +13,11 @@ use std::time::Instant;
 use crossbeam_channel::{Receiver, Sender, unbounded};
 
 use super::explain::result_digest;
-use super::resources::{Pool, Taken};
+use super::resources::{Allocation, Pool};
 use super::schedule::{Ready, Urgencies};
 use super::services::{BuildOptions, Services};
-use super::state::{Checked, Done, State, Todo, Walk};
-use super::work::{Report, Task, Tools, Worked, work};
+use super::state::{Done, NodeCheck, PendingStep, State, Walk};
+use super::work::{Report, Task, Tools, WorkResult, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
 use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
@@ -128,9 +128,9 @@ impl Workers<'_, '_> {
 }
 
 /// A step that is ready or runs.
-struct Open {
-    todo: Todo,
-    taken: Option<Taken>,
+struct OpenStep {
+    todo: PendingStep,
+    taken: Option<Allocation>,
 }
 
 struct Coordinator<'scope, 'env, 'e> {
@@ -138,9 +138,9 @@ struct Coordinator<'scope, 'env, 'e> {
     pool: Pool,
     ready: Ready,
     urgencies: Urgencies,
-    open: HashMap<Index, Open>,
+    open: HashMap<Index, OpenStep>,
     /// Steps that wait for one with the same key.
-    twins: HashMap<Index, Vec<(Index, Box<Todo>)>>,
+    twins: HashMap<Index, Vec<(Index, Box<PendingStep>)>>,
     workers: Workers<'scope, 'env>,
     counts: StepCounts,
     verdicts: VerdictCounts,
@@ -194,17 +194,17 @@ impl Coordinator<'_, '_, '_> {
 
     fn check(&mut self, index: Index) {
         match self.walk.check(index) {
-            Checked::Done(done) => self.conclude(index, done),
-            Checked::Twin(owner, todo) => self.twins.entry(owner).or_default().push((index, todo)),
-            Checked::Run(todo) => {
+            NodeCheck::Done(done) => self.conclude(index, done),
+            NodeCheck::Twin(owner, todo) => self.twins.entry(owner).or_default().push((index, todo)),
+            NodeCheck::Run(todo) => {
                 // Reckoned only when something has to run, so that a fresh build does not pay for it.
                 self.urgencies.update(&self.walk.graph, self.walk.services.memory);
                 let node = self.walk.graph.node(index);
                 self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
-                self.open.insert(index, Open { todo: *todo, taken: None });
+                self.open.insert(index, OpenStep { todo: *todo, taken: None });
             }
             // Every dependency of a node that is checked in a build has ended.
-            Checked::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
+            NodeCheck::Unknown => self.conclude(index, Done::stopped(Some("internal error: checked too early"), None)),
         }
     }
 
@@ -234,7 +234,7 @@ impl Coordinator<'_, '_, '_> {
     }
 
     fn finish(&mut self, report: Report) {
-        let Some(Open { todo, taken }) = self.open.remove(&report.index) else { return };
+        let Some(OpenStep { todo, taken }) = self.open.remove(&report.index) else { return };
         if let Some(taken) = taken {
             self.pool.release(&taken);
         }
@@ -243,19 +243,19 @@ impl Coordinator<'_, '_, '_> {
         let started_ms = Some(report.started.saturating_duration_since(self.started).as_millis() as u64);
         let duration_ms = report.took.as_millis() as u64;
         let mut done = match report.worked {
-            Worked::Ran { result, evidence, forget } => {
+            WorkResult::Ran { result, evidence, forget } => {
                 let ran = Done { result: Some(result), evidence, ..Done::nothing(Outcome::Executed, Some(key)) };
                 Done { started_ms, duration_ms, forgotten: forget, ..ran }
             }
-            Worked::Known(hit) => Done::fresh(key, hit),
-            Worked::Unavailable(missing) => Done::nothing(Outcome::Unavailable(missing), Some(key)),
-            Worked::Failed { message, notes, trouble } => {
+            WorkResult::Known(hit) => Done::fresh(key, hit),
+            WorkResult::Unavailable(missing) => Done::nothing(Outcome::Unavailable(missing), Some(key)),
+            WorkResult::Failed { message, notes, trouble } => {
                 Done { notes, trouble, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
             }
-            Worked::Interrupted if self.walk.interrupted() => {
+            WorkResult::Interrupted if self.walk.interrupted() => {
                 Done { started_ms, duration_ms, ..Done::stopped(None, Some(key)) }
             }
-            Worked::Interrupted => Done::nothing(Outcome::Failed("was ended from outside".into()), Some(key)),
+            WorkResult::Interrupted => Done::nothing(Outcome::Failed("was ended from outside".into()), Some(key)),
         };
         self.walk.remember(report.index, &done, &todo.explanation, &todo.because);
         done.because = todo.because;

@@ -15,8 +15,8 @@ use std::collections::BTreeSet;
 use super::action::makes_binary;
 use super::evidence::HERE;
 use super::explain::{Earlier, Explanation, Standing, chain, plain, why_from};
-use super::services::{Because, BuildOptions, Last, Services};
-use super::state::{Checked, Done, State, Walk};
+use super::services::{Because, BuildOptions, PreviousResult, Services};
+use super::state::{Done, NodeCheck, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
 use kforge_types::record::event::{CacheOrigin, Why};
 use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
@@ -142,7 +142,7 @@ pub struct Questions {
     /// Steps whose results add steps, with these results.
     pub decided: Vec<(Node, StepResult)>,
     /// Compilations for devices, with what they made: what the questions are about.
-    pub made: Vec<Made>,
+    pub made: Vec<Compiled>,
 }
 
 /// A step that asks a device.
@@ -158,7 +158,7 @@ pub struct Question {
 
 /// A compilation for a device that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Made {
+pub struct Compiled {
     /// The step.
     pub node: Node,
     /// All that it saw.
@@ -186,7 +186,7 @@ pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) 
         if node.kind == StepKind::Compile
             && let Some(spec) = walk.spec(index as Index).filter(makes_binary)
         {
-            out.made.push(Made { node: node.clone(), spec, result: result.clone() });
+            out.made.push(Compiled { node: node.clone(), spec, result: result.clone() });
         }
     }
     let open = dry.will.iter().map(|(index, _)| walk.graph.node(*index)).filter(|node| !asks(node));
@@ -196,7 +196,7 @@ pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) 
 
 /// What is known of a plan without running any of it.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct ReadyResult {
     /// Its steps in order, those that results have added too, with what is known of each.
     pub steps: Vec<(Node, Option<Done>)>,
     /// Steps that would have to run for more to be known.
@@ -204,7 +204,7 @@ pub struct Known {
 }
 
 /// What is known of that graph.
-pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Known {
+pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> ReadyResult {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     let Dry { mut walk, will, .. } = Dry::walk(graph, &keep_going, services);
     let open = will.iter().map(|(index, _)| walk.graph.node(*index).id.clone()).collect();
@@ -213,7 +213,7 @@ pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> K
         State::Done(done) => Some(done),
         _ => None,
     });
-    Known { steps: walk.graph.nodes().cloned().zip(done).collect(), open }
+    ReadyResult { steps: walk.graph.nodes().cloned().zip(done).collect(), open }
 }
 
 struct Dry<'a> {
@@ -245,7 +245,7 @@ impl<'a> Dry<'a> {
         let node = self.walk.graph.node(index);
         let (can_run, expands) = (node.unavailable.is_none(), node.expands);
         match self.walk.check(index) {
-            Checked::Done(done) => {
+            NodeCheck::Done(done) => {
                 if late && matches!(done.outcome, Outcome::Unavailable(_)) {
                     // A step that comes before may turn out to have the same key, and then this one has its result.
                     return State::Unknown;
@@ -262,21 +262,21 @@ impl<'a> Dry<'a> {
                 }
                 State::Done(done)
             }
-            Checked::Run(todo) if late => {
+            NodeCheck::Run(todo) if late => {
                 // Another step with this key whose turn comes earlier runs it instead.
                 self.walk.unclaim(index, todo.key);
                 self.may.push(index);
                 State::Unknown
             }
-            Checked::Run(todo) => {
+            NodeCheck::Run(todo) => {
                 self.will.push((index, todo.because));
                 State::Unknown
             }
-            Checked::Twin(_, todo) => {
+            NodeCheck::Twin(_, todo) => {
                 self.shares.push((index, todo.because));
                 State::Unknown
             }
-            Checked::Unknown => {
+            NodeCheck::Unknown => {
                 if can_run {
                     self.may.push(index);
                 }
@@ -302,7 +302,7 @@ impl<'a> Dry<'a> {
     }
 
     /// Why a step that cannot run here has no result: what it asks is not what it asked when it had one.
-    fn unanswered(&self, index: Index, last: Option<&Last>) -> Vec<Because> {
+    fn unanswered(&self, index: Index, last: Option<&PreviousResult>) -> Vec<Because> {
         let Some(spec) = self.walk.spec(index) else { return self.pending(index) };
         let Services { memory, blobs, .. } = self.walk.services;
         let why = why_from(last, &spec.explain());

@@ -6,7 +6,7 @@
 //! imported from a bundle of that name: damage is detected, and a duplicate record is stored once. Bundles in the repository are not imported: their records
 //! stand beside those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations is stored here too, under its inputs ([`Brought`], [`of_binary`]). Several bundles may each bring a different binary of
+//! A binary that came with observations is stored here too, under its inputs ([`BundledBinaries`], [`of_binary`]). Several bundles may each bring a different binary of
 //! one compilation, and kforge uses only one: the one with the most observations in its bundle, then one from the repository, then the one whose record has the
 //! least digest. The number of observations in an imported bundle is stored beside the record, in `RECORD@BUNDLE.about`, for every bundle that brought the
 //! record; the largest number counts, so that the order of imports does not matter.
@@ -34,7 +34,7 @@ use kforge_types::record::{Note, Provenance, Spec, StepResult};
 
 mod choose;
 
-pub use choose::{Answer, Wanted, choose};
+pub use choose::{AcceptedSource, Answer, choose};
 
 /// The output under which a step that observes a device says where: a [`Provenance`] as JSON.
 pub const PROVENANCE: &str = "provenance";
@@ -55,7 +55,7 @@ pub struct Record {
 
 /// A record in the index.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Seen {
+pub struct IndexedRecord {
     /// What it says.
     pub record: Record,
     /// The digest of its file.
@@ -65,7 +65,7 @@ pub struct Seen {
 }
 
 /// Records that lie elsewhere than in the home, by question: those of bundles in the repository. Their outputs are among the index's blobs.
-pub type Beside = HashMap<Digest, Vec<Seen>>;
+pub type Beside = HashMap<Digest, Vec<IndexedRecord>>;
 
 /// How many observations a bundle holds of each binary that it brings.
 pub type About = HashMap<Digest, u64>;
@@ -111,20 +111,20 @@ impl Index {
 
     /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of
     /// several bundles that brought it that counts which says most, and is named with the record; of those that say as much the first by name.
-    fn about(&self, seen: Seen) -> (u64, Seen) {
+    fn about(&self, seen: IndexedRecord) -> (u64, IndexedRecord) {
         if self.is_beside(&seen) {
             let about = seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied();
             return (about.unwrap_or(0), seen);
         }
         let most = self.said(&seen).into_iter().max_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
         match most {
-            Some((about, origin)) => (about, Seen { origin, ..seen }),
+            Some((about, origin)) => (about, IndexedRecord { origin, ..seen }),
             None => (0, seen),
         }
     }
 
     /// What each bundle that brought a record of the home says of its binary: how much, and its name.
-    fn said(&self, seen: &Seen) -> Vec<(u64, String)> {
+    fn said(&self, seen: &IndexedRecord) -> Vec<(u64, String)> {
         let (front, end) = (format!("{}@", seen.digest.hex()), format!(".{ABOUT}"));
         let files = files_in(&self.root.join(seen.record.question.hex())).unwrap_or_default();
         let said = |path: &PathBuf| {
@@ -134,7 +134,7 @@ impl Index {
         files.iter().filter_map(said).collect()
     }
 
-    fn is_beside(&self, seen: &Seen) -> bool {
+    fn is_beside(&self, seen: &IndexedRecord) -> bool {
         let beside = self.beside.get(&seen.record.question);
         beside.is_some_and(|all| all.iter().any(|other| other.digest == seen.digest))
     }
@@ -193,7 +193,7 @@ impl Index {
 
     /// All records under a question that are whole and whose outputs are in the store, those of the home first, in the order of their digests. A record that
     /// lies in two places is one.
-    pub fn records(&self, question: &Digest) -> io::Result<Vec<Seen>> {
+    pub fn records(&self, question: &Digest) -> io::Result<Vec<IndexedRecord>> {
         let mut records = self.under(&self.root.join(question.hex()))?;
         records.retain(|seen| seen.record.question == *question);
         for seen in self.beside.get(question).into_iter().flatten() {
@@ -206,7 +206,7 @@ impl Index {
     }
 
     /// All whole records, in the order of their questions.
-    pub fn all(&self) -> io::Result<Vec<Seen>> {
+    pub fn all(&self) -> io::Result<Vec<IndexedRecord>> {
         let mut all = Vec::new();
         for folder in folders(&self.root)? {
             all.extend(self.under(&folder)?);
@@ -215,18 +215,18 @@ impl Index {
     }
 
     /// All whole records that lie elsewhere than in the home, in the order of their questions.
-    pub fn beside(&self) -> Vec<Seen> {
+    pub fn beside(&self) -> Vec<IndexedRecord> {
         let mut questions: Vec<_> = self.beside.iter().collect();
         questions.sort_by_key(|(question, _)| **question);
         questions.into_iter().flat_map(|(_, records)| records.iter().cloned()).collect()
     }
 
-    fn under(&self, folder: &Path) -> io::Result<Vec<Seen>> {
+    fn under(&self, folder: &Path) -> io::Result<Vec<IndexedRecord>> {
         Ok(files_in(folder)?.iter().filter_map(|path| read(path)).collect())
     }
 
     /// Which record answers, for whoever wants that.
-    pub fn lookup(&self, question: &Digest, wanted: &Wanted) -> io::Result<Answer> {
+    pub fn lookup(&self, question: &Digest, wanted: &AcceptedSource) -> io::Result<Answer> {
         Ok(choose(&self.records(question)?, wanted))
     }
 }
@@ -240,7 +240,7 @@ pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
 }
 
 /// The record in a file; none if it is damaged, or no record.
-pub(super) fn read(path: &Path) -> Option<Seen> {
+pub(super) fn read(path: &Path) -> Option<IndexedRecord> {
     let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
     let (hex, origin) = name.split_once('@').unwrap_or((name, HERE));
     let bytes = std::fs::read(path).ok()?;
@@ -248,16 +248,16 @@ pub(super) fn read(path: &Path) -> Option<Seen> {
     if digest.hex() != hex {
         return None;
     }
-    Some(Seen { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
+    Some(IndexedRecord { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
 }
 
 /// Says whose answer counts, for a spec whose target names that product.
-type Wants = dyn Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync;
+type SourcePolicy = dyn Fn(&Spec, Option<&str>) -> Option<AcceptedSource> + Send + Sync;
 
 /// The evidence index as a cache: answers specs that ask a device.
 pub struct EvidenceCache {
     index: Index,
-    wanted: Box<Wants>,
+    wanted: Box<SourcePolicy>,
     added: AtomicBool,
 }
 
@@ -265,7 +265,7 @@ impl EvidenceCache {
     /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device, and the product that is asked; nothing for any other spec.
     pub fn new(
         index: Index,
-        wanted: impl Fn(&Spec, Option<&str>) -> Option<Wanted> + Send + Sync + 'static,
+        wanted: impl Fn(&Spec, Option<&str>) -> Option<AcceptedSource> + Send + Sync + 'static,
     ) -> EvidenceCache {
         EvidenceCache { index, wanted: Box::new(wanted), added: AtomicBool::new(false) }
     }
@@ -278,7 +278,7 @@ impl EvidenceCache {
 
 impl EvidenceCache {
     /// The record that answers a question, where those of `product` count; none where there is none, or where nothing is asked of a device.
-    pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Seen>> {
+    pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<IndexedRecord>> {
         let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
         Ok(match self.index.lookup(key, &wanted)? {
             Answer::Found(seen) => Some(*seen),
@@ -294,23 +294,23 @@ impl EvidenceCache {
 
 /// The binaries that observations are about, as they came with these: compilers do not always make the same twice, and what was seen of one says nothing of
 /// another. Asked before every other cache, so that whoever holds the evidence holds what it is about.
-pub struct Brought {
+pub struct BundledBinaries {
     index: Index,
 }
 
-impl Brought {
+impl BundledBinaries {
     /// Those of that index.
-    pub fn new(index: Index) -> Brought {
-        Brought { index }
+    pub fn new(index: Index) -> BundledBinaries {
+        BundledBinaries { index }
     }
 }
 
-impl Brought {
+impl BundledBinaries {
     /// What was brought for a question, in the order in which it is built upon.
-    fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, Seen)>> {
+    fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, IndexedRecord)>> {
         let records = self.index.records(question)?.into_iter();
-        let mut all: Vec<(u64, Seen)> = records.map(|seen| self.index.about(seen)).collect();
-        let order = |(about, seen): &(u64, Seen)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
+        let mut all: Vec<(u64, IndexedRecord)> = records.map(|seen| self.index.about(seen)).collect();
+        let order = |(about, seen): &(u64, IndexedRecord)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
         all.sort_by_cached_key(order);
         // The same binary may stand in several bundles.
         let mut known = BTreeSet::new();
@@ -320,7 +320,7 @@ impl Brought {
 }
 
 /// Says which of several binaries is built upon; nothing where there is one.
-fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
+fn told(ranked: &[(u64, IndexedRecord)]) -> Option<Note> {
     let ((about, first), rest) = ranked.split_first()?;
     let other: Vec<String> =
         rest.iter().map(|(about, seen)| format!("the one from `{}` ({about})", seen.origin)).collect();
@@ -334,7 +334,7 @@ fn told(ranked: &[(u64, Seen)]) -> Option<Note> {
     })
 }
 
-impl Cache for Brought {
+impl Cache for BundledBinaries {
     /// Of several that were brought the one of which its bundle says most; among equals one of the repository, then the one whose record has the least digest.
     fn get(&self, _: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         if !makes_binary(spec) {
@@ -363,7 +363,7 @@ impl Cache for EvidenceCache {
     }
 
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Hit>> {
-        let Some(Seen { record, origin, .. }) = self.seen(key, spec, product)? else { return Ok(None) };
+        let Some(IndexedRecord { record, origin, .. }) = self.seen(key, spec, product)? else { return Ok(None) };
         let evidence = EvidenceSeen {
             origin,
             measured_at: record.provenance.measured_at,

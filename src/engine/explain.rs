@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 
-use super::{Because, Blobs, Graph, Index, Last, Memory, NodeId, Source};
+use super::{Because, Blobs, Graph, Index, Memory, NodeId, PreviousResult, Source};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::encode::Hasher;
 use kforge_foundation::base::encode::{FieldWriter, write_value};
@@ -17,12 +17,12 @@ use kforge_types::record::{Form, Spec, StepResult};
 
 /// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was
 /// not of the kind that is kept), `not-cached` (no cache has it any more).
-pub fn why(last: Option<&Last>, now: &Spec) -> Why {
+pub fn why(last: Option<&PreviousResult>, now: &Spec) -> Why {
     why_from(last, &now.explain())
 }
 
 /// As [`why`], where the fields are written down already.
-pub(super) fn why_from(last: Option<&Last>, now: &[(String, String)]) -> Why {
+pub(super) fn why_from(last: Option<&PreviousResult>, now: &[(String, String)]) -> Why {
     let Some(last) = last else { return plain("new") };
     if last.explanation.is_empty() {
         // What was hashed last time went with the cache, so that nothing can be compared. That the result went too is true in any case.
@@ -269,11 +269,16 @@ mod tests {
             params: "x".into(),
             inputs: BTreeMap::new(),
         };
-        let mut last =
-            Last { key: spec.key(), explanation: spec.explain(), forgotten: false, because: vec![], known: false };
+        let mut last = PreviousResult {
+            key: spec.key(),
+            explanation: spec.explain(),
+            forgotten: false,
+            because: vec![],
+            known: false,
+        };
         assert_eq!(why(None, &spec).code, "new");
         assert_eq!(why(Some(&last), &spec).code, "not-cached");
-        let lost = Last { explanation: vec![], ..last.clone() };
+        let lost = PreviousResult { explanation: vec![], ..last.clone() };
         assert_eq!(why(Some(&lost), &spec), plain("not-cached"));
         last.forgotten = true;
         assert_eq!(why(Some(&last), &spec).code, "forgotten");

@@ -16,7 +16,7 @@ pub mod evidence;
 pub mod home;
 pub mod journal;
 pub mod lock;
-mod look;
+mod lookup;
 pub mod node;
 pub mod resources;
 mod schedule;
@@ -38,12 +38,12 @@ mod testing;
 
 pub use coordinator::{BuildOutcome, build};
 pub use dryrun::{
-    DryRun, Known, Lack, Made, Question, Questions, dry_run, expanded, explain, known, lacking, questions,
+    Compiled, DryRun, Lack, Question, Questions, ReadyResult, dry_run, expanded, explain, known, lacking, questions,
 };
 pub use explain::{Earlier, Explanation, Standing, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;
-pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Last, Memory, NoLocks, Row, Services};
+pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Memory, NoLocks, PreviousResult, Row, Services};
 pub use state::Done;
-pub use traits::{Blobs, Cache, Expand, ExpandError, Hit, Job, Ran, RunError, Runner};
+pub use traits::{Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RunError};

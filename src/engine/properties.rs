@@ -138,9 +138,9 @@ fn world(jobs: u32) -> World {
 }
 
 /// What of a step must not hang on speed, order or memory: its key, what it gave, or why it gave nothing.
-type Seen = BTreeMap<String, (Option<Digest>, Option<BTreeMap<String, Digest>>, Option<Outcome>)>;
+type StepFacts = BTreeMap<String, (Option<Digest>, Option<BTreeMap<String, Digest>>, Option<Outcome>)>;
 
-fn seen(built: &BuildOutcome) -> Seen {
+fn seen(built: &BuildOutcome) -> StepFacts {
     let one = |(node, done): (&Node, &Done)| {
         let outputs = done.result.as_ref().map(|r| r.outputs.clone());
         let nothing = outputs.is_none().then(|| done.outcome.clone());
@@ -150,8 +150,8 @@ fn seen(built: &BuildOutcome) -> Seen {
 }
 
 /// The same, worked out one step after the other.
-fn naive(plan: &Plan) -> Seen {
-    let mut all: Seen = BTreeMap::new();
+fn naive(plan: &Plan) -> StepFacts {
+    let mut all: StepFacts = BTreeMap::new();
     let mut list = nodes(plan);
     let mut at = 0;
     while at < list.len() {
@@ -207,7 +207,7 @@ fn naive(plan: &Plan) -> Seen {
 }
 
 fn ran(world: &World) -> BTreeSet<String> {
-    world.runner.take().into_iter().collect()
+    world.executor.take().into_iter().collect()
 }
 
 proptest! {
@@ -236,7 +236,7 @@ proptest! {
         let known = |built: &BuildOutcome| (built.counts.executed + built.counts.fresh, built.counts.total);
         prop_assert_eq!(known(&first), known(&second));
         prop_assert_eq!(first.counts.failed, second.counts.failed);
-        prop_assert_eq!(one.runner.take().len(), many.runner.take().len());
+        prop_assert_eq!(one.executor.take().len(), many.executor.take().len());
     }
 
     #[test]
@@ -244,7 +244,7 @@ proptest! {
         let world = world(jobs);
         for plan in [&before, &after] {
             let (built, events) = world.build_telling(&nodes(plan));
-            let ran = std::mem::take(&mut *world.runner.ran.lock().unwrap());
+            let ran = std::mem::take(&mut *world.executor.ran.lock().unwrap());
             let keys: BTreeSet<Digest> = ran.iter().map(|r| r.1).collect();
             prop_assert_eq!(keys.len(), ran.len());
             let ended = events.iter().filter(|e| matches!(e, kforge_types::record::event::Event::StepFinished(_))).count();
@@ -261,7 +261,7 @@ proptest! {
         world.build(&nodes(&before));
         ran(&world);
         let dry = world.dry_run(&nodes(&after));
-        prop_assert!(world.runner.take().is_empty());
+        prop_assert!(world.executor.take().is_empty());
         world.build(&nodes(&after));
         let ran = ran(&world);
         let will: BTreeSet<String> = dry.will.iter().map(|w| w.0.clone()).collect();
@@ -310,7 +310,7 @@ proptest! {
         let at = at % nodes.len();
         nodes[at].params["interrupt"] = true.into();
         let built = world.build(&nodes);
-        let started = world.runner.take().contains(&id(at));
+        let started = world.executor.take().contains(&id(at));
         prop_assert_eq!(built.steps.len(), built.graph.len());
         prop_assert_eq!(built.interrupted, started);
         world.options.interrupted.store(false, Ordering::SeqCst);

@@ -40,7 +40,7 @@ pub(super) struct Need {
 
 /// What a step has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Taken {
+pub(super) struct Allocation {
     need: Need,
     /// The UUID of the device that the step has.
     pub(super) device: Option<String>,
@@ -48,7 +48,7 @@ pub(super) struct Taken {
 
 /// Resources that a more urgent step waits for, so that less urgent ones may not take them.
 #[derive(Debug, Default)]
-pub(super) struct Wanted {
+pub(super) struct Reservation {
     pure: bool,
     cpus: bool,
     memory: bool,
@@ -104,7 +104,7 @@ impl Pool {
     }
 
     /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
-    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Wanted) -> Option<Taken> {
+    pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Reservation) -> Option<Allocation> {
         let mut lacks = false;
         if need.pure && (wanted.pure || self.pure == 0) {
             (wanted.pure, lacks) = (true, true);
@@ -133,20 +133,20 @@ impl Pool {
             return None;
         }
         self.take(need, device.as_deref());
-        Some(Taken { need: need.clone(), device })
+        Some(Allocation { need: need.clone(), device })
     }
 
     /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and
     /// who is there, a judge and a process that holds the device, has to be awake: a quarter of all slots is theirs, but never keeps back a step that runs
     /// beside no other.
-    fn is_kept(&self, need: &Need, wanted: &Wanted) -> bool {
+    fn is_kept(&self, need: &Need, wanted: &Reservation) -> bool {
         let (all, used) = (self.capacity.cpus, self.capacity.cpus - self.cpus);
         !wanted.devices.is_empty() && need.device.is_none() && used > 0 && used + need.cpus > all - all / 4
     }
 
     /// One of the devices that has room and that nobody more urgent wants: the first that is not in use for a step that needs it exclusively, the one with the
     /// fewest steps for a step that shares it.
-    fn free(&self, uuids: &Uuids, exclusive: bool, wanted: &Wanted) -> Option<String> {
+    fn free(&self, uuids: &Uuids, exclusive: bool, wanted: &Reservation) -> Option<String> {
         let of = |uuid: &str| self.devices.get(uuid).copied().unwrap_or_default();
         let limit = if exclusive { 1 } else { self.capacity.shared };
         let room = |uuid: &&String| !of(uuid).exclusive && of(uuid).sharing < limit;
@@ -169,7 +169,7 @@ impl Pool {
     }
 
     /// Gives back what [`Pool::try_take`] took.
-    pub(super) fn release(&mut self, Taken { need, device }: &Taken) {
+    pub(super) fn release(&mut self, Allocation { need, device }: &Allocation) {
         self.pure += u32::from(need.pure);
         self.cpus += need.cpus;
         self.memory_mib += need.memory_mib;
@@ -208,13 +208,13 @@ mod tests {
     }
 
     fn take(pool: &mut Pool, need: &Need) -> bool {
-        pool.try_take(need, &mut Wanted::default()).is_some()
+        pool.try_take(need, &mut Reservation::default()).is_some()
     }
 
     /// Gives back what was taken, on the first of the devices.
     fn release(pool: &mut Pool, need: &Need) {
         let device = need.device.as_ref().map(|uuids| uuids[0].clone());
-        pool.release(&Taken { need: need.clone(), device });
+        pool.release(&Allocation { need: need.clone(), device });
     }
 
     #[test]
@@ -268,21 +268,22 @@ mod tests {
         let (one, all) =
             (need(&pool, StepKind::Compile, 1, None, false), need(&pool, StepKind::Oracle, 16, None, false));
         let verify = need(&pool, StepKind::Verify, 0, Some("gpu"), false);
-        let count =
-            |pool: &mut Pool, wanted: &mut Wanted| (0..).take_while(|_| pool.try_take(&one, wanted).is_some()).count();
+        let count = |pool: &mut Pool, wanted: &mut Reservation| {
+            (0..).take_while(|_| pool.try_take(&one, wanted).is_some()).count()
+        };
         assert!(take(&mut pool, &verify));
-        let mut wanted = Wanted::default();
+        let mut wanted = Reservation::default();
         assert!(pool.try_take(&verify, &mut wanted).is_none(), "it waits");
         assert_eq!(count(&mut pool, &mut wanted), 12);
         // Once nobody waits, all are for whoever comes.
-        assert_eq!(count(&mut pool, &mut Wanted::default()), 4);
+        assert_eq!(count(&mut pool, &mut Reservation::default()), 4);
         (0..16).for_each(|_| release(&mut pool, &one));
         // One that wants all of them runs beside no other, whoever waits for a device.
-        let mut wanted = Wanted::default();
+        let mut wanted = Reservation::default();
         assert!(pool.try_take(&verify, &mut wanted).is_none());
         assert!(pool.try_take(&all, &mut wanted).is_some());
         let mut two = Pool::new(&Capacity { cpus: 2, ..Capacity::default() });
-        let mut wanted = Wanted::default();
+        let mut wanted = Reservation::default();
         assert!(take(&mut two, &verify) && two.try_take(&verify, &mut wanted).is_none());
         assert_eq!(count(&mut two, &mut wanted), 2, "of few none is kept");
     }
@@ -295,7 +296,7 @@ mod tests {
         let bench = both(need(&pool, StepKind::Bench, 0, Some("gpu-0"), true));
         let mut units = vec![];
         let mut next = |pool: &mut Pool, need: &Need| {
-            let taken = pool.try_take(need, &mut Wanted::default());
+            let taken = pool.try_take(need, &mut Reservation::default());
             units.push(taken.as_ref().map(|t| t.device.clone().unwrap()));
             taken
         };
@@ -341,7 +342,7 @@ mod tests {
         let one = need(&pool, StepKind::Compile, 1, None, false);
         let two = need(&pool, StepKind::Compile, 2, None, false);
         assert!(take(&mut pool, &one));
-        let mut wanted = Wanted::default();
+        let mut wanted = Reservation::default();
         assert!(pool.try_take(&two, &mut wanted).is_none());
         assert!(pool.try_take(&one, &mut wanted).is_none(), "overtakes");
     }
@@ -359,7 +360,7 @@ mod tests {
                 release(&mut pool, &compile);
             }
             assert!(take(&mut pool, &compile));
-            let mut wanted = Wanted::default();
+            let mut wanted = Reservation::default();
             assert_eq!(pool.try_take(&bench, &mut wanted).is_some(), !quiet, "measuring waits for silence");
             assert_eq!(pool.try_take(&compile, &mut wanted).is_some(), !quiet, "which new compiles do not break");
         }

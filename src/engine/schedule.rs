@@ -9,7 +9,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::ops::Range;
 
-use super::resources::{Need, Pool, Taken, Wanted};
+use super::resources::{Allocation, Need, Pool, Reservation};
 use super::{Graph, Index, Memory};
 
 /// Where a step stands among the ready ones.
@@ -108,11 +108,11 @@ impl Ready {
     }
 
     /// The most urgent step whose need is free, with what it has taken.
-    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Taken)> {
+    pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Allocation)> {
         self.classes.retain(|(_, heap)| !heap.is_empty());
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
         order.sort_by(|a, b| self.classes[*b].1.peek().cmp(&self.classes[*a].1.peek()));
-        let mut wanted = Wanted::default();
+        let mut wanted = Reservation::default();
         let take = |class: usize| Some((class, pool.try_take(&self.classes[class].0, &mut wanted)?));
         let (found, taken) = order.into_iter().find_map(take)?;
         self.classes[found].1.pop().map(|(_, Reverse(index))| (index, taken))

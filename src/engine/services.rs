@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use serde::{Deserialize, Serialize};
 
 use super::resources::Capacity;
-use super::{Blobs, Cache, Expand, Hit, Node, Runner};
+use super::{Blobs, Cache, Executor, Expand, Hit, Node};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Why};
 use kforge_types::record::{Implementations, Spec, StepKind, StepResult};
@@ -25,7 +25,7 @@ pub struct Because {
 
 /// What this workspace remembers of the last time a step had a result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Last {
+pub struct PreviousResult {
     /// Its key then.
     pub key: Digest,
     /// The fields that were hashed then, in canonical order.
@@ -68,7 +68,7 @@ pub trait Memory {
     /// The key under which this step last had a result. Asked for every step, so it must be cheap.
     fn last_key(&self, id: &str) -> Option<Digest>;
     /// All that is remembered of the last time. Asked for steps with another key only.
-    fn last(&self, id: &str) -> Option<Last>;
+    fn last(&self, id: &str) -> Option<PreviousResult>;
     /// Remembers. Called after every cache has the result.
     fn remember(&self, row: &Row<'_>) -> io::Result<()>;
     /// How long this step ran last time, in milliseconds, or else one of its kind does.
@@ -97,7 +97,7 @@ impl KeyLocks for NoLocks {
 /// What a build is given.
 pub struct Services<'a> {
     /// What runs steps, of whatever kind.
-    pub runner: &'a dyn Runner,
+    pub executor: &'a dyn Executor,
     /// Memories of results in the order in which they are asked: journal, local, evidence, remote.
     pub caches: Vec<&'a dyn Cache>,
     /// The store.

@@ -20,7 +20,7 @@ use serde_json::Value;
 
 use super::bind::{Bound, bind};
 use super::explain::{chain, plain, why_from};
-use super::look::{Found, Looked, View};
+use super::lookup::{BoundNode, Lookup, View};
 use super::services::{Because, BuildOptions, Row, Services};
 use super::{ExpandError, Graph, Hit, Index, Node};
 use kforge_foundation::base::Digest;
@@ -145,7 +145,7 @@ pub(super) enum State {
 
 /// A step that has to run.
 #[derive(Debug)]
-pub(super) struct Todo {
+pub(super) struct PendingStep {
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) explanation: Vec<(String, String)>,
@@ -157,13 +157,13 @@ pub(super) struct Todo {
 /// What a check found.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every check finds the large one, and there is one at a time")]
-pub(super) enum Checked {
+pub(super) enum NodeCheck {
     /// It has ended.
     Done(Done),
     /// It has to run.
-    Run(Box<Todo>),
+    Run(Box<PendingStep>),
     /// This node, with the same key, is to run or runs.
-    Twin(Index, Box<Todo>),
+    Twin(Index, Box<PendingStep>),
     /// Its key cannot be formed yet: in a dry run only.
     Unknown,
 }
@@ -189,7 +189,7 @@ pub(super) struct Walk<'a> {
     /// Who runs, or ran, which key in this build, by the product that is asked.
     claims: HashMap<(Digest, Option<String>), Index>,
     /// What was looked up ahead of a node's turn.
-    ahead: HashMap<Index, Looked>,
+    ahead: HashMap<Index, Lookup>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
 }
@@ -251,7 +251,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What this node comes to. Where many wait for their turn, all of them are looked up at once: what they read has ended, and will not change.
-    fn looked(&mut self, index: Index) -> Looked {
+    fn looked(&mut self, index: Index) -> Lookup {
         if let Some(looked) = self.ahead.remove(&index) {
             return looked;
         }
@@ -263,64 +263,64 @@ impl<'a> Walk<'a> {
         let all: Vec<(Index, Value)> =
             std::iter::once(index).chain(waiting).map(|i| (i, self.graph.take_params(i))).collect();
         let view = self.view();
-        let found: Vec<(Index, Looked)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
+        let found: Vec<(Index, Lookup)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
         self.ahead.extend(found);
         // It is the first of them.
         self.ahead.remove(&index).expect("BUG: a node that was looked up is not there")
     }
 
     /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
-    pub(super) fn check(&mut self, index: Index) -> Checked {
+    pub(super) fn check(&mut self, index: Index) -> NodeCheck {
         if self.interrupted() {
-            return Checked::Done(Done::stopped(None, None));
+            return NodeCheck::Done(Done::stopped(None, None));
         }
         let (why, params) = match self.looked(index) {
-            Looked::Found(found) => {
+            Lookup::Found(found) => {
                 let (checked, spec) = self.check_found(index, *found);
                 if let Some(spec) = spec {
                     self.graph.put_params(index, spec.params);
                 }
                 return checked;
             }
-            Looked::Not(why, params) => (why, params),
+            Lookup::Not(why, params) => (why, params),
         };
         self.graph.put_params(index, params);
         match why {
-            Bound::Ready(()) | Bound::NotYet => Checked::Unknown,
-            Bound::Skipped(root) => Checked::Done(Done::nothing(Outcome::Skipped(root), None)),
-            Bound::Stopped => Checked::Done(Done::stopped(self.stopping.as_deref(), None)),
+            Bound::Ready(()) | Bound::NotYet => NodeCheck::Unknown,
+            Bound::Skipped(root) => NodeCheck::Done(Done::nothing(Outcome::Skipped(root), None)),
+            Bound::Stopped => NodeCheck::Done(Done::stopped(self.stopping.as_deref(), None)),
         }
     }
 
     /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
-    fn check_found(&mut self, index: Index, found: Found) -> (Checked, Option<Spec>) {
-        let Found { spec, key, again, hit, troubles } = found;
+    fn check_found(&mut self, index: Index, found: BoundNode) -> (NodeCheck, Option<Spec>) {
+        let BoundNode { spec, key, again, hit, troubles } = found;
         let claim = (key, self.graph.node(index).product.clone());
         if let Some(&owner) = self.claims.get(&claim) {
             let Some(mut done) = self.twin_of(owner) else {
-                return (Checked::Twin(owner, Box::new(self.todo(index, spec, key, false))), None);
+                return (NodeCheck::Twin(owner, Box::new(self.todo(index, spec, key, false))), None);
             };
             done.because = self.remember_known(index, &spec, &done);
-            return (Checked::Done(done), Some(spec));
+            return (NodeCheck::Done(done), Some(spec));
         }
         troubles.into_iter().for_each(|t| self.trouble(t));
         if let Some(hit) = hit.filter(|hit| self.expandable(index, hit)) {
             let mut done = Done::fresh(key, hit);
             done.because = self.remember_known(index, &spec, &done);
-            return (Checked::Done(done), Some(spec));
+            return (NodeCheck::Done(done), Some(spec));
         }
         let node = self.graph.node(index);
         if let Some(missing) = &node.unavailable {
             let lacks = self.services.caches.iter().find_map(|cache| cache.lacks(&key, &spec, claim.1.as_deref()));
             let missing = lacks.map_or_else(|| missing.clone(), |lacks| format!("{missing}, and {lacks}"));
             let done = Done::nothing(Outcome::Unavailable(missing), Some(key));
-            return (Checked::Done(done), Some(spec));
+            return (NodeCheck::Done(done), Some(spec));
         }
         if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
-            return (Checked::Done(Done::stopped(Some(why), Some(key))), Some(spec));
+            return (NodeCheck::Done(Done::stopped(Some(why), Some(key))), Some(spec));
         }
         self.claims.insert(claim, index);
-        (Checked::Run(Box::new(self.todo(index, spec, key, again))), None)
+        (NodeCheck::Run(Box::new(self.todo(index, spec, key, again))), None)
     }
 
     /// Whether what a known result adds to the graph can be read. Caches look at sizes only; a content that turns out to be corrupt is removed by the store
@@ -331,11 +331,11 @@ impl<'a> Walk<'a> {
     }
 
     /// All that is to be known of a step that runs or has a twin that does. The spec is kept, so the node gets a copy of its parameters.
-    fn todo(&mut self, index: Index, spec: Spec, key: Digest, again: bool) -> Todo {
+    fn todo(&mut self, index: Index, spec: Spec, key: Digest, again: bool) -> PendingStep {
         let explanation = spec.explain();
         let because = self.because(index, &explanation, again);
         self.graph.put_params(index, spec.params.clone());
-        Todo { spec: Arc::new(spec), key, explanation, because, again }
+        PendingStep { spec: Arc::new(spec), key, explanation, because, again }
     }
 
     /// Takes back that a node is to run its key.

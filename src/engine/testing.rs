@@ -1,4 +1,4 @@
-//! For the engine's tests: nodes in few words, stores in memory, a runner whose outputs are a function of its spec.
+//! For the engine's tests: nodes in few words, stores in memory, an executor whose outputs are a function of its spec.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -96,7 +96,7 @@ impl Cache for FakeCache {
 
 #[derive(Default)]
 pub(crate) struct FakeMemory {
-    pub(crate) rows: RefCell<BTreeMap<String, Last>>,
+    pub(crate) rows: RefCell<BTreeMap<String, PreviousResult>>,
     pub(crate) durations: RefCell<BTreeMap<String, u64>>,
 }
 
@@ -104,11 +104,11 @@ impl Memory for FakeMemory {
     fn last_key(&self, id: &str) -> Option<Digest> {
         self.rows.borrow().get(id).map(|l| l.key)
     }
-    fn last(&self, id: &str) -> Option<Last> {
+    fn last(&self, id: &str) -> Option<PreviousResult> {
         self.rows.borrow().get(id).cloned()
     }
     fn remember(&self, row: &Row<'_>) -> io::Result<()> {
-        let last = Last {
+        let last = PreviousResult {
             key: *row.key,
             explanation: row.explanation.to_vec(),
             forgotten: row.result.is_none(),
@@ -130,9 +130,9 @@ impl Memory for FakeMemory {
 /// | `modulo` | the output is one of so many, so that a change may be cut off |
 /// | `fail`, `unavailable`, `panic`, `none` | gives no result, or one without the output |
 /// | `wrong`, `forget` | gives a failing verdict, a result that is not kept |
-/// | `interrupt` | sets the flag as a signal would, then waits for it as a good runner does |
+/// | `interrupt` | sets the flag as a signal would, then waits for it as a good executor does |
 #[derive(Default)]
-pub(crate) struct FakeRunner {
+pub(crate) struct FakeExecutor {
     /// Every run's id and key.
     pub(crate) ran: Mutex<Vec<(String, Digest)>>,
     now: AtomicUsize,
@@ -140,15 +140,15 @@ pub(crate) struct FakeRunner {
     pub(crate) most: AtomicUsize,
 }
 
-impl FakeRunner {
+impl FakeExecutor {
     /// The ids of what ran, in order, and forgets them.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.ran.lock().unwrap()).into_iter().map(|r| r.0).collect()
     }
 }
 
-impl Runner for FakeRunner {
-    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+impl Executor for FakeExecutor {
+    fn run(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         self.most.fetch_max(self.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         self.ran.lock().unwrap().push((job.id.into(), *job.key));
         let ran = behave(job);
@@ -157,7 +157,7 @@ impl Runner for FakeRunner {
     }
 }
 
-fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
+fn behave(job: &Job<'_>) -> Result<Execution, RunError> {
     let p = &job.spec.params;
     let on = |name: &str| p.get(name).is_some_and(|v| v.as_bool() == Some(true));
     if on("interrupt") {
@@ -182,7 +182,7 @@ fn behave(job: &Job<'_>) -> Result<Ran, RunError> {
     let out = job.blobs.put(text.as_bytes()).map_err(|e| RunError::io("", &e))?;
     let outputs = if on("none") { BTreeMap::new() } else { BTreeMap::from([("out".to_string(), out)]) };
     let verdict = on("wrong").then(|| Verdict::Fail("wrong".into()));
-    Ok(Ran { outputs, verdict, forget: on("forget"), ..Ran::default() })
+    Ok(Execution { outputs, verdict, forget: on("forget"), ..Execution::default() })
 }
 
 /// Adds what `add` gives for a node and the text of its output.
@@ -200,12 +200,12 @@ impl Expand for FakeExpand {
     }
 }
 
-/// A workspace's stores, and a runner.
+/// A workspace's stores, and an executor.
 pub(crate) struct World {
     pub(crate) blobs: FakeBlobs,
     pub(crate) cache: FakeCache,
     pub(crate) memory: FakeMemory,
-    pub(crate) runner: FakeRunner,
+    pub(crate) executor: FakeExecutor,
     pub(crate) expand: FakeExpand,
     pub(crate) options: BuildOptions,
 }
@@ -217,7 +217,7 @@ impl Default for World {
             blobs: FakeBlobs::default(),
             cache: FakeCache::default(),
             memory: FakeMemory::default(),
-            runner: FakeRunner::default(),
+            executor: FakeExecutor::default(),
             expand: FakeExpand(|_, _| vec![]),
             options,
         }
@@ -240,7 +240,7 @@ pub(crate) fn implementations() -> &'static Implementations {
 impl World {
     pub(crate) fn services(&self) -> Services<'_> {
         Services {
-            runner: &self.runner,
+            executor: &self.executor,
             caches: vec![&self.cache],
             blobs: &self.blobs,
             memory: &self.memory,

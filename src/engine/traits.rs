@@ -1,4 +1,4 @@
-//! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Runner`], a remote cache
+//! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Executor`], a remote cache
 //! [`Cache`] and [`Blobs`]; steps notice neither.
 
 use std::collections::BTreeMap;
@@ -68,13 +68,13 @@ pub struct Job<'a> {
     pub time_limit_s: u64,
     /// The store, for its inputs and outputs.
     pub blobs: &'a dyn Blobs,
-    /// Set when the build is interrupted: the runner ends what it started and returns [`RunError::Interrupted`].
+    /// Set when the build is interrupted: the executor ends what it started and returns [`RunError::Interrupted`].
     pub interrupted: &'a AtomicBool,
 }
 
-/// What a runner gives.
+/// What an executor gives.
 #[derive(Debug, Clone, PartialEq, Default)]
-pub struct Ran {
+pub struct Execution {
     /// Outputs, in the store.
     pub outputs: BTreeMap<String, Digest>,
     /// For kinds that judge, and for candidates that crashed or wrote nonsense.
@@ -87,7 +87,7 @@ pub struct Ran {
     pub forget: bool,
 }
 
-/// Why a runner gave nothing.
+/// Why an executor gave nothing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
     /// This machine cannot: no device, no tool.
@@ -116,12 +116,12 @@ pub enum RunError {
     Interrupted,
 }
 
-impl Ran {
+impl Execution {
     /// With its words hidden, where words are.
     #[must_use]
     pub(crate) fn worded(self) -> Self {
         let notes = self.notes.into_iter().map(Note::worded).collect();
-        Ran { verdict: self.verdict.map(Verdict::worded), notes, summary: worded(self.summary), ..self }
+        Execution { verdict: self.verdict.map(Verdict::worded), notes, summary: worded(self.summary), ..self }
     }
 }
 
@@ -157,9 +157,9 @@ impl RunError {
 }
 
 /// Runs the steps of some kinds. One object serves many threads.
-pub trait Runner: Send + Sync {
+pub trait Executor: Send + Sync {
     /// Runs the step and returns when it, and everything it started, has ended.
-    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+    fn run(&self, job: &Job<'_>) -> Result<Execution, RunError>;
 }
 
 /// Why the nodes that a result adds are not known.

@@ -9,7 +9,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
 use super::services::{Services, look_up};
-use super::{Blobs, Cache, Hit, Index, Job, KeyLocks, NodeId, Ran, RunError, Runner};
+use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RunError};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
@@ -17,7 +17,7 @@ use kforge_types::record::{Note, Spec, StepResult};
 /// The services that worker threads may use: all but the journal.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
-    runner: &'a dyn Runner,
+    executor: &'a dyn Executor,
     caches: &'a [&'a dyn Cache],
     blobs: &'a dyn Blobs,
     locks: &'a dyn KeyLocks,
@@ -26,8 +26,8 @@ pub(super) struct Tools<'a> {
 
 impl<'a> Tools<'a> {
     pub(super) fn of(services: &'a Services<'a>, interrupted: &'a AtomicBool) -> Tools<'a> {
-        let Services { runner, caches, blobs, locks, .. } = services;
-        Tools { runner: *runner, caches, blobs: *blobs, locks: *locks, interrupted }
+        let Services { executor, caches, blobs, locks, .. } = services;
+        Tools { executor: *executor, caches, blobs: *blobs, locks: *locks, interrupted }
     }
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Task {
 }
 
 /// What a worker thread found.
-pub(super) enum Worked {
+pub(super) enum WorkResult {
     /// It ran.
     Ran {
         result: StepResult,
@@ -67,7 +67,7 @@ pub(super) enum Worked {
 /// The end of a task.
 pub(super) struct Report {
     pub(super) index: Index,
-    pub(super) worked: Worked,
+    pub(super) worked: WorkResult,
     /// When it began to run.
     pub(super) started: Instant,
     pub(super) took: Duration,
@@ -83,16 +83,16 @@ pub(super) fn work(task: &Task, tools: &Tools<'_>) -> Report {
     let caught = catch_unwind(AssertUnwindSafe(|| locked(task, tools, &mut started, &mut troubles)));
     let worked = caught.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(ToString::to_string).or(panic.downcast_ref::<String>().cloned());
-        let message = format!("internal error: {}", said.unwrap_or_else(|| "a runner panicked".into()));
-        Worked::Failed { message, notes: vec![], trouble: None }
+        let message = format!("internal error: {}", said.unwrap_or_else(|| "an executor panicked".into()));
+        WorkResult::Failed { message, notes: vec![], trouble: None }
     });
     Report { index: task.index, worked, started, took: started.elapsed(), troubles }
 }
 
-fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut Vec<String>) -> Worked {
+fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut Vec<String>) -> WorkResult {
     let guard = match tools.locks.lock(&task.key, tools.interrupted) {
         Ok(Some(guard)) => Some(guard),
-        Ok(None) => return Worked::Interrupted,
+        Ok(None) => return WorkResult::Interrupted,
         Err(error) => {
             troubles.push(format!("cannot lock a key: {error}; another process may do the same work at the same time"));
             None
@@ -101,7 +101,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
     if !task.again
         && let Some(hit) = look_up(tools.caches, &task.key, &task.spec, task.product.as_deref(), troubles)
     {
-        return Worked::Known(hit);
+        return WorkResult::Known(hit);
     }
     // Waiting for another process is not this step's time.
     *started = Instant::now();
@@ -110,11 +110,11 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
     worked
 }
 
-fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> Worked {
+fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<String>) -> WorkResult {
     let lost = task.spec.inputs.iter().find(|(_, i)| i.digest.is_some_and(|d| !tools.blobs.has(&d)));
     if let Some((name, _)) = lost {
         let message = format!("input `{name}` is no longer in the store; build again to recreate it");
-        return Worked::Failed { message, notes: vec![], trouble: None };
+        return WorkResult::Failed { message, notes: vec![], trouble: None };
     }
     let job = Job {
         id: &task.id,
@@ -125,24 +125,24 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         blobs: tools.blobs,
         interrupted: tools.interrupted,
     };
-    match tools.runner.run(&job).map(Ran::worded).map_err(RunError::worded) {
-        Ok(Ran { outputs, verdict, notes, summary, forget }) => {
+    match tools.executor.run(&job).map(Execution::worded).map_err(RunError::worded) {
+        Ok(Execution { outputs, verdict, notes, summary, forget }) => {
             let duration_ms = started.elapsed().as_millis() as u64;
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
             keep(task, tools, result, forget, troubles)
         }
-        Err(RunError::Unavailable(missing)) => Worked::Unavailable(missing),
-        Err(error @ RunError::NeedsTool { .. }) => Worked::Unavailable(error.to_string()),
-        Err(RunError::Failed { message, notes, trouble }) => Worked::Failed { message, notes, trouble },
-        Err(RunError::Interrupted) => Worked::Interrupted,
+        Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing),
+        Err(error @ RunError::NeedsTool { .. }) => WorkResult::Unavailable(error.to_string()),
+        Err(RunError::Failed { message, notes, trouble }) => WorkResult::Failed { message, notes, trouble },
+        Err(RunError::Interrupted) => WorkResult::Interrupted,
     }
 }
 
 /// Hands a result to every cache. Observations of a device are read back from the cache that keeps evidence, because what answers a question is the set of
 /// records, not the last of them: so that the rest of this build sees what the next build will see.
-fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> Worked {
+fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
     if forget {
-        return Worked::Ran { result, evidence: None, forget };
+        return WorkResult::Ran { result, evidence: None, forget };
     }
     for cache in tools.caches {
         if let Err(error) = cache.put(&task.key, &task.spec, &result) {
@@ -157,8 +157,8 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
         if let Some(hit) = tools.caches.iter().find_map(read) {
             let duration_ms = result.duration_ms;
             let result = StepResult { duration_ms, ..hit.result };
-            return Worked::Ran { result, evidence: hit.evidence, forget };
+            return WorkResult::Ran { result, evidence: hit.evidence, forget };
         }
     }
-    Worked::Ran { result, evidence: None, forget }
+    WorkResult::Ran { result, evidence: None, forget }
 }

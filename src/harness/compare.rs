@@ -10,7 +10,7 @@ use kforge_numerics::measure::compare::{Comparison, rms, show};
 use kforge_numerics::reference::float::round_values;
 use kforge_numerics::reference::{self, Extreme, Values, extreme, logical_shape};
 use kforge_types::model::{Compare, DType, Problem, Tensor, Tolerance};
-use kforge_types::record::{Checked, OutputObserved};
+use kforge_types::record::{CheckObserved, OutputObserved};
 
 /// Why an output cannot be compared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -70,12 +70,12 @@ pub enum Leniency<'a> {
     /// Rows of the last axis as multisets.
     Unordered,
     /// The answer of the package's own function, which decides by itself: its name and its answer.
-    Said(String, Said),
+    Check(String, CheckResult),
 }
 
 /// The word of a function of the package on one output.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Said {
+pub struct CheckResult {
     /// What it accepts.
     pub accepted: Accepted,
     /// Why it rejects the rest, in its message.
@@ -137,7 +137,7 @@ pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<Outpu
             let row = logical_shape(tensor).last().copied().unwrap_or(1).max(1);
             (Cow::Owned(sorted(got.into_owned(), row)), sorted(want, row))
         }
-        Leniency::Said(by, said) => return Ok(heard(tensor, &got, &want, by, said)),
+        Leniency::Check(by, said) => return Ok(heard(tensor, &got, &want, by, said)),
     };
     let shape = shape_of(tensor);
     let magnitude = match &want {
@@ -158,7 +158,7 @@ fn shape_of(tensor: &Tensor) -> Vec<u64> {
 }
 
 /// The observation of an output on which a function of the package has spoken. What it says of fewer elements than there are rejects the others.
-fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &Said) -> OutputObserved {
+fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &CheckResult) -> OutputObserved {
     let elements = want.len() as u64;
     let accepts = |index: u64| match &said.accepted {
         Accepted::Whole(all) => *all,
@@ -174,7 +174,7 @@ fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &Said) ->
         Values::Int(values) => values[index as usize].to_string(),
     };
     let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &shape_of(tensor), 0.0, None);
-    let checked = Checked { by: by.to_string(), rejected, whole, message };
+    let checked = CheckObserved { by: by.to_string(), rejected, whole, message };
     comparison.checked(checked, elements, accepts, |index| (of(got, index), of(want, index)));
     comparison.finish()
 }
@@ -388,8 +388,8 @@ mod tests {
         let (got, want) = (Values::Int(vec![1, 2, 3, 4]), Values::Int(vec![1, 2, 3, 5]));
         let seen = |accepted: Accepted| {
             let compared = Compared { tensor: &y, got: &got, want: &want, scale: None, beyond: None };
-            let said = Said { accepted, message: Some("no".into()) };
-            observe(&compared, &Leniency::Said("c.py::f".into(), said)).unwrap()
+            let said = CheckResult { accepted, message: Some("no".into()) };
+            observe(&compared, &Leniency::Check("c.py::f".into(), said)).unwrap()
         };
         let elements = seen(Accepted::Elements(vec![true, false, true, true]));
         let checked = elements.checked.unwrap();

@@ -51,7 +51,7 @@ pub struct Bounds {
 
 /// Where the tools of a step work, and how they are confined.
 #[derive(Debug, Clone, Copy)]
-pub struct Within<'a> {
+pub struct ToolSandbox<'a> {
     /// A folder that is removed afterwards.
     pub scratch: &'a Path,
     /// What they may read and take; none: whatever this process may, for sources of the caller's own.
@@ -153,10 +153,10 @@ pub fn permitted(task: &Task, what: &str) -> Result<(), Response> {
     }
 }
 
-impl<'a> Within<'a> {
+impl<'a> ToolSandbox<'a> {
     /// For a step's own, confined, which leave nothing in the folder of its outputs.
     pub fn of(task: &'a Task, bounds: &'a Bounds) -> Self {
-        Within { scratch: &task.output, bounds: Some(bounds), deadline: task.started + task.time_limit }
+        ToolSandbox { scratch: &task.output, bounds: Some(bounds), deadline: task.started + task.time_limit }
     }
 
     /// A program that works in `folder`, which lies in the scratch folder and is all that it may write in.

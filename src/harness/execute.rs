@@ -5,12 +5,12 @@ use std::path::Path;
 use super::message::{Places, Request, Response};
 use super::pool::{Pool, WorkerDied};
 use super::stage;
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Note;
 
 /// What all steps of a build share.
-pub struct Executor<'a> {
+pub struct WorkerExecutor<'a> {
     /// The workers.
     pub pool: &'a Pool,
     /// Where tools are on this machine.
@@ -27,9 +27,9 @@ pub struct Executor<'a> {
     pub allow_unconfined: bool,
 }
 
-impl Executor<'_> {
+impl WorkerExecutor<'_> {
     /// Has a worker execute the job: lays out its inputs, waits, keeps its outputs.
-    pub fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+    pub fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
         let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);
         let dir = dir.map_err(|e| system("make a folder for the step", &e))?;
@@ -60,7 +60,7 @@ impl Executor<'_> {
             Ok(Response::Failed { message, notes }) => Err(RunError::Failed { message, notes, trouble: None }),
             Ok(Response::Done { verdict, notes, summary, forget }) => {
                 let outputs = stage::collect(&output, job.blobs).map_err(|e| system("keep the step's outputs", &e))?;
-                Ok(Ran { outputs, verdict, notes, summary, forget })
+                Ok(Execution { outputs, verdict, notes, summary, forget })
             }
         }
     }

@@ -55,7 +55,7 @@ impl<B: AsRef<[u8]>> Filled<B> {
 
 /// A buffer in a whole of bytes, canaries around it.
 #[derive(Debug, Clone)]
-pub struct Laid<'a, B> {
+pub struct GuardedBuffer<'a, B> {
     /// Its name.
     pub name: &'a str,
     /// Bytes of one element.
@@ -71,16 +71,16 @@ pub struct Laid<'a, B> {
 }
 
 /// What a buffer held after the run: its own bytes, and what was wrong around and in it whatever its values.
-pub struct After {
+pub struct BufferAfterRun {
     /// Its bytes.
     pub bytes: Vec<u8>,
     /// What was wrong.
     pub findings: Vec<Finding>,
 }
 
-impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
+impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
     /// What the whole shows after a run.
-    pub fn after(&self, mut whole: Vec<u8>) -> After {
+    pub fn after(&self, mut whole: Vec<u8>) -> BufferAfterRun {
         let end = self.offset + self.before.len();
         let name = self.name;
         let mut findings = vec![];
@@ -121,7 +121,7 @@ impl<'a, B: AsRef<[u8]>> Laid<'a, B> {
             }
             Use::Workspace(_) => {}
         }
-        After { bytes, findings }
+        BufferAfterRun { bytes, findings }
     }
 
     /// Elements between those of a strided tensor: not the kernel's to write.

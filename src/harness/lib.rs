@@ -17,12 +17,12 @@ pub mod runner;
 pub mod stage;
 pub mod system;
 pub mod task;
-mod turns;
+mod device_slots;
 
-pub use execute::Executor;
+pub use execute::WorkerExecutor;
 pub use memory_file::MemoryFile;
 pub use pool::{FOR_A_DEVICE, Pool, WorkerDied};
-pub use reports::{Heard, hear};
+pub use reports::{RunSummary, hear};
 pub use task::Task;
 
 /// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.

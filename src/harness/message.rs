@@ -197,7 +197,7 @@ pub struct RunnerRequest {
 }
 
 /// What a runner says, one a line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on the candidate can forge these, so each can
-/// only worsen a result: `judge` says how.
+/// only worsen a result: `reports` says how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunnerReport {

@@ -19,7 +19,7 @@ use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, OutputObserved, TrialObserved, VerifyObservation};
 
 /// What one run that got to its end left in each written tensor, in the problem's order.
-pub struct Left<'a> {
+pub struct RunOutputs<'a> {
     /// What is added to the name of the distribution; empty for the first.
     pub said: &'static str,
     /// The byte that outputs held before.
@@ -55,25 +55,25 @@ impl Bytes<'_> {
 }
 
 /// Inputs of a trial, and what is expected of it.
-type Held = (Named, OracleOutput);
+type TrialValues = (Named, OracleOutput);
 
 /// What outputs of a trial are held against.
 pub enum Against<'a> {
     /// It is there.
-    Made(&'a Named, &'a OracleOutput),
+    Values(&'a Named, &'a OracleOutput),
     /// It is made when an output comes that no step of this process has held against it: what is expected, how it is made, and what was.
-    Later(&'a Expected, &'a dyn Fn() -> Result<Held, Response>, OnceCell<Held>),
+    Later(&'a Expected, &'a dyn Fn() -> Result<TrialValues, Response>, OnceCell<TrialValues>),
 }
 
 impl<'a> Against<'a> {
     /// Made only if it is needed.
-    pub fn later(expected: &'a Expected, make: &'a dyn Fn() -> Result<Held, Response>) -> Self {
+    pub fn later(expected: &'a Expected, make: &'a dyn Fn() -> Result<TrialValues, Response>) -> Self {
         Against::Later(expected, make, OnceCell::new())
     }
 
     fn get(&self) -> Result<(&Named, &OracleOutput), Response> {
         match self {
-            Against::Made(inputs, expected) => Ok((inputs, expected)),
+            Against::Values(inputs, expected) => Ok((inputs, expected)),
             Against::Later(_, make, made) => {
                 if made.get().is_none() {
                     // Nobody else can have set it: there is one thread here.
@@ -136,7 +136,7 @@ impl<'a> Observer<'a> {
     }
 
     /// Compares every output of every run whole: with what is expected, and with the first run.
-    pub fn compare(&mut self, trial: &Trial, against: &Against<'_>, ended: &[Left<'_>]) -> Result<(), Response> {
+    pub fn compare(&mut self, trial: &Trial, against: &Against<'_>, ended: &[RunOutputs<'_>]) -> Result<(), Response> {
         let mut trials: Vec<TrialObserved> = vec![];
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
             let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
@@ -234,7 +234,7 @@ impl<'a> Observer<'a> {
                 let answers = [("the kernel".to_string(), got)];
                 let check = (file.as_str(), function.as_str());
                 let said = python::checked(self.task, problem, inputs, (tensor, want), &answers, check)?;
-                said.into_iter().next().map(|said| Leniency::Said(format!("{file}::{function}"), said))
+                said.into_iter().next().map(|said| Leniency::Check(format!("{file}::{function}"), said))
             }
             other => Leniency::declared(other, problem, name, inputs).map_err(failed)?,
         };

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use super::compilers;
 use super::confine::Confinement;
+use super::device_slots::{Turn, Turns};
 use super::message::{Request, Response};
-use super::turns::{Turn, Turns};
 use kforge_foundation::process::{Command, End, Talker};
 use kforge_types::record::Lane;
 

@@ -41,7 +41,7 @@ const RAISE: &str = "setting `build.memory-limit` limits its memory";
 
 /// What was heard.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Heard {
+pub struct RunSummary {
     /// What went wrong, by its word and by how it ended.
     pub findings: Vec<Finding>,
     /// What it says the emulator does not do: claims.
@@ -68,8 +68,8 @@ pub struct Heard {
 }
 
 /// Hears a runner that has ended, which was to run `trials` trials, one after the other.
-pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Heard {
-    let mut heard = Heard { trials, ..Heard::default() };
+pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> RunSummary {
+    let mut heard = RunSummary { trials, ..RunSummary::default() };
     let text = stdout.text();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match serde_json::from_str(line) {
@@ -86,7 +86,7 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> Hear
     heard
 }
 
-impl Heard {
+impl RunSummary {
     /// Whether the run got to its end, as far as it says: its outputs are to be compared.
     pub fn is_whole(&self) -> bool {
         self.done && !self.faulty && self.not_emulated.is_empty()

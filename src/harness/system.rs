@@ -44,10 +44,10 @@ pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf
 }
 
 /// What a file was when it was read.
-type Seen = (u64, i64, i64, u64, Digest);
+type FileStamp = (u64, i64, i64, u64, Digest);
 
 /// Digests of system headers that this worker read: every compilation reads the same few hundred.
-static READ: Mutex<Option<HashMap<PathBuf, Seen>>> = Mutex::new(None);
+static READ: Mutex<Option<HashMap<PathBuf, FileStamp>>> = Mutex::new(None);
 
 fn known(file: &Path, headers: &BTreeSet<Digest>) -> bool {
     let Ok(metadata) = std::fs::metadata(file) else { return false };

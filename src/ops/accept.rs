@@ -16,7 +16,7 @@ use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::accepted;
 use kforge_project::workspace::changes::{self, Change};
 use kforge_project::workspace::lockfile::{self, FILE_NAME, Lockfile, LockfileError, Pin};
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{Arch, Kernel, TypeChoice};
 
@@ -228,11 +228,11 @@ struct Plan {
 /// # Errors
 /// [`AcceptError`], or the plan cannot be made.
 pub fn accept(session: &Session, request: &AcceptRequest) -> Result<Accepted, Error> {
-    let words = Words {
+    let words = SelectionArgs {
         packages: request.packages.clone(),
         kernels: vec![request.kernel.clone()],
         targets: request.targets.clone(),
-        ..Words::default()
+        ..SelectionArgs::default()
     };
     // Nobody builds meanwhile, and two do not accept at once: what is read must be what is written over, so it is read under the lock.
     let _lock = match request.dry_run {

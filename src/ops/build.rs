@@ -1,6 +1,6 @@
 //! Builds: `build`, `check`, `verify`, `bench` and `ablate` are one operation to different ends.
 
-mod ending;
+mod outcome;
 mod plan;
 pub mod report;
 pub mod result;
@@ -16,12 +16,12 @@ use crate::session::build::{Asked, Ready};
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
-use kforge_pipeline::release::holdings::reused;
+use kforge_pipeline::release::evidence_list::reused;
 use kforge_pipeline::report::text::{Failures, text};
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::Outcome;
 
-pub use ending::{Ended, Lacking, failing};
+pub use outcome::{Ended, Lacking, failing};
 pub use plan::{Plan, plan};
 pub use result::{Built, Champion, Finished, Unchanged};
 pub use steps::is_doubt;
@@ -31,7 +31,7 @@ pub use untried::Untried;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
     /// What to build.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// How far to go.
     pub goal: Goal,
     /// Steps at once; a negative number is cores less that many. `build.jobs` of the settings if there is none.
@@ -54,7 +54,7 @@ impl BuildRequest {
     /// Everything at hand, as far as the goal says, as the settings say.
     pub fn new(goal: Goal) -> Self {
         BuildRequest {
-            words: Words::default(),
+            words: SelectionArgs::default(),
             goal,
             jobs: None,
             keep_going: false,
@@ -113,7 +113,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let (outdated, seen) = ready.outdated(&opened, &outcome);
     // What a shorter or an interrupted build found does not take the place of what a whole one did.
     if request.goal == Goal::Build {
-        match ending::is_interrupted(&ready, &outcome) {
+        match outcome::is_interrupted(&ready, &outcome) {
             true => report::note_interrupted(session, &opened),
             false => report::keep(&opened, &report)?,
         }

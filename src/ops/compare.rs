@@ -17,7 +17,7 @@ use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
 use kforge_pipeline::release::revision::{Git, Revision, RevisionError};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
-use kforge_project::workspace::select::{Selected, Words};
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, Target};
 
 mod pairs;
@@ -33,7 +33,7 @@ pub struct CompareRequest {
     /// What to compare: a git revision; the working tree if none is named.
     pub head: Option<String>,
     /// What to build of both.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The share of time within which both count as the same.
     pub margin: f64,
     /// Measure again although there are records.

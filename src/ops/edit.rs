@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use crate::{Error, Session};
 use kforge_foundation::base::{Diagnostic, files};
-use kforge_project::workspace::edit::{self, Thing};
+use kforge_project::workspace::edit::{self, ManifestEntry};
 use kforge_project::workspace::find;
-use kforge_project::workspace::join::Around;
+use kforge_project::workspace::join::EnclosingWorkspace;
 
 /// Why a manifest was left as it is.
 #[derive(Debug, thiserror::Error)]
@@ -28,7 +28,7 @@ pub enum EditError {
 ///
 /// # Errors
 /// [`EditError`], or the manifest cannot be read or written.
-pub fn add(session: &Session, thing: Thing, name: &str, fields: &[String]) -> Result<(), Error> {
+pub fn add(session: &Session, thing: ManifestEntry, name: &str, fields: &[String]) -> Result<(), Error> {
     let (manifest, text) = read(session)?;
     let edited = edit::add(&text, thing, name, fields).map_err(EditError::from)?;
     write(&manifest, edited)
@@ -38,7 +38,7 @@ pub fn add(session: &Session, thing: Thing, name: &str, fields: &[String]) -> Re
 ///
 /// # Errors
 /// [`EditError`], or the manifest cannot be read or written.
-pub fn remove(session: &Session, thing: Thing, name: &str) -> Result<(), Error> {
+pub fn remove(session: &Session, thing: ManifestEntry, name: &str) -> Result<(), Error> {
     let (manifest, text) = read(session)?;
     let edited = edit::remove(&text, thing, name).map_err(EditError::from)?;
     write(&manifest, edited)
@@ -52,7 +52,7 @@ fn read(session: &Session) -> Result<(PathBuf, String), Error> {
 
 fn write(manifest: &Path, text: String) -> Result<(), Error> {
     let folder = manifest.parent().unwrap_or(Path::new("."));
-    let around = Around::find(folder).map(|a| a.manifest);
+    let around = EnclosingWorkspace::find(folder).map(|a| a.manifest);
     let root = around.as_deref().and_then(Path::parent).unwrap_or(folder);
     let found = edit::check(manifest, root, text.clone());
     if edit::is_wrong(&found) {

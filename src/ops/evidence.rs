@@ -8,7 +8,7 @@ use crate::event::{Blocked, Event, Warning};
 use crate::{Error, Session};
 use kforge_engine::action::of_binary;
 use kforge_engine::blobs::Store;
-use kforge_engine::evidence::{Index, Seen};
+use kforge_engine::evidence::{Index, IndexedRecord};
 use kforge_engine::lock::Mode;
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
@@ -17,10 +17,10 @@ use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
 use kforge_pipeline::release::bundle::Step;
 use kforge_pipeline::release::committed::FOLDER;
-use kforge_pipeline::release::holdings::Holding;
-use kforge_pipeline::release::transfer::{self, Which};
+use kforge_pipeline::release::evidence_list::Holding;
+use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::release::{Bundle, bundle};
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 
@@ -73,7 +73,7 @@ pub enum EvidenceError {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportRequest {
     /// Of what.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The bundle to write; `evidence/PRODUCT.kfe` beside the root manifest if none is named.
     pub output: Option<PathBuf>,
     /// Every record under a question, not only the one that answers it here.
@@ -96,7 +96,7 @@ pub struct Exported {
 /// # Errors
 /// [`EvidenceError`], or the plan cannot be made.
 pub fn export(session: &Session, request: &ExportRequest) -> Result<Exported, Error> {
-    let which = if request.all { Which::All } else { Which::Answering };
+    let which = if request.all { RecordChoice::All } else { RecordChoice::Answering };
     let (gathered, root) = session.look(&request.words, Goal::Build)?.plan(session, |opened, ready| {
         let asked = ready.with_services(session, opened, |services| {
             kforge_engine::questions(ready.graph.clone(), &ready.options, services)
@@ -189,7 +189,7 @@ pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Err
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
     /// Of what, where a workspace is at hand.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The bundle whose records are listed; what the home and the workspace hold if none is named.
     pub file: Option<PathBuf>,
     /// Everything that is held, not only what the plan at hand asks for.
@@ -214,7 +214,9 @@ pub struct Listed {
 pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
     let Held { seen, askers, named, open } = match &request.file {
         Some(path) => of_bundle(open(session, path)?, path),
-        None if session.has_manifest() || request.words != Words::default() => of_workspace(session, &request.words)?,
+        None if session.has_manifest() || request.words != SelectionArgs::default() => {
+            of_workspace(session, &request.words)?
+        }
         None => {
             let home = session.home()?;
             let index = Index::new(&home, Arc::new(Store::new(&home)));
@@ -222,7 +224,7 @@ pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
         }
     };
     let all = seen.len();
-    let asked = |seen: &Seen| askers.contains_key(&seen.record.question);
+    let asked = |seen: &IndexedRecord| askers.contains_key(&seen.record.question);
     let shown = seen.into_iter().filter(|seen| request.all || !named || asked(seen));
     let mut held: Vec<Holding> = shown
         .map(|seen| {
@@ -243,7 +245,7 @@ type Askers = BTreeMap<Digest, (StepKind, Vec<Step>)>;
 /// What is held, and under which names.
 #[derive(Default)]
 struct Held {
-    seen: Vec<Seen>,
+    seen: Vec<IndexedRecord>,
     askers: Askers,
     /// Whether only what has a name is shown.
     named: bool,
@@ -258,14 +260,14 @@ fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     for question in bundle.questions {
         askers.insert(question.key, (question.spec.kind, question.steps));
         for record in question.records {
-            seen.push(Seen { digest: bundle::digest(&record), record, origin: origin.clone() });
+            seen.push(IndexedRecord { digest: bundle::digest(&record), record, origin: origin.clone() });
         }
     }
     Held { seen, askers, named: true, open: false }
 }
 
 /// What the home and the bundles in the repository hold, and what the plan at hand asks.
-fn of_workspace(session: &Session, words: &Words) -> Result<Held, Error> {
+fn of_workspace(session: &Session, words: &SelectionArgs) -> Result<Held, Error> {
     session.look(words, Goal::Build)?.plan(session, |opened, ready| {
         let asked = ready.with_services(session, opened, |services| {
             kforge_engine::questions(ready.graph.clone(), &ready.options, services)
@@ -276,7 +278,7 @@ fn of_workspace(session: &Session, words: &Words) -> Result<Held, Error> {
             let (_, steps) = askers.entry(spec.key()).or_insert_with(|| (node.kind, vec![]));
             steps.push(Step { id: node.id, labels: node.labels });
         }
-        for kforge_engine::Made { node, spec, .. } in asked.made {
+        for kforge_engine::Compiled { node, spec, .. } in asked.made {
             let question = of_binary(&spec, &*ready.leaves)?;
             let Some(question) = question else { continue };
             let (_, steps) = askers.entry(question.key()).or_insert_with(|| (node.kind, vec![]));

@@ -7,7 +7,7 @@ use kforge_engine::Explanation;
 use kforge_foundation::base::diag::closest;
 use kforge_pipeline::optimize::methods::{self, Entry};
 use kforge_pipeline::plan::Goal;
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 
 /// What was asked about.
 #[derive(Debug)]
@@ -48,7 +48,7 @@ pub fn explain(session: &Session, what: &str) -> Result<Explained, Error> {
     if let Some(method) = methods::registry().get(what) {
         return Ok(Explained::Method(method));
     }
-    let everything = Words { workspace: true, ..Words::default() };
+    let everything = SelectionArgs { workspace: true, ..SelectionArgs::default() };
     session.look(&everything, Goal::Build)?.plan(session, |opened, ready| {
         ready.with_services(session, opened, |services| {
             let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);

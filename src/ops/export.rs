@@ -8,12 +8,12 @@ use crate::build::report::view;
 use crate::session::build::Ready;
 use crate::session::rounds::Recorded;
 use crate::{Error, Session};
-use kforge_engine::{Blobs, Known};
+use kforge_engine::{Blobs, ReadyResult};
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
-use kforge_pipeline::release::trajectory::{Found, Of, trajectory};
+use kforge_pipeline::release::trajectory::{FoundVerdict, SeatContext, trajectory};
 use kforge_pipeline::report::{self, Report, StepView};
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::model::ShapeRole;
 use kforge_types::record::StepKind;
 use kforge_types::record::params::Judgement;
@@ -22,7 +22,7 @@ use kforge_types::record::params::Judgement;
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrajectoriesRequest {
     /// Of what.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The file to write; the lines are in the result if none is named.
     pub output: Option<PathBuf>,
 }
@@ -76,7 +76,7 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
             let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
             let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
             let judged = judged(ready, &known, recorded);
-            let of = Of {
+            let of = SeatContext {
                 seat: [&seat.package, &seat.kernel, &seat.types, &seat.target],
                 contract: &recorded.contract,
                 held_back: &held_back,
@@ -107,7 +107,7 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
 }
 
 /// A report of what is known.
-fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
+fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
     let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
@@ -118,7 +118,7 @@ fn assembled(ready: &Ready<'_>, known: &Known) -> Report {
 }
 
 /// The judgements of a seat's variants.
-fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
+fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<FoundVerdict> {
     let seat = &recorded.seat;
     let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
         let labels = &node.labels;
@@ -130,7 +130,7 @@ fn judged(ready: &Ready<'_>, known: &Known, recorded: &Recorded) -> Vec<Found> {
         let result = done.as_ref().filter(|_| mine)?.result.as_ref()?;
         let bytes = ready.leaves.get(result.outputs.get("judgement")?).ok()??;
         let judgement: Judgement = serde_json::from_slice(&bytes).ok()?;
-        Some(Found {
+        Some(FoundVerdict {
             variant: labels.variant.clone()?,
             shape: labels.shape.clone()?,
             verdict: judgement.verdict,

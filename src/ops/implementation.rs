@@ -2,7 +2,7 @@
 
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
-use kforge_pipeline::plan::timed::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
+use kforge_pipeline::plan::timing_steps::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
 use kforge_pipeline::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
 use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::implementation::{Implementations, Part, work};

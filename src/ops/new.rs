@@ -10,7 +10,7 @@ use crate::{Error, Session};
 use kforge_foundation::base::files::write_atomically;
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::workspace::find::{MANIFEST, tidy};
-use kforge_project::workspace::join::{Around, JoinError, Joined};
+use kforge_project::workspace::join::{EnclosingWorkspace, JoinError, Joined};
 
 /// What a package starts from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -137,7 +137,7 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
     if !is_name(&name) {
         return Err(NewError::Name { name, given: request.name.is_some() }.into());
     }
-    let around = Around::find(&folder);
+    let around = EnclosingWorkspace::find(&folder);
     if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&name)) {
         return Err(NewError::Taken { manifest: around.manifest.clone(), name }.into());
     }
@@ -155,7 +155,7 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
         let text = file.text.replace("{{name}}", &name);
         write_atomically(path, text.as_bytes(), false).map_err(Error::write(path))?;
     }
-    let join = |around: Around| {
+    let join = |around: EnclosingWorkspace| {
         let joined = around.join(&folder).map_err(NewError::NotJoined)?;
         Ok::<_, NewError>(Surroundings { manifest: around.manifest, joined })
     };

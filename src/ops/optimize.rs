@@ -7,9 +7,9 @@
 mod ask;
 mod brief;
 pub mod event;
-mod found;
+mod results;
 mod next;
-mod remembered;
+mod memory;
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -17,10 +17,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use self::event::{NotAnswered, Rest, RoundEvent};
-pub use self::found::Became;
-use self::found::Results;
+use self::memory::Memory;
 use self::next::{Due, comes_next, nothing_is_right};
-use self::remembered::Memory;
+pub use self::results::Became;
+use self::results::Results;
 use crate::build::report::{assemble, keep};
 use crate::build::steps::execute;
 use crate::build::{Champion, Ended, result};
@@ -32,14 +32,14 @@ use crate::{Error, Session};
 use kforge_pipeline::optimize::agents::ask::{AskError, Clock, Ledger, Spent, SystemClock};
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::report::Report;
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 
 /// What rounds are asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptimizeRequest {
     /// What to improve: all that name an agent if no kernel is selected.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The number of rounds, in place of `generate.rounds`.
     pub rounds: Option<u32>,
     /// Steps at once; a negative number is cores less that many. `build.jobs` of the settings if there is none.

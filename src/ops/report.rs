@@ -7,13 +7,13 @@ use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::Workspace;
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 
 /// What is asked of the last build.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportRequest {
     /// What of it to show: without words the package at hand.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// Scores of it; none if only the report is wanted.
     pub score: Option<ScoreRequest>,
 }
@@ -83,7 +83,7 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
 }
 
 /// Leaves what is selected.
-fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &Words) -> Result<(), Error> {
+fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &SelectionArgs) -> Result<(), Error> {
     let selected = session.select(workspace, words)?;
     let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
     let built: Vec<String> = report.packages.iter().map(|p| p.name.clone()).collect();

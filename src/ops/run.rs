@@ -14,7 +14,7 @@ use crate::session::build::{Asked, Packages, Ready};
 use crate::{Error, Session, explain};
 use kforge_engine::{Graph, Node, Source};
 use kforge_pipeline::plan::Goal;
-use kforge_project::workspace::select::{Selected, Words};
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::record::StepKind;
 
 /// What to run.
@@ -134,12 +134,12 @@ fn kernel(
     (shape, variant): (Option<&str>, Option<&str>),
 ) -> Result<RunResult, Error> {
     let opened = session.open()?;
-    let words = Words {
+    let words = SelectionArgs {
         packages: request.package.iter().cloned().collect(),
         // A kernel is looked for everywhere unless a package is named.
         workspace: request.package.is_none(),
         kernels: vec![name.into()],
-        ..Words::default()
+        ..SelectionArgs::default()
     };
     let mut selected = session.select(&opened.workspace, &words)?;
     selected.members.retain(|i| opened.workspace.members[*i].package.kernel(name).is_some());
@@ -160,10 +160,10 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
     let opened = session.open()?;
     let first = text.split('/').next().unwrap_or_default();
     let named = opened.workspace.members.iter().any(|m| m.package.name == first);
-    let words = Words {
+    let words = SelectionArgs {
         packages: request.package.clone().or(named.then(|| first.to_string())).into_iter().collect(),
         workspace: !named && request.package.is_none(),
-        ..Words::default()
+        ..SelectionArgs::default()
     };
     let selected = session.select(&opened.workspace, &words)?;
     let asked = asked(selected, request, Goal::Build);

@@ -7,7 +7,7 @@ use crate::session::tools::install;
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{Cuda, Group};
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 
 /// What is installed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -47,7 +47,7 @@ const WHEELS: &str = "wheels.txt";
 /// Something cannot be resolved or installed. Why a toolchain cannot be resolved was reported as a diagnostic: then the error is [`Error::Refused`].
 pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error> {
     let mut opened = session.open()?;
-    let selected = session.select(&opened.workspace, &Words { workspace: true, ..Words::default() })?;
+    let selected = session.select(&opened.workspace, &SelectionArgs { workspace: true, ..SelectionArgs::default() })?;
     let asked = Asked {
         selected,
         goal: Goal::Check,

@@ -3,14 +3,14 @@
 use crate::{Error, Session};
 use kforge_engine::{Graph, Lack};
 use kforge_pipeline::plan::Goal;
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
 
 /// What a tree is asked.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeRequest {
     /// What to plan.
-    pub words: Words,
+    pub words: SelectionArgs,
     /// The kind of step that the plan must have.
     pub kind: Option<StepKind>,
 }

@@ -4,7 +4,7 @@ mod docs;
 mod edits;
 mod embed;
 mod faults;
-mod looks;
+mod queries;
 mod pages;
 mod place;
 mod schemas;

@@ -3,7 +3,7 @@
 use std::fs;
 
 use kforge::model::bound::{Arg, KernelLaunch};
-use kforge::model::grid::{Known, OpenGrid};
+use kforge::model::grid::{NameValue, OpenGrid};
 use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, Metric};
 use kforge::record::{FindingKind, Verdict};
@@ -65,7 +65,7 @@ pub(crate) fn too_large() {
 }
 
 fn of_the_device(launch: KernelLaunch, extent: &str) -> Vec<KernelLaunch> {
-    let names = [("tiles".to_string(), Known::Int(1000))].into();
+    let names = [("tiles".to_string(), NameValue::Int(1000))].into();
     let open_grid = Some(OpenGrid { extents: vec![extent.into(), "2".into()], names });
     vec![KernelLaunch { grid: [0; 3], open_grid, cooperative: false, ..launch }]
 }

@@ -29,7 +29,7 @@ const TESTS: &[Test] = &[
     ("each_mistake_is_found_for_its_reason", mistakes),
     ("answers_kept_in_globals_are_wrong_ones_for_other_inputs", remembered),
     ("faults_are_findings_by_their_names_and_cost_the_runner_alone", faults),
-    ("an_endless_kernel_ends_by_the_judges_clock_and_is_not_remembered", endless),
+    ("an_endless_kernel_ends_by_the_verifiers_clock_and_is_not_remembered", endless),
     ("a_runner_is_kept_from_step_to_step", warm),
     ("what_a_machine_lacks_is_unavailable", lacking),
     ("memory_that_others_gave_back_is_found", given_back),

@@ -28,7 +28,7 @@ mod reworded;
 mod rounds;
 mod sample;
 mod searched;
-mod together;
+mod concurrent;
 mod unconfined;
 mod wrong;
 

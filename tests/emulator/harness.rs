@@ -1,4 +1,4 @@
-//! Compiles `.cu` text with the host's g++ and runs it through the runner's own entry point, with the judge's side of the buffers played here.
+//! Compiles `.cu` text with the host's g++ and runs it through the runner's own entry point, with the verifier's side of the buffers played here.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -9,7 +9,7 @@ use kforge::emulator::compile::{EmulatorCompile, compile};
 use kforge::emulator::lines::Lines;
 use kforge::emulator::run::run_trials;
 use kforge::emulator::{headers, placement};
-use kforge::harness::compilers::Within;
+use kforge::harness::compilers::ToolSandbox;
 use kforge::harness::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedBuffer, ThreadOrder};
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, KernelLaunch, Launch, Scalar};
@@ -64,7 +64,7 @@ pub(crate) fn try_build_by(
         flags: &[],
         std: "c++17",
         check,
-        within: Within { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
+        within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;
     let read = |name: &str| std::fs::read(out.join(name)).unwrap();

@@ -6,7 +6,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use kforge::emulator::compile::{EmulatorCompile, compile};
-use kforge::harness::compilers::Within;
+use kforge::harness::compilers::ToolSandbox;
 
 use super::harness::*;
 
@@ -36,7 +36,7 @@ fn build_among(
         flags: &owned(flags),
         std,
         check: false,
-        within: Within { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
+        within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;
     Ok(std::fs::read(out.join("binary")).unwrap())

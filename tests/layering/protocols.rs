@@ -9,7 +9,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use kforge::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
-use kforge::plan::timed::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
+use kforge::plan::timing_steps::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
 use kforge::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
 use serde::{Deserialize, Serialize};
 

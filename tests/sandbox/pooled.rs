@@ -9,7 +9,7 @@ use kforge::base::Digest;
 use kforge::engine::blobs::Store;
 use kforge::engine::home::Home;
 use kforge::engine::{Job, RunError};
-use kforge::harness::execute::Executor;
+use kforge::harness::execute::WorkerExecutor;
 use kforge::harness::message::{Places, Request, Response};
 use kforge::harness::pool::{Pool, WorkerDied};
 use kforge::harness::task::{Task, done, failed};
@@ -193,7 +193,7 @@ impl Engine {
         let params = serde_json::json!({ "do": "meet", "at": self.folder.path().join("meeting"), "for_ms": for_ms });
         let scratch = self.folder.path().join("steps");
         let of = request("meet");
-        let executor = Executor {
+        let executor = WorkerExecutor {
             pool: &self.pool,
             places: of.places,
             scratch: &scratch,

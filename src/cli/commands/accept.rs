@@ -1,6 +1,6 @@
 //! `kforge accept`: a champion becomes the package's own.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::AcceptArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -10,7 +10,7 @@ use kforge_ops::accept::{AcceptRequest, accept};
 use kforge_project::workspace::lockfile::happens;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &AcceptArgs) -> Ran {
+pub fn run(context: &Context, args: &AcceptArgs) -> CommandResult {
     let accepted = accept(
         &context.session,
         &AcceptRequest {

@@ -2,7 +2,7 @@
 
 use std::time::Instant;
 
-use super::{Ran, collect, collected};
+use super::{CommandResult, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -13,7 +13,7 @@ use kforge_ops::cache;
 use kforge_ops::event::Said;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
-use kforge_pipeline::release::holdings::Reused;
+use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::ablation::{self, Declared};
 use kforge_types::model::{Arch, Package};
 use kforge_types::record::event::{Event, Why};
@@ -28,7 +28,7 @@ pub enum Ending {
 }
 
 /// Runs the command.
-pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> Ran {
+pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> CommandResult {
     let began = Instant::now();
     let request = BuildRequest {
         words: args.select.words(),
@@ -139,7 +139,7 @@ fn methods(finished: &Finished) -> String {
     ablation::text(&finished.report, &Declared { methods: &methods, emulated: &emulated })
 }
 
-fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant) -> Ran {
+fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant) -> CommandResult {
     let console = &context.console;
     say_champions(console, &finished.champions);
     if !console.json() && !console.quiet() {

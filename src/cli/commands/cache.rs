@@ -1,6 +1,6 @@
 //! `kforge cache`: keeps the shared cache small and whole.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::CacheCommand;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -11,7 +11,7 @@ use kforge_ops::Error;
 use kforge_ops::cache;
 
 /// Runs the command.
-pub fn run(context: &Context, command: &CacheCommand) -> Ran {
+pub fn run(context: &Context, command: &CacheCommand) -> CommandResult {
     match command {
         CacheCommand::Gc => gc(context),
         CacheCommand::Du => du(context),
@@ -19,7 +19,7 @@ pub fn run(context: &Context, command: &CacheCommand) -> Ran {
     }
 }
 
-fn gc(context: &Context) -> Ran {
+fn gc(context: &Context) -> CommandResult {
     let report = match cache::collect(&context.session) {
         Err(Error::Busy(_)) => {
             context.console.error("a build uses the shared cache: run this command again after it ends");
@@ -43,7 +43,7 @@ fn gc(context: &Context) -> Ran {
     Ok(Exit::Done)
 }
 
-fn du(context: &Context) -> Ran {
+fn du(context: &Context) -> CommandResult {
     let usage = cache::usage(&context.session)?;
     let rows: [(&str, Tally); 8] = [
         ("contents", usage.contents),
@@ -63,7 +63,7 @@ fn du(context: &Context) -> Ran {
     Ok(Exit::Done)
 }
 
-fn verify(context: &Context) -> Ran {
+fn verify(context: &Context) -> CommandResult {
     let checked = cache::verify(&context.session)?;
     let console = &context.console;
     for path in &checked.corrupt {

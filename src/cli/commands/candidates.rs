@@ -1,6 +1,6 @@
 //! `kforge candidates`: what the workspace remembers of candidates, searched; the source of one.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::{CandidatesArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -10,7 +10,7 @@ use kforge_ops::candidates::{Filter, search, source};
 use kforge_pipeline::report::candidates::text;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CandidatesArgs) -> Ran {
+pub fn run(context: &Context, args: &CandidatesArgs) -> CommandResult {
     let console = &context.console;
     if let Some(id) = &args.source {
         let text = source(&context.session, id)?;

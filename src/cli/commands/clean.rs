@@ -1,6 +1,6 @@
 //! `kforge clean`: removes what builds have written beside the workspace.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::CleanArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -9,7 +9,7 @@ use kforge_foundation::base::count;
 use kforge_ops::clean::clean;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CleanArgs) -> Ran {
+pub fn run(context: &Context, args: &CleanArgs) -> CommandResult {
     let cleaned = clean(&context.session, args.dry_run)?;
     let (console, target) = (&context.console, cleaned.target.display());
     match cleaned.removed {

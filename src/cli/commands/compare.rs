@@ -1,6 +1,6 @@
 //! `kforge compare`: the regression gate.
 
-use super::{Ran, print_json};
+use super::{CommandResult, print_json};
 use crate::cli::args::{CompareArgs, CompareFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -8,7 +8,7 @@ use kforge_ops::compare::{CompareRequest, Compared, compare};
 use kforge_pipeline::release::comparison::Change;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &CompareArgs) -> Ran {
+pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
     context.interrupts()?;
     let compared = compare(
         &context.session,

@@ -1,13 +1,13 @@
 //! `kforge config list` and `get`: settings in force and where each comes from.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::ConfigCommand;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::Diagnostic;
 
 /// Runs the command.
-pub fn run(context: &Context, command: &ConfigCommand) -> Ran {
+pub fn run(context: &Context, command: &ConfigCommand) -> CommandResult {
     let key = match command {
         ConfigCommand::List => &None,
         ConfigCommand::Get { key } => key,

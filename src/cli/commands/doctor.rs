@@ -3,7 +3,7 @@
 
 use anstyle::{AnsiColor, Style};
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::doctor::{Finding, Presence, diagnose};
@@ -13,7 +13,7 @@ const OPEN: Style = AnsiColor::Yellow.on_default().bold();
 const DIM: Style = Style::new().dimmed();
 
 /// Runs the command.
-pub fn run(context: &Context) -> Ran {
+pub fn run(context: &Context) -> CommandResult {
     let diagnosis = diagnose(&context.session);
     for (at, finding) in diagnosis.findings.iter().enumerate() {
         context.console.out_fitted(&text(finding));

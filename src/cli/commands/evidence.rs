@@ -1,6 +1,6 @@
 //! `kforge evidence`: what devices were seen to do leaves in bundles, comes from them, and is listed.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceList, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -8,10 +8,10 @@ use crate::cli::words::bytes;
 use kforge_foundation::base::count;
 use kforge_ops::Error;
 use kforge_ops::evidence::{self, ExportRequest, ListRequest, Listed};
-use kforge_pipeline::release::holdings;
+use kforge_pipeline::release::evidence_list;
 
 /// Runs the command.
-pub fn run(context: &Context, command: &EvidenceCommand) -> Ran {
+pub fn run(context: &Context, command: &EvidenceCommand) -> CommandResult {
     match command {
         EvidenceCommand::Export(args) => export(context, args),
         EvidenceCommand::Import(args) => {
@@ -22,7 +22,7 @@ pub fn run(context: &Context, command: &EvidenceCommand) -> Ran {
     }
 }
 
-fn export(context: &Context, args: &EvidenceExport) -> Ran {
+fn export(context: &Context, args: &EvidenceExport) -> CommandResult {
     let request = ExportRequest { words: args.select.words(), output: args.output.clone(), all: args.all };
     let exported = evidence::export(&context.session, &request)?;
     let kinds: Vec<String> = exported.records.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
@@ -37,7 +37,7 @@ fn export(context: &Context, args: &EvidenceExport) -> Ran {
     Ok(Exit::Done)
 }
 
-fn list(context: &Context, args: &EvidenceList) -> Ran {
+fn list(context: &Context, args: &EvidenceList) -> CommandResult {
     let request = ListRequest { words: args.select.words(), file: args.file.clone(), all: args.all };
     let Listed { held, more, open } = evidence::list(&context.session, &request)?;
     if args.message_format == MessageFormat::Json {
@@ -47,7 +47,7 @@ fn list(context: &Context, args: &EvidenceList) -> Ran {
         }
     } else {
         let now = jiff::Timestamp::try_from(context.session.began).map_err(|e| context.fail(&e.to_string()))?;
-        context.console.out(&holdings::text(&held, now));
+        context.console.out(&evidence_list::text(&held, now));
     }
     let rest = match more {
         0 => String::new(),

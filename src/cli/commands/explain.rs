@@ -1,6 +1,6 @@
 //! `kforge explain`: why a step ran, or would run now; or what a method of the registry is.
 
-use super::{Ran, print_json};
+use super::{CommandResult, print_json};
 use crate::cli::args::ExplainArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -9,7 +9,7 @@ use kforge_pipeline::optimize::methods;
 use kforge_pipeline::report::{explanation, method};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &ExplainArgs) -> Ran {
+pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
     let console = &context.console;
     match explain(&context.session, &args.step)? {
         Explained::Method(method) if args.json => return print_json(context, &method::document(method)),

@@ -1,6 +1,6 @@
 //! `kforge export`: recorded attempts at rounds, for those who train on them.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::args::{ExportCommand, ExportTrajectories};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -8,13 +8,13 @@ use kforge_foundation::base::count;
 use kforge_ops::export::{Destination, TrajectoriesRequest};
 
 /// Runs the command.
-pub fn run(context: &Context, command: &ExportCommand) -> Ran {
+pub fn run(context: &Context, command: &ExportCommand) -> CommandResult {
     match command {
         ExportCommand::Trajectories(args) => trajectories(context, args),
     }
 }
 
-fn trajectories(context: &Context, args: &ExportTrajectories) -> Ran {
+fn trajectories(context: &Context, args: &ExportTrajectories) -> CommandResult {
     let request = TrajectoriesRequest { words: args.select.words(), output: args.output.clone() };
     let exported = kforge_ops::export::trajectories(&context.session, &request)?;
     match exported.to {

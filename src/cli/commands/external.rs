@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::CommandFactory;
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::Cli;
 use crate::cli::exit::Exit;
@@ -23,7 +23,7 @@ pub fn later(context: &Context, command: &str) -> Exit {
 }
 
 /// Becomes the plugin; returns only where there is none, or where it cannot be started.
-pub fn run(context: &Context, words: &[String]) -> Ran {
+pub fn run(context: &Context, words: &[String]) -> CommandResult {
     let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage.into()) };
     let programs = programs(context.session.environment.path());
     let Some(program) = programs.iter().find(|p| p.file_name().is_some_and(|f| *f == *format!("{PREFIX}{name}")))

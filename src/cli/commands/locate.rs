@@ -2,14 +2,14 @@
 
 use serde_json::json;
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::{LocateArgs, LocateFormat};
 use crate::cli::exit::Exit;
 use kforge_ops::locate;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &LocateArgs) -> Ran {
+pub fn run(context: &Context, args: &LocateArgs) -> CommandResult {
     let path = match args.workspace {
         true => locate::root_manifest(&context.session)?,
         false => locate::manifest(&context.session)?,

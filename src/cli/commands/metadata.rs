@@ -1,6 +1,6 @@
 //! `kforge metadata`: the workspace as JSON.
 
-use super::Ran;
+use super::CommandResult;
 use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::MetadataArgs;
@@ -9,7 +9,7 @@ use kforge_ops::metadata::metadata;
 use kforge_types::record::FORMAT_VERSION;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &MetadataArgs) -> Ran {
+pub fn run(context: &Context, args: &MetadataArgs) -> CommandResult {
     if args.format_version != FORMAT_VERSION {
         context.console.error(&format!(
             "unknown version {} of the metadata format: expected {FORMAT_VERSION}",

@@ -37,7 +37,7 @@ use kforge_ops::cache as shared;
 use kforge_pipeline::plan::Goal;
 
 /// How a command ended.
-pub(super) type Ran = Result<Exit, Failure>;
+pub(super) type CommandResult = Result<Exit, Failure>;
 
 /// Whether a command's events go to standard output as JSON.
 pub(super) fn wants_json(command: &Command) -> bool {
@@ -112,7 +112,7 @@ fn collected(context: &Context, done: Result<Option<Report>, Error>) {
 }
 
 /// A document for standard output.
-fn print_json(context: &Context, value: &impl serde::Serialize) -> Ran {
+fn print_json(context: &Context, value: &impl serde::Serialize) -> CommandResult {
     let text = serde_json::to_string_pretty(value).map_err(|e| context.fail(&e.to_string()))?;
     context.console.out(&format!("{text}\n"));
     Ok(Exit::Done)

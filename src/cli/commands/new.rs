@@ -1,6 +1,6 @@
 //! `kforge new` and `kforge init`: a package to start from.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::{InitArgs, NewArgs, Template};
 use crate::cli::exit::Exit;
@@ -8,14 +8,14 @@ use kforge_ops::new::{self as operation, NewPackage, NewRequest, Surroundings};
 use kforge_project::workspace::join::Joined;
 
 /// Runs `kforge new`.
-pub fn new(context: &Context, args: &NewArgs) -> Ran {
+pub fn new(context: &Context, args: &NewArgs) -> CommandResult {
     let request = NewRequest { name: args.name.clone(), template: template(args.template) };
     let made = operation::new(&context.session, &args.path, &request)?;
     Ok(say(context, &made, request.template))
 }
 
 /// Runs `kforge init`.
-pub fn init(context: &Context, args: &InitArgs) -> Ran {
+pub fn init(context: &Context, args: &InitArgs) -> CommandResult {
     let request = NewRequest { name: args.name.clone(), template: template(args.template) };
     let made = operation::init(&context.session, &request)?;
     Ok(say(context, &made, request.template))

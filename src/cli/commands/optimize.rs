@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use super::{Ran, collect};
+use super::{CommandResult, collect};
 use crate::cli::Context;
+use crate::cli::agent_progress::amounts;
 use crate::cli::args::OptimizeArgs;
-use crate::cli::asking::amounts;
 use crate::cli::exit::Exit;
 use crate::cli::words::{say_champions, summary};
 use kforge_ops::optimize::{Finished, OptimizeRequest, Optimized, optimize};
@@ -14,7 +14,7 @@ use kforge_pipeline::report::text::Failures;
 use kforge_types::record::event::Event;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &OptimizeArgs) -> Ran {
+pub fn run(context: &Context, args: &OptimizeArgs) -> CommandResult {
     let began = Instant::now();
     let mut words = args.select.words();
     words.kernels.extend(args.kernels.iter().cloned());

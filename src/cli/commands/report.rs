@@ -1,6 +1,6 @@
 //! `kforge report`: what the last build found.
 
-use super::Ran;
+use super::CommandResult;
 use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm};
@@ -11,7 +11,7 @@ use kforge_pipeline::report::text::Failures;
 use kforge_pipeline::report::{self, score};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &ReportArgs) -> Ran {
+pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     let score = args.score.map(|score| ScoreRequest {
         form: form(score),
         baseline: args.baseline.clone(),

@@ -1,17 +1,17 @@
 //! `kforge run`: one variant of a kernel on one shape, on `cpu`, or any one step, and what it gave.
 
-use super::{Ran, collect};
+use super::{CommandResult, collect};
 use crate::cli::Context;
 use crate::cli::args::RunArgs;
 use crate::cli::exit::Exit;
 use crate::cli::failures;
 use kforge_ops::run::{self, Judged, Output, RunRequest, RunResult, StepEnd, What};
-use kforge_pipeline::report::made::{compiled, inspected};
 use kforge_pipeline::report::single::{Single, text};
+use kforge_pipeline::report::step_text::{compiled, inspected};
 use kforge_types::record::{Outcome, Verdict};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &RunArgs) -> Ran {
+pub fn run(context: &Context, args: &RunArgs) -> CommandResult {
     // A step's id has slashes, a kernel's name has none.
     let what = match args.what.contains('/') {
         true => What::Step(args.what.clone()),

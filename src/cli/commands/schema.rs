@@ -1,6 +1,6 @@
 //! `kforge schema`: the JSON Schemas of what kforge reads and writes.
 
-use super::Ran;
+use super::CommandResult;
 use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::SchemaArgs;
@@ -9,7 +9,7 @@ use kforge_pipeline::release;
 use kforge_pipeline::report::schemas;
 
 /// Runs the command. Names that are none were refused with the command line.
-pub fn run(context: &Context, args: &SchemaArgs) -> Ran {
+pub fn run(context: &Context, args: &SchemaArgs) -> CommandResult {
     let found = schemas::schema(&args.name).or_else(|| release::schema(&args.name));
     print_json(context, &found.ok_or(Exit::Usage)?)
 }

@@ -1,6 +1,6 @@
 //! `kforge fetch` and `kforge toolchain`: installs what kforge.lock names, and lists what is installed.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::{FetchArgs, ToolchainCommand};
 use crate::cli::exit::Exit;
@@ -9,7 +9,7 @@ use kforge_foundation::base::count;
 use kforge_ops::toolchain::{self, FetchRequest};
 
 /// Runs `kforge toolchain`.
-pub fn run(context: &Context, command: &ToolchainCommand) -> Ran {
+pub fn run(context: &Context, command: &ToolchainCommand) -> CommandResult {
     match command {
         ToolchainCommand::Install(args) => fetch(context, args),
         ToolchainCommand::List => list(context),
@@ -17,7 +17,7 @@ pub fn run(context: &Context, command: &ToolchainCommand) -> Ran {
 }
 
 /// Runs `kforge fetch`.
-pub fn fetch(context: &Context, args: &FetchArgs) -> Ran {
+pub fn fetch(context: &Context, args: &FetchArgs) -> CommandResult {
     let fetched = toolchain::fetch(&context.session, FetchRequest { nvcc: args.nvcc })?;
     let several = |n: usize, one: &str, more: &str| match n {
         0 => None,
@@ -36,7 +36,7 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> Ran {
 }
 
 /// What is installed: a set of wheels a folder.
-fn list(context: &Context) -> Ran {
+fn list(context: &Context) -> CommandResult {
     let installed = toolchain::list(&context.session)?;
     for toolchain in &installed {
         context.console.out(&format!("{}  {}\n", toolchain.folder.display(), bytes(toolchain.bytes)));

@@ -1,6 +1,6 @@
 //! `kforge tree`: the plan, with what known results add to it.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::TreeArgs;
 use crate::cli::exit::{Exit, Failure};
@@ -10,7 +10,7 @@ use kforge_pipeline::report::tree::{View, text};
 use kforge_types::record::StepKind;
 
 /// Runs the command.
-pub fn run(context: &Context, args: &TreeArgs) -> Ran {
+pub fn run(context: &Context, args: &TreeArgs) -> CommandResult {
     let stage = args.stage.as_deref().map(|word| kind(context, word)).transpose()?;
     let tree = tree(&context.session, &TreeRequest { words: args.select.words(), kind: stage })?;
     let view = View { invert: args.invert, depth: args.depth, stage };

@@ -1,6 +1,6 @@
 //! `kforge update`: resolves toolchains and libraries anew, and pins champions.
 
-use super::Ran;
+use super::CommandResult;
 use crate::cli::Context;
 use crate::cli::args::UpdateArgs;
 use crate::cli::exit::Exit;
@@ -8,7 +8,7 @@ use kforge_foundation::base::count;
 use kforge_ops::update::{UpdateRequest, What, update};
 
 /// Runs the command.
-pub fn run(context: &Context, args: &UpdateArgs) -> Ran {
+pub fn run(context: &Context, args: &UpdateArgs) -> CommandResult {
     let what = if args.champions { What::Champions } else { What::Toolchains };
     let changes = update(&context.session, UpdateRequest { what, dry_run: args.dry_run })?;
     let counted = count(changes as u64, "change");

@@ -21,10 +21,10 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::client::Lost;
-use super::left::{self, Usual};
-use super::made::{self, Inputs};
+use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
-use super::rig::{Candidate, Rig};
+use super::read_back::{self, UntimedOutputs};
+use super::rig::{Launchable, Rig};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
@@ -37,7 +37,7 @@ use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Provenance, Verdict};
 
 mod best;
-mod looks;
+mod output_checks;
 mod plausible;
 mod samples;
 
@@ -56,7 +56,7 @@ pub fn bench(task: &Task) -> Response {
 
 fn benched(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
-    let candidate = Candidate::new(task, &params, "")?;
+    let candidate = Launchable::new(task, &params, "")?;
     let mut seen = BenchObserved {
         cold: None,
         hot: None,
@@ -71,14 +71,14 @@ fn benched(task: &Task) -> Result<Response, Response> {
     // Made before anyone is kept waiting.
     let (inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),
-        None => (inputs(task, &params, 2)?, Some(made::unkept(task, &params.problem, &unseen(&params))?)),
+        None => (inputs(task, &params, 2)?, Some(inputs::unkept(task, &params.problem, &unseen(&params))?)),
     };
     let work = work(&params, &rig.client.facts.uuid)?;
     let monitor = Monitor::new(&rig.client.facts.uuid);
     rig.lock(true)?;
     let sets = rig.sets(&params, sets(&params))?;
     let held = Instant::now();
-    let untimed = inputs.iter().map(|_| Untimed::default()).collect();
+    let untimed = inputs.iter().map(|_| UntimedRuns::default()).collect();
     let mut bench = Bench {
         params: &params,
         candidate: &candidate,
@@ -89,7 +89,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
         inputs: &inputs,
         untimed,
         states: vec![],
-        luck: made::secret(),
+        luck: inputs::secret(),
         is_warm: false,
         best: best(&work),
     };
@@ -127,14 +127,14 @@ fn sets(params: &VerifyParams) -> u32 {
 /// Inputs of the first trials: of two, where answers that were kept are to show.
 pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<Vec<Arc<Inputs>>, Response> {
     let trials = params.trials.iter().take(most);
-    let inputs: Vec<_> = trials.map(|trial| made::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
+    let inputs: Vec<_> = trials.map(|trial| inputs::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
     if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
 }
 
 /// A trial that no other step has: the first one's distribution, from a seed that only this process knows.
 fn unseen(params: &VerifyParams) -> Trial {
     let distribution = params.trials.first().map_or("uniform", |trial| &trial.distribution).to_string();
-    Trial { trial: params.trials.len() as u32, seed: made::secret(), distribution }
+    Trial { trial: params.trials.len() as u32, seed: inputs::secret(), distribution }
 }
 
 /// Writes the states of the device into the provenance: median clocks, highest temperature, all that limited it.
@@ -151,16 +151,16 @@ pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
 
 /// What untimed launches left, on one of the inputs.
 #[derive(Default)]
-struct Untimed<'a> {
+struct UntimedRuns<'a> {
     /// None where there were none yet.
     sums: Vec<u64>,
     /// Looked at once sums do not suffice.
-    usual: Option<Usual<'a>>,
+    usual: Option<UntimedOutputs<'a>>,
 }
 
 struct Bench<'a> {
     params: &'a VerifyParams,
-    candidate: &'a Candidate<'a>,
+    candidate: &'a Launchable<'a>,
     rig: Rig<'a>,
     monitor: Monitor,
     sets: u32,
@@ -168,7 +168,7 @@ struct Bench<'a> {
     turn: u32,
     inputs: &'a [Arc<Inputs>],
     /// The outputs of each of the inputs in untimed launches.
-    untimed: Vec<Untimed<'a>>,
+    untimed: Vec<UntimedRuns<'a>>,
     states: Vec<State>,
     /// What decides when outputs are looked at.
     luck: u64,
@@ -224,7 +224,7 @@ impl<'a> Bench<'a> {
 
     /// A number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
-        self.luck = made::another(self.luck);
+        self.luck = inputs::another(self.luck);
         self.luck % below
     }
 
@@ -240,7 +240,7 @@ impl<'a> Bench<'a> {
         self.rig.lay(set, &images, CANARY)?;
         self.rig.constants(SLOT, self.candidate, set);
         let shown = self.rig.run_and_show(SLOT, set, &images, CANARY)?;
-        Ok(left::sums(&images, &shown))
+        Ok(read_back::sums(&images, &shown))
     }
 
     /// Which inputs a set holds now.

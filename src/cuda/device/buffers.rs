@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::made::{Inputs, Made};
-use super::wire::{Before, Lay, With};
-use kforge_harness::layout::{After, Filled, Laid, Use};
+use super::inputs::{Inputs, TensorBytes};
+use super::wire::{BufferFill, BufferLayout, Reset};
+use kforge_harness::layout::{BufferAfterRun, Filled, GuardedBuffer, Use};
 use kforge_types::model::bound::{Buffer, Fill};
 use kforge_types::model::{Problem, Role, Tensor};
 
@@ -15,9 +15,9 @@ const UNIT: usize = 256;
 
 /// What the kernel's part of a buffer holds before a run.
 #[derive(Debug, Clone)]
-pub(super) enum Holds {
+pub(super) enum InitialContents {
     /// These contents.
-    Contents(Arc<Made>),
+    Contents(Arc<TensorBytes>),
     /// One byte over and over.
     Byte(u8),
 }
@@ -33,9 +33,9 @@ pub(super) struct Image<'a> {
     pub(super) own: u64,
     used: Use<'a>,
     /// What the kernel's part holds.
-    pub(super) holds: Holds,
+    pub(super) holds: InitialContents,
     /// What happens to that before each sample.
-    before: Before,
+    before: Reset,
 }
 
 impl<'a> Image<'a> {
@@ -50,12 +50,12 @@ impl<'a> Image<'a> {
     }
 
     /// How it is laid.
-    pub(super) fn lay(&self) -> Lay {
+    pub(super) fn lay(&self) -> BufferLayout {
         let with = match &self.holds {
-            Holds::Contents(made) => With::Contents(made.name.clone()),
-            Holds::Byte(byte) => With::Byte(*byte),
+            InitialContents::Contents(made) => BufferFill::Contents(made.name.clone()),
+            InitialContents::Byte(byte) => BufferFill::Byte(*byte),
         };
-        Lay { name: self.name.to_string(), with, before: self.before }
+        BufferLayout { name: self.name.to_string(), with, before: self.before }
     }
 
     /// The tensor, if a kernel writes it.
@@ -74,7 +74,7 @@ impl<'a> Image<'a> {
     /// Whether it must hold after a run what it held before, and what its sum is then.
     pub(super) fn kept_sum(&self) -> Option<u64> {
         match (&self.used, &self.holds) {
-            (Use::Tensor(tensor), Holds::Contents(made)) if tensor.role == Role::Input => Some(made.sum),
+            (Use::Tensor(tensor), InitialContents::Contents(made)) if tensor.role == Role::Input => Some(made.sum),
             _ => None,
         }
     }
@@ -93,13 +93,13 @@ impl<'a> Image<'a> {
     }
 
     /// What the whole shows after a run, canaries being `canary`.
-    pub(super) fn after(&self, canary: u8, bytes: Vec<u8>) -> After {
+    pub(super) fn after(&self, canary: u8, bytes: Vec<u8>) -> BufferAfterRun {
         let before = match &self.holds {
-            Holds::Contents(made) => Filled::Bytes(&made.bytes),
-            Holds::Byte(byte) => Filled::Byte(*byte, self.own as usize),
+            InitialContents::Contents(made) => Filled::Bytes(&made.bytes),
+            InitialContents::Byte(byte) => Filled::Byte(*byte, self.own as usize),
         };
         let used = self.used.clone();
-        Laid { name: self.name, element: self.element, offset: GUARD, before, used, canary }.after(bytes)
+        GuardedBuffer { name: self.name, element: self.element, offset: GUARD, before, used, canary }.after(bytes)
     }
 }
 
@@ -141,8 +141,8 @@ pub(super) fn images<'a>(
             element: tensor.dtype.bytes(),
             own: tensor.bytes(),
             used: Use::Tensor(tensor),
-            holds: contents.map_or(Holds::Byte(poison), |made| Holds::Contents(Arc::clone(made))),
-            before: if tensor.role == Role::Input { Before::Keep } else { Before::Renew },
+            holds: contents.map_or(InitialContents::Byte(poison), |made| InitialContents::Contents(Arc::clone(made))),
+            before: if tensor.role == Role::Input { Reset::Keep } else { Reset::Renew },
         }
     });
     let workspaces = workspaces.iter().map(|workspace| Image {
@@ -150,8 +150,8 @@ pub(super) fn images<'a>(
         element: workspace.dtype.bytes(),
         own: workspace.elements * workspace.dtype.bytes(),
         used: Use::Workspace(workspace),
-        holds: Holds::Byte(if workspace.fill == Fill::Poison { poison } else { 0 }),
-        before: if workspace.fill == Fill::ZeroOnce { Before::Keep } else { Before::Renew },
+        holds: InitialContents::Byte(if workspace.fill == Fill::Poison { poison } else { 0 }),
+        before: if workspace.fill == Fill::ZeroOnce { Reset::Keep } else { Reset::Renew },
     });
     tensors.chain(workspaces).collect()
 }
@@ -170,7 +170,7 @@ mod tests {
         let problem = Problem::of(vec![tensor], Reference::builtin("sum", &[]));
         let images = images(&problem, &[], &BTreeMap::new(), 0xff);
         let (image, canary) = (&images[0], canary(1, 0));
-        assert_eq!((image.own, image.lay().with, image.before), (12, With::Byte(0xff), Before::Renew));
+        assert_eq!((image.own, image.lay().with, image.before), (12, BufferFill::Byte(0xff), Reset::Renew));
         let mut laid = vec![canary; image.whole() as usize];
         laid[GUARD..GUARD + 12].fill(0xff);
         assert!(image.after(canary, laid.clone()).findings.is_empty());

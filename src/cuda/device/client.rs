@@ -102,7 +102,7 @@ impl Lost {
 
 /// A tool that starts a runner and looks into what it does.
 #[derive(Debug)]
-pub(super) struct Under {
+pub(super) struct WrappingTool {
     /// The tool.
     pub(super) program: PathBuf,
     /// Its arguments, up to the runner's own command.
@@ -111,7 +111,7 @@ pub(super) struct Under {
     pub(super) folder: PathBuf,
 }
 
-impl Under {
+impl WrappingTool {
     /// The tool and this very program, whose path a tool wants: `/proc/self/exe` would be the tool's own.
     fn command(&self) -> io::Result<Command> {
         let own = std::fs::read_link("/proc/self/exe")?;
@@ -226,7 +226,7 @@ impl Client {
         probed: &Probed,
         facts: DeviceFacts,
         left: Duration,
-        under: Option<&Under>,
+        under: Option<&WrappingTool>,
     ) -> Result<Self, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
         let exchange = Exchange::new().map_err(system)?;

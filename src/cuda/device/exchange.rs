@@ -1,4 +1,4 @@
-//! The memory file through which judge and runner hand each other bytes: what one writes before a line, the other reads after it. Knows sizes; not what they hold.
+//! The memory file through which verifier and runner hand each other bytes: what one writes before a line, the other reads after it. Knows sizes; not what they hold.
 //!
 //! The runner holds a piece of it in its own memory only while it copies, and no kernel runs then: on machines where device code reaches the memory of its
 //! process, nothing of it is there to be read. An expectation is never put in it.
@@ -12,7 +12,7 @@ use std::sync::Arc;
 use rayon::prelude::*;
 use rustix::fs::{FallocateFlags, MemfdFlags, fallocate, memfd_create};
 
-use super::wire::At;
+use super::wire::ExchangeAddress;
 use kforge_foundation::base::pieces::PIECE;
 
 /// The worker's end.
@@ -34,13 +34,13 @@ impl Exchange {
     }
 
     /// As a process that inherits it finds it.
-    pub(super) fn inherited(&self) -> At {
-        At::Descriptor(self.file.as_raw_fd())
+    pub(super) fn inherited(&self) -> ExchangeAddress {
+        ExchangeAddress::Descriptor(self.file.as_raw_fd())
     }
 
     /// As any other process of this user finds it while this one lives.
-    pub(super) fn path(&self) -> At {
-        At::Path(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into())
+    pub(super) fn path(&self) -> ExchangeAddress {
+        ExchangeAddress::Path(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into())
     }
 
     fn file(&self) -> io::Result<File> {
@@ -123,19 +123,19 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 }
 
 /// The runner's end.
-pub(super) struct Handed(File);
+pub(super) struct RunnerExchange(File);
 
-impl Handed {
+impl RunnerExchange {
     /// The place that the verifier names.
     ///
     /// # Errors
     /// There is no such file, or it is not this process's to open.
     #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
-    pub(super) fn open(at: &At) -> io::Result<Self> {
-        Ok(Handed(match at {
+    pub(super) fn open(at: &ExchangeAddress) -> io::Result<Self> {
+        Ok(RunnerExchange(match at {
             // SAFETY: the verifier names a descriptor that it handed over and that nothing else here uses.
-            At::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
-            At::Path(path) => File::options().read(true).write(true).open(path)?,
+            ExchangeAddress::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
+            ExchangeAddress::Path(path) => File::options().read(true).write(true).open(path)?,
         }))
     }
 
@@ -170,14 +170,14 @@ mod tests {
         let mut exchange = Exchange::new().unwrap();
         let long: Vec<u8> = (0..3 * SHARE + 5).map(|i| (i / 7) as u8).collect();
         exchange.put(&long).unwrap();
-        assert!(Handed(exchange.file().unwrap()).take(long.len() as u64).unwrap() == long);
+        assert!(RunnerExchange(exchange.file().unwrap()).take(long.len() as u64).unwrap() == long);
         exchange.put(b"abc").unwrap();
-        let other = Handed(exchange.file().unwrap());
+        let other = RunnerExchange(exchange.file().unwrap());
         assert_eq!(other.take(3).unwrap(), b"abc");
         exchange.make_room(8).unwrap();
         other.put(b"defghijk").unwrap();
         assert_eq!(exchange.take(8).unwrap(), b"defghijk");
-        let by_path = Handed::open(&exchange.path()).unwrap();
+        let by_path = RunnerExchange::open(&exchange.path()).unwrap();
         assert_eq!(by_path.take(3).unwrap(), b"def");
         exchange.empty().unwrap();
         assert_eq!(exchange.take(8).unwrap(), [0; 8]);

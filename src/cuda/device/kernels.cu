@@ -1,6 +1,6 @@
 // kforge's own kernels on a device: what holds a stream until everything is queued, what empties the L2 cache, what looks at buffers. They know nothing
 // of candidates. `kernels.ptx` is made of this file by NVRTC, as `tests/toolchain_network/own_kernels.rs` says: after an edit, by
-// `SNAPSHOTS=overwrite cargo test --test acquire own_kernels`. The host's counterparts are in `own.rs`.
+// `SNAPSHOTS=overwrite cargo test --test acquire own_kernels`. The host's counterparts are in `own_kernels.rs`.
 
 typedef unsigned int u32;
 typedef unsigned long long u64;

@@ -24,16 +24,16 @@ pub(super) struct Place {
 
 /// Why launches cannot be made ready.
 #[derive(Debug)]
-pub(super) enum Unready {
+pub(super) enum PrepareError {
     /// The driver's error.
     Fault(Fault),
     /// They name something that does not exist.
     Unknown(String),
 }
 
-impl From<Fault> for Unready {
+impl From<Fault> for PrepareError {
     fn from(fault: Fault) -> Self {
-        Unready::Fault(fault)
+        PrepareError::Fault(fault)
     }
 }
 
@@ -43,13 +43,13 @@ enum Step {
 }
 
 /// Launches of one module on one set of buffers.
-pub(super) struct Ready {
+pub(super) struct PreparedLaunches {
     steps: Vec<Step>,
     /// Arrays of addresses that arguments point at.
     _arrays: Vec<Memory>,
 }
 
-impl Ready {
+impl PreparedLaunches {
     /// Fills in every address.
     ///
     /// # Errors
@@ -59,15 +59,16 @@ impl Ready {
         launches: &[Launch],
         functions: &BTreeMap<String, Function>,
         place: impl Fn(&str) -> Option<Place>,
-    ) -> Result<Self, Unready> {
-        let find = |name: &str| place(name).ok_or_else(|| Unready::Unknown(format!("there is no buffer `{name}`")));
+    ) -> Result<Self, PrepareError> {
+        let find =
+            |name: &str| place(name).ok_or_else(|| PrepareError::Unknown(format!("there is no buffer `{name}`")));
         let (mut steps, mut arrays) = (vec![], vec![]);
         for launch in launches {
             steps.push(match launch {
                 Launch::Memset { buffer, value } => Step::Set { place: find(buffer)?, byte: *value },
                 Launch::Kernel(kernel) => {
                     let function = functions.get(&kernel.entry).copied();
-                    let unknown = || Unready::Unknown(format!("there is no entry `{}`", kernel.entry));
+                    let unknown = || PrepareError::Unknown(format!("there is no entry `{}`", kernel.entry));
                     let function = function.ok_or_else(unknown)?;
                     if kernel.shared > 0 {
                         function.permit_shared(kernel.shared)?;
@@ -101,7 +102,7 @@ impl Ready {
                 }
             });
         }
-        Ok(Ready { steps, _arrays: arrays })
+        Ok(PreparedLaunches { steps, _arrays: arrays })
     }
 
     /// How many calls queueing takes.

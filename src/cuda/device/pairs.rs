@@ -9,11 +9,11 @@ use std::sync::Arc;
 use super::bench::{inputs, tell};
 use super::buffers::Image;
 use super::client::Lost;
-use super::left::{self, Usual};
-use super::made::{self, Inputs};
+use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
-use super::rig::{Candidate, Rig};
-use super::wire::{Set, Shot, Shown};
+use super::read_back::{self, UntimedOutputs};
+use super::rig::{Launchable, Rig};
+use super::wire::{BufferSum, SampleRequest, Set};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
 use kforge_harness::layout::POISONS;
@@ -46,7 +46,7 @@ pub fn pairs(task: &Task) -> Response {
 fn paired(task: &Task) -> Result<Response, Response> {
     let params: PairsParams = task.params()?;
     let both = shared(&params.a, &params.b);
-    let candidates = [Candidate::new(task, &params.a, ":a")?, Candidate::new(task, &params.b, ":b")?];
+    let candidates = [Launchable::new(task, &params.a, ":a")?, Launchable::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;
     rig.possible(&both)?;
     let inputs = inputs(task, &params.a, 2)?;
@@ -62,7 +62,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
         first: vec![],
         states: vec![],
         copies: None,
-        luck: made::secret(),
+        luck: inputs::secret(),
     };
     let mut seen = PairsObserved { blocks: vec![] };
     let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
@@ -95,7 +95,7 @@ fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
 }
 
 /// Which side and inputs, the sums of what was left there, and what is usual there where it was asked for.
-type First<'a> = ((usize, usize), Vec<u64>, Option<Usual<'a>>);
+type FirstRun<'a> = ((usize, usize), Vec<u64>, Option<UntimedOutputs<'a>>);
 
 struct Pairs<'a> {
     both: &'a VerifyParams,
@@ -103,7 +103,7 @@ struct Pairs<'a> {
     rig: Rig<'a>,
     monitor: Monitor,
     /// What each side made of each of the inputs first: sums, and more once they do not suffice.
-    first: Vec<First<'a>>,
+    first: Vec<FirstRun<'a>>,
     states: Vec<State>,
     /// Copies in a graph, for what is short and hot, and what laying buffers takes of each; decided once.
     copies: Option<(u32, f64)>,
@@ -122,7 +122,7 @@ impl<'a> Pairs<'a> {
     /// Every block; says what was wrong, if outputs were.
     fn all(
         &mut self,
-        candidates: &[Candidate<'_>; 2],
+        candidates: &[Launchable<'_>; 2],
         inputs: &[Arc<Inputs>],
         seen: &mut PairsObserved,
     ) -> Result<Option<String>, Lost> {
@@ -150,7 +150,7 @@ impl<'a> Pairs<'a> {
     }
 
     /// Buffers anew, at other addresses, and both modules.
-    fn lay(&mut self, candidates: &[Candidate<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
+    fn lay(&mut self, candidates: &[Launchable<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
         self.rig.clear();
         // Moves what comes after by pages of two megabytes and parts of them.
         self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
@@ -167,7 +167,7 @@ impl<'a> Pairs<'a> {
     /// Runs each side, whose outputs must be those that it gave before.
     fn check(
         &mut self,
-        candidates: &[Candidate<'_>; 2],
+        candidates: &[Launchable<'_>; 2],
         trial: usize,
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
@@ -184,26 +184,26 @@ impl<'a> Pairs<'a> {
     /// Whether buffers hold what that side made of these inputs before; else what is wrong.
     fn look(
         &mut self,
-        candidates: &[Candidate<'_>; 2],
+        candidates: &[Launchable<'_>; 2],
         (side, trial): (usize, usize),
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
-        let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
+        let shown = self.rig.show(0, images.iter(), CANARY, inputs::salt())?;
         self.seen(candidates, (side, trial), images, &shown)
     }
 
     /// The same of what buffers show.
     fn seen(
         &mut self,
-        candidates: &[Candidate<'_>; 2],
+        candidates: &[Launchable<'_>; 2],
         (side, trial): (usize, usize),
         images: &[Image<'a>],
-        shown: &[Shown],
+        shown: &[BufferSum],
     ) -> Result<Option<String>, Lost> {
-        if let Some(damage) = left::damage(images, shown) {
+        if let Some(damage) = read_back::damage(images, shown) {
             return Ok(Some(damage));
         }
-        let sums = left::sums(images, shown);
+        let sums = read_back::sums(images, shown);
         let Some(at) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
             self.first.push(((side, trial), sums, None));
             return Ok(None);
@@ -224,7 +224,8 @@ impl<'a> Pairs<'a> {
     /// A sample of each of these sides, in order.
     fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
         let cold = self.cold;
-        let shot = |side: Side, copies| Shot { slot: slot(side), set: 0, cold, copies, bare: false, warm: false };
+        let shot =
+            |side: Side, copies| SampleRequest { slot: slot(side), set: 0, cold, copies, bare: false, warm: false };
         match self.copies.unwrap_or((0, 0.0)) {
             (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
             (many, bare) => {
@@ -243,7 +244,7 @@ impl<'a> Pairs<'a> {
             return Ok((0, 0.0));
         }
         let many = sampling::copies(about);
-        let shot = |copies| Shot { slot: 0, set: 0, cold: false, copies, bare: true, warm: false };
+        let shot = |copies| SampleRequest { slot: 0, set: 0, cold: false, copies, bare: true, warm: false };
         let ns = self.rig.time((0..2 * WARMING).flat_map(|_| [shot(1), shot(many)]).collect())?;
         let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(many - 1)).max(0.0);
         Ok((many, median(&ns.chunks(2).map(of).collect::<Vec<_>>())))
@@ -253,14 +254,14 @@ impl<'a> Pairs<'a> {
     /// looked at, only this process knows.
     fn block(
         &mut self,
-        candidates: &[Candidate<'_>; 2],
+        candidates: &[Launchable<'_>; 2],
         (block, trial): (usize, usize),
         images: &[Image<'a>],
     ) -> Result<Result<Vec<f64>, String>, Lost> {
         let mut warming = vec![];
         for side in [Side::A, Side::B] {
-            let shot = Shot { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
-            let shots = (0..WARMING).map(|i| Shot { warm: !self.cold && i > 0, ..shot });
+            let shot = SampleRequest { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
+            let shots = (0..WARMING).map(|i| SampleRequest { warm: !self.cold && i > 0, ..shot });
             warming.extend(self.rig.time(shots.collect())?);
         }
         if self.copies.is_none() {
@@ -296,7 +297,7 @@ impl<'a> Pairs<'a> {
 
     /// A number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
-        self.luck = made::another(self.luck);
+        self.luck = inputs::another(self.luck);
         self.luck % below
     }
 }

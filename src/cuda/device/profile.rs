@@ -40,9 +40,9 @@ use std::time::Duration;
 
 use self::combine::combine;
 use self::log::Log;
-use super::client::{Client, Lost, Under, WRITING};
-use super::made;
-use super::rig::{Candidate, Rig, provenance};
+use super::client::{Client, Lost, WRITING, WrappingTool};
+use super::inputs;
+use super::rig::{Launchable, Rig, provenance};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
@@ -85,8 +85,8 @@ fn profiled(task: &Task) -> Result<Response, Response> {
         }
         count => {
             let folder = folder(task)?;
-            let taking = Taking { task, params: &params, count, ncu, folder: folder.path() };
-            let began = |under: &Under| Client::begin(&probed, facts, task.left().min(LONGEST), Some(under));
+            let taking = ProfileRun { task, params: &params, count, ncu, folder: folder.path() };
+            let began = |under: &WrappingTool| Client::begin(&probed, facts, task.left().min(LONGEST), Some(under));
             match taking.log(capability, began)? {
                 Ok(log) => {
                     let found = combine(&params.metrics, capability, &log);
@@ -125,7 +125,7 @@ pub(super) fn folder(task: &Task) -> Result<tempfile::TempDir, Response> {
 }
 
 /// One profile being taken.
-struct Taking<'a> {
+struct ProfileRun<'a> {
     task: &'a Task,
     params: &'a ProfileParams,
     count: usize,
@@ -133,22 +133,22 @@ struct Taking<'a> {
     folder: &'a Path,
 }
 
-impl Taking<'_> {
+impl ProfileRun<'_> {
     /// What `ncu` wrote of the launches, or why there is nothing of them.
     fn log(
         &self,
         capability: u32,
-        begin: impl FnOnce(&Under) -> Result<Client, Lost>,
+        begin: impl FnOnce(&WrappingTool) -> Result<Client, Lost>,
     ) -> Result<Result<Log, Unknown>, Response> {
         let of = &self.params.of;
-        let candidate = Candidate::new(self.task, of, "")?;
+        let candidate = Launchable::new(self.task, of, "")?;
         let first = of.trials.first().ok_or_else(|| failed("there are no inputs to profile it on"))?;
-        let inputs = made::inputs(self.task, &of.problem, first)?;
+        let inputs = inputs::inputs(self.task, &of.problem, first)?;
         let images = Rig::images(of, &inputs, POISONS[0]);
         let file = self.folder.join("profile.csv");
         let names = names(&self.params.metrics, capability);
         let args = args(&file, &names, &symbols(&candidate), self.count);
-        let under = Under { program: self.ncu.into(), args, folder: self.folder.into() };
+        let under = WrappingTool { program: self.ncu.into(), args, folder: self.folder.into() };
         let ran = begin(&under).and_then(|client| {
             let mut rig = Rig::of(self.task, client);
             rig.lock(true).and_then(|()| rig.sets(of, 1)).map_err(|response| Lost::Refused(said(response)))?;
@@ -212,7 +212,7 @@ fn names(wanted: &[String], capability: u32) -> BTreeSet<&'static str> {
 }
 
 /// The symbols of the entries that are launched.
-fn symbols(candidate: &Candidate<'_>) -> BTreeSet<String> {
+fn symbols(candidate: &Launchable<'_>) -> BTreeSet<String> {
     let launched = |entry: &str| {
         let mut kernels = candidate.params.launches.iter();
         kernels.any(|launch| matches!(launch, Launch::Kernel(kernel) if kernel.entry == entry))

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::buffers::{self, Holds, Image};
+use super::buffers::{self, Image, InitialContents};
 use super::client::{Client, Lost, at_most};
 use super::facts::DeviceFacts;
-use super::left::{self, Outputs, Usual};
-use super::made::{self, Inputs, Made};
-use super::wire::{Answer, Ask, Set, Shot, Shown, Slot};
+use super::inputs::{self, Inputs, TensorBytes};
+use super::read_back::{self, Outputs, UntimedOutputs};
+use super::wire::{Answer, Ask, BufferSum, SampleRequest, Set, Slot};
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -18,13 +18,13 @@ use kforge_types::record::Provenance;
 use kforge_types::record::params::{CompileFacts, VerifyParams};
 
 /// What is launched: a binary and how.
-pub(super) struct Candidate<'a> {
+pub(super) struct Launchable<'a> {
     pub(super) params: &'a VerifyParams,
     pub(super) binary: Vec<u8>,
     pub(super) entries: Vec<(String, String)>,
 }
 
-impl<'a> Candidate<'a> {
+impl<'a> Launchable<'a> {
     /// From a task's inputs, whose names end in `suffix`.
     pub(super) fn new(task: &Task, params: &'a VerifyParams, suffix: &str) -> Result<Self, Response> {
         let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
@@ -32,7 +32,7 @@ impl<'a> Candidate<'a> {
             return Err(failed("the compiler reports another number of entries than the step"));
         }
         let entries = params.entries.iter().cloned().zip(facts.symbols).collect();
-        Ok(Candidate { params, binary: task.read(&format!("binary{suffix}"))?, entries })
+        Ok(Launchable { params, binary: task.read(&format!("binary{suffix}"))?, entries })
     }
 }
 
@@ -151,7 +151,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Loads a candidate and states its launches.
-    pub(super) fn load(&mut self, slot: Slot, candidate: &Candidate<'_>) -> Result<(), Lost> {
+    pub(super) fn load(&mut self, slot: Slot, candidate: &Launchable<'_>) -> Result<(), Lost> {
         let (bytes, entries) = (candidate.binary.len() as u64, candidate.entries.clone());
         let left = self.left();
         self.client.hand(&candidate.binary, Ask::Load { slot, bytes, entries }, left)?;
@@ -176,10 +176,10 @@ impl<'a> Rig<'a> {
     pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
         self.laid.retain(|(of, _), _| *of != set);
         let contents = |image: &Image<'_>| match &image.holds {
-            Holds::Contents(made) => Some(Arc::clone(made)),
-            Holds::Byte(_) => None,
+            InitialContents::Contents(made) => Some(Arc::clone(made)),
+            InitialContents::Byte(_) => None,
         };
-        let needed: Vec<Arc<Made>> = images.iter().filter_map(contents).collect();
+        let needed: Vec<Arc<TensorBytes>> = images.iter().filter_map(contents).collect();
         for made in &needed {
             self.keep(made, &needed)?;
         }
@@ -189,7 +189,7 @@ impl<'a> Rig<'a> {
         let buffers: Vec<_> = images.iter().map(Image::lay).collect();
         self.client.later(Ask::Lay { set, canary, buffers: buffers.clone() });
         // What stayed from an earlier step lay where another candidate ran.
-        let doubted: Vec<(&Image<'_>, Arc<Made>)> = images
+        let doubted: Vec<(&Image<'_>, Arc<TensorBytes>)> = images
             .iter()
             .filter_map(|image| Some((image, contents(image)?)))
             .filter(|(_, made)| !self.trusted.contains(&made.name))
@@ -197,7 +197,7 @@ impl<'a> Rig<'a> {
         if doubted.is_empty() {
             return Ok(());
         }
-        let shown = self.show(set, doubted.iter().map(|(image, _)| *image), canary, made::salt())?;
+        let shown = self.show(set, doubted.iter().map(|(image, _)| *image), canary, inputs::salt())?;
         let spoilt: Vec<_> = doubted.iter().zip(shown).filter(|((_, made), shown)| shown.sum != made.sum).collect();
         for ((_, made), _) in &spoilt {
             self.forget(&made.name);
@@ -221,7 +221,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Has contents on the device; others go that were used longest ago and that no buffer is laid with, where there would be too many.
-    fn keep(&mut self, made: &Made, needed: &[Arc<Made>]) -> Result<(), Lost> {
+    fn keep(&mut self, made: &TensorBytes, needed: &[Arc<TensorBytes>]) -> Result<(), Lost> {
         let kept = &mut self.client.contents;
         if let Some(at) = kept.iter().position(|(name, _)| *name == made.name) {
             let found = kept.remove(at);
@@ -255,7 +255,7 @@ impl<'a> Rig<'a> {
         images: impl Iterator<Item = &'i Image<'p>>,
         canary: u8,
         salt: u64,
-    ) -> Result<Vec<Shown>, Lost> {
+    ) -> Result<Vec<BufferSum>, Lost> {
         let names: Vec<String> = images.map(|image| image.name.to_string()).collect();
         let asked = names.len();
         let shown = self.waited(Ask::Show { set, names, canary, salt });
@@ -267,7 +267,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Fills the candidate's constants from a set, with the next request.
-    pub(super) fn constants(&mut self, slot: Slot, candidate: &Candidate<'_>, set: Set) {
+    pub(super) fn constants(&mut self, slot: Slot, candidate: &Launchable<'_>, set: Set) {
         for constant in &candidate.params.constants {
             let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
             let (symbol, name) = (constant.symbol.clone(), constant.buffer.clone());
@@ -314,14 +314,14 @@ impl<'a> Rig<'a> {
         set: Set,
         images: &[Image<'_>],
         canary: u8,
-    ) -> Result<Vec<Shown>, Lost> {
+    ) -> Result<Vec<BufferSum>, Lost> {
         if self.client.is_salted {
             self.client.later(Ask::Run { slot, set });
             self.runs += 1;
         } else {
             self.run(slot, set)?;
         }
-        self.show(set, images.iter(), canary, made::salt())
+        self.show(set, images.iter(), canary, inputs::salt())
     }
 
     /// Asks, and waits for as long as the runs may take that are asked for with it.
@@ -341,11 +341,11 @@ impl<'a> Rig<'a> {
     pub(super) fn usual<'p>(
         &mut self,
         slot: Slot,
-        candidate: &Candidate<'_>,
+        candidate: &Launchable<'_>,
         (set, images, canary): (Set, &[Image<'p>], u8),
         times: usize,
         like: Option<&(Vec<u64>, Outputs<'p>)>,
-    ) -> Result<Usual<'p>, Lost> {
+    ) -> Result<UntimedOutputs<'p>, Lost> {
         self.unload(slot);
         self.load(slot, candidate)?;
         let mut all: Vec<Outputs<'p>> = vec![];
@@ -354,7 +354,7 @@ impl<'a> Rig<'a> {
             self.lay(set, images, canary)?;
             self.constants(slot, candidate, set);
             let shown = self.run_and_show(slot, set, images, canary)?;
-            let now = left::sums(images, &shown);
+            let now = read_back::sums(images, &shown);
             // What was left before is not read again.
             if !sums.contains(&now) {
                 all.push(match like.filter(|(of, _)| *of == now) {
@@ -366,7 +366,7 @@ impl<'a> Rig<'a> {
         }
         self.unload(slot);
         self.load(slot, candidate)?;
-        Usual::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
+        UntimedOutputs::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
     }
 
     /// Reads a buffer back whole.
@@ -377,7 +377,7 @@ impl<'a> Rig<'a> {
     }
 
     /// Takes samples.
-    pub(super) fn time(&mut self, shots: Vec<Shot>) -> Result<Vec<f64>, Lost> {
+    pub(super) fn time(&mut self, shots: Vec<SampleRequest>) -> Result<Vec<f64>, Lost> {
         let asked = shots.len();
         let runs: usize = shots.iter().map(|shot| 2 * shot.copies.max(1) as usize).sum();
         let patience = self.patience(runs);

@@ -7,7 +7,7 @@ use std::io::{self, BufRead, Write};
 use std::os::fd::AsFd;
 use std::process::ExitCode;
 
-use super::exchange::Handed;
+use super::exchange::RunnerExchange;
 use super::session::{Session, Trouble};
 use super::wire::{Answer, Ask, Start};
 use super::{AWAKE, driver};
@@ -76,7 +76,7 @@ fn serve(start: Start) -> Result<(), String> {
 
 fn begin(start: &Start, session: &mut Option<Session>) -> Result<Answer, Trouble> {
     driver::load(start.libcuda.as_deref()).map_err(Trouble::Refused)?;
-    let handed = Handed::open(&start.exchange);
+    let handed = RunnerExchange::open(&start.exchange);
     let fresh = Session::new(handed.map_err(|e| Trouble::Refused(format!("the exchange cannot be opened: {e}")))?)?;
     let free = fresh.free_memory()?;
     *session = Some(fresh);

@@ -17,11 +17,11 @@ mod report;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::client::{Client, Lost, Under, WRITING};
+use super::client::{Client, Lost, WRITING, WrappingTool};
 use super::fault::Meaning;
-use super::made::{self, Inputs};
+use super::inputs::{self, Inputs};
 use super::profile::folder;
-use super::rig::{Candidate, Rig};
+use super::rig::{Launchable, Rig};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -50,7 +50,7 @@ pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Respons
 pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding>, Response> {
     let mut found = vec![];
     if let Some(first) = params.trials.first().filter(|_| !params.sanitize.is_empty()) {
-        let inputs = made::inputs(task, &params.problem, first)?;
+        let inputs = inputs::inputs(task, &params.problem, first)?;
         for asked in &params.sanitize {
             found.extend(under(task, params, &inputs, asked.tool)?);
         }
@@ -59,14 +59,15 @@ pub(super) fn sanitize(task: &Task, params: &VerifyParams) -> Result<Vec<Finding
 }
 
 fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -> Result<Vec<Finding>, Response> {
-    let mut candidate = Candidate::new(task, params, "")?;
+    let mut candidate = Launchable::new(task, params, "")?;
     if task.path(LINED).is_some() {
         candidate.binary = task.read(LINED)?;
     }
     let (probed, facts) = Client::find(task, &params.arch)?;
     let folder = folder(task)?;
     let (file, log) = (folder.path().join("findings.xml"), folder.path().join("log"));
-    let under = Under { program: task.tool(TOOL)?.into(), args: args(tool, &file, &log), folder: folder.path().into() };
+    let under =
+        WrappingTool { program: task.tool(TOOL)?.into(), args: args(tool, &file, &log), folder: folder.path().into() };
     let images = Rig::images(params, inputs, POISONS[0]);
     let ran = Client::begin(&probed, facts, task.left(), Some(&under)).and_then(|client| {
         let mut rig = Rig::of(task, client);

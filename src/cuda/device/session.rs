@@ -7,12 +7,12 @@ use std::rc::Rc;
 
 use super::context::{Context, Function, Memory, Module, Stream, copy, set};
 use super::driver;
-use super::exchange::Handed;
+use super::exchange::RunnerExchange;
 use super::fault::{Fault, Meaning};
-use super::launch::{Place, Ready, Unready, symbol};
-use super::own::Own;
+use super::launch::{Place, PrepareError, PreparedLaunches, symbol};
+use super::own_kernels::OwnKernels;
 use super::timing::Timer;
-use super::wire::{Answer, Ask, Before, Lay, Set, Shown, Slot, With};
+use super::wire::{Answer, Ask, BufferFill, BufferLayout, BufferSum, Reset, Set, Slot};
 use kforge_types::model::bound::Launch;
 
 /// Why an ask could not be met.
@@ -29,25 +29,25 @@ impl From<Fault> for Trouble {
     }
 }
 
-impl From<Unready> for Trouble {
-    fn from(unready: Unready) -> Self {
+impl From<PrepareError> for Trouble {
+    fn from(unready: PrepareError) -> Self {
         match unready {
-            Unready::Fault(fault) => Trouble::Fault(fault),
-            Unready::Unknown(why) => Trouble::Refused(why),
+            PrepareError::Fault(fault) => Trouble::Fault(fault),
+            PrepareError::Unknown(why) => Trouble::Refused(why),
         }
     }
 }
 
 /// A buffer: the whole, and the kernel's part of it.
-struct Held {
+struct DeviceBuffer {
     whole: Memory,
     offset: u64,
     own: u64,
     /// Its contents, once it has some.
-    with: Option<(With, Before)>,
+    with: Option<(BufferFill, Reset)>,
 }
 
-impl Held {
+impl DeviceBuffer {
     fn place(&self) -> Place {
         Place { at: self.whole.at() + self.offset, bytes: self.own }
     }
@@ -68,9 +68,9 @@ const FOUND: u64 = 1024;
 
 /// All that a runner holds.
 pub(super) struct Session {
-    ready: BTreeMap<(Slot, Set), Rc<Ready>>,
+    ready: BTreeMap<(Slot, Set), Rc<PreparedLaunches>>,
     modules: BTreeMap<Slot, Loaded>,
-    buffers: BTreeMap<(Set, String), Held>,
+    buffers: BTreeMap<(Set, String), DeviceBuffer>,
     /// The contents of buffers, by name.
     contents: BTreeMap<String, Memory>,
     /// Memory of buffers of earlier steps, poisoned, the oldest first.
@@ -79,9 +79,9 @@ pub(super) struct Session {
     found: Memory,
     /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
     timer: RefCell<Timer>,
-    own: Own,
+    own: OwnKernels,
     stream: Stream,
-    handed: Handed,
+    handed: RunnerExchange,
     context: Rc<Context>,
 }
 
@@ -91,11 +91,11 @@ fn none(what: &str) -> Trouble {
 
 impl Session {
     /// On the first device that this process may see.
-    pub(super) fn new(handed: Handed) -> Result<Self, Trouble> {
+    pub(super) fn new(handed: RunnerExchange) -> Result<Self, Trouble> {
         let device = driver::devices()?.into_iter().next().ok_or_else(|| none("device"))?;
         let facts = super::probe::facts(device, "0")?;
         let context = Context::new(device)?;
-        let (stream, own) = (Stream::new(&context)?, Own::new(&context, facts.processors)?);
+        let (stream, own) = (Stream::new(&context)?, OwnKernels::new(&context, facts.processors)?);
         let timer = RefCell::new(Timer::new(&context, facts.l2)?);
         Ok(Session {
             ready: BTreeMap::new(),
@@ -137,7 +137,7 @@ impl Session {
                 }
                 self.forget(|_, of| of == set);
                 let whole = self.memory(bytes)?;
-                self.buffers.insert((set, name), Held { whole, offset, own, with: None });
+                self.buffers.insert((set, name), DeviceBuffer { whole, offset, own, with: None });
             }
             Ask::Keep { contents, bytes } => {
                 let given = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
@@ -251,7 +251,7 @@ impl Session {
         self.timer.get_mut().forget(which);
     }
 
-    fn held(&self, set: Set, name: &str) -> Result<&Held, Trouble> {
+    fn held(&self, set: Set, name: &str) -> Result<&DeviceBuffer, Trouble> {
         self.buffers.get(&(set, name.to_string())).ok_or_else(|| none(&format!("buffer `{name}`")))
     }
 
@@ -270,7 +270,7 @@ impl Session {
 
     /// Queues canaries around a buffer, and what it is laid with into the kernel's part.
     #[expect(unsafe_code, reason = "device memory is written by address")]
-    fn lay(&mut self, of: Set, canary: u8, lay: Lay) -> Result<(), Trouble> {
+    fn lay(&mut self, of: Set, canary: u8, lay: BufferLayout) -> Result<(), Trouble> {
         let key = (of, lay.name);
         let held = self.buffers.get(&key).ok_or_else(|| none(&format!("buffer `{}`", key.1)))?;
         let (at, end) = (held.whole.at(), held.offset + held.own);
@@ -287,11 +287,11 @@ impl Session {
 
     /// Queues what the kernel's part of a buffer is laid with.
     #[expect(unsafe_code, reason = "device memory is written by address")]
-    fn renew(&self, place: Place, with: &With) -> Result<(), Trouble> {
+    fn renew(&self, place: Place, with: &BufferFill) -> Result<(), Trouble> {
         match with {
             // SAFETY: the range is the kernel's part of a buffer.
-            With::Byte(byte) => unsafe { set(place.at, *byte, place.bytes, &self.stream) }?,
-            With::Contents(name) => {
+            BufferFill::Byte(byte) => unsafe { set(place.at, *byte, place.bytes, &self.stream) }?,
+            BufferFill::Contents(name) => {
                 let kept = self.contents.get(name).filter(|kept| kept.bytes() == place.bytes);
                 let kept = kept.ok_or_else(|| none(&format!("contents `{name}` of {} bytes", place.bytes)))?;
                 // SAFETY: both ranges are of as many bytes.
@@ -325,8 +325,10 @@ impl Session {
         unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
         let (eights, _) = bytes.as_chunks::<8>();
         let (pairs, _) = eights.as_chunks::<2>();
-        let shown =
-            |[sum, spoilt]: &[[u8; 8]; 2]| Shown { sum: u64::from_le_bytes(*sum), spoilt: u64::from_le_bytes(*spoilt) };
+        let shown = |[sum, spoilt]: &[[u8; 8]; 2]| BufferSum {
+            sum: u64::from_le_bytes(*sum),
+            spoilt: u64::from_le_bytes(*spoilt),
+        };
         Ok(Answer::Shown { shown: pairs.iter().map(shown).collect() })
     }
 
@@ -343,13 +345,13 @@ impl Session {
         Ok(self.stream.synchronize("while a constant was filled")?)
     }
 
-    fn ready(&mut self, slot: Slot, set: Set) -> Result<Rc<Ready>, Trouble> {
+    fn ready(&mut self, slot: Slot, set: Set) -> Result<Rc<PreparedLaunches>, Trouble> {
         if let Some(ready) = self.ready.get(&(slot, set)) {
             return Ok(Rc::clone(ready));
         }
         let loaded = self.modules.get(&slot).ok_or_else(|| none("such module"))?;
-        let place = |name: &str| self.buffers.get(&(set, name.to_string())).map(Held::place);
-        let ready = Rc::new(Ready::new(&self.context, &loaded.launches, &loaded.functions, place)?);
+        let place = |name: &str| self.buffers.get(&(set, name.to_string())).map(DeviceBuffer::place);
+        let ready = Rc::new(PreparedLaunches::new(&self.context, &loaded.launches, &loaded.functions, place)?);
         self.ready.insert((slot, set), Rc::clone(&ready));
         Ok(ready)
     }
@@ -357,7 +359,7 @@ impl Session {
     /// Queues what happens to a set's buffers before a sample.
     fn before(&self, of: Set) -> Result<(), Trouble> {
         for held in self.buffers.iter().filter(|((set, _), _)| *set == of).map(|(_, held)| held) {
-            if let Some((with, Before::Renew)) = &held.with {
+            if let Some((with, Reset::Renew)) = &held.with {
                 self.renew(held.place(), with)?;
             }
         }

@@ -17,17 +17,17 @@ use std::rc::Rc;
 
 use super::context::{Context, Event, Graph, Memory, Stream, set};
 use super::fault::Fault;
-use super::launch::Ready;
-use super::own::Own;
+use super::launch::PreparedLaunches;
+use super::own_kernels::OwnKernels;
 use super::session::Trouble;
-use super::wire::{Set, Shot, Slot};
+use super::wire::{SampleRequest, Set, Slot};
 
 /// A driver's queue holds about a thousand calls; who queues more behind a shut gate would wait for room that never comes.
 const MOST_CALLS: usize = 256;
 
 /// What a graph holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Of {
+enum GraphContents {
     /// The launches, once: too many to be queued one by one behind a gate.
     Launches,
     /// Copies of what happens before a sample and the launches.
@@ -38,7 +38,7 @@ enum Of {
 
 /// What samples are taken with.
 pub(super) struct Timer {
-    graphs: BTreeMap<(Slot, Set, u32, Of), Graph>,
+    graphs: BTreeMap<(Slot, Set, u32, GraphContents), Graph>,
     gate: Memory,
     area: Memory,
     start: Event,
@@ -69,26 +69,26 @@ impl Timer {
     /// Takes a sample: nanoseconds.
     pub(super) fn take(
         &mut self,
-        shot: Shot,
+        shot: SampleRequest,
         context: &Rc<Context>,
-        own: &Own,
-        ready: &Ready,
+        own: &OwnKernels,
+        ready: &PreparedLaunches,
         stream: &Stream,
         before: &dyn Fn() -> Result<(), Trouble>,
     ) -> Result<f64, Trouble> {
         let of = match (shot.copies, shot.bare) {
-            (0, _) if ready.calls() > MOST_CALLS => Some(Of::Launches),
+            (0, _) if ready.calls() > MOST_CALLS => Some(GraphContents::Launches),
             (0, _) => None,
-            (_, true) => Some(Of::Bare),
-            (_, false) => Some(Of::Both),
+            (_, true) => Some(GraphContents::Bare),
+            (_, false) => Some(GraphContents::Both),
         };
-        let key = (shot.slot, shot.set, shot.copies, of.unwrap_or(Of::Launches));
+        let key = (shot.slot, shot.set, shot.copies, of.unwrap_or(GraphContents::Launches));
         if let (Some(of), false) = (of, self.graphs.contains_key(&key)) {
             let one = || {
-                if of != Of::Launches {
+                if of != GraphContents::Launches {
                     before()?;
                 }
-                if of != Of::Bare {
+                if of != GraphContents::Bare {
                     ready.queue(stream)?;
                 }
                 Ok::<(), Trouble>(())

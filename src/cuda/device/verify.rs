@@ -20,16 +20,16 @@ use super::buffers::{self, Image};
 use super::client::Lost;
 use super::fault::Meaning;
 use super::hosted;
-use super::left::{self, Known};
-use super::made::{self, Inputs};
+use super::inputs::{self, Inputs};
 use super::products::products;
-use super::rig::{Candidate, Rig};
+use super::read_back::{self, ReadBack};
+use super::rig::{Launchable, Rig};
 use super::sanitize;
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
-use kforge_harness::observer::{Against, Bytes, Left, Observer};
+use kforge_harness::observer::{Against, Bytes, Observer, RunOutputs};
 use kforge_harness::oracle::Source;
 use kforge_harness::task::Task;
 use kforge_types::model::Tensor;
@@ -53,11 +53,11 @@ const RUNS: [Run; 3] = [
 const LAST: Run = Run { poison: POISONS[1], said: ", again after other inputs" };
 
 /// What a run left.
-struct Kept<'a> {
+struct ComparedRun<'a> {
     trial: usize,
     run: &'static Run,
     /// Each written tensor, the sum of its bytes, and these.
-    outputs: Vec<(&'a Tensor, u64, Arc<Known>)>,
+    outputs: Vec<(&'a Tensor, u64, Arc<ReadBack>)>,
 }
 
 /// Does a verify step on a device.
@@ -70,7 +70,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
     if params.host.is_some() {
         return hosted::verify(task, &params);
     }
-    let candidate = Candidate::new(task, &params, "")?;
+    let candidate = Launchable::new(task, &params, "")?;
     sanitize::possible(task, &params)?;
     // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
@@ -87,37 +87,37 @@ fn verified(task: &Task) -> Result<Response, Response> {
     }
 }
 
-fn observed(task: &Task, params: &VerifyParams, candidate: &Candidate<'_>, fresh: bool) -> Result<Response, Response> {
+fn observed(task: &Task, params: &VerifyParams, candidate: &Launchable<'_>, fresh: bool) -> Result<Response, Response> {
     let mut rig = Rig::new(task, &params.arch, fresh)?;
     let provenance = rig.provenance(params.protocol);
     rig.possible(params)?;
-    made::ahead(task, &params.problem, &params.trials)?;
+    inputs::ahead(task, &params.problem, &params.trials)?;
     // Beside others each would wait for the device's turns between them, which takes longer than one after another.
     rig.lock(true)?;
     let sets = rig.sets(params, 2)?;
     let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
-    let mut judge = Judge { task, params, rig, sets, observer, kept: vec![], passing: None };
-    match judge.runs(candidate) {
+    let mut verifier = Verifier { task, params, rig, sets, observer, kept: vec![], passing: None };
+    match verifier.runs(candidate) {
         Ok(()) => {}
-        Err(Trouble::Lost(lost)) => judge.lost(lost)?,
+        Err(Trouble::Lost(lost)) => verifier.lost(lost)?,
         Err(Trouble::Answer(response)) => return Err(response),
     }
-    judge.rig.unlock();
-    let sanitized = match judge.passing {
+    verifier.rig.unlock();
+    let sanitized = match verifier.passing {
         None if !params.sanitize.is_empty() => {
-            judge.rig.lock(false)?;
+            verifier.rig.lock(false)?;
             let found = sanitize::sanitize(task, params)?;
-            judge.rig.unlock();
+            verifier.rig.unlock();
             found
         }
         _ => vec![],
     };
-    judge.compare()?;
-    sanitized.into_iter().for_each(|finding| judge.observer.find(finding));
-    judge.finish(provenance)
+    verifier.compare()?;
+    sanitized.into_iter().for_each(|finding| verifier.observer.find(finding));
+    verifier.finish(provenance)
 }
 
-fn bytes(known: &Known) -> Bytes<'_> {
+fn bytes(known: &ReadBack) -> Bytes<'_> {
     Bytes { of: &known.bytes, digest: Some(known.digest) }
 }
 
@@ -133,23 +133,23 @@ impl From<Lost> for Trouble {
     }
 }
 
-struct Judge<'a> {
+struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     rig: Rig<'a>,
     /// Sets of buffers that runs take in turn.
     sets: u32,
     observer: Observer<'a>,
-    kept: Vec<Kept<'a>>,
+    kept: Vec<ComparedRun<'a>>,
     /// A failure that may pass, such as a time-out.
     passing: Option<String>,
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Verifier<'a> {
     /// Runs every trial, then the first once more; the module is loaded before and unloaded after.
-    fn runs(&mut self, candidate: &Candidate<'_>) -> Result<(), Trouble> {
+    fn runs(&mut self, candidate: &Launchable<'_>) -> Result<(), Trouble> {
         let params = self.params;
-        let inputs = |trial: &Trial| made::inputs(self.task, &params.problem, trial).map_err(Trouble::Answer);
+        let inputs = |trial: &Trial| inputs::inputs(self.task, &params.problem, trial).map_err(Trouble::Answer);
         self.rig.load(SLOT, candidate)?;
         let mut turn = 0;
         for (at, trial) in params.trials.iter().enumerate() {
@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
             }
         }
         if let [first, _, ..] = &params.trials[..] {
-            let inputs = made::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
+            let inputs = inputs::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
             self.run(candidate, (0, &LAST), &inputs, turn)?;
         }
         // Each run was waited for: what comes of it shows by now.
@@ -170,7 +170,7 @@ impl<'a> Judge<'a> {
 
     fn run(
         &mut self,
-        candidate: &Candidate<'_>,
+        candidate: &Launchable<'_>,
         (trial, run): (usize, &'static Run),
         inputs: &Inputs,
         turn: u32,
@@ -190,24 +190,24 @@ impl<'a> Judge<'a> {
         for (image, shown) in images.iter().zip(shown) {
             let tensor = image.written();
             let before = tensor.and_then(|tensor| {
-                let same = |(of, sum, _): &&(&Tensor, u64, Arc<Known>)| of.name == tensor.name && *sum == shown.sum;
+                let same = |(of, sum, _): &&(&Tensor, u64, Arc<ReadBack>)| of.name == tensor.name && *sum == shown.sum;
                 let first = first.as_ref().and_then(|first| first.iter().find(same));
-                first.map(|(_, _, bytes)| Arc::clone(bytes)).or_else(|| left::known(shown.sum, image.own))
+                first.map(|(_, _, bytes)| Arc::clone(bytes)).or_else(|| read_back::known(shown.sum, image.own))
             });
             let changed = image.kept_sum().is_some_and(|sum| sum != shown.sum);
             let unseen = tensor.is_some() && (before.is_none() || !image.is_dense());
             let read = if shown.spoilt > 0 || changed || unseen || image.must_be_read() {
                 let after = image.after(canary, self.rig.read(set, image)?);
                 after.findings.into_iter().for_each(|finding| self.observer.find(finding));
-                let read = tensor.map(|_| Arc::new(Known::new(after.bytes)));
-                read.iter().for_each(|read| left::know(shown.sum, read));
+                let read = tensor.map(|_| Arc::new(ReadBack::new(after.bytes)));
+                read.iter().for_each(|read| read_back::know(shown.sum, read));
                 read
             } else {
                 before
             };
             outputs.extend(tensor.zip(read).map(|(tensor, read)| (tensor, shown.sum, read)));
         }
-        self.kept.push(Kept { trial, run, outputs });
+        self.kept.push(ComparedRun { trial, run, outputs });
         Ok(())
     }
 
@@ -238,8 +238,8 @@ impl<'a> Judge<'a> {
         let trials: &'a [Trial] = &self.params.trials;
         for (at, trial) in trials.iter().enumerate() {
             let runs = kept.iter().filter(|kept| kept.trial == at);
-            let ended: Vec<Left<'_>> = runs
-                .map(|kept| Left {
+            let ended: Vec<RunOutputs<'_>> = runs
+                .map(|kept| RunOutputs {
                     said: kept.run.said,
                     poison: kept.run.poison,
                     outputs: kept.outputs.iter().map(|(tensor, _, known)| (*tensor, bytes(known))).collect(),
@@ -257,7 +257,7 @@ impl<'a> Judge<'a> {
     }
 
     fn finish(self, provenance: Provenance) -> Result<Response, Response> {
-        let Judge { task, params, rig, mut observer, passing, .. } = self;
+        let Verifier { task, params, rig, mut observer, passing, .. } = self;
         let mut provenance = provenance;
         // Where anything failed, that repeated runs agree says nothing.
         let seen = &mut observer.seen;

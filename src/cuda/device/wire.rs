@@ -14,7 +14,7 @@ pub(super) struct Start {
     /// Where the driver's library lies.
     pub(super) libcuda: Option<std::path::PathBuf>,
     /// Where the exchange is.
-    pub(super) exchange: At,
+    pub(super) exchange: ExchangeAddress,
     /// The process that starts it, with which it dies; none if a tool stands between.
     pub(super) parent: Option<u32>,
 }
@@ -22,7 +22,7 @@ pub(super) struct Start {
 /// How a runner reaches the exchange.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum At {
+pub(super) enum ExchangeAddress {
     /// Under this number.
     Descriptor(i32),
     /// By this path: a tool that stands between need not hand descriptors on.
@@ -38,7 +38,7 @@ pub(super) type Set = u32;
 /// What happens to a buffer before each sample, outside the interval that is timed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum Before {
+pub(super) enum Reset {
     /// Nothing: no kernel may change it, or none cares.
     Keep,
     /// What it was laid with is laid again: an answer that an earlier sample left is not there to be found.
@@ -48,7 +48,7 @@ pub(super) enum Before {
 /// What the kernel's part of a buffer is laid with.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub(super) enum With {
+pub(super) enum BufferFill {
     /// Contents that are kept on the device, by their name.
     Contents(String),
     /// A byte over and over.
@@ -57,18 +57,18 @@ pub(super) enum With {
 
 /// How one buffer is laid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Lay {
+pub(super) struct BufferLayout {
     /// Its name.
     pub(super) name: String,
     /// What the kernel's part holds.
-    pub(super) with: With,
+    pub(super) with: BufferFill,
     /// What happens to that before each sample.
-    pub(super) before: Before,
+    pub(super) before: Reset,
 }
 
 /// What a buffer shows without being read.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Shown {
+pub(super) struct BufferSum {
     /// The sum of the kernel's part, salted.
     pub(super) sum: u64,
     /// Bytes around it that are not the canary.
@@ -77,7 +77,7 @@ pub(super) struct Shown {
 
 /// How one sample is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-pub(super) struct Shot {
+pub(super) struct SampleRequest {
     /// The module.
     pub(super) slot: Slot,
     /// The buffers.
@@ -142,7 +142,7 @@ pub(super) enum Ask {
         /// The byte around.
         canary: u8,
         /// The buffers.
-        buffers: Vec<Lay>,
+        buffers: Vec<BufferLayout>,
     },
     /// Fill a `__constant__` symbol from a buffer's own part.
     Constant {
@@ -192,7 +192,7 @@ pub(super) enum Ask {
     /// Take samples, one after another.
     Time {
         /// Which.
-        shots: Vec<Shot>,
+        shots: Vec<SampleRequest>,
     },
     /// Say how much memory of the device is free now.
     Free,
@@ -250,7 +250,7 @@ pub(super) enum Answer {
     /// What buffers show, in the order asked.
     Shown {
         /// One a buffer.
-        shown: Vec<Shown>,
+        shown: Vec<BufferSum>,
     },
     /// Nanoseconds of each sample, in the order asked.
     Times {

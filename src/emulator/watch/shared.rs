@@ -5,7 +5,7 @@ use super::super::abi::{ATOMIC, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Knowledge, Record};
-use super::told::{Place, by, found, race_found, stop, verb};
+use super::report::{Place, by, found, race_found, stop, verb};
 use super::{Access, look, misaligned, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};

@@ -37,8 +37,8 @@ fn exchange(reply: &str, money: Option<f64>) -> Exchange {
     }
 }
 
-fn asked(number: u32) -> Asked {
-    Asked { question: question(1, 0), role: Role::Coder, agent: "command ./agent".into(), number }
+fn asked(number: u32) -> ReplyKey {
+    ReplyKey { question: question(1, 0), role: Role::Coder, agent: "command ./agent".into(), number }
 }
 
 fn place() -> (Answers, Home, tempfile::TempDir) {
@@ -56,10 +56,10 @@ fn a_reply_answers_what_was_asked_and_nothing_else() {
     assert_eq!(answers.reply(&asked(0)).unwrap(), Some(reply.clone()));
     let others = [
         asked(1),
-        Asked { role: Role::Judge, ..asked(0) },
-        Asked { agent: "command ./other".into(), ..asked(0) },
-        Asked { question: question(2, 0), ..asked(0) },
-        Asked { question: question(1, 1), ..asked(0) },
+        ReplyKey { role: Role::Advisor, ..asked(0) },
+        ReplyKey { agent: "command ./other".into(), ..asked(0) },
+        ReplyKey { question: question(2, 0), ..asked(0) },
+        ReplyKey { question: question(1, 1), ..asked(0) },
     ];
     for other in others {
         assert_eq!(answers.reply(&other).unwrap(), None, "{other:?}");

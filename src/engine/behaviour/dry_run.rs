@@ -19,12 +19,12 @@ fn a_dry_run_tells_what_will_run_from_what_may() {
     assert_eq!((first.may, first.adds, first.fresh), (vec!["b".to_string(), "s".into()], vec!["s".to_string()], 0));
     assert_eq!(first.unavailable, [("v".to_string(), "no gpu".to_string())]);
     world.build(&plan("one"));
-    world.runner.take();
+    world.executor.take();
     assert_eq!(world.dry_run(&plan("one")).fresh, 6, "what is added by a known result is known");
     let edited = world.dry_run(&plan("two"));
     assert_eq!((edited.will.len(), edited.may.len(), edited.fresh), (1, 2, 1));
     assert_eq!(edited.will[0].1.field.as_deref(), Some("inputs.file"));
-    assert!(world.runner.take().is_empty());
+    assert!(world.executor.take().is_empty());
 }
 
 #[test]

@@ -12,7 +12,7 @@ fn a_result_may_add_steps_and_they_belong_to_the_same_build() {
         assert_eq!((built.counts.total, built.graph.len()), (3, 3));
         assert_eq!(world.options.total.load(Ordering::SeqCst), 3);
         assert!(built.step("seen 1").unwrap().result.is_some());
-        assert_eq!(world.runner.take().len(), if turn == 0 { 3 } else { 0 });
+        assert_eq!(world.executor.take().len(), if turn == 0 { 3 } else { 0 });
     }
     // `other` has the key of `select` and adds nodes of the same names that read it instead: its own error, which costs it alone.
     let built = world.build(&[select, other]);

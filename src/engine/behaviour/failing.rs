@@ -12,9 +12,9 @@ fn what_needs_a_failed_step_is_skipped_naming_where_it_began() {
     assert_eq!(outcome(&built, "a"), &Outcome::Failed("refused".into()));
     assert_eq!(outcome(&built, "c"), &Outcome::Skipped("a".into()));
     assert_eq!(outcome(&built, "d"), &Outcome::Executed);
-    world.runner.take();
+    world.executor.take();
     world.build(&plan);
-    assert_eq!(world.runner.take(), ["a"], "a failure is not remembered");
+    assert_eq!(world.executor.take(), ["a"], "a failure is not remembered");
 }
 
 #[test]
@@ -33,7 +33,7 @@ fn an_order_without_an_input_is_kept_and_a_failure_there_holds_nothing_back() {
     let a = with(source(&world, "a", "x"), json!({"fail": true}));
     let b = Node { after: vec!["a".into()], ..node("b", StepKind::Compile, &[]) };
     world.build(&[b, a]);
-    assert_eq!(world.runner.take(), ["a", "b"]);
+    assert_eq!(world.executor.take(), ["a", "b"]);
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn a_failure_ends_the_build_unless_it_is_to_keep_going() {
         let a = with(source(&world, "a", "x"), json!({"fail": true}));
         let plan = [a, source(&world, "b", "y"), reads("c", StepKind::Compile, "b")];
         let built = world.build(&plan);
-        let ran = world.runner.take();
+        let ran = world.executor.take();
         assert_eq!(ran.len(), if keep_going { 3 } else { 1 }, "{ran:?}");
         assert_eq!(built.stopped_by.as_deref(), (!keep_going).then_some("a"));
         if !keep_going {
@@ -68,7 +68,7 @@ fn a_failing_verdict_is_a_result_that_ends_the_build_and_is_judged_first() {
         assert!(built.step("b").unwrap().stopped, "nothing else starts, turn {turn}");
         assert_eq!(built.verdicts.fail, 1);
     }
-    assert_eq!(world.runner.take(), ["a", "j"], "it is remembered");
+    assert_eq!(world.executor.take(), ["a", "j"], "it is remembered");
 }
 
 #[test]
@@ -96,7 +96,7 @@ fn a_stopped_build_does_not_bind_what_it_did_not_start_as_absent() {
     // Compiling takes longer than generating where nothing is remembered, so `a` is first.
     let built = world.build(&plan);
     assert!(built.step("z").unwrap().stopped && built.step("j").unwrap().stopped);
-    assert_eq!(world.runner.take(), ["a"]);
+    assert_eq!(world.executor.take(), ["a"]);
 }
 
 #[test]
@@ -113,7 +113,7 @@ fn an_input_that_is_lost_from_the_store_fails_the_step_before_it_runs() {
     let world = World::default();
     let built = world.build(&[node("a", StepKind::Generate, &[("file", blob("never stored"))])]);
     assert!(matches!(outcome(&built, "a"), Outcome::Failed(why) if why.contains("`file`")));
-    assert!(world.runner.take().is_empty());
+    assert!(world.executor.take().is_empty());
 }
 
 #[test]
@@ -133,7 +133,7 @@ fn an_interrupted_build_starts_nothing_more_and_says_so() {
     first(&world, "a");
     let a = with(source(&world, "a", "x"), json!({"interrupt": true}));
     let built = world.build(&[a, source(&world, "b", "y"), reads("c", StepKind::Judge, "b")]);
-    assert_eq!(world.runner.take(), ["a"]);
+    assert_eq!(world.executor.take(), ["a"]);
     assert!(built.interrupted);
     assert_eq!((built.counts.skipped, built.counts.total), (3, 3));
     assert_eq!(outcome(&built, "a"), &Outcome::Skipped(INTERRUPTED.into()));

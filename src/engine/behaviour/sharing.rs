@@ -7,7 +7,7 @@ fn steps_with_equal_keys_run_once() {
     let world = World::default();
     let plan = [source(&world, "a", "x"), source(&world, "b", "x"), reads("c", StepKind::Compile, "b")];
     let built = world.build(&plan);
-    assert_eq!(world.runner.take().len(), 2);
+    assert_eq!(world.executor.take().len(), 2);
     assert_eq!(built.step("a").unwrap().result, built.step("b").unwrap().result);
     let outcomes = [outcome(&built, "a"), outcome(&built, "b")];
     assert!(outcomes.contains(&&Outcome::Executed) && outcomes.contains(&&Outcome::Fresh));
@@ -23,7 +23,7 @@ fn equal_keys_share_a_failure_and_a_result_that_is_not_kept() {
     let forget = json!({"forget": true});
     let plan = [same("a", fail.clone()), same("b", fail), same("c", forget.clone()), same("d", forget)];
     let built = world.build(&plan);
-    assert_eq!(world.runner.take().len(), 2);
+    assert_eq!(world.executor.take().len(), 2);
     assert_eq!((built.counts.failed, built.counts.executed, built.counts.fresh), (2, 1, 1));
 }
 
@@ -48,7 +48,7 @@ fn a_key_that_another_process_computed_meanwhile_is_not_computed_again() {
     let built = build(world.graph(&plan), &world.options, &services, &mut |_| {});
     assert_eq!(outcome(&built, "a"), &Outcome::Fresh);
     assert_eq!(built.step("a").unwrap().result.as_ref().unwrap().outputs["out"], Digest::of(b"theirs"));
-    assert!(world.runner.take().is_empty());
+    assert!(world.executor.take().is_empty());
     assert_eq!(world.memory.last_key("a"), built.step("a").unwrap().key, "it is remembered");
 }
 
@@ -67,7 +67,7 @@ fn a_wait_for_another_process_ends_with_the_build() {
     let world = World::default();
     let services = Services { locks: &NeverFree, ..world.services() };
     let built = build(world.graph(&[source(&world, "a", "x")]), &world.options, &services, &mut |_| {});
-    assert!(built.interrupted && built.step("a").unwrap().stopped && world.runner.take().is_empty());
+    assert!(built.interrupted && built.step("a").unwrap().stopped && world.executor.take().is_empty());
 }
 
 #[test]
@@ -89,7 +89,7 @@ fn a_step_that_waits_for_another_does_not_hide_one_with_the_same_key_that_does_n
     let known =
         [source(&world, "f1", "x"), reads("f2", StepKind::Generate, "f1"), reads("f3", StepKind::Generate, "f2")];
     let built = world.build(&known);
-    world.runner.take();
+    world.executor.take();
     let contents = built.step("f3").unwrap().result.as_ref().unwrap().outputs["out"];
     let same = InputRef { source: Source::Blob(contents), form: Form::Blob };
     let late = Node { after: vec!["new".into()], ..node("late", StepKind::Compile, &[("in", same)]) };
@@ -99,5 +99,8 @@ fn a_step_that_waits_for_another_does_not_hide_one_with_the_same_key_that_does_n
     assert_eq!(dry.will.iter().map(|w| w.0.as_str()).collect::<BTreeSet<_>>(), BTreeSet::from(["new", "now"]));
     assert_eq!(dry.may, ["late"]);
     world.build(&plan);
-    assert_eq!(world.runner.take().into_iter().collect::<BTreeSet<_>>(), BTreeSet::from(["new".into(), "now".into()]));
+    assert_eq!(
+        world.executor.take().into_iter().collect::<BTreeSet<_>>(),
+        BTreeSet::from(["new".into(), "now".into()])
+    );
 }

@@ -12,7 +12,7 @@
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
 
-use super::{Record, Seen};
+use super::{IndexedRecord, Record};
 use kforge_types::record::{DeviceClass, Validity};
 
 /// Whether what was observed on one device holds on another.
@@ -23,7 +23,7 @@ fn holds(validity: Validity, seen: &DeviceClass, on: &DeviceClass) -> bool {
 
 /// Whose answer counts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Wanted {
+pub struct AcceptedSource {
     /// The local device, if there is one that could be asked: it can run the target's code.
     pub here: Option<DeviceClass>,
     /// The product named as the target's `device`.
@@ -36,7 +36,7 @@ pub struct Wanted {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
     /// This.
-    Found(Box<Seen>),
+    Found(Box<IndexedRecord>),
     /// Nothing for the local device, whose answer counts: ask it.
     AskHere,
     /// Nothing, and there is nobody here to ask; these other products have answered.
@@ -47,11 +47,11 @@ pub enum Answer {
 }
 
 /// Which of the records under one question answers it. Their order does not matter.
-pub fn choose(records: &[Seen], wanted: &Wanted) -> Answer {
+pub fn choose(records: &[IndexedRecord], wanted: &AcceptedSource) -> Answer {
     // A device that is not the one the target names does not match the target.
     let here = wanted.here.as_ref().filter(|here| wanted.device.as_ref().is_none_or(|device| *device == here.product));
     if let Some(here) = here {
-        let valid = |seen: &&Seen| holds(wanted.validity, device(seen), here);
+        let valid = |seen: &&IndexedRecord| holds(wanted.validity, device(seen), here);
         return match records.iter().filter(valid).max_by(|a, b| newer(a, b)) {
             Some(seen) => Answer::Found(Box::new(seen.clone())),
             None => Answer::AskHere,
@@ -70,11 +70,11 @@ pub fn choose(records: &[Seen], wanted: &Wanted) -> Answer {
     }
 }
 
-fn device(seen: &Seen) -> &DeviceClass {
+fn device(seen: &IndexedRecord) -> &DeviceClass {
     &seen.record.provenance.device
 }
 
-fn better(validity: Validity, a: &Seen, b: &Seen) -> Ordering {
+fn better(validity: Validity, a: &IndexedRecord, b: &IndexedRecord) -> Ordering {
     let (x, y) = (device(a), device(b));
     let arch = x.arch.cmp(&y.arch).reverse();
     let class = match validity {
@@ -88,7 +88,7 @@ fn better(validity: Validity, a: &Seen, b: &Seen) -> Ordering {
 }
 
 /// By time; of two of the same time, by digest, so that the answer does not depend on the order of files.
-fn newer(a: &Seen, b: &Seen) -> Ordering {
+fn newer(a: &IndexedRecord, b: &IndexedRecord) -> Ordering {
     time(&a.record).cmp(&time(&b.record)).then(a.digest.cmp(&b.digest))
 }
 

@@ -31,24 +31,24 @@ fn record(device: DeviceClass, measured_at: &str) -> Record {
     Record { question: Digest::of(b"question"), provenance, result }
 }
 
-fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> Seen {
+fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> IndexedRecord {
     let record = record(class(product, driver_major, mig), &format!("2026-11-{day}T00:00:00Z"));
-    Seen { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: HERE.into() }
+    IndexedRecord { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: HERE.into() }
 }
 
 const H200: &str = "NVIDIA H200";
 const A100: &str = "NVIDIA A100";
 
 /// The day of the record that answers, or what else is said.
-fn day(records: &[Seen], here: Option<DeviceClass>, device: Option<&str>, validity: Validity) -> String {
-    let wanted = Wanted { here, device: device.map(str::to_string), validity };
+fn day(records: &[IndexedRecord], here: Option<DeviceClass>, device: Option<&str>, validity: Validity) -> String {
+    let wanted = AcceptedSource { here, device: device.map(str::to_string), validity };
     let text = |answer: &Answer| match answer {
         Answer::Found(seen) => seen.record.provenance.measured_at[8..10].to_string(),
         Answer::AskHere => "ask".into(),
         Answer::Unknown { products } => format!("unknown: {}", products.join(", ")),
     };
     let answer = choose(records, &wanted);
-    let backwards: Vec<Seen> = records.iter().rev().cloned().collect();
+    let backwards: Vec<IndexedRecord> = records.iter().rev().cloned().collect();
     assert_eq!(choose(&backwards, &wanted), answer, "the order of records must not matter");
     text(&answer)
 }
@@ -136,7 +136,10 @@ fn an_illegible_time_is_older_than_any_and_equal_times_are_decided() {
     // The same day in another zone, an hour earlier than it looks.
     offset.record.provenance.measured_at = "2026-11-02T00:30:00+01:00".into();
     assert_eq!(
-        choose(&[offset.clone(), seen(H200, 580, None, "02")], &Wanted { here: None, device: None, validity: Timing }),
+        choose(
+            &[offset.clone(), seen(H200, 580, None, "02")],
+            &AcceptedSource { here: None, device: None, validity: Timing }
+        ),
         Answer::Found(Box::new(seen(H200, 580, None, "02")))
     );
     let mut twin = seen(H200, 580, None, "02");
@@ -182,7 +185,7 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
     let (index, store) = index(dir.path());
     let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
     index.add(&one).unwrap();
-    let seen = |record: &Record| Seen {
+    let seen = |record: &Record| IndexedRecord {
         record: record.clone(),
         digest: Digest::of(&serde_json::to_vec(record).unwrap()),
         origin: "evidence/h200.kfe".into(),
@@ -217,7 +220,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
     let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
     let about = |binary: &str, known| About::from([(Digest::of(binary.as_bytes()), known)]);
     let taken = |index: &Index| {
-        let hit = Brought::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
+        let hit = BundledBinaries::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
         let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
         (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
     };
@@ -235,8 +238,11 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
         );
         // Of two of which as much is known, that of the repository.
         let record = brought("z");
-        let seen =
-            Seen { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: "evidence/z.kfe".into() };
+        let seen = IndexedRecord {
+            digest: Digest::of(&serde_json::to_vec(&record).unwrap()),
+            record,
+            origin: "evidence/z.kfe".into(),
+        };
         let beside = Arc::new(HashMap::from([(question, vec![seen])]));
         assert_eq!(taken(&index.clone().with(beside.clone(), Arc::new(about("z", 5)))).0, "z");
         assert_eq!(taken(&index.clone().with(beside, Arc::new(about("z", 4)))).0, many);
@@ -258,7 +264,7 @@ fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_i
             let about = About::from([(Digest::of(binary.as_bytes()), known)]);
             index.import([&brought(binary)], name, &about).unwrap();
         }
-        let hit = Brought::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
+        let hit = BundledBinaries::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
         let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
         (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
     };
@@ -341,7 +347,11 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
     };
     let wanted = |spec: &Spec, device: Option<&str>| {
         let validity = spec.kind.descriptor().observes.as_ref().map_or(Timing, |seen| seen.validity);
-        (spec.kind != StepKind::Compile).then_some(Wanted { here: None, device: device.map(str::to_string), validity })
+        (spec.kind != StepKind::Compile).then_some(AcceptedSource {
+            here: None,
+            device: device.map(str::to_string),
+            validity,
+        })
     };
     let cache = EvidenceCache::new(index, wanted);
     let bench = spec(StepKind::Bench, "sm_90a");

@@ -15,9 +15,9 @@ use kforge_types::record::StepResult;
 
 /// For keys that are hashes already.
 #[derive(Debug, Default)]
-pub(super) struct AsItIs(u64);
+pub(super) struct IdentityHasher(u64);
 
-impl Hasher for AsItIs {
+impl Hasher for IdentityHasher {
     fn finish(&self) -> u64 {
         self.0
     }
@@ -33,7 +33,7 @@ impl Hasher for AsItIs {
 
 /// By the first eight bytes of a digest's hash. Two digests that share them share a place: whoever looks there compares the whole, and the one that is
 /// not found is a miss, nothing worse.
-type ByHash<T> = HashMap<u64, T, BuildHasherDefault<AsItIs>>;
+type ByHash<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
 fn first(digest: &Digest) -> u64 {
     digest.hash().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Journal, StepRow};
 use crate::action::read_explanation;
-use crate::{Because, Blobs, Last, Memory, Row};
+use crate::{Because, Blobs, Memory, PreviousResult, Row};
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::CacheOrigin;
@@ -18,7 +18,7 @@ use kforge_types::record::event::CacheOrigin;
 /// Why a step had another key than the time before.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(untagged)]
-enum Kept {
+enum StoredReasons {
     /// It ran.
     Ran(Vec<Because>),
     /// Its result was known.
@@ -54,18 +54,18 @@ impl Memory for JournalMemory {
         self.journal.last_key(id)
     }
 
-    fn last(&self, id: &str) -> Option<Last> {
+    fn last(&self, id: &str) -> Option<PreviousResult> {
         let row = self.journal.last(id)?;
         // An explanation that was collected, or cannot be read, leaves the key to tell that something changed.
         let explanation = row.explanation.and_then(|digest| read_explanation(&*self.blobs, &digest).ok().flatten());
         let because = self.journal.meta(&format!("because/{id}"));
         let kept = because.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
         let (because, known) = match kept {
-            Kept::Ran(because) => (because, false),
-            Kept::Known { known } => (known, true),
-            Kept::Nothing => (vec![], false),
+            StoredReasons::Ran(because) => (because, false),
+            StoredReasons::Known { known } => (known, true),
+            StoredReasons::Nothing => (vec![], false),
         };
-        Some(Last {
+        Some(PreviousResult {
             key: row.key,
             explanation: explanation.unwrap_or_default(),
             forgotten: row.result.is_none(),
@@ -80,7 +80,7 @@ impl Memory for JournalMemory {
         let because = match (row.because, row.known) {
             ([], _) => vec![],
             (because, false) => serde_json::to_vec(because)?,
-            (because, true) => serde_json::to_vec(&Kept::Known { known: because.to_vec() })?,
+            (because, true) => serde_json::to_vec(&StoredReasons::Known { known: because.to_vec() })?,
         };
         if self.journal.meta(&name).unwrap_or_default() != because {
             self.journal.record_meta(&name, &because)?;
@@ -145,7 +145,7 @@ mod tests {
         drop(memory);
         let memory = open();
         let (explanation, because) = (explanation.to_vec(), because.to_vec());
-        let last = Last { key: one, explanation, forgotten: false, because, known: false };
+        let last = PreviousResult { key: one, explanation, forgotten: false, because, known: false };
         assert_eq!((memory.last_key("a"), memory.last("a")), (Some(one), Some(last.clone())));
         assert_eq!(memory.journal.by_key(&one), result);
         assert_eq!(
@@ -155,10 +155,13 @@ mod tests {
         assert_eq!(memory.duration("b", StepKind::Inspect), None);
         // A time-out: remembered, not kept; a step that did not run keeps its duration.
         memory.remember(&Row { key: &two, result: None, duration_ms: None, because: &[], ..row }).unwrap();
-        assert_eq!(memory.last("a"), Some(Last { key: two, forgotten: true, because: vec![], ..last.clone() }));
+        assert_eq!(
+            memory.last("a"),
+            Some(PreviousResult { key: two, forgotten: true, because: vec![], ..last.clone() })
+        );
         assert_eq!((memory.duration("a", StepKind::Compile), memory.journal.by_key(&two)), (Some(50), None));
         // Of one that did not run because its result was known, that is remembered too.
         memory.remember(&Row { duration_ms: None, known: true, ..row }).unwrap();
-        assert_eq!(memory.last("a"), Some(Last { known: true, ..last }));
+        assert_eq!(memory.last("a"), Some(PreviousResult { known: true, ..last }));
     }
 }

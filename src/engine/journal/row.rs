@@ -63,7 +63,7 @@ pub struct StatRow {
 
 /// What is kept of a result as JSON.
 #[derive(Serialize, Deserialize)]
-struct Said {
+struct VerdictAndNotes {
     verdict: Option<Verdict>,
     notes: Vec<Note>,
 }
@@ -104,7 +104,7 @@ pub(super) fn put_step(out: &mut Vec<u8>, name: u32, row: &StepRow, names: &[u32
     out.extend((result.summary.len() as u32).to_le_bytes());
     out.extend(result.summary.as_bytes());
     if result.verdict.is_some() || !result.notes.is_empty() {
-        let said = Said { verdict: result.verdict.clone(), notes: result.notes.clone() };
+        let said = VerdictAndNotes { verdict: result.verdict.clone(), notes: result.notes.clone() };
         // Texts and plain enums: writing them to memory cannot fail.
         out.extend(serde_json::to_vec(&said).unwrap_or_default());
     }
@@ -169,7 +169,7 @@ impl<'a> Fields<'a> {
         let length = self.u32()? as usize;
         let summary = std::str::from_utf8(self.take(length)?).ok()?.to_string();
         let said = match self.0 {
-            [] => Said { verdict: None, notes: vec![] },
+            [] => VerdictAndNotes { verdict: None, notes: vec![] },
             json => serde_json::from_slice(json).ok()?,
         };
         Some(StepResult { outputs, verdict: said.verdict, notes: said.notes, summary, duration_ms })

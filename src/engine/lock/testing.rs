@@ -9,7 +9,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 const ORDERS: &str = "orders.txt";
 
 /// Starts the ignored test `name` (its whole path) in `dir`, with `orders`. Its standard output can be read from the child.
-pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> Other {
+pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> LockingChild {
     std::fs::write(dir.join(ORDERS), orders).unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", name, "--ignored", "--nocapture", "--test-threads=1"])
@@ -19,7 +19,7 @@ pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> Other {
         .stderr(Stdio::null())
         .spawn()
         .unwrap();
-    Other(child)
+    LockingChild(child)
 }
 
 /// In the child: its folder and its orders.
@@ -43,9 +43,9 @@ pub(crate) fn say(word: &str) {
 }
 
 /// In the parent: the child. Killed when dropped.
-pub(crate) struct Other(Child);
+pub(crate) struct LockingChild(Child);
 
-impl Other {
+impl LockingChild {
     /// Reads what the child says until it says `word`. Fails the test if the child ends first.
     pub(crate) fn hear(&mut self, word: &str) {
         let wanted = format!("<{word}>\n");
@@ -75,7 +75,7 @@ impl Other {
     }
 }
 
-impl Drop for Other {
+impl Drop for LockingChild {
     fn drop(&mut self) {
         let _ = self.0.kill();
         let _ = self.0.wait();

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use super::call::{self, Call, InFile, below, heard, said, said_as};
 use super::source::Named;
-use crate::compilers::{Bounds, Within, advice, confined, ended};
+use crate::compilers::{Bounds, ToolSandbox, advice, confined, ended};
 use crate::message::Response;
 use crate::system::{assembler_reads, files_read, only_of_toolchain};
 use crate::task::{Task, failed};
@@ -115,7 +115,7 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
     // A failed assertion names its file as the package does, wherever the program was compiled.
     let named = format!("-ffile-prefix-map={}/=", root.display());
     let cxx = task.tool("c++")?;
-    let within = Within::of(task, bounds);
+    let within = ToolSandbox::of(task, bounds);
     let compile = |args: &[&Path]| {
         let cannot = |e: std::io::Error| failed(format!("cannot compile the reference: {e}"));
         let command = within.command(cxx, call.dir.path()).map_err(cannot)?;

@@ -2,7 +2,7 @@
 //! tolerance but to count by where `matched` is below one, so that any other that is edited costs no run.
 
 use super::source::{Named, Source};
-use crate::compare::{Compared, Leniency, Said, observe};
+use crate::compare::{CheckResult, Compared, Leniency, observe};
 use crate::message::Response;
 use crate::task::failed;
 use kforge_numerics::reference::float::round_values;
@@ -38,15 +38,16 @@ pub(super) fn observed(
 }
 
 /// Asks a function of the package, its file and name, about answers for an output with its expectation.
-type Ask<'a> = dyn Fn((&Tensor, &Values), &[(String, &Values)], (&str, &str)) -> Result<Vec<Said>, Response> + 'a;
+type CheckFn<'a> =
+    dyn Fn((&Tensor, &Values), &[(String, &Values)], (&str, &str)) -> Result<Vec<CheckResult>, Response> + 'a;
 
 /// Compares candidates as the answers of kernels are compared, output by output, so that a function of the package is called once for all candidates.
 fn compared(
     params: &OracleParams,
     inputs: &Named,
     expected: &OracleOutput,
-    found: &[nulls::Candidate],
-    ask: &Ask<'_>,
+    found: &[nulls::NullCandidate],
+    ask: &CheckFn<'_>,
 ) -> Result<NullsObserved, Response> {
     let problem = &params.problem;
     let mut seen = NullsObserved { candidates: Default::default() };
@@ -75,7 +76,7 @@ fn compared(
                 None => {
                     let silent =
                         || failed(format!("`{by}` did not say whether `{candidate}` is acceptable for `{name}`"));
-                    Leniency::Said(by.clone(), said.next().ok_or_else(silent)?)
+                    Leniency::Check(by.clone(), said.next().ok_or_else(silent)?)
                 }
             };
             let scale = expected.scales.get(name).filter(|_| params.scaled.contains(name)).map(Vec::as_slice);
@@ -112,14 +113,14 @@ mod tests {
         let x = values("x", [3.0, 1.0, 2.0]);
         let found = ("copy of x".to_string(), [("y".to_string(), x.1.clone())].into());
         let expected = OracleOutput { outputs: [values("y", [1.0, 2.0, 3.0])].into(), ..OracleOutput::default() };
-        let ask: &Ask<'_> = &|(tensor, _), answers, check| {
+        let ask: &CheckFn<'_> = &|(tensor, _), answers, check| {
             assert_eq!((tensor.name.as_str(), check), ("y", ("ref.py", "check")));
             assert_eq!(answers[0].0, "the null candidate `copy of x`");
             let each = answers.iter().map(|(_, got)| match got {
                 Values::Float(got) => got.iter().map(|x| *x < 3.0).collect(),
                 Values::Int(_) => vec![],
             });
-            Ok(each.map(|each| Said { accepted: Accepted::Elements(each), message: None }).collect())
+            Ok(each.map(|each| CheckResult { accepted: Accepted::Elements(each), message: None }).collect())
         };
         let seen = compared(&params, &[x].into(), &expected, &[found], ask).unwrap();
         seen.candidates.get("copy of x").map(|outputs| outputs[0].clone())

@@ -12,7 +12,7 @@ use serde_json::Value;
 
 use super::call::{Call, InFile, ended, said, said_below};
 use super::source::Named;
-use crate::compare::{Accepted, Said};
+use crate::compare::{Accepted, CheckResult};
 use crate::message::Response;
 use crate::task::{Task, failed};
 use kforge_foundation::process::{Command, run};
@@ -44,7 +44,7 @@ struct Described<'a> {
     arguments: BTreeMap<String, Value>,
     inputs: Vec<(String, InFile)>,
     outputs: Vec<(String, InFile)>,
-    checks: Vec<Asked>,
+    checks: Vec<CheckedOutput>,
 }
 
 impl<'a> Described<'a> {
@@ -125,7 +125,7 @@ pub(super) fn inputs(
 
 /// One answer that a check is asked about.
 #[derive(Serialize)]
-struct Asked {
+struct CheckedOutput {
     /// Whose it is, for messages: `the kernel's output`, or a null candidate.
     whose: String,
     got: InFile,
@@ -135,7 +135,7 @@ struct Asked {
 
 /// What the driver gives back of one answer.
 #[derive(Deserialize)]
-struct Answered {
+struct DriverReply {
     /// None where it speaks of elements.
     whole: Option<bool>,
     message: Option<String>,
@@ -149,7 +149,7 @@ pub fn checked(
     (tensor, want): (&Tensor, &Values),
     answers: &[(String, &Values)],
     (file, function): (&str, &str),
-) -> Result<Vec<Said>, Response> {
+) -> Result<Vec<CheckResult>, Response> {
     let call = Call::new(task)?;
     let mut given = call.give("in", problem, inputs)?;
     call.write("want", &float::round_values(tensor.dtype, want).to_le_bytes())?;
@@ -159,7 +159,7 @@ pub fn checked(
         let name = format!("got{at}");
         call.write(&name, &float::round_values(tensor.dtype, got).to_le_bytes())?;
         let (got, accepted) = (InFile::of(tensor, name), format!("accepted{at}"));
-        asked.push(Asked { whose: whose.clone(), got, accepted });
+        asked.push(CheckedOutput { whose: whose.clone(), got, accepted });
     }
     let outputs = vec![(tensor.name.clone(), InFile::of(tensor, String::new()))];
     let described = Described { checks: asked, ..Described::new(("check", file, function), problem, given, outputs) };
@@ -168,11 +168,11 @@ pub fn checked(
         failed(format!("the check `{file}::{function}` did not say which elements of `{}` are acceptable", tensor.name))
     };
     let said = std::fs::read(call.path("said.json")).map_err(|_| nothing())?;
-    let said: Vec<Answered> = serde_json::from_slice(&said).map_err(|_| nothing())?;
+    let said: Vec<DriverReply> = serde_json::from_slice(&said).map_err(|_| nothing())?;
     if said.len() != answers.len() {
         return Err(nothing());
     }
-    let hear = |(at, answered): (usize, Answered)| {
+    let hear = |(at, answered): (usize, DriverReply)| {
         let accepted = match answered.whole {
             Some(all) => Accepted::Whole(all),
             None => {
@@ -183,7 +183,7 @@ pub fn checked(
                 Accepted::Elements(bytes.into_iter().map(|byte| byte != 0).collect())
             }
         };
-        Ok(Said { accepted, message: answered.message.map(|text| words(&text)) })
+        Ok(CheckResult { accepted, message: answered.message.map(|text| words(&text)) })
     };
     said.into_iter().enumerate().map(hear).collect()
 }

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{cpp, python};
-use crate::compare::Said;
+use crate::compare::CheckResult;
 use crate::message::Response;
 use crate::oracle::Scratch;
 use crate::task::{Task, failed};
 use kforge_numerics::reference::oracle::{self, OracleOutput};
-use kforge_numerics::reference::{Elsewhere, Values, generate};
+use kforge_numerics::reference::{ProductBackend, Values, generate};
 use kforge_types::model::{Compare, DType, Problem, Reference, Tensor};
 use kforge_types::record::params::{Expected, Trial};
 
@@ -18,7 +18,7 @@ pub struct Source<'a> {
     problem: &'a Problem,
     scratch: Option<Scratch>,
     /// Who makes large products, if anyone does.
-    products: Option<Box<dyn Elsewhere>>,
+    products: Option<Box<dyn ProductBackend>>,
 }
 
 /// Tensors and their values.
@@ -33,7 +33,7 @@ impl<'a> Source<'a> {
 
     /// The same, with large products made by `products` where there is one: to the same bits, so that no result depends on who made them.
     #[must_use]
-    pub fn with_products(self, products: Option<Box<dyn Elsewhere>>) -> Self {
+    pub fn with_products(self, products: Option<Box<dyn ProductBackend>>) -> Self {
         Source { products, ..self }
     }
 
@@ -69,7 +69,7 @@ impl<'a> Source<'a> {
         output: (&Tensor, &Values),
         answers: &[(String, &Values)],
         check: (&str, &str),
-    ) -> Result<Vec<Said>, Response> {
+    ) -> Result<Vec<CheckResult>, Response> {
         python::checked(self.task, self.problem, inputs, output, answers, check)
     }
 

@@ -5,17 +5,17 @@ use super::source::Source;
 use crate::message::Response;
 use crate::task::{Task, done, failed};
 use kforge_foundation::base::count;
-use kforge_numerics::reference::Elsewhere;
+use kforge_numerics::reference::ProductBackend;
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::model::{Problem, Reference};
 use kforge_types::record::params::OracleParams;
 
 /// Does an oracle step. Large matrix products are made by `elsewhere`, where there is one.
-pub fn run(task: &Task, elsewhere: Option<Box<dyn Elsewhere>>) -> Response {
+pub fn run(task: &Task, elsewhere: Option<Box<dyn ProductBackend>>) -> Response {
     compute(task, elsewhere).unwrap_or_else(|response| response)
 }
 
-fn compute(task: &Task, elsewhere: Option<Box<dyn Elsewhere>>) -> Result<Response, Response> {
+fn compute(task: &Task, elsewhere: Option<Box<dyn ProductBackend>>) -> Result<Response, Response> {
     let params: OracleParams = task.params()?;
     let source = Source::new(task, &params.problem).with_products(elsewhere);
     let inputs = source.inputs(&params.trial)?;

@@ -21,7 +21,7 @@ fn captured(reports: &[RunnerReport], more: &str) -> Captured {
     captured
 }
 
-fn heard(reports: &[RunnerReport], more: &str, end: End) -> Heard {
+fn heard(reports: &[RunnerReport], more: &str, end: End) -> RunSummary {
     hear(&captured(reports, more), &Captured::new(10), end, 1)
 }
 
@@ -33,7 +33,7 @@ fn done() -> RunnerReport {
     RunnerReport::TrialDone { trial: 0 }
 }
 
-fn kinds(heard: &Heard) -> Vec<FindingKind> {
+fn kinds(heard: &RunSummary) -> Vec<FindingKind> {
     heard.findings.iter().map(|finding| finding.kind).collect()
 }
 
@@ -75,7 +75,7 @@ fn allowed(i: u32) -> RunnerReport {
     RunnerReport::Finding { trial: 0, finding }
 }
 
-fn failing(heard: &Heard) -> Vec<FindingKind> {
+fn failing(heard: &RunSummary) -> Vec<FindingKind> {
     kinds(heard).into_iter().filter(|kind| !kind.is_allowed()).collect()
 }
 

@@ -7,7 +7,7 @@ use super::pattern::Places;
 use kforge_foundation::base::pieces::{self, PIECE};
 use kforge_types::model::{DType, Tolerance};
 use kforge_types::record::observation::{Gross, Mismatch};
-use kforge_types::record::{Checked, FrontPoint, OutputObserved};
+use kforge_types::record::{CheckObserved, FrontPoint, OutputObserved};
 
 /// A share of the magnitude beyond which an element is far off, whatever the tolerance: see [`Gross`].
 pub(super) const GROSS: f64 = 1e-2;
@@ -115,7 +115,7 @@ impl<'a> Comparison<'a> {
     /// what was written and what was expected there.
     pub fn checked(
         &mut self,
-        checked: Checked,
+        checked: CheckObserved,
         elements: u64,
         accepts: impl Fn(u64) -> bool,
         shown: impl Fn(u64) -> (String, String),

@@ -9,7 +9,7 @@ use kforge_types::model::{DType, Nonfinite, Tolerance};
 use kforge_types::record::observation::Mismatch;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{
-    Checked, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
+    CheckObserved, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 
 /// How a reason begins that tells of the element whose error is largest beside what is allowed: everywhere *wrong* is what exceeds that, and *far off* what is
@@ -114,7 +114,7 @@ fn mismatch(seen: &OutputObserved, wrong: &Mismatch) -> String {
 }
 
 /// What a function of the package rejects, in its own words; none if it accepts.
-fn rejection(seen: &OutputObserved, checked: &Checked) -> Option<String> {
+fn rejection(seen: &OutputObserved, checked: &CheckObserved) -> Option<String> {
     if checked.rejected == 0 {
         return None;
     }

@@ -70,10 +70,10 @@ pub fn roofline(
     };
     let none = ProfileObserved::default();
     let profile = profiles.get(&shape);
-    let seen = Seen {
+    let seen = ShapeObservations {
         profile: profile.unwrap_or(&none),
         taken: profile.is_some(),
-        peaks: Known { measured, stated: bench.get(&shape).and_then(|b| b.peaks.as_ref()) },
+        peaks: DevicePeaks { measured, stated: bench.get(&shape).and_then(|b| b.peaks.as_ref()) },
         case,
         seconds: time_ns * 1e-9,
     };
@@ -81,7 +81,7 @@ pub fn roofline(
     for (at, case) in &params.cases {
         let seen = bench.get(at);
         if let Some(time) = seen.and_then(time) {
-            let peaks = Known { measured, stated: seen.and_then(|b| b.peaks.as_ref()) };
+            let peaks = DevicePeaks { measured, stated: seen.and_then(|b| b.peaks.as_ref()) };
             out.achieved.insert(*at, achieved(case, time, peaks));
         }
     }
@@ -118,12 +118,12 @@ fn of(gaps: &mut Gaps, axis: Axis) -> &mut Option<f64> {
 
 /// What is known of what a device does at most.
 #[derive(Clone, Copy)]
-struct Known<'s> {
+struct DevicePeaks<'s> {
     measured: Option<&'s PeaksObserved>,
     stated: Option<&'s Peaks>,
 }
 
-impl Known<'_> {
+impl DevicePeaks<'_> {
     /// A peak, and whether it was measured.
     fn choose(measured: Option<f64>, stated: Option<f64>) -> Option<(f64, bool)> {
         let known = |peak: Option<f64>| peak.filter(|p| *p > 0.0 && p.is_finite());
@@ -153,7 +153,7 @@ fn from(measured: bool) -> &'static str {
 }
 
 /// What is reached at a shape in so many nanoseconds.
-fn achieved(case: &RooflineCase, time_ns: f64, peaks: Known<'_>) -> Achieved {
+fn achieved(case: &RooflineCase, time_ns: f64, peaks: DevicePeaks<'_>) -> Achieved {
     let share =
         |rate: f64, (peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured, written: None };
     let bytes_per_s = case.bytes / time_ns * 1e9;
@@ -171,15 +171,15 @@ fn achieved(case: &RooflineCase, time_ns: f64, peaks: Known<'_>) -> Achieved {
 }
 
 /// Everything that is known of the shape.
-struct Seen<'s> {
+struct ShapeObservations<'s> {
     profile: &'s ProfileObserved,
     taken: bool,
-    peaks: Known<'s>,
+    peaks: DevicePeaks<'s>,
     case: &'s RooflineCase,
     seconds: f64,
 }
 
-impl Seen<'_> {
+impl ShapeObservations<'_> {
     fn metric(&self, name: &str) -> Option<f64> {
         self.profile.metrics.get(name).copied().filter(|v| v.is_finite())
     }

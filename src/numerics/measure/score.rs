@@ -38,7 +38,7 @@ pub enum Form {
 
 /// What is known of a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub struct Candidate {
+pub struct Scored {
     /// Whether it is correct; none if unknown.
     pub correct: Option<bool>,
     /// The baseline's time over its own time; none if either is unknown.
@@ -68,7 +68,7 @@ impl Score {
 }
 
 /// The score of a candidate.
-pub fn score(form: Form, of: &Candidate) -> Score {
+pub fn score(form: Form, of: &Scored) -> Score {
     if of.correct == Some(false) {
         return Score::known(0.0);
     }
@@ -134,12 +134,12 @@ pub struct Suite {
 }
 
 /// The scores of these candidates, in one form of score and for these p.
-pub fn suite(form: Form, of: &[Candidate], ps: &[f64]) -> Suite {
+pub fn suite(form: Form, of: &[Scored], ps: &[f64]) -> Suite {
     let n = of.len() as f64;
-    let count = |takes: &dyn Fn(&Candidate) -> bool| of.iter().filter(|c| takes(c)).count() as u32;
+    let count = |takes: &dyn Fn(&Scored) -> bool| of.iter().filter(|c| takes(c)).count() as u32;
     let correct = count(&|c| c.correct == Some(true));
     // What is no number says nothing.
-    let timed = |c: &Candidate| c.speedup.filter(|s| s.is_finite() && *s > 0.0);
+    let timed = |c: &Scored| c.speedup.filter(|s| s.is_finite() && *s > 0.0);
     let unverified = count(&|c| c.correct.is_none());
     let mut speedups: Vec<f64> = of.iter().filter(|c| c.correct == Some(true)).filter_map(timed).collect();
     speedups.sort_by(f64::total_cmp);
@@ -182,12 +182,12 @@ fn percentile(sorted: &[f64], share: f64) -> f64 {
 mod tests {
     use super::*;
 
-    fn right(speedup: f64) -> Candidate {
-        Candidate { correct: Some(true), speedup: Some(speedup), ratio: Some(1.0) }
+    fn right(speedup: f64) -> Scored {
+        Scored { correct: Some(true), speedup: Some(speedup), ratio: Some(1.0) }
     }
 
-    fn wrong() -> Candidate {
-        Candidate { correct: Some(false), ..right(9.0) }
+    fn wrong() -> Scored {
+        Scored { correct: Some(false), ..right(9.0) }
     }
 
     const FORMS: [Form; 3] = [Form::Speedup, Form::Logistic, Form::Weighted];
@@ -196,7 +196,7 @@ mod tests {
     fn a_wrong_candidate_scores_zero_however_fast() {
         for form in FORMS {
             assert_eq!(score(form, &wrong()).value(), Some(0.0));
-            assert_eq!(score(form, &Candidate { correct: Some(false), ..Candidate::default() }).value(), Some(0.0));
+            assert_eq!(score(form, &Scored { correct: Some(false), ..Scored::default() }).value(), Some(0.0));
         }
     }
 
@@ -207,17 +207,16 @@ mod tests {
         assert_eq!(logistic(1.0), 0.5);
         assert!((logistic(2.0) - 2.0 / 3.0).abs() < 1e-12 && (logistic(0.5) - 1.0 / 3.0).abs() < 1e-12);
         assert!(logistic(1e300) <= 1.0 && logistic(1e-300) >= 0.0);
-        let weighted =
-            |s: f64, ratio: f64| score(Form::Weighted, &Candidate { ratio: Some(ratio), ..right(s) }).value();
+        let weighted = |s: f64, ratio: f64| score(Form::Weighted, &Scored { ratio: Some(ratio), ..right(s) }).value();
         assert_eq!((weighted(1.01, 1.0), weighted(1.009, 1.0)), (Some(1.25), Some(0.75)));
         assert_eq!((weighted(2.0, 0.0), weighted(0.1, 0.4)), (Some(1.0), Some(0.6)));
     }
 
     #[test]
     fn what_is_unknown_is_between_bounds_and_not_zero() {
-        let untimed = Candidate { speedup: None, ..right(1.0) };
-        let unverified = Candidate { correct: None, ..right(2.0) };
-        let nothing = Candidate::default();
+        let untimed = Scored { speedup: None, ..right(1.0) };
+        let unverified = Scored { correct: None, ..right(2.0) };
+        let nothing = Scored::default();
         let bounds = |form, of| (score(form, of).at_least, score(form, of).at_most);
         assert_eq!(bounds(Form::Speedup, &untimed), (0.0, None));
         assert_eq!(bounds(Form::Speedup, &unverified), (0.0, Some(2.0)));
@@ -225,11 +224,11 @@ mod tests {
         assert_eq!(bounds(Form::Logistic, &unverified), (0.0, Some(logistic(2.0))));
         assert_eq!(bounds(Form::Weighted, &untimed), (0.75, Some(1.25)));
         assert_eq!(bounds(Form::Weighted, &unverified), (0.0, Some(1.25)));
-        assert_eq!(bounds(Form::Weighted, &Candidate { ratio: None, ..right(2.0) }), (1.0, Some(1.25)));
+        assert_eq!(bounds(Form::Weighted, &Scored { ratio: None, ..right(2.0) }), (1.0, Some(1.25)));
         for form in FORMS {
             assert!(score(form, &nothing).value().is_none());
         }
-        let odd = Candidate { speedup: Some(f64::NAN), ..right(1.0) };
+        let odd = Scored { speedup: Some(f64::NAN), ..right(1.0) };
         assert_eq!(score(Form::Speedup, &odd).value(), None);
     }
 
@@ -253,16 +252,16 @@ mod tests {
 
     #[test]
     fn a_suite_with_unknowns_says_how_many_and_gives_bounds() {
-        let untimed = Candidate { speedup: None, ..right(1.0) };
-        let unverified = Candidate { correct: None, ..right(3.0) };
+        let untimed = Scored { speedup: None, ..right(1.0) };
+        let unverified = Scored { correct: None, ..right(3.0) };
         let found = suite(Form::Speedup, &[right(2.0), wrong(), untimed, unverified], &[1.0, 5.0, 0.0, 1e308]);
         assert_eq!((found.correct, found.unverified, found.untimed), (2, 1, 1));
         assert_eq!(found.correctness, Some((0.5, 0.75)));
         assert_eq!((found.median, found.geometric_mean), (Some(2.0), Some(2.0)), "of the one that is known");
         let shares: Vec<(f64, f64)> = found.fast.iter().map(|f| (f.at_least, f.at_most)).collect();
         assert_eq!(shares, [(0.25, 0.75), (0.0, 0.25), (0.5, 0.75), (0.0, 0.25)], "fast_0 is the correctness rate");
-        let odd = Candidate { speedup: Some(f64::INFINITY), ..right(1.0) };
-        let odd = suite(Form::Speedup, &[odd, Candidate { speedup: Some(f64::NAN), ..right(1.0) }], &[1.0]);
+        let odd = Scored { speedup: Some(f64::INFINITY), ..right(1.0) };
+        let odd = suite(Form::Speedup, &[odd, Scored { speedup: Some(f64::NAN), ..right(1.0) }], &[1.0]);
         assert_eq!((odd.untimed, odd.median, odd.fast[0].at_least, odd.fast[0].at_most), (2, None, 0.0, 1.0));
         assert_eq!(found.mean, Some(Score { at_least: 0.5, at_most: None }));
     }

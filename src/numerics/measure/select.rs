@@ -9,13 +9,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::stats::{self, Paired};
 use kforge_types::record::Verdict;
 use kforge_types::record::params::{
-    Candidate, Champion, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
+    Champion, Contender, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
 };
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 
 /// What is known when selecting; keys are positions in the parameters.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct SelectInputs {
     /// Variants that could not be compiled, or whose launches their binary does not take: none of these stands for anything.
     pub unbuilt: BTreeSet<u32>,
     /// Judgement of (variant, shape).
@@ -48,7 +48,7 @@ fn one(judgement: Option<&Judgement>) -> Standing {
 }
 
 /// What the device's judgements say of a candidate on these shapes.
-fn standing(candidate: &Candidate, shapes: &[u32], known: &Known) -> Standing {
+fn standing(candidate: &Contender, shapes: &[u32], known: &SelectInputs) -> Standing {
     shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
 }
 
@@ -65,14 +65,14 @@ fn classes(params: &SelectParams) -> Vec<(&str, Vec<u32>)> {
 }
 
 /// The candidates that serve every shape of a class.
-fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Candidate> {
+fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Contender> {
     params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect()
 }
 
 /// Those that serve a class, are right on all of it and were timed on all its bench shapes: with their times, the fastest first.
-fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &Known) -> Vec<(f64, &'p Candidate)> {
+fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -> Vec<(f64, &'p Contender)> {
     let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Right);
-    let mut by_time: Vec<(f64, &Candidate)> =
+    let mut by_time: Vec<(f64, &Contender)> =
         right.filter_map(|c| time(c, shapes, params, known).map(|t| (t, c))).collect();
     by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
     by_time
@@ -80,14 +80,14 @@ fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &Known) -> Vec<(
 
 /// Names, for each class, the fastest by medians and those so near to it that only pairs can tell. Of more than a shortlist holds, those come first that
 /// [`select`] would take first, the pinned one and then declared order: if any of them holds its place, whoever was left out could not have won.
-pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> Nomination {
+pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &SelectInputs) -> Nomination {
     let nominees = |(class, shapes): (&str, Vec<u32>)| {
         let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
         let Some((best_time, best)) = by_time.first().copied() else {
             return Nominees { class: class.into(), best: None, near: vec![] };
         };
-        let close = |(t, c): &(f64, &Candidate)| c.order != best.order && *t <= best_time * (1.0 + shortlist.within);
-        let mut near: Vec<&Candidate> = by_time.iter().filter(|e| close(e)).map(|(_, c)| *c).collect();
+        let close = |(t, c): &(f64, &Contender)| c.order != best.order && *t <= best_time * (1.0 + shortlist.within);
+        let mut near: Vec<&Contender> = by_time.iter().filter(|e| close(e)).map(|(_, c)| *c).collect();
         near.sort_by_key(|c| (params.pinned.get(class) != Some(&c.identity), c.order));
         near.truncate((shortlist.most as usize).saturating_sub(1));
         let mut near: Vec<u32> = near.iter().map(|c| c.order).collect();
@@ -100,14 +100,14 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &Known) -> 
 /// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower
 /// than the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the
 /// share counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
-pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomination {
+pub fn finalists(params: &SelectParams, finals: &Finals, known: &SelectInputs) -> Nomination {
     let of_class = |(class, shapes): (&str, Vec<u32>)| {
         let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
-        let in_full = |c: &Candidate| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
+        let in_full = |c: &Contender| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
         let failed =
-            |c: &Candidate| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
+            |c: &Contender| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
         let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Right);
-        let contenders: Vec<(f64, f64, &Candidate)> = right
+        let contenders: Vec<(f64, f64, &Contender)> = right
             .filter(|c| params.timed && !failed(c))
             .filter_map(|c| {
                 let of = |typical| over(&bench, params.hot, typical, |s| known.few.get(&(c.order, s)));
@@ -121,7 +121,7 @@ pub fn finalists(params: &SelectParams, finals: &Finals, known: &Known) -> Nomin
             return Nominees { class: class.into(), best: None, near: vec![] };
         };
         let close =
-            |(_, least, c): &&(f64, f64, &Candidate)| *least <= best_time * (1.0 + finals.within) && !in_full(c);
+            |(_, least, c): &&(f64, f64, &Contender)| *least <= best_time * (1.0 + finals.within) && !in_full(c);
         let near = contenders.iter().filter(close).map(|(.., c)| c.order).collect();
         Nominees { class: class.into(), best: Some(best.order), near }
     };
@@ -133,9 +133,9 @@ fn least(samples: &[f64]) -> f64 {
 }
 
 /// Selects.
-pub fn select(params: &SelectParams, known: &Known) -> Selection {
+pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
     // For want of a device's word, the emulator's: enough to stand provisionally.
-    let supposed = |candidate: &Candidate, shapes: &[u32]| {
+    let supposed = |candidate: &Contender, shapes: &[u32]| {
         let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
             Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
             known => known,
@@ -149,14 +149,14 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
             Some(best) => timed(class, *best, &by_time, &shapes, params, known),
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
-                let is_timed = |c: &Candidate| time(c, &shapes, params, known).is_some();
-                let seen = |c: &Candidate| (standing(c, &shapes, known) == Standing::Right, is_timed(c));
+                let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
+                let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Right, is_timed(c));
                 provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), seen, params)
             }
         });
     }
     let is_champion = |order: u32| champions.iter().any(|c: &Champion| c.variant == Some(order));
-    let overall = |c: &Candidate| standing(c, &c.serves, known);
+    let overall = |c: &Contender| standing(c, &c.serves, known);
     Selection {
         frontier: params
             .candidates
@@ -173,13 +173,13 @@ pub fn select(params: &SelectParams, known: &Known) -> Selection {
 /// target itself found it correct, and whether it was timed there.
 fn provisional(
     class: &str,
-    serving: &[&Candidate],
-    standing: impl Fn(&Candidate) -> Standing,
-    seen: impl Fn(&Candidate) -> (bool, bool),
+    serving: &[&Contender],
+    standing: impl Fn(&Contender) -> Standing,
+    seen: impl Fn(&Contender) -> (bool, bool),
     params: &SelectParams,
 ) -> Champion {
     let pick = |wanted: Standing| {
-        let fit: Vec<&&Candidate> = serving.iter().filter(|c| standing(c) == wanted).collect();
+        let fit: Vec<&&Contender> = serving.iter().filter(|c| standing(c) == wanted).collect();
         let pinned = fit.iter().find(|c| params.pinned.get(class) == Some(&c.identity)).copied();
         pinned.map(|c| (c.order, true)).or_else(|| fit.first().map(|c| (c.order, false)))
     };
@@ -207,7 +207,7 @@ fn provisional(
 }
 
 /// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all are there.
-fn time(candidate: &Candidate, shapes: &[u32], params: &SelectParams, known: &Known) -> Option<f64> {
+fn time(candidate: &Contender, shapes: &[u32], params: &SelectParams, known: &SelectInputs) -> Option<f64> {
     let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
     over(&bench, params.hot, stats::median, |s| known.benches.get(&(candidate.order, s)))
 }
@@ -233,11 +233,11 @@ fn over<'b>(
 /// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave
 /// enough for an interval.
 fn ratios(
-    candidate: &Candidate,
-    best: &Candidate,
+    candidate: &Contender,
+    best: &Contender,
     shapes: &[u32],
     params: &SelectParams,
-    known: &Known,
+    known: &SelectInputs,
 ) -> Option<Vec<Vec<f64>>> {
     let bench = shapes.iter().filter(|s| params.bench.contains(s));
     let paired: Option<Vec<&[Vec<f64>]>> =
@@ -249,11 +249,11 @@ fn ratios(
 /// in the running.
 fn timed(
     class: &str,
-    (best_time, best): (f64, &Candidate),
-    by_time: &[(f64, &Candidate)],
+    (best_time, best): (f64, &Contender),
+    by_time: &[(f64, &Contender)],
     shapes: &[u32],
     params: &SelectParams,
-    known: &Known,
+    known: &SelectInputs,
 ) -> Champion {
     let margin = params.margin;
     let paired: BTreeMap<u32, Vec<Vec<f64>>> =
@@ -262,7 +262,7 @@ fn timed(
     // Clocks drift between runs, so medians may have named the wrong one.
     let faster = paired.values().filter(|blocks| stats::decide(blocks, margin) == Paired::Faster);
     let beat = faster.min_by(|a, b| typical(a).total_cmp(&typical(b)));
-    let slower = |c: &Candidate, t: f64| match (paired.get(&c.order), beat) {
+    let slower = |c: &Contender, t: f64| match (paired.get(&c.order), beat) {
         // Undecided is not slower: whoever noise alone could throw out stays.
         (Some(blocks), None) => stats::decide(blocks, margin) == Paired::Slower,
         // Both were paired with the same one, block by block.
@@ -274,8 +274,8 @@ fn timed(
         // Pairs are taken only among variants near the best, and all their samples may have been dropped; then the medians decide.
         (None, _) => t > best_time * beat.map_or(1.0, |b| typical(b).exp()) * (1.0 + margin),
     };
-    let running: Vec<&Candidate> = {
-        let mut kept: Vec<&Candidate> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
+    let running: Vec<&Contender> = {
+        let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
         kept.sort_by_key(|c| c.order);
         kept
     };
@@ -298,7 +298,7 @@ mod tests {
     fn params(candidates: u32, timed: bool) -> SelectParams {
         SelectParams {
             candidates: (0..candidates)
-                .map(|o| Candidate { order: o, identity: format!("v{o}"), serves: vec![0] })
+                .map(|o| Contender { order: o, identity: format!("v{o}"), serves: vec![0] })
                 .collect(),
             shapes: vec!["all".into()],
             bench: vec![0],
@@ -312,7 +312,7 @@ mod tests {
         }
     }
 
-    fn known(verdicts: &[Verdict], times: &[f64]) -> Known {
+    fn known(verdicts: &[Verdict], times: &[f64]) -> SelectInputs {
         let bench = |t: &f64| BenchObserved {
             cold: Some(Series { samples_ns: vec![*t; 5], dropped: 0 }),
             hot: None,
@@ -321,7 +321,7 @@ mod tests {
             few: false,
             took_s: None,
         };
-        Known {
+        SelectInputs {
             unbuilt: BTreeSet::new(),
             judgements: (0u32..).zip(verdicts).map(|(v, j)| ((v, 0), Judgement::bare(j.clone()))).collect(),
             emulated: BTreeMap::new(),
@@ -394,8 +394,8 @@ mod tests {
     fn those_near_the_best_after_few_samples_are_timed_in_full_and_who_fails_there_hides_nobody() {
         let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Pass, Verdict::Fail("x".into())];
         let few = known(&all, &[10.0, 100.0, 108.0, 130.0, 1.0]);
-        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
-        let ask = |k: &Known| finalists(&params(5, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        let mut k = SelectInputs { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &SelectInputs| finalists(&params(5, true), &Finals { within: 0.1 }, k).classes.remove(0);
         assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![0]), "the wrong one counts for nothing");
         let full = |verified| BenchObserved { verified, ..k.few[&(0, 0)].clone() };
         let (held, failed) = (full(true), full(false));
@@ -413,8 +413,8 @@ mod tests {
     fn who_was_fast_on_few_samples_alone_hides_nobody() {
         let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
         let few = known(&all, &[10.0, 50.0, 60.0]);
-        let mut k = Known { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
-        let ask = |k: &Known| finalists(&params(3, true), &Finals { within: 0.1 }, k).classes.remove(0);
+        let mut k = SelectInputs { few: few.benches.clone(), benches: BTreeMap::new(), ..few };
+        let ask = |k: &SelectInputs| finalists(&params(3, true), &Finals { within: 0.1 }, k).classes.remove(0);
         k.benches.insert((0, 0), known(&all, &[10.9]).benches.remove(&(0, 0)).unwrap());
         assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "as fast as it said");
         k.benches.insert((0, 0), known(&all, &[100.0]).benches.remove(&(0, 0)).unwrap());
@@ -465,7 +465,7 @@ mod tests {
     fn those_near_the_best_are_nominated_and_nobody_else() {
         let all = vec![Verdict::Pass; 4];
         let shortlist = |most| Shortlist { within: 0.05, most };
-        let named = |p: &SelectParams, most, k: &Known| {
+        let named = |p: &SelectParams, most, k: &SelectInputs| {
             let Nominees { best, near, .. } = nominate(p, &shortlist(most), k).classes.remove(0);
             (best, near)
         };

@@ -55,7 +55,7 @@ impl Term {
 }
 
 /// A term with which an output would pass.
-struct Enough {
+struct SufficientTerm {
     term: Term,
     tolerance: Tolerance,
     /// Its value, as it is told.
@@ -81,11 +81,11 @@ pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, T
     if failing.is_empty() || outputs().any(|seen| failing.contains(seen.output.as_str()) && fixed(seen)) {
         return vec![];
     }
-    let enough = |name: &&str| -> Vec<Enough> {
+    let enough = |name: &&str| -> Vec<SufficientTerm> {
         let all: Vec<&OutputObserved> = outputs().filter(|seen| seen.output == *name).collect();
         Term::ALL.into_iter().filter_map(|term| smallest(term, &of(name), &all)).collect()
     };
-    let would: Vec<Vec<Enough>> = failing.iter().map(enough).collect();
+    let would: Vec<Vec<SufficientTerm>> = failing.iter().map(enough).collect();
     // One output that no tolerance helps fails the whole, and so does what was found beside.
     let mut all = tolerance.clone();
     for (name, terms) in failing.iter().zip(&would) {
@@ -107,7 +107,7 @@ pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, T
 }
 
 /// The smallest value of a term with which all of these pass; none if it is more than is told.
-fn smallest(term: Term, stated: &Tolerance, all: &[&OutputObserved]) -> Option<Enough> {
+fn smallest(term: Term, stated: &Tolerance, all: &[&OutputObserved]) -> Option<SufficientTerm> {
     let without = term.with(0.0, stated);
     let mut least: f64 = 0.0;
     for seen in all {
@@ -124,7 +124,7 @@ fn smallest(term: Term, stated: &Tolerance, all: &[&OutputObserved]) -> Option<E
     // The first is the nearest to what is needed, maybe below; where arithmetic rounds, even the next may be too small.
     (0..3).filter_map(|more| digits(least, more)).find_map(|(value, text)| {
         let tolerance = term.with(value, stated);
-        all.iter().all(|seen| judge_output(seen, &tolerance).pass).then_some(Enough { term, tolerance, text })
+        all.iter().all(|seen| judge_output(seen, &tolerance).pass).then_some(SufficientTerm { term, tolerance, text })
     })
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::builtin::{Builtin, Use};
 use super::error::Error;
 use super::float::round_to;
-use super::gemm::Elsewhere;
+use super::gemm::ProductBackend;
 use super::registry;
 use super::rows::length;
 use super::values::{Values, logical_len, logical_shape};
@@ -174,7 +174,7 @@ pub(super) struct Call<'a> {
     /// Values of every tensor that is read.
     pub inputs: &'a BTreeMap<String, Values>,
     /// Who makes large products of matrices, if anyone does.
-    pub elsewhere: Option<&'a dyn Elsewhere>,
+    pub elsewhere: Option<&'a dyn ProductBackend>,
 }
 
 impl<'a> Call<'a> {

@@ -3,7 +3,7 @@
 //! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order, so
 //! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives other bits.
 //!
-//! A device that takes the same steps may compute a large product instead ([`Elsewhere`]). kforge asks it only if no step can overflow or vanish, because
+//! A device that takes the same steps may compute a large product instead ([`ProductBackend`]). kforge asks it only if no step can overflow or vanish, because
 //! the bits of the resulting NaN and the sign of the resulting zero depend on the machine. Some rows are also computed here and compared bit for bit: see
 //! [`sampled`].
 
@@ -49,7 +49,7 @@ pub struct Product<'a> {
 }
 
 /// Computes large products instead of this processor: to the same bits, by the same steps.
-pub trait Elsewhere: Sync + std::fmt::Debug {
+pub trait ProductBackend: Sync + std::fmt::Debug {
     /// Fills `c`, row-major without gaps. False where it cannot, for whatever reason; `c` may hold anything then.
     fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool;
 
@@ -83,7 +83,7 @@ pub(super) fn is_large(m: usize, k: usize, n: usize) -> bool {
 }
 
 /// The same product, made elsewhere where it is large and that can be.
-pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere: Option<&dyn Elsewhere>) {
+pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere: Option<&dyn ProductBackend>) {
     let Product { m, k, n, a, b } = *product;
     let made = elsewhere.is_some_and(|elsewhere| is_large(m, k, n) && made_elsewhere(product, c, elsewhere));
     if !made {
@@ -119,7 +119,7 @@ fn sampled(m: usize, salt: u64) -> Vec<usize> {
 }
 
 /// Whether a product was made elsewhere, and is what it would be here as far as can be told.
-fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn Elsewhere) -> bool {
+fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn ProductBackend) -> bool {
     let Product { m, k, n, a, b } = *product;
     if !(plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c)) {
         return false;
@@ -239,7 +239,7 @@ mod tests {
 
     /// Makes products as it is told, and counts them.
     #[derive(Debug, Default)]
-    struct Other {
+    struct FakeBackend {
         asked: std::sync::atomic::AtomicUsize,
         wrong: Option<usize>,
         /// A block of 64 x 64 elements, by its place: all of them are wrong.
@@ -248,7 +248,7 @@ mod tests {
         told: std::sync::atomic::AtomicBool,
     }
 
-    impl Elsewhere for Other {
+    impl ProductBackend for FakeBackend {
         fn place(&self) -> Option<String> {
             None
         }
@@ -276,20 +276,20 @@ mod tests {
     fn what_is_made_elsewhere_is_taken_only_if_it_has_the_bits_it_would_have_here() {
         let (m, k, n) = (6, 300, 5);
         let (a, mut b) = (values(m * k), values(k * n));
-        let taken = |other: &Other, b: &[f64]| {
+        let taken = |other: &FakeBackend, b: &[f64]| {
             let product = Product { m, k, n, a: matrix(&a, k), b: matrix(b, n) };
             let mut c = vec![0.0; m * n];
             (made_elsewhere(&product, &mut c, other), other.asked.load(std::sync::atomic::Ordering::Relaxed))
         };
-        assert_eq!(taken(&Other::default(), &b), (true, 1));
-        assert_eq!(taken(&Other { refuses: true, ..Other::default() }, &b), (false, 1));
-        let wrong = Other { wrong: Some(2 * n + 3), ..Other::default() };
+        assert_eq!(taken(&FakeBackend::default(), &b), (true, 1));
+        assert_eq!(taken(&FakeBackend { refuses: true, ..FakeBackend::default() }, &b), (false, 1));
+        let wrong = FakeBackend { wrong: Some(2 * n + 3), ..FakeBackend::default() };
         assert_eq!(taken(&wrong, &b), (false, 1));
         assert!(wrong.told.into_inner());
         // Of these nobody is asked: on the way something might overflow, vanish or be no number.
         for odd in [f64::NAN, f64::INFINITY, 1e200, 1e-200] {
             b[7] = odd;
-            assert_eq!(taken(&Other::default(), &b), (false, 0), "{odd}");
+            assert_eq!(taken(&FakeBackend::default(), &b), (false, 0), "{odd}");
         }
     }
 
@@ -299,10 +299,10 @@ mod tests {
         let (a, b) = (values(m * k), values(k * n));
         // The left matrix lies transposed.
         let product = Product { m, k, n, a: Matrix { values: &a, start: 0, row: 1, column: m }, b: matrix(&b, n) };
-        let taken = |other: Other| made_elsewhere(&product, &mut vec![0.0; m * n], &other);
-        assert!(taken(Other::default()));
+        let taken = |other: FakeBackend| made_elsewhere(&product, &mut vec![0.0; m * n], &other);
+        assert!(taken(FakeBackend::default()));
         for (down, across) in (0..m.div_ceil(64)).flat_map(|i| (0..n.div_ceil(64)).map(move |j| (i, j))) {
-            let wrong = Other { wrong_block: Some((down, across)), ..Other::default() };
+            let wrong = FakeBackend { wrong_block: Some((down, across)), ..FakeBackend::default() };
             assert!(!taken(wrong), "{down}, {across}");
         }
     }
@@ -325,7 +325,7 @@ mod tests {
     fn only_large_products_are_handed_over() {
         let (a, b) = (values(12), values(12));
         let product = Product { m: 3, k: 4, n: 3, a: matrix(&a, 4), b: matrix(&b, 3) };
-        let other = Other { wrong: Some(0), ..Other::default() };
+        let other = FakeBackend { wrong: Some(0), ..FakeBackend::default() };
         let (mut c, mut want) = (vec![0.0; 9], vec![0.0; 9]);
         multiply_anywhere(&product, &mut c, Some(&other));
         multiply(3, 4, 3, product.a, product.b, &mut want);

@@ -29,7 +29,7 @@ pub use check::check;
 pub use error::{Error, ExpressionError, ExpressionFault, Factor, Misfits, NotExtreme, Range};
 pub use extreme::{Extreme, extreme};
 pub use formula::{Element, Formula, formula};
-pub use gemm::{Elsewhere, Matrix, Product, product};
+pub use gemm::{Matrix, Product, ProductBackend, product};
 pub use oracle::has_scale;
 pub use registry::{builtins, names, signature};
 pub use values::{Values, logical_len, logical_shape, per_element};

@@ -21,7 +21,7 @@ use super::values::{Values, logical_len, logical_shape};
 use kforge_types::model::{DType, Problem, Reference, Tensor};
 
 /// A candidate: its name, and values for the outputs in which it is not the expectation.
-pub type Candidate = (String, BTreeMap<String, Values>);
+pub type NullCandidate = (String, BTreeMap<String, Values>);
 
 /// Every candidate of a built-in or other reference. `expected` and `other` are the expectations of the trial and of another seed. For a
 /// reference of the package's own, the precision candidate is not here, as only its own process can compute it: see [`lower_precision`] and [`candidate`].
@@ -31,7 +31,7 @@ pub fn candidates(
     inputs: &BTreeMap<String, Values>,
     expected: &BTreeMap<String, Values>,
     other: &BTreeMap<String, Values>,
-) -> Result<Vec<Candidate>, Error> {
+) -> Result<Vec<NullCandidate>, Error> {
     let mut found = Vec::new();
     let mut put =
         |name: String, values: BTreeMap<String, Values>| found.extend(candidate(problem, expected, name, values));
@@ -64,7 +64,7 @@ pub fn candidate(
     expected: &BTreeMap<String, Values>,
     name: String,
     mut values: BTreeMap<String, Values>,
-) -> Option<Candidate> {
+) -> Option<NullCandidate> {
     values.retain(|output, got| {
         let (Some(tensor), Some(want)) = (problem.tensor(output), expected.get(output)) else { return false };
         !equal_once_rounded(tensor.dtype, got, want)
@@ -122,7 +122,7 @@ fn narrower(dtype: DType) -> Option<DType> {
 }
 
 /// The inputs of the widest float dtype rounded to the next narrower one, with the candidate's name; none where there is none.
-pub fn lower_precision(problem: &Problem, inputs: &BTreeMap<String, Values>) -> Option<Candidate> {
+pub fn lower_precision(problem: &Problem, inputs: &BTreeMap<String, Values>) -> Option<NullCandidate> {
     let widest = problem.read().map(|t| t.dtype).filter(|d| d.is_float()).min()?;
     let lower = narrower(widest)?;
     let mut rounded = inputs.clone();

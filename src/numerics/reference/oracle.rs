@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 use super::bind::{Bound, Call};
 use super::check::check;
 use super::error::Error;
-use super::gemm::Elsewhere;
+use super::gemm::ProductBackend;
 use super::values::{Values, logical_len};
 use kforge_types::model::{Problem, Role};
 
@@ -41,7 +41,7 @@ pub fn expected_with(
     problem: &Problem,
     inputs: &BTreeMap<String, Values>,
     scale: bool,
-    elsewhere: Option<&dyn Elsewhere>,
+    elsewhere: Option<&dyn ProductBackend>,
 ) -> Result<OracleOutput, Error> {
     check(problem)?;
     let bound = Bound::new(problem)?;

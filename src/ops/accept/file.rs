@@ -8,7 +8,7 @@ use crate::session::standing::Stands;
 use crate::{Error, Session};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::release::provenance::{Champion, Provenance};
-use kforge_project::workspace::accepted::{Accepted, Made, accepted};
+use kforge_project::workspace::accepted::{Accepted, Origin, accepted};
 use kforge_project::workspace::changes::Change;
 use kforge_project::workspace::edit;
 use kforge_project::workspace::find::{MANIFEST, tidy};
@@ -66,7 +66,7 @@ pub(super) fn files(
         anew: target,
         source: &source,
         declaration: &made.declaration,
-        made: if written.is_some() { Made::ByAgent } else { Made::ByTemplate },
+        made: if written.is_some() { Origin::ByAgent } else { Origin::ByTemplate },
     };
     let manifest = member.folder.join(MANIFEST);
     let before = std::fs::read_to_string(&manifest).map_err(Error::read(&manifest))?;

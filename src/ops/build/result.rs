@@ -10,7 +10,7 @@ use crate::session::outdated::Outdated;
 use kforge_engine::home::Home;
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_pipeline::plan::Goal;
-use kforge_pipeline::release::holdings::Reused;
+use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::Report;
 use kforge_types::model::Package;
 use kforge_types::record::StepKind;

@@ -9,7 +9,7 @@ use crate::session::Opened;
 use crate::session::build::Ready;
 use kforge_engine::BuildOutcome;
 use kforge_foundation::base::files::write_atomically;
-use kforge_pipeline::report::timings::{Build, page};
+use kforge_pipeline::report::timings::{BuildTimings, page};
 use kforge_types::record::event::StepFinished;
 
 /// Writes the page under its time and as the last one, and gives its path.
@@ -26,7 +26,7 @@ pub(super) fn write(
         (0u32..).zip(graph.nodes()).map(|(i, node)| (node.id.clone(), ids(&mut graph.dependencies(i)))).collect();
     let now = jiff::Timestamp::now();
     let packages: BTreeSet<&str> = graph.nodes().map(|n| n.labels.package.as_str()).collect();
-    let build = Build {
+    let build = BuildTimings {
         title: packages.into_iter().collect::<Vec<_>>().join(", "),
         subtitle: format!("{}, kforge {}", now.strftime("%Y-%m-%d %H:%M:%S UTC"), env!("CARGO_PKG_VERSION")),
         wall_ms: u64::try_from(wall.as_millis()).unwrap_or(u64::MAX),

@@ -10,7 +10,7 @@ use kforge_engine::{Blobs, BuildOptions, Graph, Node, Source};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::regression;
 use kforge_pipeline::release::comparison::{Decision, Seat};
-use kforge_pipeline::release::{Bundle, holdings};
+use kforge_pipeline::release::{Bundle, evidence_list};
 use kforge_types::record::event::Event;
 use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
 use kforge_types::record::{Outcome, StepKind};
@@ -26,7 +26,7 @@ pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
 }
 
 /// What pairs said and on what, or why there are none.
-pub(super) type Known = Result<(PairsObserved, String), String>;
+pub(super) type PairResult = Result<(PairsObserved, String), String>;
 
 /// Has pairs taken where they can be, and looks for what was recorded where they cannot.
 pub(super) fn paired(
@@ -34,7 +34,7 @@ pub(super) fn paired(
     side: &Side<'_, '_>,
     nodes: Vec<Node>,
     base: Option<&Bundle>,
-) -> Result<Vec<Known>, Error> {
+) -> Result<Vec<PairResult>, Error> {
     if nodes.is_empty() {
         return Ok(vec![]);
     }
@@ -61,7 +61,7 @@ pub(super) fn paired(
         let result = done.and_then(|done| done.result.as_ref());
         let seen = result.and_then(|result| serde_json::from_slice(&read(result.outputs.get("observation")?)?).ok());
         if let (Some(seen), Some(from)) = (seen, done.and_then(|done| done.evidence.as_ref())) {
-            all.push(Ok((seen, holdings::source(from))));
+            all.push(Ok((seen, evidence_list::source(from))));
             continue;
         }
         // The same pairs the other way round, and what the bundle brings, say as much.

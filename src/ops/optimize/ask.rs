@@ -9,8 +9,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use super::event::{AttemptEvent, AttemptRequest, NotAnswered, RoundEvent};
-use super::found::Results;
 use super::next::Due;
+use super::results::Results;
 use super::{OptimizeError, Run};
 use crate::Session;
 use crate::event::Event;

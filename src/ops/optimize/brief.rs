@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::found::{Became, Results};
+use super::results::{Became, Results};
 use crate::session::rounds::{About, Recorded};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::attribute::without_shapes;
 use kforge_pipeline::optimize::agents::briefing::{
-    Branch, Briefing, Exemplar, Failed, Hardware, Parent, Past, ToTry, Visible,
+    Branch, Briefing, Exemplar, FailedAttempt, Hardware, MethodToTry, Parent, PastRound, Visible,
 };
 use kforge_pipeline::optimize::exemplars::{TAU, exemplars as draw};
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_types::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 use kforge_types::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use kforge_types::record::params::Fate;
@@ -35,7 +35,7 @@ pub(super) fn briefing(
         round,
         attempt,
         branches,
-        methods: decision.iter().flat_map(|d| &d.methods).map(ToTry::of).collect(),
+        methods: decision.iter().flat_map(|d| &d.methods).map(MethodToTry::of).collect(),
         parent: parent(about, recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
         failed: (attempt > 0).then(|| failed(about, recorded, results, round)).flatten(),
         history: (1..round).map(|round| past(about, recorded, results, round)).collect(),
@@ -54,7 +54,7 @@ pub(super) fn parent_digest(recorded: &Recorded, results: &Results<'_, '_>) -> O
 }
 
 /// Source and declaration of a variant; of what the rounds start from where none is champion.
-fn source_of(recorded: &Recorded, build: Option<&Build>) -> Option<(String, String)> {
+fn source_of(recorded: &Recorded, build: Option<&PlannedVariant>) -> Option<(String, String)> {
     match build.and_then(|b| b.written.as_ref()).and_then(|w| w.kernel.made()) {
         Some(made) => Some((made.source.to_string(), made.declaration.to_string())),
         None => Some((recorded.source.clone()?, recorded.declaration.clone())),
@@ -71,10 +71,10 @@ fn parent(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, time
 }
 
 /// What became of the last attempt at a round.
-fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Option<Failed> {
+fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Option<FailedAttempt> {
     let at = recorded.answers.iter().rposition(|answer| answer.question.round == round)?;
     let proposal = recorded.answers[at].proposal.as_ref();
-    let mut out = Failed {
+    let mut out = FailedAttempt {
         source: proposal.and_then(|p| p.source.clone()),
         declaration: proposal.and_then(|p| p.declaration.clone()),
         branches: vec![],
@@ -113,7 +113,7 @@ fn hide(operator: &Operator, text: &str) -> String {
 }
 
 /// What became of an earlier round.
-fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Past {
+fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> PastRound {
     let last = recorded.attempts.iter().rfind(|a| a.round == round);
     let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
     // How many were right would tell, over many, which shapes are held back.
@@ -135,7 +135,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
             }
         });
     }
-    Past { round, methods, became }
+    PastRound { round, methods, became }
 }
 
 /// Two variants of these rounds that did differently well, of the fastest of each source: how many times as fast as what the rounds started from. None without

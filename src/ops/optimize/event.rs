@@ -3,7 +3,7 @@
 use std::io;
 use std::path::PathBuf;
 
-use super::found::Became;
+use super::results::Became;
 use crate::session::rounds::Seat;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::Diagnostic;

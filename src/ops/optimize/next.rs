@@ -4,14 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::brief;
 use super::event::{Rest, RoundEvent};
-use super::found::{Became, Results};
-use super::remembered::Memory;
+use super::memory::Memory;
+use super::results::{Became, Results};
 use crate::Session;
 use crate::event::{Event, Warning};
 use crate::session::build::Packages;
 use crate::session::rounds::{About, Recorded, agent_of};
 use kforge_pipeline::optimize::agents::briefing::Briefing;
-use kforge_pipeline::optimize::next::{Allowed, Found, Next, next};
+use kforge_pipeline::optimize::next::{Allowed, Next, RoundState, next};
 use kforge_pipeline::optimize::round::{Branches, branches};
 use kforge_types::model::agent::RULES;
 use kforge_types::model::{Arch, Kernel, Target, TuneValue, TypeChoice};
@@ -138,5 +138,5 @@ pub(super) fn nothing_is_right(packages: &Packages, recorded: &Recorded, results
     let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
     let operator = package.zip(kernel).and_then(|(p, k)| p.operator(&k.operator));
     let last = recorded.answers.last().map(|answer| answer.question.round);
-    operator.zip(last).is_some_and(|(operator, last)| results.found(operator, last) == Found::Wrong)
+    operator.zip(last).is_some_and(|(operator, last)| results.found(operator, last) == RoundState::Wrong)
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::devices::{Asking, Devices};
-use super::leaves::Leaves;
 use super::open::{Opened, Session};
+use super::package_files::Leaves;
 use super::rounds::Recorded;
 use super::tools::Tools;
 use crate::Error;
@@ -25,15 +25,15 @@ use kforge_pipeline::release::bundle::Step;
 use kforge_project::workspace::select::Selected;
 use kforge_types::record::{Implementations, StepKind};
 
-mod committed;
+mod bundles;
 mod engine;
-mod gathered;
+mod sources;
 mod host;
 mod journal;
 mod locks;
 mod names;
 mod packages;
-mod planned;
+mod plan;
 mod resolve;
 mod services;
 mod toolchains;

@@ -19,7 +19,7 @@ use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::stats::geometric_mean;
 use kforge_pipeline::optimize::kind::Kind;
 use kforge_pipeline::optimize::{contract, memory};
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::Report;
 use kforge_pipeline::report::document::TargetReport;
 use kforge_pipeline::report::rounds::RoundsReport;
@@ -157,11 +157,11 @@ fn found(packages: &Packages, ready: &Ready<'_>, report: &Report) -> Vec<Candida
 }
 
 /// What all candidates of a seat have in common, and where theirs differ.
-struct Seen<'a> {
+struct SeatCandidates<'a> {
     common: Candidate,
     kernel: &'a Kernel,
     declared: Option<Digest>,
-    builds: BTreeMap<&'a str, &'a Build>,
+    builds: BTreeMap<&'a str, &'a PlannedVariant>,
     target: &'a TargetReport,
 }
 
@@ -204,7 +204,7 @@ fn of_seat(
         champion: true,
         source: None,
     };
-    let seen = Seen {
+    let seen = SeatCandidates {
         common,
         kernel,
         declared: declared(member, kernel).map(|text| Digest::of(text.as_bytes())),
@@ -223,7 +223,7 @@ fn contract_of(member: &Member, operator: &Operator, types: &str) -> Option<Stri
     Some(contract::text(operator, &choice, &own))
 }
 
-impl Seen<'_> {
+impl SeatCandidates<'_> {
     /// The candidates of rounds; of what is declared only what was champion.
     fn tried(&self, rounds: &RoundsReport, recorded: &Recorded) -> Vec<Candidate> {
         let first = self.target.basis.as_ref().map(|basis| basis.declared.as_str());
@@ -307,13 +307,13 @@ impl Seen<'_> {
     }
 
     /// The methods that are on in a variant.
-    fn methods(&self, build: &Build) -> Vec<String> {
+    fn methods(&self, build: &PlannedVariant) -> Vec<String> {
         let kernel = build.written.as_ref().map_or(self.kernel, |written| &written.kernel);
         let on = kernel.methods.iter().filter(|method| kernel.without(&build.variant, method).is_some());
         on.map(|method| method.id.clone()).collect()
     }
 
-    fn source(&self, build: &Build) -> Option<Digest> {
+    fn source(&self, build: &PlannedVariant) -> Option<Digest> {
         match build.written.as_ref().and_then(|written| written.kernel.made()) {
             Some(made) => Some(Digest::of(made.source.as_bytes())),
             None => self.declared,

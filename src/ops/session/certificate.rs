@@ -38,7 +38,7 @@ use kforge_engine::home::Home;
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_harness::confine;
-use kforge_pipeline::release::holdings::{Reused, reused};
+use kforge_pipeline::release::evidence_list::{Reused, reused};
 use kforge_project::workspace::find::{MANIFEST, manifest_at, manifest_named};
 use kforge_project::workspace::lockfile;
 use kforge_types::record::event::{CacheOrigin, StepCounts, VerdictCounts};

@@ -12,7 +12,7 @@ use kforge_engine::home::{Doing, Home, named};
 use kforge_foundation::base::{Diagnostic, Digest, Severity};
 use kforge_foundation::config::{Environment, Settings};
 use kforge_pipeline::optimize::templates::TEMPLATES;
-use kforge_project::workspace::select::{Selected, Words, select};
+use kforge_project::workspace::select::{Selected, SelectionArgs, select};
 use kforge_project::workspace::{self, Workspace, changes, find};
 
 /// What every operation works with.
@@ -203,7 +203,7 @@ impl Session {
     }
 
     /// What words select of a workspace.
-    pub fn select(&self, workspace: &Workspace, words: &Words) -> Result<Selected, Error> {
+    pub fn select(&self, workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, Error> {
         select(workspace, words).map_err(Error::Selection)
     }
 }

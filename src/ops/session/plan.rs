@@ -6,7 +6,7 @@ use super::build::{Asked, Packages, Ready};
 use super::open::{Opened, Session};
 use crate::Error;
 use kforge_pipeline::plan::Goal;
-use kforge_project::workspace::select::Words;
+use kforge_project::workspace::select::SelectionArgs;
 
 /// What an operation looks at.
 pub struct Looking {
@@ -18,12 +18,12 @@ pub struct Looking {
 
 impl Session {
     /// Opens the workspace to look at the plan of what `words` select.
-    pub fn look(&self, words: &Words, goal: Goal) -> Result<Looking, Error> {
+    pub fn look(&self, words: &SelectionArgs, goal: Goal) -> Result<Looking, Error> {
         self.look_with(words, goal, None)
     }
 
     /// The same with a private manifest laid over it.
-    pub fn look_with(&self, words: &Words, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
+    pub fn look_with(&self, words: &SelectionArgs, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
         let opened = self.open()?;
         let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
         let asked = Asked {

@@ -6,8 +6,8 @@ use std::path::Path;
 
 use super::open::{Opened, Session};
 use super::sources::Sources;
-pub use super::written::About;
-use super::written::{attempt, strays};
+pub use super::written_kernel::About;
+use super::written_kernel::{attempt, strays};
 use crate::Error;
 use crate::event::Warning;
 use kforge_engine::answers::Answers;

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Diagnostic, Digest, Witness};
-use kforge_pipeline::plan::input::Reach;
+use kforge_pipeline::plan::input::SourceReach;
 use kforge_project::workspace::closure::{self, ClosureError, Mount, Reader};
 use kforge_project::workspace::includes::{Scan, scan};
 use kforge_project::workspace::load::no_source;
@@ -20,7 +20,7 @@ use kforge_types::record::spec::Tree;
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// By source file.
-    pub sources: BTreeMap<String, Reach>,
+    pub sources: BTreeMap<String, SourceReach>,
     /// By file of an own reference, generator of inputs or check.
     pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.

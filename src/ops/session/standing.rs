@@ -7,9 +7,9 @@ use serde::de::DeserializeOwned;
 
 use super::build::Ready;
 use super::rounds::Seat;
-use kforge_engine::{Blobs, Done, Known, Node, Source};
+use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_numerics::measure::stats::median;
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::document::stands_for;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::timing::BenchObserved;
@@ -25,7 +25,7 @@ pub struct Stands {
     /// For whom it stands, in words: nothing where that is all shapes, else ` for SHAPE` or ` for r = 2`.
     pub stands_for: String,
     /// The variant.
-    pub build: Build,
+    pub build: PlannedVariant,
     /// Whether it stands for want of evidence.
     pub provisional: bool,
     /// At how many shapes it is verified, or why it is not.
@@ -60,7 +60,7 @@ pub struct Vacant {
 
 impl Ready<'_> {
     /// Who stands for the classes of every seat that results decide, in the order of the plan. A class that nobody stands for is told of with its seat.
-    pub fn standing(&self, known: &Known) -> Vec<Result<Stands, Vacant>> {
+    pub fn standing(&self, known: &ReadyResult) -> Vec<Result<Stands, Vacant>> {
         let by_id: HashMap<&str, &Done> =
             known.steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect();
         let nodes: HashMap<&str, &Node> = known.steps.iter().map(|(node, _)| (node.id.as_str(), node)).collect();
@@ -128,7 +128,7 @@ impl<'a> Steps<'a, '_> {
     fn verified(
         &self,
         select: &Node,
-        build: &Build,
+        build: &PlannedVariant,
         shapes: &[(usize, &String)],
     ) -> (Result<usize, NotVerified>, Vec<String>) {
         let mut on: Vec<String> = vec![];
@@ -154,7 +154,7 @@ impl<'a> Steps<'a, '_> {
         (Ok(shapes.len()), on)
     }
 
-    fn time(&self, select: &Node, build: &Build, shapes: &[(usize, &String)]) -> Option<(String, f64)> {
+    fn time(&self, select: &Node, build: &PlannedVariant, shapes: &[(usize, &String)]) -> Option<(String, f64)> {
         let hot = select.params.get("hot").and_then(serde_json::Value::as_bool).unwrap_or(false);
         let of = |(at, shape): &(usize, &String)| {
             let bench = Self::from(select, &format!("bench:{}:{at}", build.variant.order))?;

@@ -405,10 +405,10 @@ fn host_cxx(
     path_var: &str,
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
-) -> Result<(cxx::Kept, bool), String> {
+) -> Result<(cxx::CachedSurvey, bool), String> {
     let name = memo_name("c++", named, path_var);
     let kept = journal.meta(&name);
-    let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::Kept>(b).ok());
+    let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::CachedSurvey>(b).ok());
     if let Some(old) = known.as_ref().filter(|k| is_script(&k.survey.compiler.path))
         && cxx::find(named, path_var).ok().as_ref() != Some(&old.survey.compiler)
     {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 
 use super::tools::Tools;
 use crate::event::Reporter;
-use kforge_engine::{Job, Ran, RunError};
-use kforge_harness::execute::Executor;
+use kforge_engine::{Execution, Job, RunError};
+use kforge_harness::execute::WorkerExecutor;
 use kforge_harness::message::Places;
 use kforge_harness::pool::Pool;
-use kforge_pipeline::step::Remote;
+use kforge_pipeline::step::RemoteExecutor;
 use kforge_worker::compiled::NVCC;
 
 /// The workers of a build.
@@ -37,10 +37,10 @@ pub(crate) struct Workers<'a> {
 }
 
 impl Workers<'_> {
-    fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> Executor<'e> {
+    fn executor<'e>(&'e self, mut tools: BTreeMap<String, PathBuf>, scratch: &'e Path) -> WorkerExecutor<'e> {
         tools.extend(self.beside.clone());
         let places = Places { tools, read: self.tools.read().to_vec(), scratch: Some(self.expected.clone()) };
-        Executor {
+        WorkerExecutor {
             pool: self.pool,
             places,
             scratch,
@@ -52,8 +52,8 @@ impl Workers<'_> {
     }
 }
 
-impl Remote for Workers<'_> {
-    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+impl RemoteExecutor for Workers<'_> {
+    fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
         let mut places = BTreeMap::new();
         // A step may run more than one: `toolchain:python` beside `toolchain:c++`.

@@ -50,7 +50,7 @@ fn order(c: &Candidate) -> impl Ord + use<'_> {
 
 /// What exemplars are wanted for.
 #[derive(Debug, Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ExemplarQuery<'a> {
     /// The package.
     pub package: &'a str,
     /// The kernel.
@@ -97,7 +97,7 @@ impl Likeness {
     }
 }
 
-impl Wanted<'_> {
+impl ExemplarQuery<'_> {
     /// How like it is; none for what is not to be shown.
     pub fn likeness(&self, c: &Candidate) -> Option<Likeness> {
         let is_own = (c.package.as_str(), c.kernel.as_str()) == (self.package, self.kernel);

@@ -5,7 +5,7 @@
 pub mod agents;
 pub mod contract;
 pub mod exemplars;
-pub mod held_back;
+pub mod holdout;
 pub mod kind;
 pub mod memory;
 pub mod methods;

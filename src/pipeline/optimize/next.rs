@@ -7,7 +7,7 @@ use kforge_types::record::round::Decision;
 
 /// What was found of the variants of one round, over all its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Found {
+pub enum RoundState {
     /// One at least is correct on every shape that it serves.
     Right,
     /// None is known to be correct, and at least one is undecided because evidence is missing here.
@@ -70,10 +70,10 @@ pub struct Allowed {
 }
 
 /// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none if that step gave nothing.
-pub fn next(answers: &[Answer], found: Found, allowed: Allowed, decision: Option<&Decision>) -> Next {
+pub fn next(answers: &[Answer], found: RoundState, allowed: Allowed, decision: Option<&Decision>) -> Next {
     let last = answers.last().map(|answer| (answer.question.round, answer.question.attempt));
     if let Some((round, attempt)) = last
-        && found == Found::Wrong
+        && found == RoundState::Wrong
         && attempt < allowed.repairs
     {
         return Next::Ask { round, attempt: attempt + 1 };
@@ -134,9 +134,9 @@ mod tests {
     #[test]
     fn rounds_follow_each_other_until_all_are_done() {
         let go = decision(None);
-        assert_eq!(next(&[], Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 0 });
-        assert_eq!(next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
-        let done = next(&[answer(1, 0), answer(2, 0)], Found::Right, ALLOWED, None);
+        assert_eq!(next(&[], RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 0 });
+        assert_eq!(next(&[answer(1, 0)], RoundState::Right, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        let done = next(&[answer(1, 0), answer(2, 0)], RoundState::Right, ALLOWED, None);
         assert_eq!(done, Next::Done(End::Allowed(2)));
         assert_eq!(End::Allowed(2).to_string(), "all 2 rounds are done");
     }
@@ -145,20 +145,20 @@ mod tests {
     fn a_round_without_a_right_variant_is_repaired_as_often_as_allowed() {
         let go = decision(None);
         let once = [answer(1, 0)];
-        assert_eq!(next(&once, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
+        assert_eq!(next(&once, RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
         let twice = [answer(1, 0), answer(1, 1)];
-        assert_eq!(next(&twice, Found::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        assert_eq!(next(&twice, RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
         // What could not be evaluated is not repaired: there is nothing to correct.
-        assert_eq!(next(&once, Found::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        assert_eq!(next(&once, RoundState::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
     }
 
     #[test]
     fn a_decision_that_says_stop_is_heard() {
         let near = decision(Some("near the peak"));
         assert_eq!(
-            next(&[answer(1, 0)], Found::Right, ALLOWED, Some(&near)),
+            next(&[answer(1, 0)], RoundState::Right, ALLOWED, Some(&near)),
             Next::Done(End::Stopped { why: "near the peak".into() })
         );
-        assert!(next(&[], Found::Wrong, ALLOWED, None) == Next::Done(End::NotDecided { round: 1 }));
+        assert!(next(&[], RoundState::Wrong, ALLOWED, None) == Next::Done(End::NotDecided { round: 1 }));
     }
 }

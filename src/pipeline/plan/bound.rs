@@ -4,10 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::context::{Planner, Scope};
-use super::make::{ABLATION, Make};
 use super::memory;
+use super::node_builder::{ABLATION, NodeBuilder};
 use super::operators::Case;
-use super::variants::Build;
+use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::reference::cost;
 use kforge_types::model::{DType, Metric, Problem, Role};
@@ -28,7 +28,7 @@ impl Planner<'_> {
     pub(super) fn roofline(
         &mut self,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         benched: &[(usize, &Case)],
     ) -> Result<(), Diagnostic> {
         let mut inputs: Vec<(String, String)> = vec![];
@@ -44,7 +44,7 @@ impl Planner<'_> {
         }
         let params = RooflineParams { cases, hot: scope.kernel.select.metric == Metric::Hot };
         let parts = self.parts(scope, build);
-        let mut node = Make::new(StepKind::Roofline, &parts, self.labels(scope, build, None), &params)
+        let mut node = NodeBuilder::new(StepKind::Roofline, &parts, self.labels(scope, build, None), &params)
             .phase(ABLATION)
             .round(scope.round);
         inputs.push(("peaks".into(), self.peaks(scope)));
@@ -62,7 +62,7 @@ impl Planner<'_> {
         let round = if scope.round == 0 { String::new() } else { format!("r{}", scope.round) };
         let target = Some(scope.target.name.clone());
         let labels = Labels { package: package.clone(), target, ..Labels::default() };
-        let node = Make::new(StepKind::Peaks, &[&package, &scope.target.name, &round], labels, &params)
+        let node = NodeBuilder::new(StepKind::Peaks, &[&package, &scope.target.name, &round], labels, &params)
             .phase(ABLATION)
             .round(scope.round)
             .memory(memory::CONTEXT)
@@ -73,7 +73,7 @@ impl Planner<'_> {
     }
 
     /// The profile step of a variant on a bench shape. Returns its id.
-    fn profile(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<String, Diagnostic> {
+    fn profile(&mut self, scope: Scope<'_>, build: &PlannedVariant, case: &Case) -> Result<String, Diagnostic> {
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, ABLATION);
         let of = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
@@ -82,7 +82,7 @@ impl Planner<'_> {
         let shape = &scope.operator.shapes[case.at].name;
         let mut parts = self.parts(scope, build);
         parts.push(shape);
-        let node = Make::new(StepKind::Profile, &parts, self.labels(scope, build, Some(shape)), &params)
+        let node = NodeBuilder::new(StepKind::Profile, &parts, self.labels(scope, build, Some(shape)), &params)
             .phase(ABLATION)
             .round(scope.round)
             .memory(needs)

@@ -8,11 +8,11 @@ use rayon::prelude::*;
 
 use super::finals::Contest;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
-use super::kernels::{Nominated, Selected};
-use super::make::MAIN;
+use super::kernels::{NominationContext, Selected};
+use super::node_builder::MAIN;
 use super::rounds::Waiting;
-use super::search::Searching;
-use super::variants::{Build, torn};
+use super::search::SearchProgress;
+use super::variants::{PlannedVariant, torn};
 use kforge_engine::Node;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::{Arch, Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
@@ -39,13 +39,13 @@ pub struct Planner<'a> {
     /// By id of a select node that decides: what its champion is expanded with.
     pub selected: BTreeMap<String, Arc<Selected>>,
     /// By id of a select node that nominates: what it is expanded with.
-    pub nominated: BTreeMap<String, Nominated>,
+    pub nominated: BTreeMap<String, NominationContext>,
     /// By id of a select node that names who is timed in full: what it is expanded with.
     pub contests: BTreeMap<String, Arc<Contest>>,
     /// By id of a round node: what follows if it does not say stop.
     pub waiting: BTreeMap<String, Waiting>,
     /// By id of a search node: what it is expanded with.
-    pub searching: BTreeMap<String, Arc<Searching>>,
+    pub searching: BTreeMap<String, Arc<SearchProgress>>,
     /// The wave of the nodes of the main phase that are planned now ([`kforge_engine::Rank::wave`]).
     pub wave: u32,
 }
@@ -216,7 +216,7 @@ pub struct Scope<'s> {
 
 impl<'s> Scope<'s> {
     /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
-    pub fn of<'b>(self, build: &'b Build) -> Scope<'b>
+    pub fn of<'b>(self, build: &'b PlannedVariant) -> Scope<'b>
     where
         's: 'b,
     {

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::context::{Planner, Scope, is_benched};
-use super::kernels::{Nominated, Selected};
-use super::make::{ABLATION, Make, PAIRING};
+use super::kernels::{NominationContext, Selected};
+use super::node_builder::{ABLATION, NodeBuilder, PAIRING};
 use super::operators::Case;
-use super::search::Searching;
-use super::timed::is_timed;
-use super::variants::Build;
+use super::search::SearchProgress;
+use super::timing_steps::is_timed;
+use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
@@ -35,7 +35,7 @@ impl<'a> Expander<'a> {
     }
 
     /// What a search node searches.
-    pub fn searching(&self, id: &str) -> Option<Arc<Searching>> {
+    pub fn searching(&self, id: &str) -> Option<Arc<SearchProgress>> {
         self.planner.lock().ok()?.searching.get(id).cloned()
     }
 
@@ -45,13 +45,13 @@ impl<'a> Expander<'a> {
     }
 
     /// What of a kernel's declaration says how its results are read.
-    pub fn about(&self, selected: &Selected) -> Option<About> {
+    pub fn about(&self, selected: &Selected) -> Option<ResultContext> {
         let planner = self.planner.lock().ok()?;
         let found = planner.found(selected)?;
         let class = |at: usize| selected.classes.get(&selected.shapes[at]).cloned().unwrap_or_default();
         let shape = |(at, case): (usize, &Case)| (found.operator.shapes[case.at].name.clone(), class(at));
         let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
-        Some(About {
+        Some(ResultContext {
             shapes: selected.cases.iter().enumerate().map(shape).collect(),
             timed: is_timed(found.scope(&selected.choice, 0)),
             per: match &found.kernel.select.per {
@@ -66,7 +66,7 @@ impl<'a> Expander<'a> {
 }
 
 /// What of a kernel's declaration says how its results are read.
-pub struct About {
+pub struct ResultContext {
     /// Name and class of each shape, by position.
     pub shapes: Vec<(String, String)>,
     /// The expression whose values are the classes, where one is stated.
@@ -125,41 +125,41 @@ impl Expand for Expander<'_> {
 }
 
 /// A kernel on a target as declared, found again by name.
-pub(super) struct Found<'a> {
+pub(super) struct DeclaredKernel<'a> {
     package: usize,
     kernel: &'a Kernel,
     operator: &'a Operator,
     target: &'a Target,
 }
 
-impl<'a> Found<'a> {
+impl<'a> DeclaredKernel<'a> {
     pub(super) fn scope<'s>(&self, choice: &'s TypeChoice, round: u32) -> Scope<'s>
     where
         'a: 's,
     {
-        let Found { package, kernel, operator, target } = *self;
+        let DeclaredKernel { package, kernel, operator, target } = *self;
         Scope { package, kernel, operator, choice, target, round }
     }
 }
 
 impl<'a> Planner<'a> {
     /// What a selection is about. All of it was found when the select node was made.
-    pub(super) fn found(&self, selected: &Selected) -> Option<Found<'a>> {
+    pub(super) fn found(&self, selected: &Selected) -> Option<DeclaredKernel<'a>> {
         self.find(selected.package, &selected.kernel, &selected.target)
     }
 
     /// A kernel on a target by their names.
-    pub(super) fn find(&self, package: usize, kernel: &str, target: &str) -> Option<Found<'a>> {
+    pub(super) fn find(&self, package: usize, kernel: &str, target: &str) -> Option<DeclaredKernel<'a>> {
         let declared = self.package_input(package).package;
         let kernel = declared.kernels.iter().find(|k| k.name == kernel)?;
         let operator = declared.operators.iter().find(|o| o.name == kernel.operator)?;
         let target = declared.targets.get(target)?;
-        Some(Found { package, kernel, operator, target })
+        Some(DeclaredKernel { package, kernel, operator, target })
     }
 
     /// Pairs of those near the best with the best, and the decision that reads them.
-    fn nominees(&mut self, nominated: Nominated, nomination: &Nomination) -> Result<(), Diagnostic> {
-        let Nominated { mut decision, selected } = nominated;
+    fn nominees(&mut self, nominated: NominationContext, nomination: &Nomination) -> Result<(), Diagnostic> {
+        let NominationContext { mut decision, selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
         let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
@@ -200,9 +200,9 @@ impl<'a> Planner<'a> {
     }
 
     /// The champion without a method: another variant of the space under its own name, or one built only for this comparison.
-    fn without(&self, scope: Scope<'_>, build: &Build, method: &Method) -> Option<Build> {
+    fn without(&self, scope: Scope<'_>, build: &PlannedVariant, method: &Method) -> Option<PlannedVariant> {
         let off = scope.kernel.without(&build.variant, method)?;
-        let mut other = Build { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
+        let mut other = PlannedVariant { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
         if let Some(source) = off.source {
             other.source = source;
             other.without = method.id.clone();
@@ -215,7 +215,7 @@ impl<'a> Planner<'a> {
     }
 
     /// The inspect step that counts opcodes of a variant's machine code.
-    fn disassemble(&mut self, scope: Scope<'_>, build: &Build) -> String {
+    fn disassemble(&mut self, scope: Scope<'_>, build: &PlannedVariant) -> String {
         let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
         let params = InspectParams {
             arch: scope.target.arch.name().into(),
@@ -227,7 +227,7 @@ impl<'a> Planner<'a> {
         let mut parts = self.parts(scope, build);
         parts.push("sass");
         let tools = &self.package_input(scope.package).toolchains;
-        let node = Make::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
+        let node = NodeBuilder::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
             .phase(ABLATION)
             .round(scope.round)
             .output("binary", &compile, "binary")
@@ -256,10 +256,10 @@ impl<'a> Planner<'a> {
         &mut self,
         selected: &Selected,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         method: &Method,
         on: &str,
-        off: &Build,
+        off: &PlannedVariant,
         benched: &[(usize, &Case)],
     ) -> Result<(), Diagnostic> {
         let without = self.disassemble(scope, off);
@@ -267,15 +267,17 @@ impl<'a> Planner<'a> {
         labels.method = Some(method.id.clone());
         let mut parts = self.parts(scope, build);
         parts.push(&method.id);
-        let matching = Make::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
-            .phase(ABLATION)
-            .round(scope.round)
-            .output("on", on, "inspection")
-            .output("off", &without, "inspection")
-            .done();
-        let mut attribute = Make::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
-            .phase(ABLATION)
-            .round(scope.round);
+        let matching =
+            NodeBuilder::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
+                .phase(ABLATION)
+                .round(scope.round)
+                .output("on", on, "inspection")
+                .output("off", &without, "inspection")
+                .done();
+        let mut attribute =
+            NodeBuilder::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
+                .phase(ABLATION)
+                .round(scope.round);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");
         let serves = |case: &Case| {

@@ -16,10 +16,10 @@ use std::sync::Arc;
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::kernels::{Field, Stage};
-use super::make::Make;
+use super::node_builder::NodeBuilder;
 use super::operators::Case;
 use super::search::FEW;
-use super::timed::is_timed;
+use super::timing_steps::is_timed;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::TypeChoice;
 use kforge_types::record::StepKind;
@@ -94,7 +94,7 @@ impl Planner<'_> {
         };
         let wave = format!("finals-{}", contest.wave);
         let parts = [package.as_str(), &contest.kernel, &scope.choice.label, &contest.target, &wave];
-        let node = Make::new(StepKind::Select, &parts, labels, &params).expands();
+        let node = NodeBuilder::new(StepKind::Select, &parts, labels, &params).expands();
         let mut node = self.judged_by(scope, node, &contest.field, &contest.cases);
         for (name, benches) in [("few", &contest.field.benched), ("bench", &contest.full)] {
             for (variant, shape, bench) in benches {

@@ -90,7 +90,7 @@ pub struct PackageInput<'a> {
     /// The package.
     pub package: &'a Package,
     /// By source file of its kernels: what the source can reach.
-    pub sources: BTreeMap<String, Reach>,
+    pub sources: BTreeMap<String, SourceReach>,
     /// By file of its own references, generators of inputs and checks: that file and its kin.
     pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
@@ -122,7 +122,7 @@ pub struct Attempt {
 
 /// What one source can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Reach {
+pub struct SourceReach {
     /// Files by name in the tree.
     pub files: BTreeMap<String, Digest>,
     /// Which of the kernel's macro names the source can see.

@@ -3,19 +3,19 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::begun::by_turns;
+use super::compile_order::by_turns;
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
-use super::make::{DECISION, MAIN, Make};
+use super::node_builder::{DECISION, MAIN, NodeBuilder};
 use super::operators::Case;
-use super::timed::is_timed;
-use super::variants::Build;
+use super::timing_steps::is_timed;
+use super::variants::PlannedVariant;
 use kforge_engine::Node;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
-use kforge_types::record::params::{Candidate, Compiler, SelectParams, Shortlist};
+use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist};
 
 /// Share by which a paired comparison must show a variant slower before it loses its place (docs/design.md, section 4.7).
 const MARGIN: f64 = 0.01;
@@ -28,7 +28,7 @@ const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
 #[derive(Clone, Default)]
 pub struct Field {
     /// The candidates; each has its position for its order.
-    pub builds: Vec<Build>,
+    pub builds: Vec<PlannedVariant>,
     /// For each: the cases it serves, by position.
     pub serves: Vec<Vec<u32>>,
     /// Judge steps: candidate, case, id.
@@ -59,7 +59,7 @@ impl Stage {
 
 /// What a nominating select node is expanded with.
 #[derive(Clone)]
-pub struct Nominated {
+pub struct NominationContext {
     /// The select node that decides, without its pairs.
     pub decision: Node,
     /// What that is expanded with in turn.
@@ -78,7 +78,7 @@ pub struct Selected {
     /// The choice of types.
     pub choice: TypeChoice,
     /// The candidates in declared order.
-    pub builds: Vec<Build>,
+    pub builds: Vec<PlannedVariant>,
     /// The cases, for verifying ablated variants.
     pub cases: Vec<Case>,
     /// For each class in [`SelectParams::shapes`]: its name for people.
@@ -140,7 +140,7 @@ impl Planner<'_> {
             Some(_) => Some(kernel.start(target, choice)?.into_iter().collect()),
         };
         let Some(variants) = variants else { return Ok(()) };
-        let builds: Vec<Build> = variants.iter().map(|v| self.build_of(scope, v)).collect();
+        let builds: Vec<PlannedVariant> = variants.iter().map(|v| self.build_of(scope, v)).collect();
         let rounds = if accepted { vec![] } else { self.tried(scope, &builds)? };
         if self.input.goal == Goal::Check && builds.is_empty() && rounds.iter().all(|round| round.builds.is_empty()) {
             self.unwritten(scope);
@@ -173,7 +173,7 @@ impl Planner<'_> {
     }
 
     /// Plans the compilations of variants in the order in which they are begun.
-    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&Build>) {
+    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&PlannedVariant>) {
         for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
             let scope = Scope { round: builds[at].round, ..scope };
             self.compile(scope, builds[at], Self::compiler(scope.of(builds[at]), 0.0), MAIN);
@@ -207,7 +207,7 @@ impl Planner<'_> {
     pub fn enter(
         &mut self,
         scope: Scope<'_>,
-        mut build: Build,
+        mut build: PlannedVariant,
         cases: &[Case],
         field: &mut Field,
         few: Option<u32>,
@@ -270,7 +270,8 @@ impl Planner<'_> {
         let name = stage.name();
         let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, &name];
         let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
-        let mut node = Make::new(StepKind::Select, &parts, labels, &params).phase(phase).round(stage.round).expands();
+        let mut node =
+            NodeBuilder::new(StepKind::Select, &parts, labels, &params).phase(phase).round(stage.round).expands();
         if stage.is_last {
             node = node.binding();
         }
@@ -296,7 +297,7 @@ impl Planner<'_> {
         if nominates {
             let parts = [&parts[..], &["nominate"]].concat();
             let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
-            let mut like = Make::new(StepKind::Select, &parts, decision.labels.clone(), &params)
+            let mut like = NodeBuilder::new(StepKind::Select, &parts, decision.labels.clone(), &params)
                 .round(stage.round)
                 .after(stage.after.clone())
                 .expands();
@@ -304,7 +305,7 @@ impl Planner<'_> {
                 like = like.binding();
             }
             let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
-            self.nominated.insert(id.clone(), Nominated { decision, selected: Selected { stage, ..selected } });
+            self.nominated.insert(id.clone(), NominationContext { decision, selected: Selected { stage, ..selected } });
             Ok(id)
         } else {
             let id = self.add(decision);
@@ -329,7 +330,7 @@ impl Planner<'_> {
         };
         let pin = |class: &str| pin_of(&choice.label, class).or_else(|| pin_of("", class));
         let candidates = field.builds.iter().zip(&field.serves);
-        let candidate = |(b, s): (&Build, &Vec<u32>)| Candidate {
+        let candidate = |(b, s): (&PlannedVariant, &Vec<u32>)| Contender {
             order: b.variant.order,
             identity: identity(&b.name()),
             serves: s.clone(),
@@ -350,7 +351,13 @@ impl Planner<'_> {
     }
 
     /// A select node that reads which candidates could be built, and which are correct.
-    pub(super) fn judged_by(&mut self, scope: Scope<'_>, mut node: Make, field: &Field, cases: &[Case]) -> Make {
+    pub(super) fn judged_by(
+        &mut self,
+        scope: Scope<'_>,
+        mut node: NodeBuilder,
+        field: &Field,
+        cases: &[Case],
+    ) -> NodeBuilder {
         for (build, served) in field.builds.iter().zip(&field.serves) {
             let scope = Scope { round: build.round, ..scope };
             if let Some(first) = served.first() {
@@ -373,7 +380,7 @@ impl Planner<'_> {
     fn emulated(
         &self,
         scope: Scope<'_>,
-        builds: &[Build],
+        builds: &[PlannedVariant],
         variant: u32,
         shape: usize,
         cases: &[Case],

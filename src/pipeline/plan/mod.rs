@@ -40,20 +40,20 @@
 //!
 //! Names of packages, kernels, operators and shapes are only in ids and labels, so equal work under other names is the same work.
 
-mod begun;
+mod compile_order;
 pub mod bound;
 pub mod context;
 pub mod expand;
 pub mod finals;
 pub mod input;
 pub mod kernels;
-pub mod make;
+pub mod node_builder;
 pub mod memory;
 pub mod operators;
 pub mod regression;
 pub mod rounds;
 pub mod search;
-pub mod timed;
+pub mod timing_steps;
 pub mod variants;
 
 pub use context::Planner;

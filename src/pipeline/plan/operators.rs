@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use super::context::{CHECK_WORK, Planner};
 use super::input::Selection;
-use super::make::Make;
 use super::memory;
+use super::node_builder::NodeBuilder;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::calibrate;
 use kforge_numerics::reference::{self, cost, generate};
@@ -50,7 +50,7 @@ pub struct OwnFunctions {
 impl OwnFunctions {
     /// A step that calls them.
     #[must_use]
-    pub fn read_by(&self, node: Make) -> Make {
+    pub fn read_by(&self, node: NodeBuilder) -> NodeBuilder {
         let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
         self.tools.iter().fold(node, |node, (name, tool)| node.tool(name, tool))
     }
@@ -144,7 +144,8 @@ impl Planner<'_> {
                     };
                     let parts = [name.as_str(), &operator.name, &choice.label, &shape.name, &trial.trial.to_string()];
                     let processor = self.package_input(package).toolchains.processor;
-                    let oracle = Make::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
+                    let oracle =
+                        NodeBuilder::new(StepKind::Oracle, &parts, labels, &params).blob("processor", processor);
                     self.add(own.read_by(oracle.memory(memory::oracle(&problem) + products)).done())
                 })
                 .collect()
@@ -229,9 +230,9 @@ impl Planner<'_> {
         }
     }
 
-    fn calibration(package: &str, operator: &Operator, choice: &TypeChoice, params: &CalibrateParams) -> Make {
+    fn calibration(package: &str, operator: &Operator, choice: &TypeChoice, params: &CalibrateParams) -> NodeBuilder {
         let labels = Labels { package: package.into(), operator: Some(operator.name.clone()), ..Labels::default() };
-        Make::new(StepKind::Calibrate, &[package, &operator.name, &choice.label], labels, params)
+        NodeBuilder::new(StepKind::Calibrate, &[package, &operator.name, &choice.label], labels, params)
     }
 }
 

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::make::PAIRING;
-use super::timed::PAIRS_PROTOCOL;
+use super::node_builder::PAIRING;
+use super::timing_steps::PAIRS_PROTOCOL;
 use super::variants::VERIFY_PROTOCOL;
 use kforge_engine::{InputRef, Node, Rank, Source};
 use kforge_types::record::params::{PairsParams, VerifyParams};

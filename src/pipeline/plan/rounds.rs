@@ -17,9 +17,9 @@ use std::sync::Arc;
 use super::context::{Planner, Scope};
 use super::input::{Attempt, Goal};
 use super::kernels::{Field, Selected, Stage};
-use super::make::{ABLATION, Make};
+use super::node_builder::{ABLATION, NodeBuilder};
 use super::operators::Case;
-use super::variants::{Build, Written, label_of};
+use super::variants::{PlannedVariant, WrittenKernel, label_of};
 use kforge_engine::Node;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::agent::RULES;
@@ -28,15 +28,15 @@ use kforge_types::model::{Arch, Axis, Kernel, Variant};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::GenerateParams;
-use kforge_types::record::round::{Decision, Open, RoundParams};
+use kforge_types::record::round::{Decision, OpenMethod, RoundParams};
 
 /// What one round tries.
 #[derive(Clone, Default)]
-pub struct Tried {
+pub struct RoundVariants {
     /// The round, from 1.
     pub round: u32,
     /// Its variants, repairs after what they repair; those that were candidates before are left out.
-    pub builds: Vec<Build>,
+    pub builds: Vec<PlannedVariant>,
 }
 
 /// A round that waits for its decision.
@@ -48,12 +48,16 @@ pub struct Waiting {
 
 impl Planner<'_> {
     /// What recorded rounds try, in order. `declared` are the candidates without them.
-    pub(super) fn tried(&self, scope: Scope<'_>, declared: &[Build]) -> Result<Vec<Tried>, Diagnostic> {
+    pub(super) fn tried(
+        &self,
+        scope: Scope<'_>,
+        declared: &[PlannedVariant],
+    ) -> Result<Vec<RoundVariants>, Diagnostic> {
         let mut labels: Vec<String> = declared.iter().map(|b| b.label.clone()).collect();
-        let mut out: Vec<Tried> = Vec::new();
+        let mut out: Vec<RoundVariants> = Vec::new();
         for attempt in self.attempts(scope) {
             if out.last().is_none_or(|last| last.round != attempt.round) {
-                out.push(Tried { round: attempt.round, builds: vec![] });
+                out.push(RoundVariants { round: attempt.round, builds: vec![] });
             }
             for build in self.branches(scope, attempt)? {
                 if !labels.contains(&build.label)
@@ -74,7 +78,7 @@ impl Planner<'_> {
     }
 
     /// The variants of one attempt that exist: a space may have changed since.
-    fn branches(&self, scope: Scope<'_>, attempt: &Attempt) -> Result<Vec<Build>, Diagnostic> {
+    fn branches(&self, scope: Scope<'_>, attempt: &Attempt) -> Result<Vec<PlannedVariant>, Diagnostic> {
         let name = match attempt.attempt {
             0 => format!("r{}", attempt.round),
             repair => format!("r{}.{repair}", attempt.round),
@@ -82,15 +86,15 @@ impl Planner<'_> {
         let written = attempt
             .written
             .as_ref()
-            .map(|kernel| Arc::new(Written { written_in: name.clone(), kernel: kernel.clone() }));
+            .map(|kernel| Arc::new(WrittenKernel { written_in: name.clone(), kernel: kernel.clone() }));
         let kernel = written.as_ref().map_or(scope.kernel, |w| &w.kernel);
         let mut out = vec![];
         for values in &attempt.branches {
             let Some(variant) = kernel.variant(scope.target, scope.choice, values)? else { continue };
             let plain = self.build_of(scope, &variant);
             out.push(match &written {
-                None => Build { round: attempt.round, ..plain },
-                Some(written) => Build {
+                None => PlannedVariant { round: attempt.round, ..plain },
+                Some(written) => PlannedVariant {
                     label: label_of(&[&scope.choice.label, &name, &variant.label]),
                     source: written.kernel.source.clone(),
                     written: Some(written.clone()),
@@ -108,7 +112,7 @@ impl Planner<'_> {
         scope: Scope<'_>,
         mut field: Field,
         cases: &[Case],
-        tried: Vec<Tried>,
+        tried: Vec<RoundVariants>,
     ) -> Result<(), Diagnostic> {
         let last = tried.last().map_or(0, |t| t.round);
         let mut stage = Stage { is_last: last == 0, ..Stage::default() };
@@ -216,7 +220,7 @@ impl Planner<'_> {
         ];
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
         // It reads what the stage before it made: its rank is the last of that stage's.
-        let mut node = Make::new(StepKind::Round, &parts, labels.clone(), &params)
+        let mut node = NodeBuilder::new(StepKind::Round, &parts, labels.clone(), &params)
             .phase(ABLATION)
             .round(params.round - 1)
             .advisory();
@@ -243,12 +247,12 @@ impl Planner<'_> {
     }
 
     /// The step that represents a missing answer.
-    fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> Make {
+    fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> NodeBuilder {
         let labels = self.labels_of_round(scope, round);
         let (kernel, name) = (&scope.kernel.name, format!("r{round}"));
         let params = GenerateParams { main: format!("{GENERATED}/{kernel}-{name}.cu") };
         let parts = [labels.package.as_str(), kernel, &scope.choice.label, &scope.target.name, &name];
-        Make::new(StepKind::Generate, &parts, labels.clone(), &params).round(round).unavailable(why)
+        NodeBuilder::new(StepKind::Generate, &parts, labels.clone(), &params).round(round).unavailable(why)
     }
 
     fn labels_of_round(&self, scope: Scope<'_>, round: u32) -> Labels {
@@ -275,8 +279,8 @@ impl Planner<'_> {
         &self,
         scope: Scope<'_>,
         round: u32,
-        champion: Option<&Build>,
-        candidates: &[Build],
+        champion: Option<&PlannedVariant>,
+        candidates: &[PlannedVariant],
     ) -> RoundParams {
         let kernel = champion.map_or(scope.kernel, |build| scope.of(build).kernel);
         let writes = scope.kernel.rounds.as_ref().is_some_and(|rounds| rounds.agent.value != RULES);
@@ -284,10 +288,10 @@ impl Planner<'_> {
             let method = kernel.methods.iter().find(|m| m.id == id);
             champion.zip(method).is_some_and(|(build, method)| kernel.without(&build.variant, method).is_some())
         };
-        let mut methods: Vec<Open> = kernel
+        let mut methods: Vec<OpenMethod> = kernel
             .methods
             .iter()
-            .map(|m| Open {
+            .map(|m| OpenMethod {
                 id: m.id.clone(),
                 axis: m.axis,
                 on: on(&m.id),
@@ -296,7 +300,8 @@ impl Planner<'_> {
             .collect();
         if writes {
             let known = self.input.methods.keys().filter(|id| !kernel.methods.iter().any(|m| m.id == **id));
-            let other = |id: &String| Some(Open { id: id.clone(), axis: Axis::of(id)?, on: false, possible: true });
+            let other =
+                |id: &String| Some(OpenMethod { id: id.clone(), axis: Axis::of(id)?, on: false, possible: true });
             methods.extend(known.filter_map(other));
         }
         methods.sort_by(|a, b| a.id.cmp(&b.id));
@@ -323,7 +328,7 @@ impl Planner<'_> {
         scope: Scope<'_>,
         kernel: &Kernel,
         method: &kforge_types::model::Method,
-        candidates: &[Build],
+        candidates: &[PlannedVariant],
     ) -> bool {
         let tried: BTreeSet<_> = candidates.iter().filter(|b| b.written.is_none()).map(|b| &b.variant.values).collect();
         let untried = |variant: &&Variant| !tried.contains(&variant.values);

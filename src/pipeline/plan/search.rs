@@ -18,9 +18,9 @@ use std::sync::Arc;
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::kernels::{Field, Stage, classes, identity};
-use super::make::{MAIN, Make};
+use super::node_builder::{MAIN, NodeBuilder};
 use super::operators::Case;
-use super::variants::{Build, label_of};
+use super::variants::{PlannedVariant, label_of};
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::search::sample;
 use kforge_types::model::limits::limits;
@@ -45,7 +45,7 @@ const WITHIN: f64 = 1.3;
 
 /// A search under way: what a search node is expanded with.
 #[derive(Clone)]
-pub struct Searching {
+pub struct SearchProgress {
     /// Position of the package.
     pub package: usize,
     /// The kernel's name.
@@ -73,7 +73,7 @@ pub struct Searching {
     benched: Vec<(u32, usize, String)>,
 }
 
-impl Searching {
+impl SearchProgress {
     /// The labels of the variants of the space with their types, in order of their numbers.
     pub fn labels(&self) -> Vec<String> {
         self.space.iter().map(|variant| label_of(&[&self.choice.label, &variant.label])).collect()
@@ -182,7 +182,7 @@ impl Planner<'_> {
         cases: Vec<Case>,
         serves: Vec<Vec<u32>>,
         timed: bool,
-    ) -> Result<Searching, Diagnostic> {
+    ) -> Result<SearchProgress, Diagnostic> {
         let kernel = scope.kernel;
         let (classes, shapes) = self.classes_of_shapes(scope)?;
         let bench = (0u32..).zip(self.shapes(scope.operator)).filter(|(_, s)| is_benched(s)).map(|(at, _)| at);
@@ -206,7 +206,7 @@ impl Planner<'_> {
         let space = space(scope, &all, &serves);
         // A space of numbers, texts and lists always serialises.
         let bytes = serde_json::to_vec(&space).expect("BUG: a space that does not serialise");
-        Ok(Searching {
+        Ok(SearchProgress {
             package: scope.package,
             kernel: kernel.name.clone(),
             target: scope.target.name.clone(),
@@ -225,7 +225,7 @@ impl Planner<'_> {
     }
 
     /// The search step of a wave, without what it reads of variants.
-    fn search_node(&self, scope: Scope<'_>, searching: &Searching, before: Option<&str>) -> kforge_engine::Node {
+    fn search_node(&self, scope: Scope<'_>, searching: &SearchProgress, before: Option<&str>) -> kforge_engine::Node {
         let package = &self.package_input(scope.package).package.name;
         let labels = Labels {
             package: package.clone(),
@@ -236,7 +236,8 @@ impl Planner<'_> {
         };
         let wave = format!("wave-{}", searching.wave);
         let parts = [package.as_str(), &scope.kernel.name, &scope.choice.label, &scope.target.name, &wave];
-        let mut node = Make::new(StepKind::Search, &parts, labels, &searching.params).blob("space", searching.document);
+        let mut node =
+            NodeBuilder::new(StepKind::Search, &parts, labels, &searching.params).blob("space", searching.document);
         if let Some(before) = before {
             node = node.output("trail", before, "trail");
         }
@@ -244,7 +245,7 @@ impl Planner<'_> {
     }
 
     /// What a search step asked for, and the next one; or, where it is over, the selection.
-    pub(super) fn searched(&mut self, searching: &Searching, searched: &Searched) -> Result<(), Diagnostic> {
+    pub(super) fn searched(&mut self, searching: &SearchProgress, searched: &Searched) -> Result<(), Diagnostic> {
         let package = self.package_input(searching.package).package;
         let kernel = package.kernels.iter().find(|k| k.name == searching.kernel);
         let operator = kernel.and_then(|k| package.operators.iter().find(|o| o.name == k.operator));
@@ -255,7 +256,7 @@ impl Planner<'_> {
         };
         let scope = Scope { package: searching.package, kernel, operator, choice: &searching.choice, target, round: 0 };
         self.wave = searching.wave + 1;
-        let mut next = Searching { wave: self.wave, ..searching.clone() };
+        let mut next = SearchProgress { wave: self.wave, ..searching.clone() };
         next.params.launches = BTreeMap::new();
         let planned = match searched.tally.over {
             Some(_) => self.select_visited(scope, next),
@@ -265,8 +266,8 @@ impl Planner<'_> {
         planned
     }
 
-    fn next_wave(&mut self, scope: Scope<'_>, mut next: Searching, searched: &Searched) -> Result<(), Diagnostic> {
-        let before = Searching { wave: next.wave - 1, ..next.clone() };
+    fn next_wave(&mut self, scope: Scope<'_>, mut next: SearchProgress, searched: &Searched) -> Result<(), Diagnostic> {
+        let before = SearchProgress { wave: next.wave - 1, ..next.clone() };
         let before = self.search_node(scope, &before, None).id;
         let mut inputs: Vec<(String, String, &str)> = vec![];
         for variant in &searched.compile {
@@ -310,7 +311,7 @@ impl Planner<'_> {
 
     /// The selection among those that were visited and verified. Those that the lockfile pins have a part in it whether the search came by them or not: a pin must not
     /// change its way.
-    fn select_visited(&mut self, scope: Scope<'_>, mut next: Searching) -> Result<(), Diagnostic> {
+    fn select_visited(&mut self, scope: Scope<'_>, mut next: SearchProgress) -> Result<(), Diagnostic> {
         if self.input.goal < Goal::Build {
             return Ok(());
         }
@@ -341,19 +342,19 @@ impl Planner<'_> {
         self.select(scope, field, &next.cases, only).map(|_| ())
     }
 
-    fn build_at(&self, scope: Scope<'_>, searching: &Searching, variant: u32) -> Option<Build> {
+    fn build_at(&self, scope: Scope<'_>, searching: &SearchProgress, variant: u32) -> Option<PlannedVariant> {
         searching.space.get(variant as usize).map(|v| self.build_of(scope, v))
     }
 }
 
 /// The cases that a variant serves, with their positions.
-fn cases_of(searching: &Searching, variant: u32) -> Vec<(usize, Case)> {
+fn cases_of(searching: &SearchProgress, variant: u32) -> Vec<(usize, Case)> {
     let served = searching.serves.get(variant as usize).map_or(&[][..], Vec::as_slice);
     served.iter().filter_map(|at| Some((*at as usize, searching.cases.get(*at as usize)?.clone()))).collect()
 }
 
 /// What the blocks of a variant ask of the architecture, at all shapes that it serves.
-fn blocks(scope: Scope<'_>, searching: &Searching, of: &Variant, variant: u32) -> Result<Vec<Block>, Diagnostic> {
+fn blocks(scope: Scope<'_>, searching: &SearchProgress, of: &Variant, variant: u32) -> Result<Vec<Block>, Diagnostic> {
     let mut out = BTreeSet::new();
     for (_, case) in cases_of(searching, variant) {
         for launch in scope.kernel.launches(of, scope.choice, &case.problem)? {

@@ -4,9 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
-use super::input::Reach;
-use super::make::{self, Make};
+use super::input::SourceReach;
 use super::memory;
+use super::node_builder::{self, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
@@ -32,7 +32,7 @@ pub const SANITIZE_PROTOCOL: u32 = 2;
 
 /// What compiling a variant takes, and what it is called.
 #[derive(Clone)]
-pub struct Build {
+pub struct PlannedVariant {
     /// The variant.
     pub variant: Variant,
     /// Its label with types: `T=f16,BLOCK=256`.
@@ -46,12 +46,12 @@ pub struct Build {
     /// The method left out, where the variant is there to be compared with the one that has it.
     pub method: Option<String>,
     /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
-    pub written: Option<Arc<Written>>,
+    pub written: Option<Arc<WrittenKernel>>,
     /// The round that tried it first; 0 for declared variants.
     pub round: u32,
 }
 
-impl Build {
+impl PlannedVariant {
     /// Its name without types: `BLOCK=256,VEC=4`, `r1,BLOCK=256`.
     pub fn name(&self) -> String {
         label_of(&[self.written.as_ref().map_or("", |w| &w.written_in), &self.variant.label])
@@ -60,7 +60,7 @@ impl Build {
 
 /// A kernel that an agent wrote.
 #[derive(Debug, PartialEq)]
-pub struct Written {
+pub struct WrittenKernel {
     /// The round, and the number of the repair where it is one: `r2`, `r2.1`. Part of the names of its variants.
     pub written_in: String,
     /// The kernel.
@@ -74,8 +74,8 @@ pub(super) fn label_of(parts: &[&str]) -> String {
 
 impl Planner<'_> {
     /// The variant as declared.
-    pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> Build {
-        Build {
+    pub fn build_of(&self, scope: Scope<'_>, variant: &Variant) -> PlannedVariant {
+        PlannedVariant {
             variant: variant.clone(),
             label: label_of(&[&scope.choice.label, &variant.label]),
             source: scope.kernel.source.clone(),
@@ -88,18 +88,18 @@ impl Planner<'_> {
     }
 
     /// Another variant of the kernel that `build` is one of.
-    pub fn another(&self, scope: Scope<'_>, build: &Build, variant: &Variant) -> Build {
+    pub fn another(&self, scope: Scope<'_>, build: &PlannedVariant, variant: &Variant) -> PlannedVariant {
         let Some(written) = &build.written else {
-            return Build { round: build.round, ..self.build_of(scope, variant) };
+            return PlannedVariant { round: build.round, ..self.build_of(scope, variant) };
         };
         let label = label_of(&[&scope.choice.label, &written.written_in, &variant.label]);
         let source = written.kernel.source.clone();
         let base = self.build_of(scope, variant);
-        Build { label, source, written: Some(written.clone()), round: build.round, ..base }
+        PlannedVariant { label, source, written: Some(written.clone()), round: build.round, ..base }
     }
 
     /// Labels of a step of that variant.
-    pub fn labels(&self, scope: Scope<'_>, build: &Build, shape: Option<&str>) -> Labels {
+    pub fn labels(&self, scope: Scope<'_>, build: &PlannedVariant, shape: Option<&str>) -> Labels {
         Labels {
             package: self.package_input(scope.package).package.name.clone(),
             kernel: Some(scope.kernel.name.clone()),
@@ -114,7 +114,7 @@ impl Planner<'_> {
     }
 
     /// The id parts of a step of that variant: package, kernel, variant, target, method left out.
-    pub fn parts<'p>(&'p self, scope: Scope<'p>, build: &'p Build) -> Vec<&'p str> {
+    pub fn parts<'p>(&'p self, scope: Scope<'p>, build: &'p PlannedVariant) -> Vec<&'p str> {
         vec![
             &self.package_input(scope.package).package.name,
             &scope.kernel.name,
@@ -133,7 +133,7 @@ impl Planner<'_> {
             Labels { package: name.clone(), kernel: Some(scope.kernel.name.clone()), round, ..Labels::default() };
         let declared = input.package.kernel(&scope.kernel.name).is_some_and(|kernel| kernel.source == source);
         let other = if declared { "" } else { source };
-        let mut node = Make::new(
+        let mut node = NodeBuilder::new(
             StepKind::Generate,
             &[&name, &scope.kernel.name, other],
             labels,
@@ -147,7 +147,13 @@ impl Planner<'_> {
     }
 
     /// The compile and inspect steps of a variant; gives their ids.
-    pub fn compile(&mut self, scope: Scope<'_>, build: &Build, compiler: Compiler, phase: u8) -> (String, String) {
+    pub fn compile(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        compiler: Compiler,
+        phase: u8,
+    ) -> (String, String) {
         let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
         let known = |planner: &Self, kind: StepKind| {
             let parts = planner.parts(scope, build);
@@ -184,7 +190,7 @@ impl Planner<'_> {
         };
         let mut parts = self.parts(scope, build);
         parts.push(plain);
-        let mut node = Make::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
+        let mut node = NodeBuilder::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
             .phase(phase)
             .round(scope.round)
             .memory(memory::compile(compiler))
@@ -198,7 +204,7 @@ impl Planner<'_> {
             Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
             Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
         };
-        let inspect = Make::new(
+        let inspect = NodeBuilder::new(
             StepKind::Inspect,
             &parts,
             self.labels(scope, build, None),
@@ -219,7 +225,7 @@ impl Planner<'_> {
 
     /// The launches that an inspection checks. Of a variant that a search asks for only the arguments: what a block of it cannot have is for the search to
     /// find, which drops it, and no failure.
-    fn checked(&self, scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+    fn checked(&self, scope: Scope<'_>, build: &PlannedVariant) -> Vec<Launch> {
         let mut launches = Self::arguments(scope, build);
         for launch in launches.iter_mut().filter(|_| self.wave > 0) {
             if let Launch::Kernel(kernel) = launch {
@@ -231,7 +237,7 @@ impl Planner<'_> {
 
     /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
     /// cannot be bound is reported where it is verified.
-    fn arguments(scope: Scope<'_>, build: &Build) -> Vec<Launch> {
+    fn arguments(scope: Scope<'_>, build: &PlannedVariant) -> Vec<Launch> {
         let scope = scope.of(build);
         let serves = |s: &&Shape| scope.kernel.serves(&build.variant, scope.operator, scope.choice, s).unwrap_or(false);
         let bind = |s: &Shape| scope.operator.bind(scope.choice, s).ok();
@@ -278,7 +284,13 @@ impl Planner<'_> {
     }
 
     /// The verify and judge steps of a variant on a shape; gives the judge's id.
-    pub fn verify(&mut self, scope: Scope<'_>, build: &Build, case: &Case, phase: u8) -> Result<String, Diagnostic> {
+    pub fn verify(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        case: &Case,
+        phase: u8,
+    ) -> Result<String, Diagnostic> {
         self.verify_after(scope, build, case, phase, &[])
     }
 
@@ -288,7 +300,7 @@ impl Planner<'_> {
     pub(super) fn watched<'c>(
         &self,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         cases: impl Iterator<Item = &'c Case>,
     ) -> Vec<String> {
         let runs = |case: &&Case| {
@@ -301,7 +313,7 @@ impl Planner<'_> {
     pub(super) fn verify_after(
         &mut self,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         case: &Case,
         phase: u8,
         after: &[String],
@@ -316,7 +328,7 @@ impl Planner<'_> {
         let labels = self.labels(scope, build, Some(&shape.name));
         let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
         let mut judge =
-            Make::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
+            NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
         // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
         let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
@@ -324,7 +336,7 @@ impl Planner<'_> {
             params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
             let products = if emulated { 0 } else { self.products(&case.problem) };
             let needs = memory::verify(&params).saturating_add(products);
-            let mut verify = Make::new(StepKind::Verify, &parts, labels, &params)
+            let mut verify = NodeBuilder::new(StepKind::Verify, &parts, labels, &params)
                 .phase(phase)
                 .round(scope.round)
                 .limit(self.verify_limit(&params))
@@ -351,23 +363,23 @@ impl Planner<'_> {
     }
 
     /// The id of the verification that [`Planner::verify`] plans, where it plans one; on `cpu` none where the shape is too large.
-    pub(super) fn verification(&self, scope: Scope<'_>, build: &Build, case: &Case) -> Option<String> {
+    pub(super) fn verification(&self, scope: Scope<'_>, build: &PlannedVariant, case: &Case) -> Option<String> {
         let mut parts = self.parts(scope, build);
         parts.push(&scope.operator.shapes[case.at].name);
-        case.oracles.as_ref().map(|_| Make::id(StepKind::Verify, &parts))
+        case.oracles.as_ref().map(|_| NodeBuilder::id(StepKind::Verify, &parts))
     }
 
     /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
     /// what the judge does beside.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
         let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
-        self.input.time_limit_s.saturating_mul(runs).saturating_add(make::TIME_LIMIT_S)
+        self.input.time_limit_s.saturating_mul(runs).saturating_add(node_builder::TIME_LIMIT_S)
     }
 
     pub(super) fn verify_params(
         &self,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         case: &Case,
         compiler: Compiler,
         tolerance: &BTreeMap<String, Tolerance>,
@@ -465,7 +477,7 @@ fn entry_words(kernel: &Kernel) -> Vec<&str> {
 
 /// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
 /// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
-fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) -> BTreeMap<String, String> {
+fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &SourceReach) -> BTreeMap<String, String> {
     let entries = entry_words(kernel);
     let tunable = |name: &str| kernel.tune.iter().any(|(t, _)| t.value == name);
     let needed = |name: &str| !tunable(name) || (reach.seen.contains(name) && !entries.contains(&name));
@@ -473,7 +485,7 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &Reach) ->
 }
 
 /// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
-pub fn torn(kernel: &Kernel, reach: &Reach) -> Option<Diagnostic> {
+pub fn torn(kernel: &Kernel, reach: &SourceReach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
         .tune

@@ -18,7 +18,7 @@ use zip::write::SimpleFileOptions;
 use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 
 use super::bundle::Bundle;
-use super::refused::{ArchiveError, CONTENTS, DOCUMENT, Refused};
+use super::error::{ArchiveError, CONTENTS, DOCUMENT, Refused};
 
 /// The ending of a bundle's name.
 pub const EXTENSION: &str = "kfe";

@@ -21,7 +21,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::refused::{QuestionFault, Refused};
+use super::error::{QuestionFault, Refused};
 use kforge_engine::action::{asks_device, makes_binary};
 pub use kforge_engine::evidence::BINARY;
 use kforge_engine::evidence::{About, PROVENANCE, Record};

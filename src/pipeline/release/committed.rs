@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::archive::{self, EXTENSION};
 use super::bundle::{Step, digest};
-use kforge_engine::evidence::{About, Beside, Seen};
+use kforge_engine::evidence::{About, Beside, IndexedRecord};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_types::record::StepKind;
 
@@ -60,7 +60,7 @@ pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committe
                 *most = known.max(*most);
             }
             for record in bundle.records() {
-                let seen = Seen { record: record.clone(), digest: digest(record), origin: name.clone() };
+                let seen = IndexedRecord { record: record.clone(), digest: digest(record), origin: name.clone() };
                 found.records.entry(record.question).or_default().push(seen);
             }
             found.contents.extend(bundle.contents);

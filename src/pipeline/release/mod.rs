@@ -16,16 +16,16 @@ pub mod archive;
 pub mod bundle;
 pub mod committed;
 pub mod comparison;
-pub mod holdings;
+pub mod evidence_list;
 pub mod provenance;
-mod refused;
+mod error;
 pub mod revision;
 pub mod trajectory;
 pub mod transfer;
 
 pub use bundle::Bundle;
 pub use committed::Committed;
-pub use refused::{ArchiveError, QuestionFault, Refused};
+pub use error::{ArchiveError, QuestionFault, Refused};
 
 use serde_json::Value;
 
@@ -38,7 +38,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "bundle" => schemars::schema_for!(bundle::Document),
         "comparison" => schemars::schema_for!(comparison::Comparison),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
-        "holdings" => schemars::schema_for!(holdings::Holding),
+        "holdings" => schemars::schema_for!(evidence_list::Holding),
         _ => return None,
     };
     Some(schema.to_value())

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::report::rounds::{Became, CandidateReport, FateReport, RoundsReport};
 use kforge_numerics::measure::attribute::without_shapes;
-use kforge_numerics::measure::score::{Candidate, Form, Score, score};
+use kforge_numerics::measure::score::{Form, Score, Scored, score};
 use kforge_types::record::Verdict;
 use kforge_types::record::answer::Answer;
 
@@ -79,7 +79,7 @@ pub struct Judged {
 
 /// A judgement as it was found.
 #[derive(Debug, Clone)]
-pub struct Found {
+pub struct FoundVerdict {
     /// The variant.
     pub variant: String,
     /// The shape.
@@ -92,7 +92,7 @@ pub struct Found {
 
 /// What the attempts of a seat have in common.
 #[derive(Debug, Clone, Copy)]
-pub struct Of<'a> {
+pub struct SeatContext<'a> {
     /// Package, kernel, types, target.
     pub seat: [&'a str; 4],
     /// The contract as text.
@@ -102,11 +102,11 @@ pub struct Of<'a> {
     /// What the rounds came to.
     pub rounds: Option<&'a RoundsReport>,
     /// The judgements of the seat's variants.
-    pub judged: &'a [Found],
+    pub judged: &'a [FoundVerdict],
 }
 
 /// The trajectory of one attempt. `refused` says why nothing of it could be tried.
-pub fn trajectory(of: Of<'_>, answer: &Answer, refused: Option<&String>) -> Trajectory {
+pub fn trajectory(of: SeatContext<'_>, answer: &Answer, refused: Option<&String>) -> Trajectory {
     let question = &answer.question;
     let start = of.rounds.and_then(|r| r.rounds.first()).and_then(|r| r.time_ns);
     let mine = |c: &&CandidateReport| c.round == question.round && c.attempt == question.attempt;
@@ -127,7 +127,7 @@ pub fn trajectory(of: Of<'_>, answer: &Answer, refused: Option<&String>) -> Traj
     }
 }
 
-fn tried(of: Of<'_>, candidate: &CandidateReport, start: Option<f64>) -> Option<Tried> {
+fn tried(of: SeatContext<'_>, candidate: &CandidateReport, start: Option<f64>) -> Option<Tried> {
     let variant = candidate.variant.clone()?;
     let judged = of.judged.iter().filter(|found| found.variant == variant).map(|found| {
         let is_held_back = of.held_back.contains(&found.shape);
@@ -158,7 +158,7 @@ fn tried(of: Of<'_>, candidate: &CandidateReport, start: Option<f64>) -> Option<
         verdicts,
         time_ns: candidate.time_ns,
         speedup,
-        score: score(Form::Speedup, &Candidate { correct, speedup, ratio: None }),
+        score: score(Form::Speedup, &Scored { correct, speedup, ratio: None }),
         champion: !candidate.champion_after.is_empty(),
     })
 }
@@ -206,14 +206,14 @@ mod tests {
             spent: vec![],
             over: None,
         };
-        let found = |shape: &str, verdict| Found {
+        let found = |shape: &str, verdict| FoundVerdict {
             variant: "V=1".into(),
             shape: shape.into(),
             verdict,
             explanation: format!("{shape} is wrong at index 7918"),
         };
         let held_back = ["quiet".to_string()].into();
-        let of = Of {
+        let of = SeatContext {
             seat: ["p", "k", "", "cpu"],
             contract: "c",
             held_back: &held_back,

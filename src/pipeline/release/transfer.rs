@@ -6,13 +6,13 @@ use std::io;
 use super::bundle::{BINARY, Bundle, Question, Standing, Step};
 use kforge_engine::Blobs;
 use kforge_engine::action::of_binary;
-use kforge_engine::evidence::{EvidenceCache, Record, Seen};
+use kforge_engine::evidence::{EvidenceCache, IndexedRecord, Record};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Provenance, StepKind};
 
 /// Which of the records under a question travel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Which {
+pub enum RecordChoice {
     /// The record that answers here, so that an importing machine decides as this one does.
     Answering,
     /// Every one, those of other devices and of earlier measurements too.
@@ -21,7 +21,7 @@ pub enum Which {
 
 /// What was gathered for a bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
-pub struct Gathered {
+pub struct GatheredBundle {
     /// The bundle.
     pub bundle: Bundle,
     /// Steps whose question has no record, or is not known.
@@ -37,10 +37,10 @@ pub fn gather(
     champions: Vec<Standing>,
     cache: &EvidenceCache,
     blobs: &dyn Blobs,
-    which: Which,
-) -> io::Result<Gathered> {
+    which: RecordChoice,
+) -> io::Result<GatheredBundle> {
     let mut found: BTreeMap<Digest, Question> = BTreeMap::new();
-    let mut out = Gathered::default();
+    let mut out = GatheredBundle::default();
     for kforge_engine::Question { node, spec, .. } in &asked.asked {
         let step = Step { id: node.id.clone(), labels: node.labels.clone() };
         let Some(spec) = spec else {
@@ -48,9 +48,9 @@ pub fn gather(
             continue;
         };
         let key = spec.key();
-        let seen: Vec<Seen> = match which {
-            Which::Answering => cache.seen(&key, spec, node.product.as_deref())?.into_iter().collect(),
-            Which::All => cache.index().records(&key)?,
+        let seen: Vec<IndexedRecord> = match which {
+            RecordChoice::Answering => cache.seen(&key, spec, node.product.as_deref())?.into_iter().collect(),
+            RecordChoice::All => cache.index().records(&key)?,
         };
         if seen.is_empty() {
             out.missing.push(step.id);
@@ -59,7 +59,7 @@ pub fn gather(
         let new = || Question { key, spec: spec.clone(), steps: vec![], records: vec![] };
         let question = found.entry(key).or_insert_with(new);
         question.steps.push(step);
-        for Seen { record, .. } in seen {
+        for IndexedRecord { record, .. } in seen {
             take(&mut out.bundle.contents, &record, blobs)?;
             // Steps of two targets may ask one question and be answered by two devices.
             if !question.records.contains(&record) {
@@ -76,7 +76,7 @@ pub fn gather(
 /// Adds the compilations whose binaries the questions are about: another compilation of the same source may give another binary, of which nothing was
 /// observed. Each stands under the provenance of the first observation of what it made.
 fn binaries(
-    made: &[kforge_engine::Made],
+    made: &[kforge_engine::Compiled],
     found: &mut BTreeMap<Digest, Question>,
     contents: &mut BTreeMap<Digest, Vec<u8>>,
     blobs: &dyn Blobs,
@@ -92,7 +92,7 @@ fn binaries(
         observed.entry(*input).or_insert(provenance);
     }
     let mut compiled: BTreeMap<Digest, Question> = BTreeMap::new();
-    for kforge_engine::Made { node, spec, result } in made {
+    for kforge_engine::Compiled { node, spec, result } in made {
         let binary = result.outputs.get(BINARY).and_then(|binary| observed.get(binary));
         let Some(provenance) = binary.map(|p| Provenance::clone(p)) else { continue };
         let Some(spec) = of_binary(spec, blobs)? else { continue };

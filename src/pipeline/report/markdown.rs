@@ -3,8 +3,8 @@
 use std::fmt::Write;
 
 use super::document::Report;
+use super::rounds_text;
 use super::text::{ACCEPTED, facts, host_launched};
-use super::told_rounds;
 use kforge_types::record::params::Shown;
 
 /// The report as markdown.
@@ -148,7 +148,7 @@ pub fn markdown(report: &Report) -> String {
                         cell(&target.target),
                         cell(&found.variant),
                         cell(shape),
-                        told_rounds::duration(reached.time_ns),
+                        rounds_text::duration(reached.time_ns),
                         reached.line()
                     );
                 }
@@ -158,7 +158,7 @@ pub fn markdown(report: &Report) -> String {
             if let Some(rounds) = &target.rounds {
                 let types = if target.types.is_empty() { String::new() } else { format!(" ({})", target.types) };
                 let name = format!("`{}`{types} on `{}`", kernel.name, target.target);
-                told_rounds::markdown(&mut out, &name, rounds);
+                rounds_text::markdown(&mut out, &name, rounds);
             }
         }
         for (kernel, target) in targets() {

@@ -6,7 +6,7 @@ pub mod candidates;
 pub mod document;
 pub mod explanation;
 pub mod fit;
-pub mod made;
+pub mod step_text;
 pub mod markdown;
 pub mod metadata;
 pub mod method;
@@ -17,7 +17,7 @@ pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;
-mod told_rounds;
+mod rounds_text;
 pub mod tree;
 
 pub use assemble::{Names, StepView, assemble};

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use super::document::{KernelReport, PackageReport, Report, TargetReport};
 use super::text::variant;
 use kforge_foundation::base::diag::closest;
-use kforge_numerics::measure::score::{Candidate, Form, STEEPNESS, Score, Suite, score, suite};
+use kforge_numerics::measure::score::{Form, STEEPNESS, Score, Scored, Suite, score, suite};
 use kforge_numerics::measure::stats::geometric_mean;
 use kforge_types::record::Verdict;
 
@@ -139,7 +139,7 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
     if candidates.is_empty() {
         return Err(NoScores::Nothing);
     }
-    let of: Vec<Candidate> = candidates.iter().map(CandidateScore::known).collect();
+    let of: Vec<Scored> = candidates.iter().map(CandidateScore::known).collect();
     Ok(Scores {
         format_version: kforge_types::record::FORMAT_VERSION,
         form,
@@ -151,8 +151,8 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
 }
 
 impl CandidateScore {
-    fn known(&self) -> Candidate {
-        Candidate { correct: self.correct, speedup: self.speedup, ratio: self.ratio }
+    fn known(&self) -> Scored {
+        Scored { correct: self.correct, speedup: self.speedup, ratio: self.ratio }
     }
 }
 
@@ -247,7 +247,7 @@ fn candidate(
     if ratio.is_none() && form == Form::Weighted {
         unknown.push("how much of its time its fills take is not measured".into());
     }
-    let known = Candidate { correct, speedup, ratio };
+    let known = Scored { correct, speedup, ratio };
     CandidateScore {
         package: package.name.clone(),
         kernel: kernel.name.clone(),

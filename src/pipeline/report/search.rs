@@ -90,7 +90,7 @@ impl SearchReport {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::record::search::Found;
+    use kforge_types::record::search::BestVisit;
 
     #[test]
     fn a_search_is_told_in_a_line() {
@@ -102,7 +102,7 @@ mod tests {
             on_facts: 3,
             on_samples: 21,
             took_s: 12.5,
-            best: vec![Found { class: "all".into(), variant: 7, visit: 31 }],
+            best: vec![BestVisit { class: "all".into(), variant: 7, visit: 31 }],
             over: Some(Over::Variants),
         };
         let line = SearchReport::of(tally.clone(), &names).unwrap().line(&TargetReport::default());

@@ -9,7 +9,7 @@ use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
     TimeReport,
 };
-use super::told_rounds;
+use super::rounds_text;
 use kforge_foundation::base::count;
 use kforge_types::record::params::{Fate, Shown};
 use kforge_types::record::{FunctionFacts, Verdict};
@@ -130,7 +130,7 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
     write_times(out, target);
     if let Some(rounds) = &target.rounds {
-        told_rounds::write(out, rounds, failures);
+        rounds_text::write(out, rounds, failures);
     }
     write_failed(out, &target.failed, failures);
     let mut reasons: Vec<&str> = target.unavailable.iter().map(|u| u.2.as_str()).collect();
@@ -326,7 +326,7 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
         let _ = writeln!(
             out,
             "    {shape:width$}  {}  {}",
-            told_rounds::duration(reached.time_ns),
+            rounds_text::duration(reached.time_ns),
             paint(DIM, &reached.line())
         );
     }
@@ -349,7 +349,7 @@ fn write_times(out: &mut String, target: &TargetReport) {
     for (time, ns) in times {
         let of = if target.champions.len() > 1 { format!("  ({})", variant(&time.variant)) } else { String::new() };
         let few = if time.few { format!("  {}", paint(DIM, "from few samples")) } else { String::new() };
-        let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, told_rounds::duration(ns));
+        let _ = writeln!(out, "    {:width$}  {}{few}{of}", time.shape, rounds_text::duration(ns));
     }
 }
 

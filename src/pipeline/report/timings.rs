@@ -21,7 +21,7 @@ const SLOWEST: usize = 20;
 
 /// What is known of a build.
 #[derive(Debug, Clone, Default)]
-pub struct Build {
+pub struct BuildTimings {
     /// What was built: `quickstart`.
     pub title: String,
     /// When, with what: a line.
@@ -106,7 +106,7 @@ struct Row {
 }
 
 /// A step that ran.
-struct Ran<'b> {
+struct TimedStep<'b> {
     step: &'b StepFinished,
     start: u64,
     end: u64,
@@ -121,13 +121,13 @@ pub struct NotRendered(minijinja::Error);
 ///
 /// # Errors
 /// The page's template is broken, which is a bug.
-pub fn page(build: &Build) -> Result<String, NotRendered> {
-    let mut ran: Vec<Ran<'_>> = build
+pub fn page(build: &BuildTimings) -> Result<String, NotRendered> {
+    let mut ran: Vec<TimedStep<'_>> = build
         .steps
         .iter()
         .filter_map(|step| {
             let start = step.started_ms?;
-            Some(Ran { step, start, end: start + step.duration_ms })
+            Some(TimedStep { step, start, end: start + step.duration_ms })
         })
         .collect();
     ran.sort_by(|a, b| (a.start, &a.step.id).cmp(&(b.start, &b.step.id)));
@@ -149,7 +149,7 @@ pub fn page(build: &Build) -> Result<String, NotRendered> {
 }
 
 /// The lane of each step: the first that is free when it starts.
-fn lanes(ran: &[Ran<'_>]) -> Vec<usize> {
+fn lanes(ran: &[TimedStep<'_>]) -> Vec<usize> {
     let mut free: Vec<u64> = Vec::new();
     ran.iter()
         .map(|r| {
@@ -170,7 +170,7 @@ fn lanes(ran: &[Ran<'_>]) -> Vec<usize> {
 }
 
 /// Positions of the steps on the critical path, first to last.
-fn critical(ran: &[Ran<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<usize> {
+fn critical(ran: &[TimedStep<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<usize> {
     let at: HashMap<&str, usize> = ran.iter().enumerate().map(|(i, r)| (r.step.id.as_str(), i)).collect();
     let mut path: Vec<usize> = Vec::new();
     let mut next = (0..ran.len()).max_by_key(|i| (ran[*i].end, *i));
@@ -185,7 +185,7 @@ fn critical(ran: &[Ran<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<usize>
 /// Of the steps that a step needs, that which ended last. A step that did not run waited for its own: another with the same key may have run in its place.
 fn last_needed(
     id: &str,
-    ran: &[Ran<'_>],
+    ran: &[TimedStep<'_>],
     at: &HashMap<&str, usize>,
     needs: &HashMap<String, Vec<String>>,
 ) -> Option<usize> {
@@ -203,7 +203,7 @@ fn last_needed(
     last.map(|(_, i)| i)
 }
 
-fn cards(build: &Build, ran: &[Ran<'_>]) -> Vec<Card> {
+fn cards(build: &BuildTimings, ran: &[TimedStep<'_>]) -> Vec<Card> {
     let work: u64 = ran.iter().map(|r| r.end - r.start).sum();
     let c = &build.counts;
     let card = |name, value: String| Card { name, value, bad: false };
@@ -241,7 +241,7 @@ fn scale(at: u64, wall: u64) -> f64 {
     (at as f64 / wall as f64 * (WIDTH - 60.0) * 10.0).round() / 10.0
 }
 
-fn bars(ran: &[Ran<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar> {
+fn bars(ran: &[TimedStep<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Vec<Bar> {
     ran.iter()
         .zip(lanes)
         .enumerate()
@@ -281,7 +281,7 @@ fn short(id: &str, letters: usize) -> String {
     std::iter::once('…').chain(all[all.len() + 1 - letters..].iter().copied()).collect()
 }
 
-fn kinds(ran: &[Ran<'_>]) -> Vec<KindRow> {
+fn kinds(ran: &[TimedStep<'_>]) -> Vec<KindRow> {
     let mut by: BTreeMap<StepKind, (usize, u64)> = BTreeMap::new();
     for r in ran {
         let entry = by.entry(r.step.kind).or_default();
@@ -304,7 +304,7 @@ fn kinds(ran: &[Ran<'_>]) -> Vec<KindRow> {
         .collect()
 }
 
-fn path_rows(ran: &[Ran<'_>], path: &[usize]) -> Vec<Row> {
+fn path_rows(ran: &[TimedStep<'_>], path: &[usize]) -> Vec<Row> {
     let most = path.iter().map(|i| ran[*i].end - ran[*i].start).max().unwrap_or(0).max(1);
     let before = std::iter::once(0).chain(path.iter().map(|i| ran[*i].end));
     path.iter()
@@ -316,13 +316,13 @@ fn path_rows(ran: &[Ran<'_>], path: &[usize]) -> Vec<Row> {
         .collect()
 }
 
-fn slowest(ran: &[Ran<'_>]) -> Vec<Row> {
-    let mut all: Vec<&Ran<'_>> = ran.iter().collect();
+fn slowest(ran: &[TimedStep<'_>]) -> Vec<Row> {
+    let mut all: Vec<&TimedStep<'_>> = ran.iter().collect();
     all.sort_by_key(|r| (std::cmp::Reverse(r.end - r.start), &r.step.id));
     all.into_iter().take(SLOWEST).map(row).collect()
 }
 
-fn row(r: &Ran<'_>) -> Row {
+fn row(r: &TimedStep<'_>) -> Row {
     let why = r.step.why.as_ref().map(|why| match &why.field {
         Some(field) => format!("{} {}", field, why.code),
         None => why.code.clone(),
@@ -379,7 +379,7 @@ mod tests {
         }
     }
 
-    fn build() -> Build {
+    fn build() -> BuildTimings {
         let steps = vec![
             step("k/compile", 0, 400),
             step("j/compile", 0, 900),
@@ -388,24 +388,24 @@ mod tests {
         ];
         let needs = |id: &str, on: &str| (id.to_string(), vec![on.to_string(), "fresh/oracle".into()]);
         let through = |id: &str, on: &str| (id.to_string(), vec![on.to_string()]);
-        Build {
+        BuildTimings {
             title: "p".into(),
             wall_ms: 1000,
             jobs: 2,
             steps,
             needs: [needs("k/verify", "j/inspect"), needs("j/verify", "k/compile"), through("j/inspect", "j/compile")]
                 .into(),
-            ..Build::default()
+            ..BuildTimings::default()
         }
     }
 
     #[test]
     fn steps_that_overlap_stand_in_lanes_of_their_own() {
         let build = build();
-        let ran: Vec<Ran<'_>> = build
+        let ran: Vec<TimedStep<'_>> = build
             .steps
             .iter()
-            .map(|s| Ran { step: s, start: s.started_ms.unwrap(), end: s.started_ms.unwrap() + s.duration_ms })
+            .map(|s| TimedStep { step: s, start: s.started_ms.unwrap(), end: s.started_ms.unwrap() + s.duration_ms })
             .collect();
         let mut ran = ran;
         ran.sort_by_key(|r| (r.start, r.step.id.clone()));
@@ -422,7 +422,11 @@ mod tests {
         for outside in ["http:", "https:", "src=", "<link", "@import", "url("] {
             assert!(!page.contains(outside), "{outside}");
         }
-        assert!(super::page(&Build { title: "p".into(), ..Build::default() }).unwrap().contains("Nothing ran"));
+        assert!(
+            super::page(&BuildTimings { title: "p".into(), ..BuildTimings::default() })
+                .unwrap()
+                .contains("Nothing ran")
+        );
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! attribute: what a method buys.
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_numerics::measure::attribute::attribute;
 use kforge_types::record::params::{AttributeParams, Judgement, Matched};
 use kforge_types::record::timing::PairsObserved;
@@ -8,7 +8,7 @@ use kforge_types::record::timing::PairsObserved;
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: AttributeParams = io::params(job)?;
     let matched: Option<Matched> = io::document(job, "match")?;
     let mut pairs: Vec<Option<PairsObserved>> = vec![];

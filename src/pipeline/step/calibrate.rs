@@ -1,6 +1,6 @@
 //! calibrate: can this operator's tolerance tell correct from wrong?
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::{Severity, count};
 use kforge_numerics::measure::calibrate::calibrate;
 use kforge_types::model::Tolerance;
@@ -25,7 +25,7 @@ fn derived(params: &CalibrateParams) -> Vec<String> {
 }
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: CalibrateParams = io::params(job)?;
     let nulls: Vec<NullsObserved> =
         (0..params.cases.len()).map(|i| io::required(job, &format!("nulls:{i}"))).collect::<Result<_, _>>()?;

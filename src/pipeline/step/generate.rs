@@ -1,6 +1,6 @@
 //! generate, from a file: the source and every file it can reach, as one tree.
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::count;
 use kforge_types::record::params::GenerateParams;
 use kforge_types::record::spec::Tree;
@@ -11,7 +11,7 @@ use super::io;
 const FILE: &str = "file:";
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: GenerateParams = io::params(job)?;
     let mut tree = Tree::default();
     for (name, input) in &job.spec.inputs {

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::{Digest, Severity};
 use kforge_types::record::{Note, Verdict};
 
@@ -53,13 +53,13 @@ pub fn keep<T: Serialize>(job: &Job<'_>, value: &T) -> Result<Digest, RunError> 
 }
 
 /// A result with one output.
-pub fn one<T: Serialize>(job: &Job<'_>, name: &str, value: &T, summary: String) -> Result<Ran, RunError> {
-    Ok(Ran { outputs: [(name.to_string(), keep(job, value)?)].into(), summary, ..Ran::default() })
+pub fn one<T: Serialize>(job: &Job<'_>, name: &str, value: &T, summary: String) -> Result<Execution, RunError> {
+    Ok(Execution { outputs: [(name.to_string(), keep(job, value)?)].into(), summary, ..Execution::default() })
 }
 
 /// With a verdict.
-pub fn judged(ran: Ran, verdict: Verdict) -> Ran {
-    Ran { verdict: Some(verdict), ..ran }
+pub fn judged(ran: Execution, verdict: Verdict) -> Execution {
+    Execution { verdict: Some(verdict), ..ran }
 }
 
 /// A note.

@@ -1,6 +1,6 @@
 //! judge: a verification under a tolerance.
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::tolerate::tolerated;
@@ -16,7 +16,7 @@ const DOUBTFUL: &str = "\nfrom compute capability 7.0 on, the barrier waits only
 pub const TOLERATED: &str = "verify.tolerated";
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: JudgeParams = io::params(job)?;
     let (mut doubtful, mut would, mut refused) = (false, vec![], None);
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {

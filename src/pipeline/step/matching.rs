@@ -1,6 +1,6 @@
 //! match: does machine code show a method, compared with the variant without it?
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_numerics::measure::signature::matched;
 use kforge_types::record::Inspection;
 use kforge_types::record::params::MatchParams;
@@ -8,7 +8,7 @@ use kforge_types::record::params::MatchParams;
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: MatchParams = io::params(job)?;
     let (on, off): (Inspection, Inspection) = (io::required(job, "on")?, io::required(job, "off")?);
     let absent = params

@@ -1,7 +1,7 @@
 //! One file a kind: what a step of that kind does with its spec. Kinds that run in the engine's process run here; the others hand their spec to a worker process.
 //! Knows specs and workers; does not know the plan, packages or caches. Where a kind runs is in its descriptor ([`kforge_types::record::kind`]).
 
-use kforge_engine::{Job, Ran, RunError, Runner};
+use kforge_engine::{Execution, Executor, Job, RunError};
 use kforge_types::record::Runs;
 use kforge_types::record::kind::EngineCode;
 
@@ -17,7 +17,7 @@ pub mod search;
 pub mod select;
 
 /// The code of the engine's process: the one place where it is registered.
-fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Ran, RunError> {
+fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Execution, RunError> {
     match code {
         EngineCode::Generate => generate::run,
         EngineCode::Calibrate => calibrate::run,
@@ -32,19 +32,19 @@ fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Ran, RunError> {
 }
 
 /// Runs a step outside the engine's process: the worker pool, or one day another machine.
-pub trait Remote: Send + Sync {
+pub trait RemoteExecutor: Send + Sync {
     /// Runs the step and returns when it, and everything it started, has ended.
-    fn execute(&self, job: &Job<'_>) -> Result<Ran, RunError>;
+    fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError>;
 }
 
-/// All runners behind one.
-pub struct Runners<R> {
+/// All executors behind one.
+pub struct StepExecutor<R> {
     /// What runs the steps of workers.
     pub workers: R,
 }
 
-impl<R: Remote> Runner for Runners<R> {
-    fn run(&self, job: &Job<'_>) -> Result<Ran, RunError> {
+impl<R: RemoteExecutor> Executor for StepExecutor<R> {
+    fn run(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         match job.spec.kind.descriptor().runs {
             Runs::Engine { code, .. } => registered(code)(job),
             Runs::Worker { .. } => self.workers.execute(job),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_numerics::measure::roofline::roofline;
 use kforge_types::record::peaks::PeaksObserved;
 use kforge_types::record::profile::RooflineParams;
@@ -10,7 +10,7 @@ use kforge_types::record::profile::RooflineParams;
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: RooflineParams = io::params(job)?;
     let (mut bench, mut profiles) = (BTreeMap::new(), BTreeMap::new());
     let measured: Option<PeaksObserved> = io::document(job, "peaks")?;

@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 
 use crate::optimize::round::decide;
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::round::{Decision, RoundParams};
 
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: RoundParams = io::params(job)?;
     let roofline: Option<Roofline> = io::document(job, "roofline")?;
     let before: Option<Decision> = io::document(job, "before")?;

@@ -1,18 +1,18 @@
 //! search: which variants of a space are to be compiled, verified and timed next, or that it is over.
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
-use kforge_numerics::measure::search::{Known, walk};
+use kforge_numerics::measure::search::{WaveResults, walk};
 use kforge_types::record::search::{Over, SearchParams, Searched, Tally, Trail};
 
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: SearchParams = io::params(job)?;
     let space = io::required(job, "space")?;
     let trail: Trail = io::document(job, "trail")?.unwrap_or_default();
-    let mut known = Known::default();
+    let mut known = WaveResults::default();
     for name in job.spec.inputs.keys() {
         let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {

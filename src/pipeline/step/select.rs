@@ -1,8 +1,8 @@
 //! select: chooses the variant for each class of shapes, or, before that, the variants that are near enough to the best to be timed in full or in pairs.
 
-use kforge_engine::{Job, Ran, RunError};
+use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
-use kforge_numerics::measure::select::{Known, finalists, nominate, select};
+use kforge_numerics::measure::select::{SelectInputs, finalists, nominate, select};
 use kforge_types::record::Verdict;
 use kforge_types::record::inspection::Inspection;
 use kforge_types::record::params::SelectParams;
@@ -10,9 +10,9 @@ use kforge_types::record::params::SelectParams;
 use super::io;
 
 /// Runs the step.
-pub fn run(job: &Job<'_>) -> Result<Ran, RunError> {
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: SelectParams = io::params(job)?;
-    let mut known = Known::default();
+    let mut known = SelectInputs::default();
     for name in job.spec.inputs.keys() {
         let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {

@@ -56,7 +56,7 @@ pub struct Cxx {
 
 /// A survey and what it came to, for keeping between builds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Kept {
+pub struct CachedSurvey {
     /// What the compiler consists of.
     pub survey: Survey,
     /// By content.
@@ -79,12 +79,12 @@ pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
 /// # Errors
 /// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
 pub fn recall(
-    kept: Option<Kept>,
+    kept: Option<CachedSurvey>,
     explicit: Option<&Path>,
     path_var: &str,
     prelude: &str,
     digest: DigestFile<'_>,
-) -> Result<(Kept, bool), Error> {
+) -> Result<(CachedSurvey, bool), Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     if let Some(kept) = kept
         && kept.survey.compiler.path == path
@@ -97,7 +97,7 @@ pub fn recall(
     }
     let survey = find(explicit, path_var)?.survey(prelude)?;
     let fingerprint = survey.fingerprint(digest).map_err(|source| Error::ReadPart { program: path.clone(), source })?;
-    Ok((Kept { survey, fingerprint }, true))
+    Ok((CachedSurvey { survey, fingerprint }, true))
 }
 
 /// The places where [`find`] looks before the place where it finds something.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use super::cuda::Group;
 use super::nsight::Nsight;
 use super::pip::named;
-use super::refused::PipFailure;
+use super::pip_failure::PipFailure;
 use crate::workspace::lockfile::LockedWheel;
 
 /// Why a tool cannot be found, installed or fingerprinted.

@@ -11,7 +11,7 @@ pub mod pip;
 pub mod probe;
 pub mod processor;
 pub mod python;
-mod refused;
+mod pip_failure;
 mod run;
 
 pub use cuda::{Cuda, CudaSpec, Group};
@@ -20,8 +20,8 @@ pub use digests::DigestFile;
 pub use error::{Error, UnpackError};
 pub use nsight::Nsight;
 pub use pip::Pip;
+pub use pip_failure::{Cause, PipFailure};
 pub use python::Python;
-pub use refused::{Cause, PipFailure};
 
 pub use run::{is_executable, on_path};
 

@@ -12,7 +12,7 @@ use std::time::Duration;
 use serde::Deserialize;
 
 use super::Error;
-use super::refused::PipFailure;
+use super::pip_failure::PipFailure;
 use super::run::{ask, on_path};
 use crate::workspace::lockfile::{LockedWheel, WheelDigest};
 
@@ -131,7 +131,7 @@ impl Pip {
         Err(Error::NoPip)
     }
 
-    fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::Said, Error> {
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<super::run::ToolOutput, Error> {
         let args: Vec<&str> = self.prefix.iter().map(String::as_str).chain(args.iter().copied()).collect();
         let said = ask(&self.program, &args, &self.environment, stdin)?;
         if said.success { Ok(said) } else { Err(PipFailure::of(&said.err).into()) }

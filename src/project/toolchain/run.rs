@@ -11,7 +11,7 @@ use super::Error;
 
 /// What a tool said.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct ToolOutput {
     /// Whether it exited with 0.
     pub(crate) success: bool,
     /// Its standard output.
@@ -31,7 +31,7 @@ pub(crate) fn ask(
     args: &[&str],
     environment: &BTreeMap<String, String>,
     stdin: &str,
-) -> Result<Said, Error> {
+) -> Result<ToolOutput, Error> {
     let cannot = |source| Error::Run { program: program.to_owned(), source };
     let mut child = Command::new(program)
         .args(args)
@@ -47,7 +47,7 @@ pub(crate) fn ask(
         drop(pipe.write_all(stdin.as_bytes()));
     }
     let output = child.wait_with_output().map_err(cannot)?;
-    Ok(Said {
+    Ok(ToolOutput {
         success: output.status.success(),
         out: String::from_utf8_lossy(&output.stdout).into_owned(),
         err: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -14,7 +14,7 @@ const SEARCH: [&str; 3] = ["strategy", "budget", "seed"];
 
 /// How a kernel was made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Made {
+pub enum Origin {
     /// By an agent: its declaration takes the place of what the manifest says.
     ByAgent,
     /// By a template: what the manifest says goes before what the template does.
@@ -33,7 +33,7 @@ pub struct Accepted<'a> {
     /// Its declaration, in the form of a template's `template.toml`.
     pub declaration: &'a str,
     /// How it was made.
-    pub made: Made,
+    pub made: Origin,
 }
 
 /// Why a kernel cannot become one of the package's own.
@@ -90,7 +90,7 @@ pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, AcceptError
 }
 
 fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> Result<Table, AcceptError> {
-    if of.made == Made::ByTemplate {
+    if of.made == Origin::ByTemplate {
         stated_first(&table, declared.as_table_mut()).ok_or(AcceptError::NotTemplate)?;
     }
     // What made it gives its place to what was made.
@@ -104,7 +104,7 @@ fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> 
             set(&mut table, key, block(item));
         }
     }
-    if of.made == Made::ByTemplate
+    if of.made == Origin::ByTemplate
         && !table.contains_key("compiler")
         && let Some(item) = declared.remove("compiler")
     {
@@ -215,13 +215,13 @@ mod tests {
         manifest.unwrap()
     }
 
-    fn of(made: Made) -> Accepted<'static> {
+    fn of(made: Origin) -> Accepted<'static> {
         Accepted { kernel: "k", anew: None, source: "k.cu", declaration: DECLARATION, made }
     }
 
     #[test]
     fn what_an_agent_declared_takes_the_place_of_the_agent_and_all_else_stays() {
-        let text = accepted(MANIFEST, &of(Made::ByAgent)).unwrap();
+        let text = accepted(MANIFEST, &of(Origin::ByAgent)).unwrap();
         let manifest = read(&text);
         let kernel = &manifest.kernels[0];
         assert_eq!((kernel.source.as_str(), kernel.rounds.is_none(), kernel.launches.len()), ("k.cu", true, 1));
@@ -240,12 +240,12 @@ mod tests {
         );
         assert!(!text.contains("generate") && text.contains("tune.BLOCK = [32, 64] # wide"), "{text}");
         assert!(text.find("[[kernel.k.launch]]").unwrap() < text.find("# the other").unwrap(), "{text}");
-        assert_eq!(accepted(&text, &of(Made::ByAgent)).unwrap(), text, "it is so already");
+        assert_eq!(accepted(&text, &of(Origin::ByAgent)).unwrap(), text, "it is so already");
     }
 
     #[test]
     fn a_kernel_of_its_own_leaves_the_first_as_it_is() {
-        let own = Accepted { anew: Some(("fast", "h")), source: "fast.cu", ..of(Made::ByAgent) };
+        let own = Accepted { anew: Some(("fast", "h")), source: "fast.cu", ..of(Origin::ByAgent) };
         let text = accepted(MANIFEST, &own).unwrap();
         let manifest = read(&text);
         let [k, fast] = ["k", "fast"].map(|name| manifest.kernels.iter().find(|k| k.name == name).unwrap());
@@ -263,7 +263,7 @@ mod tests {
             "tune.BLOCK = [32, 64] # wide",
             "tune.BLOCK = [32, 64]\ntune.V = [1]\ntune.where = [\"BLOCK < 99\"]",
         );
-        let text = accepted(&manifest, &Accepted { declaration: &declaration, ..of(Made::ByTemplate) }).unwrap();
+        let text = accepted(&manifest, &Accepted { declaration: &declaration, ..of(Origin::ByTemplate) }).unwrap();
         let kernel = read(&text).kernels[0].clone();
         assert_eq!(
             kernel.tune.iter().map(|(name, of)| (name.as_str(), of.len())).collect::<Vec<_>>(),
@@ -276,7 +276,7 @@ mod tests {
     #[test]
     fn what_cannot_be_is_said() {
         let error =
-            |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Made::ByAgent) }).unwrap_err().to_string();
+            |text: &str, kernel| accepted(text, &Accepted { kernel, ..of(Origin::ByAgent) }).unwrap_err().to_string();
         assert_eq!(error(MANIFEST, "none"), "there is no kernel `none`");
         assert!(error("[", "k").starts_with("the manifest is not TOML"));
     }

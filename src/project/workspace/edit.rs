@@ -12,7 +12,7 @@ use kforge_types::model;
 
 /// What a manifest holds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Thing {
+pub enum ManifestEntry {
     /// `[targets.NAME]`.
     Target,
     /// `[operator.OPERATOR.shapes] NAME`.
@@ -25,26 +25,26 @@ pub enum Thing {
     Operator,
 }
 
-impl Thing {
+impl ManifestEntry {
     /// Its word.
     pub fn word(self) -> &'static str {
         match self {
-            Thing::Target => "target",
-            Thing::Shape => "shape",
-            Thing::Dependency => "dependency",
-            Thing::Kernel => "kernel",
-            Thing::Operator => "operator",
+            ManifestEntry::Target => "target",
+            ManifestEntry::Shape => "shape",
+            ManifestEntry::Dependency => "dependency",
+            ManifestEntry::Kernel => "kernel",
+            ManifestEntry::Operator => "operator",
         }
     }
 
     /// The tables that lead to it, and its key in the last.
     fn path(self, name: &str) -> Result<(Vec<&str>, &str), EditError> {
         Ok(match self {
-            Thing::Target => (vec!["targets"], name),
-            Thing::Dependency => (vec!["dependencies"], name),
-            Thing::Kernel => (vec!["kernel"], name),
-            Thing::Operator => (vec!["operator"], name),
-            Thing::Shape => {
+            ManifestEntry::Target => (vec!["targets"], name),
+            ManifestEntry::Dependency => (vec!["dependencies"], name),
+            ManifestEntry::Kernel => (vec!["kernel"], name),
+            ManifestEntry::Operator => (vec!["operator"], name),
+            ManifestEntry::Shape => {
                 let (operator, shape) = name
                     .split_once('.')
                     .filter(|(o, s)| !o.is_empty() && !s.is_empty())
@@ -56,7 +56,7 @@ impl Thing {
 
     /// Whether it stands in one line rather than under a header of its own.
     fn inline(self) -> bool {
-        matches!(self, Thing::Shape | Thing::Dependency)
+        matches!(self, ManifestEntry::Shape | ManifestEntry::Dependency)
     }
 }
 
@@ -86,7 +86,7 @@ pub enum EditError {
     #[error("{} `{name}` already exists", .thing.word())]
     Exists {
         /// What it is.
-        thing: Thing,
+        thing: ManifestEntry,
         /// Its name.
         name: String,
     },
@@ -94,7 +94,7 @@ pub enum EditError {
     #[error("there is no {} `{name}`", .thing.word())]
     NotThere {
         /// What it is.
-        thing: Thing,
+        thing: ManifestEntry,
         /// Its name.
         name: String,
         /// Things of this kind that there are.
@@ -115,10 +115,10 @@ pub enum EditError {
 ///
 /// # Errors
 /// The text is no TOML, the thing already exists, or a field is none.
-pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<String, EditError> {
+pub fn add(text: &str, thing: ManifestEntry, name: &str, fields: &[String]) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
-    if thing == Thing::Shape && lookup(document.as_table(), &path[..2]).is_none() {
+    if thing == ManifestEntry::Shape && lookup(document.as_table(), &path[..2]).is_none() {
         return Err(EditError::NoOperator(path[1].to_string()));
     }
     let parent = descend(document.as_table_mut(), &path)?;
@@ -146,14 +146,14 @@ pub fn add(text: &str, thing: Thing, name: &str, fields: &[String]) -> Result<St
 ///
 /// # Errors
 /// The text is no TOML, or there is no such thing.
-pub fn remove(text: &str, thing: Thing, name: &str) -> Result<String, EditError> {
+pub fn remove(text: &str, thing: ManifestEntry, name: &str) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
     let there: Vec<String> = lookup(document.as_table(), &path)
         .map(|table| table.iter().map(|(name, _)| name.to_string()).collect())
         .unwrap_or_default();
     if !there.iter().any(|n| n == key) {
-        let prefix = if thing == Thing::Shape { format!("{}.", path[1]) } else { String::new() };
+        let prefix = if thing == ManifestEntry::Shape { format!("{}.", path[1]) } else { String::new() };
         let there = there.iter().map(|n| format!("{prefix}{n}")).collect();
         return Err(EditError::NotThere { thing, name: name.to_string(), there });
     }
@@ -248,21 +248,22 @@ mod tests {
 
     const TEXT: &str = "# head\n[targets.cpu] # here\n\n[operator.sum.shapes]\nsmall = { n = 4 }   # tiny\n";
 
-    fn added(thing: Thing, name: &str, fields: &[&str]) -> String {
+    fn added(thing: ManifestEntry, name: &str, fields: &[&str]) -> String {
         let fields: Vec<String> = fields.iter().map(|f| (*f).to_string()).collect();
         add(TEXT, thing, name, &fields).unwrap_or_else(|e| panic!("{e}"))
     }
 
     #[test]
     fn what_is_added_stands_with_its_kind_and_the_rest_stays() {
-        let text = added(Thing::Target, "h200", &["arch=sm_90a", "device=\"NVIDIA H200\""]);
+        let text = added(ManifestEntry::Target, "h200", &["arch=sm_90a", "device=\"NVIDIA H200\""]);
         assert!(text.starts_with("# head\n[targets.cpu] # here\n"), "{text}");
         assert!(text.contains("[targets.h200]\narch = \"sm_90a\"\ndevice = \"NVIDIA H200\"\n"), "{text}");
-        let text = added(Thing::Shape, "sum.big", &["n=4096", "role=bench"]);
+        let text = added(ManifestEntry::Shape, "sum.big", &["n=4096", "role=bench"]);
         assert!(text.ends_with("small = { n = 4 }   # tiny\nbig = { n = 4096, role = \"bench\" }\n"), "{text}");
-        let text = added(Thing::Dependency, "common", &["path=../common", "include=."]);
+        let text = added(ManifestEntry::Dependency, "common", &["path=../common", "include=."]);
         assert!(text.contains("[dependencies]\ncommon = { path = \"../common\", include = \".\" }"), "{text}");
-        let text = added(Thing::Operator, "max", &["dims=[\"n\"]", "inputs.x={ dtype = \"f32\", shape = [\"n\"] }"]);
+        let text =
+            added(ManifestEntry::Operator, "max", &["dims=[\"n\"]", "inputs.x={ dtype = \"f32\", shape = [\"n\"] }"]);
         assert!(
             text.contains("[operator.max]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }"),
             "{text}"
@@ -274,19 +275,22 @@ mod tests {
     fn what_cannot_be_added_is_said() {
         let fail =
             |thing, name: &str, field: &str| add(TEXT, thing, name, &[field.to_string()]).unwrap_err().to_string();
-        assert_eq!(fail(Thing::Target, "cpu", "x=1"), "target `cpu` already exists");
-        assert_eq!(fail(Thing::Shape, "small", "n=1"), "`small` does not name a shape: expected OPERATOR.SHAPE");
-        assert_eq!(fail(Thing::Shape, "mean.s", "n=1"), "there is no operator `mean`");
-        assert_eq!(fail(Thing::Target, "gpu", "arch"), "`arch` is not a field: expected KEY=VALUE");
+        assert_eq!(fail(ManifestEntry::Target, "cpu", "x=1"), "target `cpu` already exists");
+        assert_eq!(
+            fail(ManifestEntry::Shape, "small", "n=1"),
+            "`small` does not name a shape: expected OPERATOR.SHAPE"
+        );
+        assert_eq!(fail(ManifestEntry::Shape, "mean.s", "n=1"), "there is no operator `mean`");
+        assert_eq!(fail(ManifestEntry::Target, "gpu", "arch"), "`arch` is not a field: expected KEY=VALUE");
     }
 
     #[test]
     fn what_is_removed_leaves_the_rest_and_what_is_not_there_is_listed() {
-        let text = remove(TEXT, Thing::Target, "cpu").unwrap_or_else(|e| panic!("{e:?}"));
+        let text = remove(TEXT, ManifestEntry::Target, "cpu").unwrap_or_else(|e| panic!("{e:?}"));
         assert!(!text.contains("targets") && text.contains("small = { n = 4 }   # tiny"), "{text}");
-        let text = remove(TEXT, Thing::Shape, "sum.small").unwrap_or_else(|e| panic!("{e:?}"));
+        let text = remove(TEXT, ManifestEntry::Shape, "sum.small").unwrap_or_else(|e| panic!("{e:?}"));
         assert!(text.contains("[operator.sum.shapes]") && !text.contains("small"), "{text}");
-        let error = remove(TEXT, Thing::Shape, "sum.smal").unwrap_err();
+        let error = remove(TEXT, ManifestEntry::Shape, "sum.smal").unwrap_err();
         let why = error.to_string();
         let EditError::NotThere { there, .. } = error else { panic!("{why}") };
         assert_eq!((why.as_str(), there), ("there is no shape `sum.smal`", vec!["sum.small".to_string()]));

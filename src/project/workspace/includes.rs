@@ -134,7 +134,7 @@ fn in_word(c: char) -> bool {
 
 /// What stands before a character on its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Before {
+enum LinePrefix {
     /// White space.
     Nothing,
     /// White space, and the `#` of a directive.
@@ -182,18 +182,18 @@ impl Text {
     /// The text with spliced lines joined; comments and characters as spaces; raw strings empty; strings kept, because an include's name looks like one.
     fn code(mut self) -> String {
         let mut out = String::with_capacity(self.chars.len());
-        let mut before = Before::Nothing;
+        let mut before = LinePrefix::Nothing;
         // Whether the name of a header may come next, in which nothing is a comment or a literal.
         let mut names = false;
         while let Some(c) = self.next() {
             let was = before;
             if !c.is_whitespace() {
-                before = Before::More;
+                before = LinePrefix::More;
             }
             match c {
                 '\n' => {
                     out.push('\n');
-                    (before, names) = (Before::Nothing, false);
+                    (before, names) = (LinePrefix::Nothing, false);
                 }
                 '/' if self.take('/') => while self.peek().is_some_and(|c| c != '\n') && self.next().is_some() {},
                 '/' if self.take('*') => {
@@ -212,18 +212,19 @@ impl Text {
                 }
                 '#' => {
                     out.push('#');
-                    before = if was == Before::Nothing { Before::Hash } else { Before::More };
+                    before = if was == LinePrefix::Nothing { LinePrefix::Hash } else { LinePrefix::More };
                 }
                 // The other spelling of `#`.
                 '%' if self.take(':') => {
                     out.push('#');
-                    before = if was == Before::Nothing { Before::Hash } else { Before::More };
+                    before = if was == LinePrefix::Nothing { LinePrefix::Hash } else { LinePrefix::More };
                 }
                 c if c.is_ascii_digit() => self.number(c, &mut out),
                 c if in_word(c) => {
                     let word = self.word(c);
                     out.push_str(&word);
-                    names = word.starts_with("__has_include") || (was == Before::Hash && INCLUDES.contains(&&*word));
+                    names =
+                        word.starts_with("__has_include") || (was == LinePrefix::Hash && INCLUDES.contains(&&*word));
                     if ["R", "LR", "uR", "UR", "u8R"].contains(&&*word) && self.peek() == Some('"') && self.raw() {
                         out.push_str("\"\"");
                     }

@@ -13,7 +13,7 @@ use kforge_types::model::{self, WorkspaceTable};
 
 /// The workspace around a folder.
 #[derive(Debug, Clone)]
-pub struct Around {
+pub struct EnclosingWorkspace {
     /// Its root manifest.
     pub manifest: PathBuf,
     table: WorkspaceTable,
@@ -64,7 +64,7 @@ pub enum MemberError {
     NotList,
 }
 
-impl Around {
+impl EnclosingWorkspace {
     /// The nearest manifest above `folder` that is a workspace's root.
     pub fn find(folder: &Path) -> Option<Self> {
         let mut table = None;
@@ -73,7 +73,7 @@ impl Around {
             table = model::parse(&Arc::new(SourceFile { name: String::new(), text })).0.and_then(|m| m.workspace);
             table.is_some()
         })?;
-        Some(Around { manifest, table: table? })
+        Some(EnclosingWorkspace { manifest, table: table? })
     }
 
     /// The names of the packages it has, as far as their manifests can be read.
@@ -161,13 +161,15 @@ mod tests {
         for name in ["globbed/a", "old", "new"] {
             write(&format!("{name}/kernel.toml"), &package(&name.replace('/', "-")));
         }
-        let join = |name: &str| Around::find(&dir.path().join(name)).unwrap().join(&dir.path().join(name)).unwrap();
+        let join = |name: &str| {
+            EnclosingWorkspace::find(&dir.path().join(name)).unwrap().join(&dir.path().join(name)).unwrap()
+        };
         assert_eq!(join("globbed/a"), Joined::Already);
         assert_eq!(join("old"), Joined::Excluded);
         assert_eq!(join("new"), Joined::Added("new".into()));
         assert_eq!(join("new"), Joined::Already);
-        assert_eq!(Around::find(dir.path()).map(|a| a.manifest), None);
-        let around = Around::find(&dir.path().join("new")).unwrap();
+        assert_eq!(EnclosingWorkspace::find(dir.path()).map(|a| a.manifest), None);
+        let around = EnclosingWorkspace::find(&dir.path().join("new")).unwrap();
         assert_eq!(around.names(&crate::workspace::generated::NONE), ["globbed-a", "new"]);
     }
 }

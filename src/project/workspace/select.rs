@@ -9,7 +9,7 @@ use kforge_foundation::base::Diagnostic;
 
 /// The words of the command line; empty lists select everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Words {
+pub struct SelectionArgs {
     /// `-p`.
     pub packages: Vec<String>,
     /// `--workspace`.
@@ -42,7 +42,7 @@ pub struct Selected {
 }
 
 /// Resolves words against a workspace.
-pub fn select(workspace: &Workspace, words: &Words) -> Result<Selected, Vec<Diagnostic>> {
+pub fn select(workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let names: Vec<&str> = workspace.members.iter().map(|m| m.package.name.as_str()).collect();
     let at_hand = workspace.members.iter().position(|m| Some(m.folder.as_path()) == workspace.manifest.parent());

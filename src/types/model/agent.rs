@@ -32,7 +32,7 @@ pub struct Prices {
 
 /// How kforge reaches an agent.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Reach {
+pub enum AgentAccess {
     /// An endpoint that speaks the protocol of OpenAI's chat completions.
     Http {
         /// The address before `/chat/completions`: `https://host/v1`.
@@ -61,7 +61,7 @@ pub struct Agent {
     /// Where it is declared.
     pub place: Place,
     /// How it is reached.
-    pub reach: Reach,
+    pub reach: AgentAccess,
     /// Time limit of a request, in seconds.
     pub time_limit_s: u64,
     /// Maximum number of requests per minute; none means no limit.
@@ -80,8 +80,8 @@ impl Agent {
     /// The identity of the agent, without its limits: whose answers these are.
     pub fn identity(&self) -> String {
         match &self.reach {
-            Reach::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
-            Reach::Command { program } => format!("command {program:?}"),
+            AgentAccess::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
+            AgentAccess::Command { program } => format!("command {program:?}"),
         }
     }
 }

@@ -18,12 +18,12 @@ pub struct Generate {
     /// The template: a built-in one by name, or a folder of the package.
     pub template: Text,
     /// What it generated; none before it was rendered.
-    pub made: Option<Made>,
+    pub made: Option<GeneratedKernel>,
 }
 
 /// What was made of an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Made {
+pub struct GeneratedKernel {
     /// The source.
     pub source: Arc<str>,
     /// The declaration that belongs to it, in the format of a template's `template.toml`.
@@ -54,7 +54,7 @@ impl Kernel {
 
     /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in
     /// the package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
-    pub fn written(&self, made: Kernel, texts: Made, source: String) -> Kernel {
+    pub fn written(&self, made: Kernel, texts: GeneratedKernel, source: String) -> Kernel {
         let template = self.rounds.as_ref().map_or_else(
             || Text { value: source.clone(), place: self.place.clone() },
             |rounds| Text { value: source.clone(), place: rounds.agent.place.clone() },
@@ -78,7 +78,7 @@ impl Kernel {
     }
 
     /// The source that was made for it, if one was.
-    pub fn made(&self) -> Option<&Made> {
+    pub fn made(&self) -> Option<&GeneratedKernel> {
         self.generate.as_ref()?.made.as_ref()
     }
 
@@ -86,7 +86,7 @@ impl Kernel {
     /// tunables, how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
     ///
     /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
-    pub fn generated(&self, made: Kernel, texts: Made) -> Result<Kernel, Vec<Diagnostic>> {
+    pub fn generated(&self, made: Kernel, texts: GeneratedKernel) -> Result<Kernel, Vec<Diagnostic>> {
         let Some(generate) = &self.generate else { return Ok(self.clone()) };
         let mut found = vec![];
         for (name, values) in &self.tune {

@@ -43,7 +43,7 @@ pub(crate) const TRIED: Room = Room { processors: 128, occupancy: 2 };
 /// A value of a name.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
-pub enum Known {
+pub enum NameValue {
     /// A truth value.
     Bool(bool),
     /// An integer.
@@ -54,22 +54,22 @@ pub enum Known {
     Str(String),
 }
 
-impl Known {
+impl NameValue {
     fn of(value: &Value) -> Self {
         match value {
-            Value::Bool(b) => Known::Bool(*b),
-            Value::Int(i) => Known::Int(*i),
-            Value::Float(f) => Known::Float(*f),
-            Value::Str(s) => Known::Str(s.clone()),
+            Value::Bool(b) => NameValue::Bool(*b),
+            Value::Int(i) => NameValue::Int(*i),
+            Value::Float(f) => NameValue::Float(*f),
+            Value::Str(s) => NameValue::Str(s.clone()),
         }
     }
 
     fn value(&self) -> Value {
         match self {
-            Known::Bool(b) => Value::Bool(*b),
-            Known::Int(i) => Value::Int(*i),
-            Known::Float(f) => Value::Float(*f),
-            Known::Str(s) => Value::Str(s.clone()),
+            NameValue::Bool(b) => Value::Bool(*b),
+            NameValue::Int(i) => Value::Int(*i),
+            NameValue::Float(f) => Value::Float(*f),
+            NameValue::Str(s) => Value::Str(s.clone()),
         }
     }
 }
@@ -80,7 +80,7 @@ pub struct OpenGrid {
     /// Blocks along x, y, z as the manifest says; one along axes that it leaves out.
     pub extents: Vec<String>,
     /// What their names stand for, but [`SM_COUNT`] and [`OCCUPANCY`].
-    pub names: BTreeMap<String, Known>,
+    pub names: BTreeMap<String, NameValue>,
 }
 
 impl OpenGrid {
@@ -88,7 +88,7 @@ impl OpenGrid {
     pub(crate) fn of(extents: &[Expr], scope: &Scope) -> Option<Self> {
         let names = || extents.iter().flat_map(Expr::names);
         names().find(|name| is_of_device(name))?;
-        let known = |name: &str| Some((name.to_string(), Known::of(scope.get(name)?)));
+        let known = |name: &str| Some((name.to_string(), NameValue::of(scope.get(name)?)));
         let extents = extents.iter().map(|e| e.text().to_string()).collect();
         Some(OpenGrid { extents, names: names().filter_map(known).collect() })
     }
@@ -223,7 +223,7 @@ pub fn emulated(launches: &[Launch]) -> Result<Vec<Launch>, NotLaunched> {
 mod tests {
     use super::*;
 
-    fn open(extents: &[&str], names: &[(&str, Known)]) -> KernelLaunch {
+    fn open(extents: &[&str], names: &[(&str, NameValue)]) -> KernelLaunch {
         let extents = extents.iter().map(ToString::to_string).collect();
         let names = names.iter().map(|(name, known)| (name.to_string(), known.clone())).collect();
         KernelLaunch { entry: "k".into(), open_grid: Some(OpenGrid { extents, names }), ..KernelLaunch::default() }
@@ -235,7 +235,7 @@ mod tests {
     fn a_grid_is_what_the_device_makes_of_it() {
         let launch = open(
             &["min(sm_count * occupancy, tiles)", "2 if T == \"f16\" else 1"],
-            &[("tiles", Known::Int(300)), ("T", Known::Str("f16".into()))],
+            &[("tiles", NameValue::Int(300)), ("T", NameValue::Str("f16".into()))],
         );
         assert_eq!(launch.grid_in(H200), Ok([300, 2, 1]));
         assert_eq!(launch.grid_in(EMULATED), Ok([16, 2, 1]));

@@ -32,7 +32,7 @@ pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };
 pub use dtype::DType;
-pub use generate::{Generate, Made, TemplateText};
+pub use generate::{Generate, GeneratedKernel, TemplateText};
 pub use kernel::{Compiler, Kernel, Language, Metric, Per, Sanitizer, Select};
 pub use manifest::{parse, parse_template, schema};
 pub use method::{Axis, Method, Off, SassPatterns, Signature, Trace};

@@ -15,7 +15,8 @@ pub const ANSWER_FORMAT: u32 = 1;
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
     /// Says what is wrong with a candidate, or what limits a champion.
-    Judge,
+    #[serde(rename = "judge")]
+    Advisor,
     /// Writes candidates.
     Coder,
 }
@@ -24,7 +25,7 @@ impl Role {
     /// Its name.
     pub fn name(self) -> &'static str {
         match self {
-            Role::Judge => "judge",
+            Role::Advisor => "judge",
             Role::Coder => "coder",
         }
     }
@@ -47,7 +48,7 @@ pub struct Question {
     pub agent: String,
 }
 
-/// What a judge says.
+/// What an advisor says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
@@ -131,7 +132,7 @@ pub struct Answer {
     pub question: Question,
     /// When it was answered, as RFC 3339 in UTC.
     pub answered_at: String,
-    /// What the judge said, if one was asked.
+    /// What the advisor said, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
     /// What the coder proposed; none where no reply was good.

@@ -207,12 +207,12 @@ pub struct OutputObserved {
     /// What a function of the package says of the output, where the operator compares it by one: it alone decides, and nothing else is filled but the number
     /// of elements and where those it rejects lie.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub checked: Option<Checked>,
+    pub checked: Option<CheckObserved>,
 }
 
 /// The word of a function of the package on an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Checked {
+pub struct CheckObserved {
     /// The function: `ref.py::check`.
     pub by: String,
     /// How many elements it rejects: all, where it rejects the output as a whole.

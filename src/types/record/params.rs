@@ -342,7 +342,7 @@ pub struct Matched {
 
 /// What is known of a variant when select runs, besides its inputs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Candidate {
+pub struct Contender {
     /// Position in declared order; the lower wins where nothing else decides.
     pub order: u32,
     /// The digest that names this variant in `kforge.lock`: of its tunables.
@@ -356,7 +356,7 @@ pub struct Candidate {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelectParams {
     /// Candidates in declared order.
-    pub candidates: Vec<Candidate>,
+    pub candidates: Vec<Contender>,
     /// The class of each shape; shapes with equal texts get one champion.
     pub shapes: Vec<String>,
     /// Which shapes are benched, by position.

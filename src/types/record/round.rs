@@ -10,7 +10,7 @@ use crate::model::Axis;
 
 /// A method that a round might try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Open {
+pub struct OpenMethod {
     /// Its id.
     pub id: String,
     /// The resource it relieves.
@@ -35,7 +35,7 @@ pub struct RoundParams {
     /// What holds of operator and kernel and what does not, by the names of `optimize::methods::Fact`; what is absent is unknown.
     pub facts: BTreeMap<String, bool>,
     /// The methods there are, by id.
-    pub methods: Vec<Open>,
+    pub methods: Vec<OpenMethod>,
     /// The methods that each earlier round tried, from round 1 on.
     pub tried: Vec<Vec<String>>,
 }
@@ -64,7 +64,7 @@ impl Slots {
 
 /// A method that a round is to try.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Chosen {
+pub struct ChosenMethod {
     /// Its id.
     pub id: String,
     /// Its axis.
@@ -77,7 +77,7 @@ pub struct Chosen {
 
 /// A method that stood before a chosen one and was passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Passed {
+pub struct PassedMethod {
     /// Its id.
     pub id: String,
     /// Its axis.
@@ -88,7 +88,7 @@ pub struct Passed {
 
 /// What became of a method so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Settled {
+pub struct SettledMethod {
     /// The round whose champion showed it; 0 for the kernel as it was declared.
     pub round: u32,
     /// What became of it.
@@ -109,12 +109,12 @@ pub struct Decision {
     /// The slots.
     pub budget: Slots,
     /// The methods to try, in the order of axes and priorities.
-    pub methods: Vec<Chosen>,
+    pub methods: Vec<ChosenMethod>,
     /// Those passed over.
-    pub passed: Vec<Passed>,
+    pub passed: Vec<PassedMethod>,
     /// What became of every method that a champion had so far.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
-    pub settled: BTreeMap<String, Settled>,
+    pub settled: BTreeMap<String, SettledMethod>,
     /// Why there is nothing more to do, if there is not: near the peak, or no method left.
     pub stop: Option<String>,
 }

@@ -136,7 +136,7 @@ pub enum Over {
 
 /// The best variant of a class so far, and which visit found it, counted from one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct Found {
+pub struct BestVisit {
     /// The class, by its key in select's parameters; in reports its name.
     pub class: String,
     /// Its position in declared order.
@@ -161,7 +161,7 @@ pub struct Tally {
     /// Seconds that its timings held the device, as they were counted when they were taken.
     pub took_s: f64,
     /// The best of each class that is timed.
-    pub best: Vec<Found>,
+    pub best: Vec<BestVisit>,
     /// Why it is over; none while it is not.
     pub over: Option<Over>,
 }

@@ -2,7 +2,7 @@
 
 use kforge_cuda::CudaCompileError;
 use kforge_foundation::base::Severity;
-use kforge_harness::compilers::{Bounds, Within, confined, remembered};
+use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::task::{self, Task};
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
@@ -23,7 +23,7 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
     let shim = task.path("tree:shim").unwrap_or_else(|| source.clone());
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output);
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;
-    let within = Within { scratch: scratch.path(), ..Within::of(task, bounds) };
+    let within = ToolSandbox { scratch: scratch.path(), ..ToolSandbox::of(task, bounds) };
     let compiled = kforge_cuda::compile_within(&params, &source, &shim, &task.places.tools, &within);
     let lined = match (&compiled, params.lined) {
         (Ok(_), true) => kforge_cuda::compile_lined(&params, &source, &shim, &task.places.tools, &within),
@@ -57,8 +57,13 @@ pub fn inspect(task: &Task) -> Response {
         let params: InspectParams = task.params()?;
         let facts: CompileFacts = task.document("facts")?;
         let nvdisasm = if params.disassemble { Some(task.tool("nvdisasm")?) } else { None };
-        let found =
-            kforge_cuda::inspect_within(&params, &task.read("binary")?, &facts, nvdisasm, &Within::of(task, bounds));
+        let found = kforge_cuda::inspect_within(
+            &params,
+            &task.read("binary")?,
+            &facts,
+            nvdisasm,
+            &ToolSandbox::of(task, bounds),
+        );
         let mut found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();

@@ -3,7 +3,7 @@
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
 use kforge_foundation::base::{Severity, count};
-use kforge_harness::compilers::{Bounds, Within, confined, remembered};
+use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::system::only_of_toolchain;
 use kforge_harness::task::{Task, done, failed, refused};
@@ -28,7 +28,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         flags: &params.flags,
         std: &params.std,
         check: params.compiler == Compiler::EmulatorCheck,
-        within: Within::of(task, bounds),
+        within: ToolSandbox::of(task, bounds),
     };
     let warning = |text: &str| Note::new(Severity::Warning, "compile.log", text.trim().to_string());
     match emulator::compile(&what, &task.output) {

@@ -23,7 +23,7 @@ const BLOCKS: (usize, usize) = (16, 4);
 const CRASHED: &str = "CUDA error 700: an illegal memory access was encountered";
 
 /// The device at work on one step.
-struct At {
+struct DeviceStep {
     scenario: Scenario,
     provenance: Provenance,
     clock: Clock,
@@ -32,7 +32,7 @@ struct At {
     refused: Option<String>,
 }
 
-impl At {
+impl DeviceStep {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
         let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e.to_string()))?;
@@ -55,7 +55,7 @@ impl At {
         let clock = Clock::new(scenario.seed, task.spec.key().hash(), scenario.noise, scenario.drift);
         let (peaks, refused) = (device.peaks.clone(), device.refused.clone());
         let measured = device.measured.clone().unwrap_or_default();
-        Ok(At { scenario, provenance, clock, peaks, measured, refused })
+        Ok(DeviceStep { scenario, provenance, clock, peaks, measured, refused })
     }
 
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
@@ -102,7 +102,7 @@ impl At {
 pub(crate) fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
-        let at = At::new(task, params.protocol)?;
+        let at = DeviceStep::new(task, params.protocol)?;
         let mut behaviour = at.behaviour(&params)?;
         // What is not timed shows nothing of it.
         behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
@@ -123,7 +123,7 @@ pub(crate) fn verify(task: &Task) -> Response {
             unconfined: vec![],
             ran_as: at.provenance.device.to_string(),
         };
-        // A crash is a finding, which judge makes a failure of.
+        // A crash is a finding, which verifier makes a failure of.
         let told = behaviour.fault.filter(|f| *f == Fault::TimeOut);
         at.done(task, &observation, told, format!("{} trials", observation.trials.len()))
     };
@@ -152,7 +152,7 @@ fn output(tensor: &Tensor, error: f64) -> OutputObserved {
 pub(crate) fn bench(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
-        let mut at = At::new(task, params.protocol)?;
+        let mut at = DeviceStep::new(task, params.protocol)?;
         let behaviour = at.behaviour(&params)?;
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
@@ -189,7 +189,7 @@ pub(crate) fn bench(task: &Task) -> Response {
 pub(crate) fn peaks(task: &Task) -> Response {
     let run = || {
         let params: PeaksParams = task.params()?;
-        let at = At::new(task, params.protocol)?;
+        let at = DeviceStep::new(task, params.protocol)?;
         let seen = at.measured.clone();
         at.done(task, &seen, None, seen.summary())
     };
@@ -200,7 +200,7 @@ pub(crate) fn peaks(task: &Task) -> Response {
 pub(crate) fn pairs(task: &Task) -> Response {
     let run = || {
         let params: PairsParams = task.params()?;
-        let mut at = At::new(task, params.protocol)?;
+        let mut at = DeviceStep::new(task, params.protocol)?;
         let (a, b) = (at.behaviour(&params.a)?, at.behaviour(&params.b)?);
         let fault = a.fault.or(b.fault);
         let mut seen = PairsObserved { blocks: vec![] };
@@ -225,7 +225,7 @@ pub(crate) fn pairs(task: &Task) -> Response {
 pub(crate) fn profile(task: &Task) -> Response {
     let run = || {
         let params: ProfileParams = task.params()?;
-        let at = At::new(task, params.protocol)?;
+        let at = DeviceStep::new(task, params.protocol)?;
         let behaviour = at.behaviour(&params.of)?;
         let mut seen = ProfileObserved::default();
         match &at.refused {

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use super::super::client::Lost;
-use super::super::wire::Shot;
+use super::super::wire::SampleRequest;
 use super::samples::BATCH;
 use super::{Bench, SLOT};
 use kforge_numerics::measure::floor::{Arithmetic, Moved};
@@ -64,7 +64,7 @@ impl Bench<'_> {
         for _ in 0..BATCH {
             let mut took = |copies, bare| -> Result<f64, Lost> {
                 let start = Instant::now();
-                self.rig.time(vec![Shot { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
+                self.rig.time(vec![SampleRequest { slot: SLOT, set: 0, cold: false, copies, bare, warm: false }])?;
                 Ok(start.elapsed().as_secs_f64() * 1e9)
             };
             let (one, all) = (took(1, false)?, took(many, false)?);

@@ -2,7 +2,7 @@
 //! [`super::looks`] checks that outputs are correct.
 
 use super::super::client::Lost;
-use super::super::wire::Shot;
+use super::super::wire::SampleRequest;
 use super::best::is_hopeless;
 use super::{Bench, SLOT};
 use kforge_numerics::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
@@ -17,11 +17,13 @@ const WARMING: usize = 20;
 const LOOKS: u64 = 3;
 
 impl Bench<'_> {
-    pub(super) fn shots(&self, cold: bool, count: usize) -> Vec<Shot> {
+    pub(super) fn shots(&self, cold: bool, count: usize) -> Vec<SampleRequest> {
         let set = |i: usize| if cold { i as u32 % self.sets } else { 0 };
         // A hot sample finds in the caches what the one before left there, as that found what a run before it had left.
         let warm = |i: usize| !cold && (i > 0 || self.is_warm);
-        (0..count).map(|i| Shot { slot: SLOT, set: set(i), cold, copies: 0, bare: false, warm: warm(i) }).collect()
+        (0..count)
+            .map(|i| SampleRequest { slot: SLOT, set: set(i), cold, copies: 0, bare: false, warm: warm(i) })
+            .collect()
     }
 
     /// Samples of launches that are not in graphs.
@@ -114,7 +116,7 @@ impl Bench<'_> {
         if copies == 0 {
             return Ok(0.0);
         }
-        let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: true, warm: false };
+        let shot = |copies| SampleRequest { slot: SLOT, set: 0, cold: false, copies, bare: true, warm: false };
         let ns = self.rig.time((0..BATCH).flat_map(|_| [shot(1), shot(copies)]).collect())?;
         let of = |pair: &[f64]| ((pair[1] - pair[0]) / f64::from(copies - 1)).max(0.0);
         Ok(median(&ns.chunks(2).map(of).collect::<Vec<_>>()))
@@ -125,7 +127,7 @@ impl Bench<'_> {
         let (ns, limited) = self.watched(|bench| match copies {
             0 => bench.take(cold, count),
             many => {
-                let shot = |copies| Shot { slot: SLOT, set: 0, cold: false, copies, bare: false, warm: false };
+                let shot = |copies| SampleRequest { slot: SLOT, set: 0, cold: false, copies, bare: false, warm: false };
                 let shots = (0..count).flat_map(|_| [shot(1), shot(many)]).collect();
                 let both = bench.rig.time(shots)?;
                 let slopes = both.chunks(2).filter_map(|pair| sampling::slope(pair[0], pair[1], many));

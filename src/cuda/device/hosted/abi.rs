@@ -3,7 +3,7 @@
 use std::ffi::{CString, c_char, c_void};
 use std::marker::PhantomData;
 
-use super::message::Asked;
+use super::message::LauncherProblem;
 use kforge_types::model::DType;
 use kforge_types::model::bound::Scalar;
 
@@ -53,11 +53,11 @@ pub(super) struct Call<'a> {
     params: i32,
     reserved: i32,
     stream: *mut c_void,
-    made: PhantomData<&'a Made>,
+    made: PhantomData<&'a CallMemory>,
 }
 
 /// All that a call points into.
-pub(super) struct Made {
+pub(super) struct CallMemory {
     tensors: Vec<Tensor>,
     workspaces: Vec<Tensor>,
     dims: Vec<Dim>,
@@ -71,9 +71,9 @@ fn number(dtype: DType) -> i32 {
     DType::ALL.iter().position(|d| *d == dtype).map_or(-1, |at| at as i32)
 }
 
-impl Made {
+impl CallMemory {
     /// Of what is asked, where `places` has the address of each tensor, then of each workspace.
-    pub(super) fn new(asked: &Asked, places: &[u64]) -> Self {
+    pub(super) fn new(asked: &LauncherProblem, places: &[u64]) -> Self {
         let (mut names, mut numbers): (Vec<CString>, Vec<Vec<i64>>) = (vec![], vec![]);
         // Text and numbers lie on the heap, where they stay when the lists that hold them grow.
         let mut name = |text: &str| {
@@ -119,7 +119,7 @@ impl Made {
             reserved: 0,
         });
         let params = params.collect();
-        Made { tensors, workspaces, dims, params, _names: names, _numbers: numbers }
+        CallMemory { tensors, workspaces, dims, params, _names: names, _numbers: numbers }
     }
 
     /// The call, with a stream.
@@ -150,12 +150,12 @@ mod tests {
     use kforge_types::model::bound::{Buffer, Fill, Param as Bound};
     use kforge_types::model::{Role, Tensor as Declared};
 
-    fn asked() -> Asked {
+    fn asked() -> LauncherProblem {
         let tensor = |name: &str, role, dtype, shape: &[u64], strides: &[u64]| Declared {
             strides: strides.to_vec(),
             ..Declared::dense(name, role, dtype, shape)
         };
-        Asked {
+        LauncherProblem {
             dims: vec![("cols".into(), 5), ("rows".into(), 3)],
             params: vec![
                 Bound { name: "eps".into(), dtype: DType::F32, value: Scalar::Float(0.5) },
@@ -205,7 +205,7 @@ mod tests {
             .output()
             .unwrap();
         assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-        let handed = Made::new(&asked(), &[16, 32, 48]);
+        let handed = CallMemory::new(&asked(), &[16, 32, 48]);
         let mut said = vec![0u8; 4096];
         let call = handed.call(said.as_mut_ptr().cast());
         // SAFETY: the library was made above; its function takes what it is given, and writes less than there is room for.

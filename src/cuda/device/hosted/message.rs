@@ -19,7 +19,7 @@ pub(super) struct Start {
 
 /// A buffer of a run: the whole of it, canaries and all, in memory files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Handed {
+pub(super) struct BufferFiles {
     /// Its name.
     pub(super) name: String,
     /// The descriptor of the file that holds it before: sealed.
@@ -34,7 +34,7 @@ pub(super) struct Handed {
 
 /// What the launcher receives about the problem. It contains no expected values.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct LauncherProblem {
     /// The dims, in order of names.
     pub(super) dims: Vec<(String, i64)>,
     /// The params, in declared order.
@@ -45,10 +45,10 @@ pub(super) struct Asked {
     pub(super) workspaces: Vec<Buffer>,
 }
 
-impl Asked {
+impl LauncherProblem {
     /// Of a problem and a kernel's workspaces.
     pub(super) fn of(problem: &Problem, workspaces: &[Buffer]) -> Self {
-        Asked {
+        LauncherProblem {
             dims: problem.dims.iter().map(|(name, value)| (name.clone(), *value)).collect(),
             params: problem.params.clone(),
             tensors: problem.tensors.clone(),
@@ -65,7 +65,7 @@ pub(super) struct Request {
     /// Its function that launches.
     pub(super) function: String,
     /// Its contents.
-    pub(super) asked: Asked,
+    pub(super) asked: LauncherProblem,
     /// Runs one after the other, on the same device memory: the buffers of each.
-    pub(super) runs: Vec<Vec<Handed>>,
+    pub(super) runs: Vec<Vec<BufferFiles>>,
 }

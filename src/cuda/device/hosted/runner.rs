@@ -12,8 +12,8 @@ use std::rc::Rc;
 
 use libloading::os::unix::{Library, RTLD_LOCAL, RTLD_NOW};
 
-use super::abi::{Call, Made};
-use super::message::{Handed, Request, Start};
+use super::abi::{Call, CallMemory};
+use super::message::{BufferFiles, Request, Start};
 use crate::device::context::{Context, Memory, Stream};
 use crate::device::driver;
 use crate::device::fault::Fault;
@@ -70,21 +70,21 @@ impl Device {
         let first = driver::devices().map_err(|fault| fault.to_string())?.into_iter().next();
         let context = Context::new(first.ok_or("the driver shows no device")?).map_err(|fault| fault.to_string())?;
         let stream = Stream::new(&context).map_err(|fault| fault.to_string())?;
-        let of = |handed: &Handed| Memory::new(&context, handed.bytes).map_err(|fault| fault.to_string());
+        let of = |handed: &BufferFiles| Memory::new(&context, handed.bytes).map_err(|fault| fault.to_string());
         let buffers = request.runs.first().map_or(Ok(vec![]), |run| run.iter().map(of).collect())?;
         Ok(Device { buffers, stream, context })
     }
 }
 
 /// The result of a run that did not finish.
-type Found = Option<(u32, Finding)>;
+type RunFinding = Option<(u32, Finding)>;
 
 /// Loads the library and runs the launcher on each set of buffers; gives what went wrong.
 fn run(
     request: &Request,
     device: &Device,
     report: &mut dyn FnMut(RunnerReport) -> Result<(), String>,
-) -> Result<Found, String> {
+) -> Result<RunFinding, String> {
     let wrong = |kind, message: String| Ok(Some((0, Finding::new(kind, message))));
     let path = format!("/proc/self/fd/{}", request.library);
     // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and its reports are not trusted.
@@ -103,7 +103,7 @@ fn run(
     };
     let offsets = request.runs.first().into_iter().flatten().map(|handed| handed.offset);
     let places: Vec<u64> = device.buffers.iter().zip(offsets).map(|(memory, offset)| memory.at() + offset).collect();
-    let made = Made::new(&request.asked, &places);
+    let made = CallMemory::new(&request.asked, &places);
     for (trial, buffers) in (0u32..).zip(&request.runs) {
         match once(device, buffers, || {
             // SAFETY: as above; the call and all it points into live across it.
@@ -142,7 +142,7 @@ impl From<io::Error> for Trouble {
 }
 
 /// One run: what it begins with to the device, the launcher, and what it left back; gives what the launcher returned.
-fn once(device: &Device, buffers: &[Handed], launch: impl Fn() -> i32) -> Result<i32, Trouble> {
+fn once(device: &Device, buffers: &[BufferFiles], launch: impl Fn() -> i32) -> Result<i32, Trouble> {
     for (memory, handed) in device.buffers.iter().zip(buffers) {
         let mut bytes = vec![0; handed.bytes as usize];
         file(handed.before).read_exact_at(&mut bytes, 0)?;

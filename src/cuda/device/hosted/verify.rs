@@ -10,11 +10,11 @@ use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::message::{Asked, Handed, Request, Start};
-use crate::device::buffers::{self, Holds, Image};
+use super::message::{BufferFiles, LauncherProblem, Request, Start};
+use crate::device::buffers::{self, Image, InitialContents};
 use crate::device::client::{self, Client};
 use crate::device::facts::{DeviceFacts, Probed};
-use crate::device::{made, rig};
+use crate::device::{inputs, rig};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_engine::lock::Mode;
 use kforge_foundation::base::count;
@@ -24,9 +24,9 @@ use kforge_harness::confine::{self, Confinement};
 use kforge_harness::layout::POISONS;
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::Response;
-use kforge_harness::observer::{Against, Left, Observer};
+use kforge_harness::observer::{Against, Observer, RunOutputs};
 use kforge_harness::oracle::Source;
-use kforge_harness::reports::{Heard, hear};
+use kforge_harness::reports::{RunSummary, hear};
 use kforge_harness::task::{Task, failed};
 use kforge_types::model::Tensor;
 use kforge_types::record::observation::HOST_LAUNCHED;
@@ -65,14 +65,14 @@ pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Re
     let provenance = rig::provenance(&facts, params.protocol);
     let ran_as = format!("{HOST_LAUNCHED}{}", provenance.device);
     let observer = Observer::new(task, params, false, ran_as, "something other than its inputs");
-    let mut judge = Judge { task, params, host, probed, facts, library, observer, passing: None, stop: false };
+    let mut verifier = Verifier { task, params, host, probed, facts, library, observer, passing: None, stop: false };
     for at in 0..params.trials.len() {
-        if !judge.stop {
-            judge.trial(at)?;
+        if !verifier.stop {
+            verifier.trial(at)?;
         }
     }
     drop(held);
-    let Judge { mut observer, passing, .. } = judge;
+    let Verifier { mut observer, passing, .. } = verifier;
     // Where anything failed, that repeated runs agree says nothing.
     let seen = &mut observer.seen;
     if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
@@ -89,7 +89,7 @@ pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Re
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
 }
 
-struct Judge<'a> {
+struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     host: &'a HostLaunch,
@@ -104,16 +104,16 @@ struct Judge<'a> {
 }
 
 /// The buffers of one run, in files.
-struct Placed<'a> {
+struct RunBuffers<'a> {
     images: Vec<Image<'a>>,
     canary: u8,
     /// What each holds before, and what it is left in.
     files: Vec<(MemoryFile, MemoryFile)>,
 }
 
-impl<'a> Placed<'a> {
-    fn handed(&self) -> Vec<Handed> {
-        let one = |(image, (before, after)): (&Image<'_>, &(MemoryFile, MemoryFile))| Handed {
+impl<'a> RunBuffers<'a> {
+    fn handed(&self) -> Vec<BufferFiles> {
+        let one = |(image, (before, after)): (&Image<'_>, &(MemoryFile, MemoryFile))| BufferFiles {
             name: image.name.to_string(),
             before: before.number(),
             after: after.number(),
@@ -129,13 +129,13 @@ fn whole(image: &Image<'_>, canary: u8) -> Vec<u8> {
     let mut bytes = vec![canary; image.whole() as usize];
     let (from, own) = (image.offset() as usize, image.own as usize);
     match &image.holds {
-        Holds::Contents(made) => bytes[from..from + own].copy_from_slice(&made.bytes),
-        Holds::Byte(byte) => bytes[from..from + own].fill(*byte),
+        InitialContents::Contents(made) => bytes[from..from + own].copy_from_slice(&made.bytes),
+        InitialContents::Byte(byte) => bytes[from..from + own].fill(*byte),
     }
     bytes
 }
 
-impl<'a> Judge<'a> {
+impl<'a> Verifier<'a> {
     /// Runs a trial, and compares what its runs left.
     fn trial(&mut self, at: usize) -> Result<(), Response> {
         let trials: &'a [Trial] = &self.params.trials;
@@ -164,9 +164,9 @@ impl<'a> Judge<'a> {
         let make = || source.held(trial, &expected, &self.params.compare);
         let left = |(turn, outputs): &'_ (usize, Outputs<'a>)| (SAID[*turn], POISONS[*turn], outputs.clone());
         let all: Vec<(&'static str, u8, Outputs<'a>)> = ended.iter().map(left).collect();
-        let lefts: Vec<Left<'_>> = all
+        let lefts: Vec<RunOutputs<'_>> = all
             .iter()
-            .map(|(said, poison, outputs)| Left {
+            .map(|(said, poison, outputs)| RunOutputs {
                 said,
                 poison: *poison,
                 outputs: outputs.iter().map(|(tensor, bytes)| (*tensor, bytes.as_slice().into())).collect(),
@@ -176,9 +176,9 @@ impl<'a> Judge<'a> {
     }
 
     /// The buffers of a run on a trial's inputs.
-    fn place(&self, trial: &Trial, poison: u8, turn: usize) -> Result<Placed<'a>, Response> {
+    fn place(&self, trial: &Trial, poison: u8, turn: usize) -> Result<RunBuffers<'a>, Response> {
         let params: &'a VerifyParams = self.params;
-        let inputs = made::inputs(self.task, &params.problem, trial)?;
+        let inputs = inputs::inputs(self.task, &params.problem, trial)?;
         let images = buffers::images(&params.problem, &params.workspaces, &inputs, poison);
         let canary = buffers::canary(trial.seed, turn as u64);
         let files = images.iter().map(|image| {
@@ -187,17 +187,17 @@ impl<'a> Judge<'a> {
         });
         let files = files.collect::<std::io::Result<Vec<_>>>();
         let files = files.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
-        Ok(Placed { images, canary, files })
+        Ok(RunBuffers { images, canary, files })
     }
 
     /// Runs the launcher on these buffers, one set after the other, in a process that has no others, and waits for its end.
-    fn run(&self, runs: &[&Placed<'a>]) -> Result<Heard, Response> {
+    fn run(&self, runs: &[&RunBuffers<'a>]) -> Result<RunSummary, Response> {
         let cannot = |what: &str, e: &dyn std::fmt::Display| failed(format!("cannot {what}: {e}"));
         let library = self.library.again().map_err(|e| cannot("hand over the library", &e))?;
         let request = Request {
             library: library.number(),
             function: self.host.function.clone(),
-            asked: Asked::of(&self.params.problem, &self.params.workspaces),
+            asked: LauncherProblem::of(&self.params.problem, &self.params.workspaces),
             runs: runs.iter().map(|placed| placed.handed()).collect(),
         };
         let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
@@ -260,7 +260,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes over what the process said.
-    fn hear(&mut self, heard: &Heard) {
+    fn hear(&mut self, heard: &RunSummary) {
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if heard.passing.is_some() {
             self.passing.clone_from(&heard.passing);
@@ -271,7 +271,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What a run left in every written tensor; what it did around and to its buffers is found.
-    fn left(&mut self, placed: &Placed<'a>) -> Result<Outputs<'a>, Response> {
+    fn left(&mut self, placed: &RunBuffers<'a>) -> Result<Outputs<'a>, Response> {
         let mut outputs = vec![];
         for (image, (_, after)) in placed.images.iter().zip(&placed.files) {
             let bytes = after.read().map_err(|e| failed(format!("cannot read buffers back: {e}")))?;

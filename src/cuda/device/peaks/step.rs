@@ -16,7 +16,7 @@ use crate::device::client::Lost;
 use crate::device::facts::DeviceFacts;
 use crate::device::monitor::{Monitor, State};
 use crate::device::rig::Rig;
-use crate::device::wire::{Ask, Shot};
+use crate::device::wire::{Ask, SampleRequest};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_harness::message::Response;
 use kforge_harness::task::Task;
@@ -246,7 +246,10 @@ fn run(
     for _ in 0..count.div_ceil(BATCH) {
         let before = monitor.state();
         let batch =
-            rig.time(vec![Shot { slot: SLOT, set: SET, cold: false, copies: 0, bare: false, warm: false }; BATCH])?;
+            rig.time(vec![
+                SampleRequest { slot: SLOT, set: SET, cold: false, copies: 0, bare: false, warm: false };
+                BATCH
+            ])?;
         let after = monitor.state();
         if !sampling::dropped(before.reasons.unwrap_or(0) | after.reasons.unwrap_or(0)) {
             ns.extend(batch);

@@ -29,7 +29,7 @@ const CASES: &[(usize, usize, usize, bool, bool)] = &[
 
 /// One case as it is printed.
 #[derive(Serialize)]
-struct Told {
+struct CaseReport {
     product: String,
     same: bool,
     device_s: f64,
@@ -45,7 +45,7 @@ pub fn check_main() -> ExitCode {
         return ExitCode::FAILURE;
     };
     let all = CASES.iter().map(|case| told(&products, *case));
-    let said = |told: Told| {
+    let said = |told: CaseReport| {
         let text = serde_json::to_string(&told).unwrap_or_default();
         writeln!(io::stdout(), "{text}").is_ok() && told.same
     };
@@ -55,7 +55,7 @@ pub fn check_main() -> ExitCode {
     }
 }
 
-fn told(products: &Products, (m, k, n, a_lies, b_lies): (usize, usize, usize, bool, bool)) -> Told {
+fn told(products: &Products, (m, k, n, a_lies, b_lies): (usize, usize, usize, bool, bool)) -> CaseReport {
     // Three in eight are zero, of either sign, and the rest are not exact in few bits; the first five are unused.
     let values = |count: usize, step: usize| -> Vec<f64> {
         let value = |i: usize| match i.wrapping_mul(step) % 8 {
@@ -80,7 +80,7 @@ fn told(products: &Products, (m, k, n, a_lies, b_lies): (usize, usize, usize, bo
     let host_s = began.elapsed().as_secs_f64();
     let of = |values| Digest::of_long(&Values::Float(values).to_le_bytes());
     let lies = |transposed: bool| if transposed { " transposed" } else { "" };
-    Told {
+    CaseReport {
         product: format!("{m} x {k}{} by {k} x {n}{}", lies(a_lies), lies(b_lies)),
         same: made.is_ok() && of(there) == of(here),
         device_s,

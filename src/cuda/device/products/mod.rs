@@ -23,7 +23,7 @@ use super::wire::{Answer, Start};
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::process::{Command, Talker};
 use kforge_harness::task::Task;
-use kforge_numerics::reference::{Elsewhere, Matrix, Product};
+use kforge_numerics::reference::{Matrix, Product, ProductBackend};
 
 /// For how long a device may be someone else's before the host multiplies.
 const BUSY: Duration = Duration::from_secs(3);
@@ -32,7 +32,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A matrix in the device's memory: element (i, j) lies at `i * row + j * column`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
-struct Lies {
+struct MatrixLayout {
     row: u64,
     column: u64,
 }
@@ -43,7 +43,7 @@ enum Ask {
     /// To take this many bytes out of the exchange, as the left matrix or the right one.
     Take { left: bool, bytes: u64 },
     /// To multiply, and put the product into the exchange.
-    Multiply { m: u64, k: u64, n: u64, left: Lies, right: Lies },
+    Multiply { m: u64, k: u64, n: u64, left: MatrixLayout, right: MatrixLayout },
 }
 
 /// Devices as who multiplies, for one step.
@@ -153,11 +153,11 @@ fn turn(path: &Path, patience: Duration) -> Result<Lock, String> {
 }
 
 /// Who makes large products for a task's oracle, where there is a device.
-pub fn products(task: &Task) -> Option<Box<dyn Elsewhere>> {
-    Products::new(task).map(|products| Box::new(products) as Box<dyn Elsewhere>)
+pub fn products(task: &Task) -> Option<Box<dyn ProductBackend>> {
+    Products::new(task).map(|products| Box::new(products) as Box<dyn ProductBackend>)
 }
 
-impl Elsewhere for Products {
+impl ProductBackend for Products {
     fn place(&self) -> Option<String> {
         match &*self.state.lock().unwrap_or_else(PoisonError::into_inner) {
             State::Untried => None,
@@ -204,7 +204,7 @@ impl Open {
         let Product { m, k, n, a, b } = *product;
         let mut open = self.give(true, a.span(m, k))?.give(false, b.span(k, n))?;
         open.exchange.make_room(size_of_val(c) as u64).map_err(|e| e.to_string())?;
-        let lies = |of: Matrix<'_>| Lies { row: of.row as u64, column: of.column as u64 };
+        let lies = |of: Matrix<'_>| MatrixLayout { row: of.row as u64, column: of.column as u64 };
         let (m, k, n) = (m as u64, k as u64, n as u64);
         match open.ask(&Ask::Multiply { m, k, n, left: lies(a), right: lies(b) })? {
             (open, Answer::Bytes { bytes }) if bytes == size_of_val(c) as u64 => {

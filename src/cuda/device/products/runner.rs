@@ -11,11 +11,11 @@ use std::rc::Rc;
 use super::super::call::{Parameter, Shape, launch};
 use super::super::context::{Context, Function, Memory, Module, Stream};
 use super::super::driver;
-use super::super::exchange::Handed;
+use super::super::exchange::RunnerExchange;
 use super::super::runner::Answers;
 use super::super::session::Trouble;
 use super::super::wire::{Answer, Start};
-use super::{Ask, Lies};
+use super::{Ask, MatrixLayout};
 use kforge_harness::runner::started;
 
 /// `kernel.cu` as PTX, which any driver compiles for its device.
@@ -60,7 +60,7 @@ struct Maker {
     given: [Option<Memory>; 2],
     kernel: Function,
     stream: Stream,
-    handed: Handed,
+    handed: RunnerExchange,
     _module: Module,
     context: Rc<Context>,
 }
@@ -68,7 +68,7 @@ struct Maker {
 impl Maker {
     fn new(start: &Start) -> Result<Self, Trouble> {
         driver::load(start.libcuda.as_deref()).map_err(Trouble::Refused)?;
-        let handed = Handed::open(&start.exchange)
+        let handed = RunnerExchange::open(&start.exchange)
             .map_err(|e| Trouble::Refused(format!("the exchange cannot be opened: {e}")))?;
         let device = driver::devices()?.into_iter().next();
         let context = Context::new(device.ok_or_else(|| Trouble::Refused("there is no device".into()))?)?;
@@ -93,10 +93,10 @@ impl Maker {
         }
     }
 
-    fn multiply(&self, (m, k, n): (u64, u64, u64), left: Lies, right: Lies) -> Result<Answer, Trouble> {
+    fn multiply(&self, (m, k, n): (u64, u64, u64), left: MatrixLayout, right: MatrixLayout) -> Result<Answer, Trouble> {
         let refused = |why: &str| Trouble::Refused(why.to_string());
         let [Some(a), Some(b)] = &self.given else { return Err(refused("there are no matrices")) };
-        let span = |rows: u64, columns: u64, lies: Lies| {
+        let span = |rows: u64, columns: u64, lies: MatrixLayout| {
             let last = (rows.checked_sub(1)?).checked_mul(lies.row)?;
             last.checked_add(columns.checked_sub(1)?.checked_mul(lies.column)?)?.checked_add(1)?.checked_mul(8)
         };

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::client::{Client, Under, WRITING};
+use super::super::client::{Client, WRITING, WrappingTool};
 use super::super::facts::Probed;
 use super::super::wire::Ask;
 use super::log::ValueError;
@@ -49,7 +49,7 @@ pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), CountersError> {
     if let Some(skip) = args.iter().position(|arg| arg == "--launch-skip") {
         args[skip + 1] = "0".into();
     }
-    let under = Under { program: ncu.into(), args, folder: folder.path().into() };
+    let under = WrappingTool { program: ncu.into(), args, folder: folder.path().into() };
     let ran = Client::begin(probed, facts, Duration::from_secs(60), Some(&under)).and_then(|mut client| {
         let (set, name, limit) = (0, "counted".to_string(), Duration::from_secs(30));
         client.ask(Ask::Allocate { set, name: name.clone(), bytes: 8192, offset: 2048, own: 4096 }, limit)?;

@@ -14,7 +14,7 @@
 //! since compute capability 7.0, as on `cpu`; it does not warn of warps that wait with `__syncwarp`. Warnings of other tools do not count. Records that differ only in
 //! thread and address are one finding, with the first thread and their number: the tool lists at most a hundred.
 
-use crate::lined::FOLDER;
+use crate::line_tables::FOLDER;
 use kforge_types::model::Sanitizer;
 use kforge_types::record::{Finding, FindingKind, Space};
 

@@ -118,7 +118,7 @@ fn elements_are_told_by_coordinates_where_there_are_two_axes_or_more() {
         "1 of 24 elements differs; first at [0, 1, 0]: got 5, want 4"
     );
     let mut said = Comparison::new("y", DType::F16, &shape, 1.0, None);
-    let checked = Checked { by: "ref.py::check".into(), rejected: 1, whole: false, message: None };
+    let checked = CheckObserved { by: "ref.py::check".into(), rejected: 1, whole: false, message: None };
     said.checked(checked, 24, |i| i != 7, |i| (i.to_string(), "0".into()));
     let word = of(&said.finish(), &Tolerance::default());
     assert_eq!(word, "`ref.py::check` rejects 1 of 24 elements (the first at [0, 1, 3]: got 7, want 0)");
@@ -221,7 +221,7 @@ fn the_word_of_a_check_decides_whatever_the_tolerance_and_is_shown() {
         let mut c = Comparison::new("y", DType::F16, &[8], 1.0, None);
         let rejected_count = if whole { 8 * rejected.len() as u64 } else { rejected.len() as u64 };
         let by = "ref.py::check".to_string();
-        let checked = Checked { by, rejected: rejected_count, whole, message: message.map(str::to_string) };
+        let checked = CheckObserved { by, rejected: rejected_count, whole, message: message.map(str::to_string) };
         c.checked(checked, 8, |i| !rejected.contains(&i), |i| (i.to_string(), "0".to_string()));
         let mut seen = observation(&[1.0], &[1.0]);
         seen.trials[0].outputs = vec![c.finish()];

@@ -4,7 +4,7 @@
 //! is taken once in e times: a quarter at first, one per cent at last. A chain that has strayed further from the best than [`STRAYED`] temperatures starts again from there.
 
 use super::draws::Draws;
-use super::propose::{Proposal, Seen, Turn};
+use super::propose::{Proposal, Turn, VisitCost};
 
 /// The temperature at the start: with it a variant slower by the factor 1.25 is taken with probability 1/e.
 const HOT: f64 = 0.22;
@@ -18,7 +18,7 @@ fn temperature(spent: f64) -> f64 {
 }
 
 /// Where each of so many chains stands after these visits, and the best variant.
-fn replay(visits: &[Seen], worst: f64, chains: usize, seed: u64) -> (Vec<Option<u32>>, Option<u32>) {
+fn replay(visits: &[VisitCost], worst: f64, chains: usize, seed: u64) -> (Vec<Option<u32>>, Option<u32>) {
     let mut at: Vec<Option<(u32, f64)>> = vec![None; chains];
     let mut best: Option<(u32, f64)> = None;
     for (nth, seen) in visits.iter().enumerate() {

@@ -27,7 +27,7 @@ mod walk;
 mod tests;
 
 pub use propose::sample;
-pub use walk::{Known, walk};
+pub use walk::{WaveResults, walk};
 
 /// What is added to the logarithm of the slowest time for a variant that does not work: the logarithm of two.
 pub const NOT_WORKING: f64 = std::f64::consts::LN_2;

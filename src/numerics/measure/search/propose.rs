@@ -9,7 +9,7 @@ use kforge_types::model::search::Strategy;
 
 /// A visit as strategies see it.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) struct Seen {
+pub(super) struct VisitCost {
     pub(super) variant: u32,
     pub(super) chain: u32,
     pub(super) spent: f64,
@@ -31,7 +31,7 @@ pub(super) struct Turn<'a> {
     /// Chains of annealing.
     pub(super) chains: usize,
     /// Visits of variants that serve the class whose turn it is.
-    pub(super) visits: &'a [Seen],
+    pub(super) visits: &'a [VisitCost],
     /// How many were visited of all classes.
     pub(super) visited: usize,
     /// Variants that were visited.

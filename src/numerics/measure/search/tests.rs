@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Known, sample, walk};
+use super::{WaveResults, sample, walk};
 use kforge_types::model::TuneValue;
 use kforge_types::model::limits::limits;
 use kforge_types::model::search::{Budget, Strategy};
@@ -26,7 +26,7 @@ struct Machine {
 
 /// Everything one search did.
 #[derive(Debug, PartialEq)]
-struct Went {
+struct SearchRun {
     trail: Trail,
     compiled: Vec<u32>,
     sampled: Vec<u32>,
@@ -98,8 +98,8 @@ impl Machine {
     }
 
     /// Searches to the end.
-    fn search(&self, params: &SearchParams) -> Went {
-        let (mut trail, mut known) = (Trail::default(), Known::default());
+    fn search(&self, params: &SearchParams) -> SearchRun {
+        let (mut trail, mut known) = (Trail::default(), WaveResults::default());
         let (mut compiled, mut sampled, mut timed) = (vec![], vec![], vec![]);
         let mut params = params.clone();
         for steps in 1..10_000 {
@@ -112,7 +112,7 @@ impl Machine {
             sampled.extend(&searched.sample);
             timed.extend(&searched.time);
             if searched.tally.over.is_some() {
-                return Went { trail, compiled, sampled, timed, last: searched, steps };
+                return SearchRun { trail, compiled, sampled, timed, last: searched, steps };
             }
             known = self.answers(&searched);
             params.launches = searched.compile.iter().map(|v| (*v, blocks())).collect();
@@ -120,8 +120,8 @@ impl Machine {
         panic!("it never ends");
     }
 
-    fn answers(&self, asked: &Searched) -> Known {
-        let mut known = Known::default();
+    fn answers(&self, asked: &Searched) -> WaveResults {
+        let mut known = WaveResults::default();
         for v in &asked.compile {
             let (registers, spills) = (self.facts)(*v);
             let function = FunctionFacts {
@@ -152,7 +152,7 @@ impl Machine {
     }
 
     /// How much slower what was found is than the best there is.
-    fn behind(&self, went: &Went) -> f64 {
+    fn behind(&self, went: &SearchRun) -> f64 {
         let found = went.last.tally.best.first().and_then(|b| (self.ns)(b.variant, 0)).unwrap_or(f64::INFINITY);
         found / self.best()
     }

@@ -14,17 +14,17 @@
 use std::collections::{BTreeMap, HashSet};
 
 use super::facts;
-use super::propose::{Proposal, Seen, Turn, shuffled};
+use super::propose::{Proposal, Turn, VisitCost, shuffled};
 use super::space::Geometry;
 use crate::measure::stats;
 use kforge_types::record::params::Judgement;
-use kforge_types::record::search::{Found, Over, SearchParams, SearchSpace, Searched, Stage, Tally, Trail, Visit};
+use kforge_types::record::search::{BestVisit, Over, SearchParams, SearchSpace, Searched, Stage, Tally, Trail, Visit};
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{Inspection, Unknown, Verdict};
 
 /// What has come in of what the step before asked for; none where it gave nothing. Keys are variants and positions of shapes.
 #[derive(Debug, Clone, Default)]
-pub struct Known {
+pub struct WaveResults {
     /// Inspections.
     pub inspections: BTreeMap<u32, Option<Inspection>>,
     /// Judgements.
@@ -36,7 +36,7 @@ pub struct Known {
 }
 
 /// Takes in what is known and decides what is next.
-pub fn walk(params: &SearchParams, space: &SearchSpace, trail: Trail, known: &Known) -> (Trail, Searched) {
+pub fn walk(params: &SearchParams, space: &SearchSpace, trail: Trail, known: &WaveResults) -> (Trail, Searched) {
     let geometry = Geometry::new(space);
     let mut walk = Walk { params, geometry, trail, dropped: vec![] };
     if !params.timed {
@@ -120,7 +120,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Those whose inspections have come in: dropped, or to be sampled.
-    fn inspected(&mut self, known: &Known) -> Vec<u32> {
+    fn inspected(&mut self, known: &WaveResults) -> Vec<u32> {
         let classes = self.classes();
         let best = classes.iter().find_map(|c| self.best(c)).and_then(|(_, at)| self.trail.visits[at].spills);
         let mut sample = vec![];
@@ -163,7 +163,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Those whose full benches have come in.
-    fn timed(&mut self, known: &Known) {
+    fn timed(&mut self, known: &WaveResults) {
         for at in 0..self.trail.visits.len() {
             let variant = self.trail.visits[at].variant;
             if self.trail.visits[at].stage != Stage::Timing {
@@ -194,7 +194,7 @@ impl<'a> Walk<'a> {
     }
 
     /// Those whose few samples have come in: dropped, or to be timed in full.
-    fn sampled(&mut self, known: &Known) -> Vec<u32> {
+    fn sampled(&mut self, known: &WaveResults) -> Vec<u32> {
         let mut right = vec![];
         for at in 0..self.trail.visits.len() {
             let variant = self.trail.visits[at].variant;
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
     }
 
     /// What becomes of a sampled variant that goes no further, and why; none if it is right and has times.
-    fn sample(&mut self, at: usize, shapes: &[u32], known: &Known) -> Option<(Stage, Option<String>)> {
+    fn sample(&mut self, at: usize, shapes: &[u32], known: &WaveResults) -> Option<(Stage, Option<String>)> {
         let variant = self.trail.visits[at].variant;
         let verdict = |s: &u32| known.judgements.get(&(variant, *s)).and_then(Option::as_ref).map(|j| &j.verdict);
         let benched = self.benched(variant);
@@ -337,9 +337,9 @@ impl<'a> Walk<'a> {
             let class = timed[(self.trail.turns as usize + nth) % timed.len()];
             let taken = self.taken(&next);
             let seen =
-                |v: &Visit| Seen { variant: v.variant, chain: v.chain, spent: v.spent, cost: self.cost(v, class) };
+                |v: &Visit| VisitCost { variant: v.variant, chain: v.chain, spent: v.spent, cost: self.cost(v, class) };
             let of_class = |v: &&Visit| self.geometry.serves(v.variant, &class.shapes);
-            let visits: Vec<Seen> = self.trail.visits.iter().filter(of_class).map(seen).collect();
+            let visits: Vec<VisitCost> = self.trail.visits.iter().filter(of_class).map(seen).collect();
             let turn = Turn {
                 geometry: &self.geometry,
                 seed: self.params.seed,
@@ -389,7 +389,7 @@ impl<'a> Walk<'a> {
         let count = |is: &dyn Fn(&Stage) -> bool| self.trail.visits.iter().filter(|v| is(&v.stage)).count() as u32;
         let found = |class: &Class<'_>| {
             let (_, at) = self.best(class)?;
-            Some(Found { class: class.name.into(), variant: self.trail.visits[at].variant, visit: at as u32 + 1 })
+            Some(BestVisit { class: class.name.into(), variant: self.trail.visits[at].variant, visit: at as u32 + 1 })
         };
         Tally {
             strategy: self.params.strategy,

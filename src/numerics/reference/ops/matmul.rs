@@ -8,7 +8,7 @@ use crate::reference::builtin::{
 use crate::reference::check::Check;
 use crate::reference::error::{Error, Factor};
 use crate::reference::formula::{ACTIVATIONS, activation};
-use crate::reference::gemm::{Elsewhere, Matrix, Product, is_large, multiply_anywhere};
+use crate::reference::gemm::{Matrix, Product, ProductBackend, is_large, multiply_anywhere};
 use crate::reference::values::Values;
 use kforge_foundation::base::pieces::{self, PIECE};
 
@@ -180,7 +180,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     Ok(Produced::one("c", Values::Float(c), scales))
 }
 
-fn product(dims: &Dims, a: &[f64], b: &[f64], elsewhere: Option<&dyn Elsewhere>) -> Vec<f64> {
+fn product(dims: &Dims, a: &[f64], b: &[f64], elsewhere: Option<&dyn ProductBackend>) -> Vec<f64> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
     let mut c = vec![0.0; dims.batches() * m * n];
     let (of_a, of_b) = (broadcast_places(&dims.batch, &dims.batch_a), broadcast_places(&dims.batch, &dims.batch_b));

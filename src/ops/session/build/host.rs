@@ -9,7 +9,7 @@ use std::path::Path;
 use super::super::machine::Machine;
 use super::super::open::{Opened, Session};
 use super::super::tools::{Host, Tools};
-use super::gathered::Gathered;
+use super::sources::Gathered;
 use super::{Asked, Packages};
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;

@@ -2,7 +2,7 @@
 
 use super::super::rounds::Recorded;
 use super::Ready;
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::document::BasisReport;
 use kforge_pipeline::report::{Names, rounds};
 use kforge_types::record::StepKind;
@@ -15,7 +15,7 @@ impl Ready<'_> {
             let parts = [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone);
             let id: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
             let selected = self.expander.selected(&format!("{}/{}", id.join("/"), StepKind::Select.name()));
-            let candidate = |build: &Build| {
+            let candidate = |build: &PlannedVariant| {
                 let name = build.written.as_ref().map_or("", |w| &w.written_in);
                 let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
                 (build.label.clone(), build.round, attempt)

@@ -7,7 +7,7 @@ use super::super::open::{Opened, Session};
 use super::Asked;
 use crate::Error;
 use kforge_foundation::base::{Diagnostic, SourceFile};
-use kforge_project::workspace::select::{Selected, Words};
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{self, Package};
 
@@ -58,7 +58,12 @@ impl Session {
 
     /// What words select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
     /// said where it is laid over them to be built.
-    pub fn select_over(&self, workspace: &Workspace, words: &Words, overlay: Option<&Path>) -> Result<Selected, Error> {
+    pub fn select_over(
+        &self,
+        workspace: &Workspace,
+        words: &SelectionArgs,
+        overlay: Option<&Path>,
+    ) -> Result<Selected, Error> {
         let Some(path) = overlay else { return self.select(workspace, words) };
         let (manifest, _) = self.overlay(path)?;
         let mut laid = workspace.clone();

@@ -8,12 +8,12 @@ use super::super::workers::Workers;
 use super::Ready;
 use crate::event::Event;
 use kforge_engine::action::asks_device;
-use kforge_engine::evidence::{self, Brought, EvidenceCache, Index};
+use kforge_engine::evidence::{self, BundledBinaries, EvidenceCache, Index};
 use kforge_engine::journal::JournalCache;
 use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
 use kforge_foundation::base::Diagnostic;
-use kforge_pipeline::step::Remote;
-use kforge_pipeline::step::Runners;
+use kforge_pipeline::step::RemoteExecutor;
+use kforge_pipeline::step::StepExecutor;
 use kforge_types::record::Spec;
 use kforge_types::record::event::CacheOrigin;
 
@@ -40,17 +40,17 @@ impl Ready<'_> {
         &self,
         session: &Session,
         opened: &Opened,
-        workers: impl Remote,
+        workers: impl RemoteExecutor,
         with: impl FnOnce(&Services<'_>) -> R,
     ) -> R {
-        let runners = Runners { workers };
+        let executor = StepExecutor { workers };
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
         let from_journal = JournalCache::new(self.journal.clone(), blobs);
         let evidence = self.evidence(opened);
-        let brought = Brought::new(evidence.index().clone());
+        let brought = BundledBinaries::new(evidence.index().clone());
         let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
         let services = Services {
-            runner: &runners,
+            executor: &executor,
             caches,
             blobs: &*self.leaves,
             memory: &self.memory,
@@ -73,7 +73,7 @@ impl Ready<'_> {
         let devices = self.devices.present.clone();
         let wanted = move |spec: &Spec, product: Option<&str>| {
             let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
-            Some(evidence::Wanted {
+            Some(evidence::AcceptedSource {
                 here: devices.resolve(asks??, product).map(|resolved| resolved.class.clone()),
                 device: product.map(str::to_string),
                 validity: spec.kind.descriptor().observes.as_ref()?.validity,

@@ -1,22 +1,22 @@
 //! Everything that an agent may be told, as plain data. Knows formats and limits of length; does not know where the data comes from, and asks no agent.
 //!
 //! There is no place here for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
-//! judges come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
+//! advisors come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
 use serde::Serialize;
 
-use super::metrics::{Telling, telling};
+use super::metrics::{BriefingMetric, telling};
 use crate::optimize::methods::{explain, registry};
 use kforge_types::model::bound::Scalar;
 use kforge_types::model::operator::{Shape, ShapeRole};
 use kforge_types::model::{Axis, TuneValue};
 use kforge_types::record::profile::{Gaps, Roofline};
-use kforge_types::record::round::Chosen;
+use kforge_types::record::round::ChosenMethod;
 
-/// Characters of a compiler's log or a judge's explanation that are shown, by variant: the first and the last, because compilers say what is wrong first and
+/// Characters of a compiler's log or an advisor's explanation that are shown, by variant: the first and the last, because compilers say what is wrong first and
 /// crashing programs last.
 pub const LONGEST_FAILURE: usize = 4000;
 
@@ -49,19 +49,19 @@ pub struct Briefing {
     /// How many variants are wanted.
     pub branches: u32,
     /// The methods to try.
-    pub methods: Vec<ToTry>,
+    pub methods: Vec<MethodToTry>,
     /// How far the parent is from what the device can do.
     pub gaps: Gaps,
     /// What bounds the parent, where that is known.
     pub bound: Option<Axis>,
     /// The metrics that matter, most telling first.
-    pub metrics: Vec<Telling>,
+    pub metrics: Vec<BriefingMetric>,
     /// What the candidates descend from; none if there is no kernel yet.
     pub parent: Option<Parent>,
     /// The result of the attempt before, where this is a repair.
-    pub failed: Option<Failed>,
+    pub failed: Option<FailedAttempt>,
     /// Earlier rounds, in order.
-    pub history: Vec<Past>,
+    pub history: Vec<PastRound>,
     /// Kernels that did well at the like.
     pub exemplars: Vec<Exemplar>,
 }
@@ -108,7 +108,7 @@ pub struct Hardware {
 
 /// A method to try.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ToTry {
+pub struct MethodToTry {
     /// Its id.
     pub id: String,
     /// The resource it relieves.
@@ -121,11 +121,11 @@ pub struct ToTry {
     pub strength: Option<f64>,
 }
 
-impl ToTry {
+impl MethodToTry {
     /// A chosen method, with what the registry says of it.
-    pub fn of(chosen: &Chosen) -> Self {
+    pub fn of(chosen: &ChosenMethod) -> Self {
         let about = registry().get(&chosen.id).map(explain).unwrap_or_default();
-        ToTry {
+        MethodToTry {
             id: chosen.id.clone(),
             axis: chosen.axis,
             about,
@@ -152,7 +152,7 @@ pub struct Parent {
 
 /// An attempt of which no variant is correct.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct Failed {
+pub struct FailedAttempt {
     /// What was proposed; none if the reply was no good.
     pub source: Option<String>,
     /// What went with it.
@@ -171,7 +171,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// With a compiler's log or a judge's explanation, of which at most [`LONGEST_FAILURE`] characters are told.
+    /// With a compiler's log or an advisor's explanation, of which at most [`LONGEST_FAILURE`] characters are told.
     pub fn new(tunables: BTreeMap<String, TuneValue>, what: &str) -> Self {
         Branch { tunables, what: shortened(what.trim(), LONGEST_FAILURE) }
     }
@@ -190,7 +190,7 @@ impl Branch {
 
 /// An earlier round.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Past {
+pub struct PastRound {
     /// Its number.
     pub round: u32,
     /// The methods it tried.
@@ -315,10 +315,10 @@ mod tests {
     #[test]
     fn words_that_must_not_be_told_are_found_wherever_they_stand() {
         let branch = Branch::new(BTreeMap::new(), "y[3] at shape `secret` is wrong");
-        let failed = Failed { branches: vec![branch], ..Failed::default() };
+        let failed = FailedAttempt { branches: vec![branch], ..FailedAttempt::default() };
         let briefing = Briefing { failed: Some(failed), kernel: "secretary".into(), ..Briefing::default() };
         assert_eq!(briefing.reveals(["secret", "llama", ""]), ["secret"]);
-        let hidden = Failed { branches: vec![Branch::hidden(BTreeMap::new())], ..Failed::default() };
+        let hidden = FailedAttempt { branches: vec![Branch::hidden(BTreeMap::new())], ..FailedAttempt::default() };
         assert!(Briefing { failed: Some(hidden), ..briefing }.reveals(["secret"]).is_empty());
     }
 
@@ -332,7 +332,7 @@ mod tests {
 
     #[test]
     fn only_the_latest_rounds_and_whole_exemplars_are_told() {
-        let past = |round| Past { round, methods: vec![], became: vec![] };
+        let past = |round| PastRound { round, methods: vec![], became: vec![] };
         let exemplar =
             |n: usize| Exemplar { source: "x".repeat(n), declaration: None, score: None, note: String::new() };
         let briefing = Briefing {

@@ -1,6 +1,6 @@
 //! Selects the few metrics that an agent is told. Knows gaps, triggers and values; measures and derives none.
 //!
-//! A prompt with every metric does worse than one with the few that matter (CudaForge, arXiv 2511.01884, section 4: a judge names its bottleneck by three or
+//! A prompt with every metric does worse than one with the few that matter (CudaForge, arXiv 2511.01884, section 4: an advisor names its bottleneck by three or
 //! four). They are, in order: the one that makes the largest gap; those in whose triggers the chosen methods stand, strongest first; then those of the other
 //! gaps. Metrics that were not measured are left out.
 
@@ -18,7 +18,7 @@ pub const MOST: usize = 4;
 
 /// A metric that is told.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Telling {
+pub struct BriefingMetric {
     /// Its name.
     pub name: &'static str,
     /// Its value.
@@ -48,7 +48,7 @@ const STALLS: [&str; 9] = [
 const ALIASES: [(&str, &str); 1] = [("gpu_dram_throughput", "dram_throughput")];
 
 /// At most [`MOST`] of the metrics, most telling first, for these gaps and chosen methods.
-pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -> Vec<Telling> {
+pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -> Vec<BriefingMetric> {
     let mut axes = Axis::ALL.to_vec();
     // Unknown gaps last; among equals the order of axes.
     axes.sort_by(|a, b| gaps.of(*b).unwrap_or(-1.0).total_cmp(&gaps.of(*a).unwrap_or(-1.0)));
@@ -67,12 +67,17 @@ pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -
     spoken.sort_by(|a, b| b.0.total_cmp(&a.0));
     names.extend(spoken.into_iter().map(|(_, name)| name));
     names.extend(axes.into_iter().filter_map(|axis| evidence(axis, metrics)));
-    let mut told: Vec<Telling> = vec![];
+    let mut told: Vec<BriefingMetric> = vec![];
     for name in names {
         let name = ALIASES.iter().find(|(alias, _)| *alias == name).map_or(name, |(_, name)| name);
         let (Some(known), Some(value)) = (metric::metric(name), metrics.get(name)) else { continue };
         if told.len() < MOST && value.is_finite() && !told.iter().any(|t| t.name == known.name) {
-            told.push(Telling { name: known.name, value: *value, unit: known.unit.symbol(), meaning: known.meaning });
+            told.push(BriefingMetric {
+                name: known.name,
+                value: *value,
+                unit: known.unit.symbol(),
+                meaning: known.meaning,
+            });
         }
     }
     told
@@ -102,7 +107,7 @@ mod tests {
         Gaps { compute: Some(compute), memory: Some(memory), latency: Some(latency) }
     }
 
-    fn names(told: &[Telling]) -> Vec<&str> {
+    fn names(told: &[BriefingMetric]) -> Vec<&str> {
         told.iter().map(|t| t.name).collect()
     }
 

@@ -15,8 +15,8 @@ use kforge_types::record::profile::Gaps;
 /// What stands between what an agent is to be and what it is to do.
 const BETWEEN: &str = "---- user ----\n";
 
-const DIAGNOSIS: &str = include_str!("../../templates/prompts/judge-diagnosis.j2");
-const CORRECTION: &str = include_str!("../../templates/prompts/judge-correction.j2");
+const DIAGNOSIS: &str = include_str!("../../templates/prompts/advisor-diagnosis.j2");
+const CORRECTION: &str = include_str!("../../templates/prompts/advisor-correction.j2");
 const CODER: &str = include_str!("../../templates/prompts/coder.j2");
 const REPAIR: &str = include_str!("../../templates/prompts/coder-repair.j2");
 

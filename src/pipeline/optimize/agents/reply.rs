@@ -45,7 +45,7 @@ impl Expected {
     /// Who is asked for it.
     pub fn role(self) -> Role {
         match self {
-            Expected::Diagnosis | Expected::Correction => Role::Judge,
+            Expected::Diagnosis | Expected::Correction => Role::Advisor,
             Expected::Proposal => Role::Coder,
         }
     }
@@ -93,7 +93,7 @@ impl Expected {
     }
 }
 
-/// What holds a kernel back, as a judge answers it.
+/// What holds a kernel back, as an advisor answers it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Diagnosis")]
@@ -109,7 +109,7 @@ struct DiagnosisReply {
     plan: String,
 }
 
-/// What is wrong with candidates, as a judge answers it.
+/// What is wrong with candidates, as an advisor answers it.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Correction")]
@@ -147,8 +147,8 @@ struct ProposalReply {
 
 /// What a reply says.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Said {
-    /// A judge's advice.
+pub enum ParsedReply {
+    /// An advisor's advice.
     Advice(Advice),
     /// A coder's proposal.
     Proposal(Proposal),
@@ -215,7 +215,7 @@ fn quoted(names: &[String]) -> String {
 ///
 /// # Errors
 /// What is wrong with it, for whoever is to do better.
-pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<Said, ReplyError> {
+pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<ParsedReply, ReplyError> {
     let value = object(expected, text)?;
     let faults: Vec<String> = expected
         .form()
@@ -232,12 +232,12 @@ pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Resul
         return Err(ReplyError::Schema(faults));
     }
     match expected {
-        Expected::Diagnosis => diagnosis(typed(value)?, briefing).map(Said::Advice),
+        Expected::Diagnosis => diagnosis(typed(value)?, briefing).map(ParsedReply::Advice),
         Expected::Correction => {
             let CorrectionReply { critical_issue, why_it_matters, minimal_fix } = typed(value)?;
-            Ok(Said::Advice(Advice::Correction { critical_issue, why_it_matters, minimal_fix }))
+            Ok(ParsedReply::Advice(Advice::Correction { critical_issue, why_it_matters, minimal_fix }))
         }
-        Expected::Proposal => proposal(typed(value)?, briefing).map(Said::Proposal),
+        Expected::Proposal => proposal(typed(value)?, briefing).map(ParsedReply::Proposal),
     }
 }
 

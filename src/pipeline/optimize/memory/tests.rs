@@ -32,8 +32,8 @@ fn candidate(kernel: &str, pattern: Pattern, level: u8, arch: &str, speedup: f64
     }
 }
 
-fn wanted() -> Wanted<'static> {
-    Wanted {
+fn wanted() -> ExemplarQuery<'static> {
+    ExemplarQuery {
         package: "p",
         kernel: "softmax",
         types: "",
@@ -87,7 +87,7 @@ fn the_same_contract_comes_first_then_operator_pattern_level_target_and_speed() 
 fn an_operator_of_which_no_pattern_is_known_is_like_nothing_but_itself() {
     let unknown = Candidate { pattern: None, level: None, ..candidate("a", Pattern::Reduction, 4, "sm_90a", 9.0) };
     assert_eq!(wanted().likeness(&unknown), None);
-    let wanted = Wanted { kind: Kind::default(), ..wanted() };
+    let wanted = ExemplarQuery { kind: Kind::default(), ..wanted() };
     assert_eq!(wanted.likeness(&unknown), None, "two unknowns are not the same");
     let own = candidate("softmax", Pattern::Reduction, 4, "sm_80", 1.0);
     assert_eq!(wanted.likeness(&own), Some(Likeness::Contract));
@@ -101,7 +101,8 @@ fn what_goes_on_now_and_what_is_out_of_scope_is_not_drawn_from_memory() {
     let elsewhere = Candidate { package: "q".into(), ..candidate("norm", Pattern::Reduction, 4, "sm_90a", 2.0) };
     let beside = candidate("sum", Pattern::Reduction, 2, "sm_90a", 2.0);
     let all = [own, going_on, start, elsewhere, beside];
-    let of = |scope| Wanted { scope, ..wanted() }.ranked(&all).iter().map(|r| r.1.kernel.clone()).collect::<Vec<_>>();
+    let of =
+        |scope| ExemplarQuery { scope, ..wanted() }.ranked(&all).iter().map(|r| r.1.kernel.clone()).collect::<Vec<_>>();
     assert_eq!(of(Scope::Workspace), ["softmax", "norm", "sum"]);
     assert_eq!(of(Scope::Package), ["softmax", "sum"]);
     assert_eq!(of(Scope::Kernel), ["softmax"]);

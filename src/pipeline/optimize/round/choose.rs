@@ -29,13 +29,13 @@ use crate::optimize::methods::{Entry, Fact, Facts, Fit, Registry, Strength};
 use kforge_types::model::Axis;
 use kforge_types::record::params::Fate;
 use kforge_types::record::profile::Gaps;
-use kforge_types::record::round::{Chosen, Open, Passed, RoundParams, Settled, Slots};
+use kforge_types::record::round::{ChosenMethod, OpenMethod, PassedMethod, RoundParams, SettledMethod, Slots};
 
 /// The architecture of the emulator.
 const EMULATED: &str = "cpu";
 
 /// What is chosen from.
-pub struct From<'f> {
+pub struct ChoiceInputs<'f> {
     /// The registry.
     pub registry: &'f Registry,
     /// The round's parameters.
@@ -43,11 +43,11 @@ pub struct From<'f> {
     /// The champion's metrics.
     pub metrics: &'f BTreeMap<String, f64>,
     /// The results of methods so far.
-    pub settled: &'f BTreeMap<String, Settled>,
+    pub settled: &'f BTreeMap<String, SettledMethod>,
 }
 
 /// Somebody who may be chosen.
-struct Candidate<'f> {
+struct MethodOption<'f> {
     id: &'f str,
     axis: Axis,
     /// Its place in the order of priorities.
@@ -59,7 +59,7 @@ struct Candidate<'f> {
     conflicts: &'f [String],
 }
 
-impl Candidate<'_> {
+impl MethodOption<'_> {
     /// In the order in which one slot is filled: what metrics speak for first.
     fn one(&self) -> (bool, usize) {
         (self.strength.is_none(), self.place)
@@ -71,26 +71,26 @@ impl Candidate<'_> {
         (self.strength.is_none(), Reverse(self.strength.unwrap_or(0.0).to_bits()), self.place)
     }
 
-    fn chosen(&self) -> Chosen {
-        Chosen { id: self.id.into(), axis: self.axis, strength: self.strength, because: self.because.clone() }
+    fn chosen(&self) -> ChosenMethod {
+        ChosenMethod { id: self.id.into(), axis: self.axis, strength: self.strength, because: self.because.clone() }
     }
 }
 
 /// The methods to try, in the order of axes and priorities, and those passed over. `gaps` say where slots go that their axis cannot use.
-pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<Passed>) {
+pub fn choose(from: &ChoiceInputs<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<ChosenMethod>, Vec<PassedMethod>) {
     let (mut candidates, mut passed) = (vec![], vec![]);
     for (place, open) in ordered(from).into_iter().enumerate() {
         match from.candidate(open, place) {
             Ok(candidate) => candidates.push(candidate),
-            Err(because) => passed.push((place, Passed { id: open.id.clone(), axis: open.axis, because })),
+            Err(because) => passed.push((place, PassedMethod { id: open.id.clone(), axis: open.axis, because })),
         }
     }
-    let is_fresh = candidates.iter().any(|c: &Candidate<'_>| !c.again);
+    let is_fresh = candidates.iter().any(|c: &MethodOption<'_>| !c.again);
     let most = if is_fresh { SLOTS as usize } else { 1 };
-    let mut taken: Vec<&Candidate<'_>> = vec![];
+    let mut taken: Vec<&MethodOption<'_>> = vec![];
     let mut excluded: BTreeMap<&str, String> = BTreeMap::new();
     let mut fill = |axis: Axis, wanted: usize, strongest: bool, taken: &mut Vec<_>| {
-        let mut of_axis: Vec<&Candidate<'_>> =
+        let mut of_axis: Vec<&MethodOption<'_>> =
             candidates.iter().filter(|c| c.axis == axis && c.again != is_fresh).collect();
         match strongest {
             true => of_axis.sort_by_key(|c| c.two()),
@@ -98,7 +98,8 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
         }
         let mut filled = 0;
         for candidate in of_axis {
-            if filled == wanted || taken.len() == most || taken.iter().any(|t: &&Candidate<'_>| t.id == candidate.id) {
+            if filled == wanted || taken.len() == most || taken.iter().any(|t: &&MethodOption<'_>| t.id == candidate.id)
+            {
                 continue;
             }
             match taken.iter().find(|t| candidate.conflicts.iter().any(|c| c == t.id)) {
@@ -118,7 +119,7 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
     // What an axis could not use: one at a time to the largest gap that has somebody left and room.
     while taken.len() < most {
         let room =
-            |axis: Axis, taken: &[&Candidate<'_>]| taken.iter().filter(|t| t.axis == axis).count() < MOST as usize;
+            |axis: Axis, taken: &[&MethodOption<'_>]| taken.iter().filter(|t| t.axis == axis).count() < MOST as usize;
         let mut axes = by_gap(gaps).into_iter();
         if !axes.any(|axis| room(axis, &taken) && fill(axis, 1, false, &mut taken) == 1) {
             break;
@@ -128,18 +129,18 @@ pub fn choose(from: &From<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chosen>, Vec<
     let is_taken = |id: &str| taken.iter().any(|t| t.id == id);
     for candidate in candidates.iter().filter(|c| !is_taken(c.id)) {
         let because = excluded.remove(candidate.id).unwrap_or_else(|| weaker(candidate, is_fresh));
-        passed.push((candidate.place, Passed { id: candidate.id.into(), axis: candidate.axis, because }));
+        passed.push((candidate.place, PassedMethod { id: candidate.id.into(), axis: candidate.axis, because }));
     }
     // Of an axis that somebody was chosen of, those who stood before the last.
     let last = |axis: Axis| taken.iter().filter(|t| t.axis == axis).map(|t| t.place).max();
     let asked = |axis: Axis| slots.of(axis) > 0 || taken.is_empty();
     passed.retain(|(place, p)| last(p.axis).map_or(asked(p.axis), |last| *place < last));
     passed.sort_by_key(|(place, p)| (p.axis, *place));
-    (taken.into_iter().map(Candidate::chosen).collect(), passed.into_iter().map(|(_, p)| p).collect())
+    (taken.into_iter().map(MethodOption::chosen).collect(), passed.into_iter().map(|(_, p)| p).collect())
 }
 
 /// Why somebody who could have been chosen was not.
-fn weaker(candidate: &Candidate<'_>, is_fresh: bool) -> String {
+fn weaker(candidate: &MethodOption<'_>, is_fresh: bool) -> String {
     match (candidate.again, candidate.strength) {
         (true, _) if is_fresh => "it was tried before, and other methods were not".into(),
         (true, _) => "it was tried before, and methods are tried again one at a time".into(),
@@ -156,16 +157,16 @@ fn by_gap(gaps: &Gaps) -> Vec<Axis> {
 }
 
 /// The methods by priority; those that the registry does not have after them, by id.
-fn ordered<'f>(from: &From<'f>) -> Vec<&'f Open> {
-    let mut all: Vec<&Open> = from.params.methods.iter().collect();
-    let priority = |open: &Open| from.registry.get(&open.id).map_or(u32::MAX, |entry| entry.priority);
+fn ordered<'f>(from: &ChoiceInputs<'f>) -> Vec<&'f OpenMethod> {
+    let mut all: Vec<&OpenMethod> = from.params.methods.iter().collect();
+    let priority = |open: &OpenMethod| from.registry.get(&open.id).map_or(u32::MAX, |entry| entry.priority);
     all.sort_by(|a, b| (priority(a), &a.id).cmp(&(priority(b), &b.id)));
     all
 }
 
-impl<'f> From<'f> {
+impl<'f> ChoiceInputs<'f> {
     /// Whether a method may be chosen; else why not.
-    fn candidate(&self, open: &'f Open, place: usize) -> Result<Candidate<'f>, String> {
+    fn candidate(&self, open: &'f OpenMethod, place: usize) -> Result<MethodOption<'f>, String> {
         let settled = self.settled.get(&open.id);
         let failed = settled.filter(|s| s.fate == Fate::ImplementationFailed);
         if open.on && failed.is_none() {
@@ -216,7 +217,7 @@ impl<'f> From<'f> {
                 _ => return Err(format!("not together with `{}`, which the champion has", had.id)),
             }
         }
-        Ok(Candidate { id: &open.id, axis: open.axis, place, again, strength, because: notes.join("; "), conflicts })
+        Ok(MethodOption { id: &open.id, axis: open.axis, place, again, strength, because: notes.join("; "), conflicts })
     }
 
     /// Whether architecture and preconditions allow it.
@@ -241,7 +242,7 @@ impl<'f> From<'f> {
     }
 
     /// Whether it is tried again, with the reason; an error if it is not.
-    fn again(&self, id: &str, settled: Option<&Settled>, notes: &mut Vec<String>) -> Result<bool, String> {
+    fn again(&self, id: &str, settled: Option<&SettledMethod>, notes: &mut Vec<String>) -> Result<bool, String> {
         let tried = &self.params.tried;
         let rounds: Vec<String> =
             (1..).zip(tried).filter(|(_, t)| t.iter().any(|m| m == id)).map(|(n, _)| format!("{n}")).collect();

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::budget::slots;
-use super::choose::{From, choose};
+use super::choose::{ChoiceInputs, choose};
 use crate::optimize::methods::{Registry, registry};
 use kforge_types::record::params::{Attribution, Fate};
 use kforge_types::record::profile::{Gaps, Roofline};
-use kforge_types::record::round::{Decision, RoundParams, Settled, Slots};
+use kforge_types::record::round::{Decision, RoundParams, SettledMethod, Slots};
 
 /// Decides a round from the roofline of the champion so far, what its methods buy, and the round before; each none where there is none.
 pub fn decide(
@@ -50,7 +50,7 @@ pub fn decide_by(
         return Decision { stop: Some(format!("near the peak: gaps {gaps}")), ..decision };
     }
     let (budget, degraded) = slots(&seen.gaps);
-    let from = From { registry, params, metrics: &seen.metrics, settled: &decision.settled };
+    let from = ChoiceInputs { registry, params, metrics: &seen.metrics, settled: &decision.settled };
     let (methods, passed) = choose(&from, &budget, &seen.gaps);
     let stop = methods.is_empty().then(|| {
         let open = params.methods.iter().filter(|m| m.possible).count();
@@ -68,15 +68,18 @@ fn settled(
     round: u32,
     attributions: &BTreeMap<String, Attribution>,
     before: Option<&Decision>,
-) -> BTreeMap<String, Settled> {
+) -> BTreeMap<String, SettledMethod> {
     let mut settled = before.map(|b| b.settled.clone()).unwrap_or_default();
     for (id, attribution) in attributions {
         let old = settled.get(id);
         let same = old.is_some_and(|old| old.attribution == *attribution);
         let worse = old.is_some_and(|old| old.fate != Fate::Inconclusive) && attribution.fate == Fate::Inconclusive;
         if !same && !worse {
-            let new =
-                Settled { round: round.saturating_sub(1), fate: attribution.fate, attribution: attribution.clone() };
+            let new = SettledMethod {
+                round: round.saturating_sub(1),
+                fate: attribution.fate,
+                attribution: attribution.clone(),
+            };
             settled.insert(id.clone(), new);
         }
     }

@@ -6,18 +6,18 @@ use super::*;
 use kforge_types::model::{Axis, Kernel, TuneValue, Variant};
 use kforge_types::record::params::{Attribution, Fate};
 use kforge_types::record::profile::{Gaps, Roofline};
-use kforge_types::record::round::{Decision, Open, RoundParams, Slots};
+use kforge_types::record::round::{Decision, OpenMethod, RoundParams, Slots};
 
 /// A method that may be added.
-fn open(id: &str) -> Open {
-    Open { id: id.into(), axis: Axis::of(id).unwrap(), on: false, possible: true }
+fn open(id: &str) -> OpenMethod {
+    OpenMethod { id: id.into(), axis: Axis::of(id).unwrap(), on: false, possible: true }
 }
 
-fn on(id: &str) -> Open {
-    Open { on: true, ..open(id) }
+fn on(id: &str) -> OpenMethod {
+    OpenMethod { on: true, ..open(id) }
 }
 
-fn params(methods: Vec<Open>) -> RoundParams {
+fn params(methods: Vec<OpenMethod>) -> RoundParams {
     let (facts, tried) = (BTreeMap::new(), vec![]);
     RoundParams { round: 1, arch: "sm_90a".into(), from_nothing: false, facts, methods, tried }
 }
@@ -145,7 +145,7 @@ fn architecture_and_preconditions_decide_and_what_is_not_known_is_said() {
 
 #[test]
 fn what_the_champion_has_and_what_nobody_can_add_is_passed_over() {
-    let no = Open { possible: false, ..open("memory.tiling_smem") };
+    let no = OpenMethod { possible: false, ..open("memory.tiling_smem") };
     let params = params(vec![on("memory.coalesced_access"), no, open("memory.vectorized_access")]);
     let decision = decided(&params, &Roofline::default());
     assert_eq!(chosen(&decision), ["memory.vectorized_access"]);

@@ -15,14 +15,14 @@ mod builtin;
 mod context;
 mod cpp;
 mod fused;
-mod make;
+mod instantiate;
 mod render;
 mod rows;
 #[cfg(test)]
 mod tests;
 
 pub use builtin::{builtin, names};
-pub use make::make;
+pub use instantiate::make;
 
 use kforge_project::workspace::generated::Templates;
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use serde::{Deserialize, Serialize};
 
 use super::Cxx;
-use crate::toolchain::run::{Said, ask, compiler_environment, on_path};
+use crate::toolchain::run::{ToolOutput, ask, compiler_environment, on_path};
 use crate::toolchain::{DigestFile, Error, digest_of_sequence, loader};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
@@ -67,7 +67,7 @@ pub struct Survey {
 }
 
 impl Cxx {
-    fn ask(&self, args: &[&str], stdin: &str) -> Result<Said, Error> {
+    fn ask(&self, args: &[&str], stdin: &str) -> Result<ToolOutput, Error> {
         ask(&self.path, args, &compiler_environment(&self.path_var), stdin)
     }
 
@@ -144,7 +144,8 @@ impl Cxx {
 
     fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), Error> {
         let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
-        let cannot = |said: &Said| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
+        let cannot =
+            |said: &ToolOutput| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
         let mut seen = BTreeSet::new();
         for standard in STANDARDS {
             let said = self.ask(&[standard, "-O2", "-M", "-x", "c++", "-"], &text)?;

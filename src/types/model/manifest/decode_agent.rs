@@ -8,7 +8,7 @@ use toml::de::DeTable;
 use super::decode_kernel::tune_value;
 use super::read::{Reader, integer, sub};
 use crate::model::Text;
-use crate::model::agent::{Agent, Budget, Prices, RULES, Reach, Rounds, Scope};
+use crate::model::agent::{Agent, AgentAccess, Budget, Prices, RULES, Rounds, Scope};
 
 /// Rounds, branches and repairs where the manifest states none (docs/design.md, section 9).
 const ROUNDS: u32 = 3;
@@ -37,7 +37,7 @@ impl Reader<'_> {
                 );
             }
             // A wrong agent is an error already; kernels that name it are not.
-            let reach = self.reach(&name, table).unwrap_or(Reach::Command { program: vec![] });
+            let reach = self.reach(&name, table).unwrap_or(AgentAccess::Command { program: vec![] });
             let prices = sub(table, "prices")
                 .and_then(|t| Some(Prices { input: self.amount(t, "input")?, output: self.amount(t, "output")? }));
             let budget = sub(table, "budget").map(|t| Budget {
@@ -58,8 +58,8 @@ impl Reader<'_> {
             let retries = self.count(table, "retries", 0..=100);
             let parallel = self.count(table, "parallel", 1..=64).and_then(|n| u32::try_from(n).ok());
             let usual = match &reach {
-                Reach::Http { .. } => PARALLEL_HTTP,
-                Reach::Command { .. } => PARALLEL_COMMAND,
+                AgentAccess::Http { .. } => PARALLEL_HTTP,
+                AgentAccess::Command { .. } => PARALLEL_COMMAND,
             };
             out.push(Agent {
                 name: name.value,
@@ -77,7 +77,7 @@ impl Reader<'_> {
     }
 
     /// An endpoint or a program, and not both.
-    fn reach(&mut self, name: &Text, table: &DeTable<'_>) -> Option<Reach> {
+    fn reach(&mut self, name: &Text, table: &DeTable<'_>) -> Option<AgentAccess> {
         let mut refuse = |what: String, expected: &str| {
             self.wrong("manifest.conflict", what, name.place.span.clone(), expected);
         };
@@ -95,7 +95,7 @@ impl Reader<'_> {
                 if let Some(key) = of_http.into_iter().find(|key| table.contains_key(*key)) {
                     refuse(format!("`agents.{name}` is a program and states `{key}`"), "`http` with it, or neither");
                 }
-                return Some(Reach::Command { program: self.strings(table, "command") });
+                return Some(AgentAccess::Command { program: self.strings(table, "command") });
             }
             (true, false) => {}
         }
@@ -133,7 +133,7 @@ impl Reader<'_> {
         }
         let temperature = self.amount(table, "temperature");
         let max_tokens = self.count(table, "max_tokens", 1..=i64::MAX).and_then(|n| u64::try_from(n).ok());
-        Some(Reach::Http { url, model: model.value, key, temperature, max_tokens })
+        Some(AgentAccess::Http { url, model: model.value, key, temperature, max_tokens })
     }
 
     /// What a kernel's `generate` says of rounds; none without an agent.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::io;
 
 use kforge_emulator::placement;
-use kforge_harness::layout::{After, Filled, Laid, Use};
+use kforge_harness::layout::{BufferAfterRun, Filled, GuardedBuffer, Use};
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::SharedBuffer;
 use kforge_numerics::reference::Values;
@@ -17,10 +17,10 @@ const CANARY: u8 = 0xc5;
 
 /// One buffer in its file.
 #[derive(Debug, Clone)]
-pub(super) struct Placed<'a> {
+pub(super) struct BufferFile<'a> {
     pub(super) shared: SharedBuffer,
     pub(super) file: MemoryFile,
-    laid: Laid<'a, Vec<u8>>,
+    laid: GuardedBuffer<'a, Vec<u8>>,
 }
 
 /// How one run's buffers are made.
@@ -45,7 +45,7 @@ pub(super) fn make<'a>(
     inputs: &BTreeMap<String, Values>,
     manner: Manner,
     sealed: &mut BTreeMap<(String, bool), MemoryFile>,
-) -> io::Result<Vec<Placed<'a>>> {
+) -> io::Result<Vec<BufferFile<'a>>> {
     let mut placed = vec![];
     for tensor in &problem.tensors {
         let before = match inputs.get(&tensor.name).filter(|_| tensor.role != Role::Output) {
@@ -65,7 +65,7 @@ pub(super) fn make<'a>(
             ..shared(&tensor.name, &file, before.len(), tensor.dtype.bytes(), (writable, poisoned))
         };
         let laid = laid(&tensor.name, tensor.dtype.bytes(), place, before, Use::Tensor(tensor));
-        placed.push(Placed { shared, file, laid });
+        placed.push(BufferFile { shared, file, laid });
     }
     for workspace in workspaces {
         let poisoned = workspace.fill == Fill::Poison;
@@ -75,13 +75,13 @@ pub(super) fn make<'a>(
         let file = MemoryFile::writable(&whole)?;
         let shared = shared(&workspace.name, &file, before.len(), workspace.dtype.bytes(), (true, poisoned));
         let laid = laid(&workspace.name, workspace.dtype.bytes(), place, before, Use::Workspace(workspace));
-        placed.push(Placed { shared, file, laid });
+        placed.push(BufferFile { shared, file, laid });
     }
     Ok(placed)
 }
 
-fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: Use<'a>) -> Laid<'a, Vec<u8>> {
-    Laid { name, element, offset, before: Filled::Bytes(before), used, canary: CANARY }
+fn laid<'a>(name: &'a str, element: u64, offset: usize, before: Vec<u8>, used: Use<'a>) -> GuardedBuffer<'a, Vec<u8>> {
+    GuardedBuffer { name, element, offset, before: Filled::Bytes(before), used, canary: CANARY }
 }
 
 fn shared(name: &str, file: &MemoryFile, bytes: usize, element: u64, flags: (bool, bool)) -> SharedBuffer {
@@ -99,9 +99,9 @@ fn lay(bytes: &[u8], manner: Manner) -> (usize, Vec<u8>) {
     (offset, whole)
 }
 
-impl<'a> Placed<'a> {
+impl<'a> BufferFile<'a> {
     /// Reads the buffer back. The runner must have ended.
-    pub(super) fn after(&self) -> io::Result<After> {
+    pub(super) fn after(&self) -> io::Result<BufferAfterRun> {
         Ok(self.laid.after(self.file.read()?))
     }
 
@@ -127,12 +127,12 @@ mod tests {
         Problem::of(vec![tensor], Reference::builtin("sum", &[]))
     }
 
-    fn placed<'a>(problem: &'a Problem, workspaces: &'a [Buffer], guard_after: bool) -> Vec<Placed<'a>> {
+    fn placed<'a>(problem: &'a Problem, workspaces: &'a [Buffer], guard_after: bool) -> Vec<BufferFile<'a>> {
         let manner = Manner { poison: POISONS[0], guard_after };
         make(problem, workspaces, &BTreeMap::new(), manner, &mut BTreeMap::new()).unwrap()
     }
 
-    fn write(placed: &Placed<'_>, at: i64, bytes: &[u8]) {
+    fn write(placed: &BufferFile<'_>, at: i64, bytes: &[u8]) {
         let file = std::fs::File::from(placed.file.descriptor().try_clone().unwrap());
         file.write_all_at(bytes, (placed.laid.offset as i64 + at) as u64).unwrap();
     }

@@ -19,5 +19,5 @@ mod buffers;
 mod runs;
 mod step;
 
-pub use runs::{Candidate, Ran, run_candidate};
+pub use runs::{EndedRunner, Launchable, run_candidate};
 pub use step::run;

@@ -8,7 +8,7 @@ use kforge_foundation::process::{Command, Limits, run};
 use kforge_harness::confine::Confinement;
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::{RunnerRequest, RunnerTrial};
-use kforge_harness::reports::{Heard, hear};
+use kforge_harness::reports::{RunSummary, hear};
 use kforge_types::model::bound::{Constant, Launch};
 
 /// Bytes kept of a runner's reports.
@@ -19,7 +19,7 @@ const THREADS: u32 = 256;
 
 /// What is run: the same in every run.
 #[derive(Debug, Clone)]
-pub struct Candidate<'a> {
+pub struct Launchable<'a> {
     /// The binary, in a memory file that may be loaded.
     pub binary: MemoryFile,
     /// Its bytes.
@@ -54,20 +54,20 @@ pub enum NotRun {
 
 /// A runner that has ended.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ran {
+pub struct EndedRunner {
     /// What it said, and how it ended.
-    pub heard: Heard,
+    pub heard: RunSummary,
     /// The end of what went to its standard error.
     pub stderr: String,
 }
 
 /// Runs the candidate on each set of buffers, which lie in `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
 pub fn run_candidate(
-    candidate: &Candidate<'_>,
+    candidate: &Launchable<'_>,
     trials: Vec<RunnerTrial>,
     files: &[MemoryFile],
     time: Duration,
-) -> Result<Ran, NotRun> {
+) -> Result<EndedRunner, NotRun> {
     let buffers: u64 = trials.iter().flat_map(|trial| &trial.buffers).map(|buffer| buffer.bytes).sum();
     let count = trials.len() as u32;
     let binary = candidate.binary.again().map_err(NotRun::Binary)?;
@@ -101,11 +101,11 @@ pub fn run_candidate(
     let finished = run(&command, Some(time), &AtomicBool::new(false)).map_err(NotRun::Start)?;
     let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
-    Ok(Ran { heard, stderr: finished.stderr.text() })
+    Ok(EndedRunner { heard, stderr: finished.stderr.text() })
 }
 
 /// Accepts a claim that something is not emulated only if the candidate's binary and launches can have caused it; otherwise the run fails.
-fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
+fn doubt(heard: &mut RunSummary, candidate: &Launchable<'_>) {
     let of = Claimant {
         binary: candidate.bytes,
         launches: candidate.launches,
@@ -130,7 +130,7 @@ fn doubt(heard: &mut Heard, candidate: &Candidate<'_>) {
 
 /// Address space: the buffers, `apart` bytes between them, shadow state of up to sixteen bytes for each of theirs where accesses are watched, what the C library reserves for each
 /// thread, the loaded programs, and what was granted.
-fn limits(candidate: &Candidate<'_>, buffers: u64, apart: u64, time: Duration) -> Limits {
+fn limits(candidate: &Launchable<'_>, buffers: u64, apart: u64, time: Duration) -> Limits {
     let shadow = if candidate.check { 16 } else { 0 };
     let threads = u64::from(candidate.threads) + 1;
     Limits {

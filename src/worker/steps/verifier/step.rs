@@ -3,19 +3,19 @@
 
 use std::collections::BTreeMap;
 
-use super::buffers::{self, Manner, Placed};
-use super::runs::{Candidate, run_candidate};
+use super::buffers::{self, BufferFile, Manner};
+use super::runs::{Launchable, run_candidate};
 use kforge_emulator::keeps_state;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compare::spread;
 use kforge_harness::compilers;
 use kforge_harness::confine;
-use kforge_harness::layout::{After, POISONS};
+use kforge_harness::layout::{BufferAfterRun, POISONS};
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::{NotEmulated, Response, RunnerTrial, ThreadOrder};
-use kforge_harness::observer::{Against, Left, Observer};
+use kforge_harness::observer::{Against, Observer, RunOutputs};
 use kforge_harness::oracle::{Named, Source};
-use kforge_harness::reports::Heard;
+use kforge_harness::reports::RunSummary;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::reference::float::gather_strided;
 use kforge_numerics::reference::oracle::OracleOutput;
@@ -89,7 +89,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     compilers::permitted(task, "kernels")?;
     let binary = task.read("binary")?;
     let launches = grid::emulated(&params.launches);
-    let candidate = Candidate {
+    let candidate = Launchable {
         binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
         bytes: &binary,
         entries: &params.entries,
@@ -99,22 +99,22 @@ fn verify(task: &Task) -> Result<Response, Response> {
         threads: threads(launches.as_deref().unwrap_or_default()),
         memory: task.memory_limit,
     };
-    let mut judge = Judge::new(task, &params, candidate);
+    let mut verifier = Verifier::new(task, &params, candidate);
     if let Some(what) = unemulated(&params.launches) {
-        judge.observer.seen.not_emulated = Some(what);
-        judge.stop = true;
+        verifier.observer.seen.not_emulated = Some(what);
+        verifier.stop = true;
     }
     if let Err(why) = &launches {
-        judge.observer.find(Finding::new(FindingKind::LaunchRefused, why.to_string()));
-        judge.stop = true;
+        verifier.observer.find(Finding::new(FindingKind::LaunchRefused, why.to_string()));
+        verifier.stop = true;
     }
     for trial in &params.trials {
-        if judge.stop {
+        if verifier.stop {
             break;
         }
-        judge.trial(trial)?;
+        verifier.trial(trial)?;
     }
-    judge.finish()
+    verifier.finish()
 }
 
 /// The parts of the launches that the emulator cannot execute, whatever the kernel's code is.
@@ -138,10 +138,10 @@ fn threads(launches: &[Launch]) -> u32 {
     if most < WORTH_SHARING { 1 } else { cores as u32 }
 }
 
-struct Judge<'a> {
+struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
-    candidate: Candidate<'a>,
+    candidate: Launchable<'a>,
     /// Inputs of the trial before, until a kernel that can keep something between launches was launched on both.
     before: Option<Named>,
     observer: Observer<'a>,
@@ -152,11 +152,11 @@ struct Judge<'a> {
     stop: bool,
 }
 
-impl<'a> Judge<'a> {
-    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Candidate<'a>) -> Self {
+impl<'a> Verifier<'a> {
+    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Launchable<'a>) -> Self {
         let ran_as = if candidate.check { "check" } else { "plain" }.to_string();
         let observer = Observer::new(task, params, true, ran_as, "the order of threads");
-        Judge { task, params, candidate, before: None, observer, notes: vec![], passing: None, stop: false }
+        Verifier { task, params, candidate, before: None, observer, notes: vec![], passing: None, stop: false }
     }
 
     fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
@@ -206,7 +206,7 @@ impl<'a> Judge<'a> {
         trial: &Trial,
         before: &Named,
         (inputs, expected): (&Named, &OracleOutput),
-        (run, alone): (&Run, &Vec<Placed<'_>>),
+        (run, alone): (&Run, &Vec<BufferFile<'_>>),
     ) -> Result<(), Response> {
         let (problem, workspaces) = (&self.params.problem, &self.params.workspaces);
         let make = |inputs| buffers::make(problem, workspaces, inputs, run.manner, &mut BTreeMap::new());
@@ -219,7 +219,7 @@ impl<'a> Judge<'a> {
             self.stop = true;
             return Ok(());
         }
-        let read = |one: &Placed<'_>| one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")));
+        let read = |one: &BufferFile<'_>| one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")));
         for (alone, after) in alone.iter().zip(&second) {
             let Some(tensor) = after.written() else { continue };
             let (was, is) = (read(alone)?.bytes, read(after)?.bytes);
@@ -245,8 +245,8 @@ impl<'a> Judge<'a> {
     }
 
     /// Runs the candidate in a process that has these runs' buffers and no others: once, or a second time from where the first left it.
-    fn run(&self, runs: &[(&Run, &Vec<Placed<'_>>)]) -> Result<Heard, Response> {
-        let of = |(at, (run, placed)): (usize, &(&Run, &Vec<Placed<'_>>))| RunnerTrial {
+    fn run(&self, runs: &[(&Run, &Vec<BufferFile<'_>>)]) -> Result<RunSummary, Response> {
+        let of = |(at, (run, placed)): (usize, &(&Run, &Vec<BufferFile<'_>>))| RunnerTrial {
             buffers: placed.iter().map(|one| one.shared.clone()).collect(),
             goes_on: at > 0,
             order: run.order,
@@ -269,7 +269,7 @@ impl<'a> Judge<'a> {
     }
 
     /// Takes over what a runner said.
-    fn hear(&mut self, heard: &Heard) {
+    fn hear(&mut self, heard: &RunSummary) {
         // Places stay as marks: lines are not part of this step's key, so they are looked up when shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
@@ -287,7 +287,7 @@ impl<'a> Judge<'a> {
     }
 
     /// What a run did around and to its buffers, whatever became of it. A workspace that must be zero again can be only if the run got to its end.
-    fn damage(&mut self, placed: &[Placed<'_>], ended: bool) -> Result<(), Response> {
+    fn damage(&mut self, placed: &[BufferFile<'_>], ended: bool) -> Result<(), Response> {
         for one in placed {
             for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
                 if ended || finding.kind != FindingKind::WorkspaceDirty {
@@ -304,14 +304,14 @@ impl<'a> Judge<'a> {
         trial: &Trial,
         inputs: &Named,
         expected: &OracleOutput,
-        ended: &[(&Run, &Vec<Placed<'_>>)],
+        ended: &[(&Run, &Vec<BufferFile<'_>>)],
     ) -> Result<(), Response> {
-        let mut after: Vec<Vec<After>> = vec![];
+        let mut after: Vec<Vec<BufferAfterRun>> = vec![];
         for (_, placed) in ended {
-            let read = placed.iter().map(Placed::after).collect::<Result<Vec<_>, _>>();
+            let read = placed.iter().map(BufferFile::after).collect::<Result<Vec<_>, _>>();
             after.push(read.map_err(|e| failed(format!("cannot read buffers back: {e}")))?);
         }
-        let lefts: Vec<Left<'_>> = ended
+        let lefts: Vec<RunOutputs<'_>> = ended
             .iter()
             .zip(&after)
             .map(|((run, placed), after)| {
@@ -319,10 +319,10 @@ impl<'a> Judge<'a> {
                     .iter()
                     .zip(after)
                     .filter_map(|(one, after)| Some((one.written()?, after.bytes.as_slice().into())));
-                Left { said: run.said, poison: run.manner.poison, outputs: written.collect() }
+                RunOutputs { said: run.said, poison: run.manner.poison, outputs: written.collect() }
             })
             .collect();
-        self.observer.compare(trial, &Against::Made(inputs, expected), &lefts)
+        self.observer.compare(trial, &Against::Values(inputs, expected), &lefts)
     }
 
     fn finish(mut self) -> Result<Response, Response> {

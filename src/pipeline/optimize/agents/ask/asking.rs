@@ -16,14 +16,14 @@ use super::command::Program;
 use super::http::{self, Endpoint};
 use super::key::{Key, Redactor};
 use super::ledger::{Admission, Ledger, Reserve, is_bounded, price};
-use super::{AskError, AskEvent, Clock, Failure, Got};
+use super::{AskError, AskEvent, Clock, Failure, RawReply};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::agents::prompt::prompt;
-use crate::optimize::agents::reply::{Expected, ReplyError, Said, parse_reply};
-use kforge_engine::answers::{Answers, Asked, Reply};
+use crate::optimize::agents::reply::{Expected, ParsedReply, ReplyError, parse_reply};
+use kforge_engine::answers::{Answers, Reply, ReplyKey};
 use kforge_foundation::config::Environment;
 use kforge_types::model::Agent;
-use kforge_types::model::agent::Reach;
+use kforge_types::model::agent::AgentAccess;
 use kforge_types::record::answer::{ANSWER_FORMAT, Advice, Answer, Exchange, Prompt, Proposal, Question};
 
 /// Longest pause between two tries that an agent has not asked for; pauses double from one second.
@@ -67,7 +67,7 @@ impl Drop for Asking<'_> {
 }
 
 /// One request with its repetitions.
-struct Wanted<'q> {
+struct AgentRequest<'q> {
     question: &'q Question,
     briefing: &'q Briefing,
     expected: Expected,
@@ -80,8 +80,8 @@ struct Wanted<'q> {
 }
 
 /// What came of it.
-struct Came {
-    said: Result<Said, ReplyError>,
+struct AgentReply {
+    said: Result<ParsedReply, ReplyError>,
     exchanges: Vec<Exchange>,
     /// When the last reply came.
     at: String,
@@ -107,14 +107,14 @@ impl<'a> Asking<'a> {
         &self,
         question: &Question,
         briefing: &Briefing,
-        judge: Option<&Agent>,
+        advisor: Option<&Agent>,
         coder: &Agent,
     ) -> Result<(), AskError> {
         let Surroundings { ledger, order, .. } = self.around;
-        if let Some((judge, expected)) = judge.zip(to_judge(briefing))
-            && self.is_to_ask(question, expected, judge)?
+        if let Some((advisor, expected)) = advisor.zip(to_advise(briefing))
+            && self.is_to_ask(question, expected, advisor)?
         {
-            ledger.expects(judge, order);
+            ledger.expects(advisor, order);
             if is_bounded(coder) && self.is_to_ask(question, Expected::Proposal, coder)? {
                 // It is asked for together with the advisor's: see the ledger.
                 ledger.expects(coder, order);
@@ -128,7 +128,7 @@ impl<'a> Asking<'a> {
     /// Whether nothing of an agent is on record for a question.
     fn is_to_ask(&self, question: &Question, expected: Expected, agent: &Agent) -> Result<bool, AskError> {
         let (role, agent) = (expected.role(), agent.identity());
-        let asked = Asked { question: question.clone(), role, agent, number: 0 };
+        let asked = ReplyKey { question: question.clone(), role, agent, number: 0 };
         Ok(self.around.answers.reply(&asked)?.is_none())
     }
 
@@ -143,12 +143,12 @@ impl<'a> Asking<'a> {
         &self,
         question: &Question,
         briefing: &Briefing,
-        judge: Option<&Agent>,
+        advisor: Option<&Agent>,
         coder: &Agent,
         on_event: &mut dyn FnMut(AskEvent),
     ) -> Result<Answer, AskError> {
         let (mut advice, mut exchanges) = (None, vec![]);
-        if let Some((judge, expected)) = judge.zip(to_judge(briefing)) {
+        if let Some((advisor, expected)) = advisor.zip(to_advise(briefing)) {
             let then = match self.is_to_ask(question, Expected::Proposal, coder)? {
                 true => Some(Reserve::of(
                     coder,
@@ -157,16 +157,16 @@ impl<'a> Asking<'a> {
                 false => None,
             };
             let next = Some(coder);
-            let wanted = Wanted { question, briefing, expected, advice: None, agent: judge, next, then };
+            let wanted = AgentRequest { question, briefing, expected, advice: None, agent: advisor, next, then };
             let came = self.request(&wanted, on_event)?;
             exchanges.extend(came.exchanges);
-            if let Ok(Said::Advice(said)) = came.said {
+            if let Ok(ParsedReply::Advice(said)) = came.said {
                 advice = Some(said);
             }
             // Whether or not the advisor was asked, the next request of this question is for the coder.
             self.around.ledger.moves(coder, self.around.order);
         }
-        let wanted = Wanted {
+        let wanted = AgentRequest {
             question,
             briefing,
             expected: Expected::Proposal,
@@ -178,8 +178,8 @@ impl<'a> Asking<'a> {
         let came = self.request(&wanted, on_event)?;
         exchanges.extend(came.exchanges);
         let (proposal, refused): (Option<Proposal>, Option<String>) = match came.said {
-            Ok(Said::Proposal(proposal)) => (Some(proposal), None),
-            Ok(Said::Advice(_)) => (None, Some("it answers as a judge".into())),
+            Ok(ParsedReply::Proposal(proposal)) => (Some(proposal), None),
+            Ok(ParsedReply::Advice(_)) => (None, Some("it answers as an advisor".into())),
             Err(why) => (None, Some(why.told())),
         };
         let answered_at = came.at;
@@ -194,12 +194,12 @@ impl<'a> Asking<'a> {
     }
 
     /// Asks until a reply is good, or as often as the agent may be asked.
-    fn request(&self, wanted: &Wanted<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<Came, AskError> {
+    fn request(&self, wanted: &AgentRequest<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<AgentReply, AskError> {
         let (role, agent) = (wanted.expected.role(), wanted.agent);
         let (mut exchanges, mut why, mut failures, mut number) = (vec![], None, 0, 0);
         loop {
             let sent = self.prompt(wanted.expected, wanted.briefing, wanted.advice, why.as_deref());
-            let asked = Asked { question: wanted.question.clone(), role, agent: agent.identity(), number };
+            let asked = ReplyKey { question: wanted.question.clone(), role, agent: agent.identity(), number };
             let reply = match self.around.answers.reply(&asked)? {
                 Some(reply) => {
                     let differs = reply.exchange.prompt != sent;
@@ -227,7 +227,7 @@ impl<'a> Asking<'a> {
                     if let Err(why) = &said {
                         on_event(AskEvent::Refused { role, agent: name(), why: why.told() });
                     }
-                    return Ok(Came { said, exchanges, at: reply.answered_at });
+                    return Ok(AgentReply { said, exchanges, at: reply.answered_at });
                 }
             }
         }
@@ -236,8 +236,8 @@ impl<'a> Asking<'a> {
     /// Asks the agent itself until a reply comes, which is kept. `failures` counts the tries that brought none.
     fn fetch(
         &self,
-        wanted: &Wanted<'_>,
-        asked: &Asked,
+        wanted: &AgentRequest<'_>,
+        asked: &ReplyKey,
         prompt: &Prompt,
         failures: &mut u32,
         on_event: &mut dyn FnMut(AskEvent),
@@ -318,7 +318,12 @@ impl<'a> Asking<'a> {
     }
 
     /// One request, and its reply kept.
-    fn send(&self, wanted: &Wanted<'_>, asked: &Asked, prompt: &Prompt) -> Result<Result<Reply, Failure>, AskError> {
+    fn send(
+        &self,
+        wanted: &AgentRequest<'_>,
+        asked: &ReplyKey,
+        prompt: &Prompt,
+    ) -> Result<Result<Reply, Failure>, AskError> {
         let keeper = Keeper {
             answers: self.around.answers.clone(),
             clock: Arc::clone(&self.around.clock),
@@ -329,14 +334,14 @@ impl<'a> Asking<'a> {
             prompt: prompt.clone(),
         };
         match &wanted.agent.reach {
-            Reach::Command { program } => {
+            AgentAccess::Command { program } => {
                 let program = self.program(program, wanted.agent);
                 match program.ask(asked.role, wanted.question, prompt, self.around.interrupted) {
                     Ok(got) => Ok(Ok(keeper.keep(got)?)),
                     Err(failure) => Ok(Err(failure)),
                 }
             }
-            Reach::Http { .. } => {
+            AgentAccess::Http { .. } => {
                 let endpoint = self.endpoint(wanted.agent)?;
                 let (sender, receiver) = mpsc::channel();
                 // A thread of its own, so that an interruption is seen while the endpoint thinks. It keeps the reply itself: one that comes after the
@@ -368,12 +373,12 @@ impl<'a> Asking<'a> {
     /// Whether an agent can be asked at all.
     fn ready(&self, agent: &Agent) -> Result<(), AskError> {
         match &agent.reach {
-            Reach::Command { program } => {
+            AgentAccess::Command { program } => {
                 let file = self.program(program, agent).file();
                 file.map(drop).map_err(|why| AskError::Denied { agent: agent.name.clone(), why })
             }
-            Reach::Http { .. } if self.around.offline => Err(AskError::Offline(agent.name.clone())),
-            Reach::Http { .. } => self.endpoint(agent).map(drop),
+            AgentAccess::Http { .. } if self.around.offline => Err(AskError::Offline(agent.name.clone())),
+            AgentAccess::Http { .. } => self.endpoint(agent).map(drop),
         }
     }
 
@@ -383,7 +388,7 @@ impl<'a> Asking<'a> {
     }
 
     fn endpoint(&self, agent: &Agent) -> Result<Endpoint, AskError> {
-        let Reach::Http { url, model, temperature, max_tokens, .. } = &agent.reach else {
+        let AgentAccess::Http { url, model, temperature, max_tokens, .. } = &agent.reach else {
             return Err(AskError::Denied { agent: agent.name.clone(), why: "it is not an endpoint".into() });
         };
         let environment = self.around.environment;
@@ -421,12 +426,12 @@ struct Keeper {
     redactor: Redactor,
     began: Duration,
     agent: Agent,
-    asked: Asked,
+    asked: ReplyKey,
     prompt: Prompt,
 }
 
 impl Keeper {
-    fn keep(&self, got: Got) -> io::Result<Reply> {
+    fn keep(&self, got: RawReply) -> io::Result<Reply> {
         let took = self.clock.now().saturating_sub(self.began);
         let exchange = Exchange {
             role: self.asked.role,
@@ -446,13 +451,13 @@ impl Keeper {
 /// The variable that holds an agent's key.
 fn key_variable(agent: &Agent) -> Option<&str> {
     match &agent.reach {
-        Reach::Http { key, .. } => key.as_ref().map(|key| key.value.as_str()),
-        Reach::Command { .. } => None,
+        AgentAccess::Http { key, .. } => key.as_ref().map(|key| key.value.as_str()),
+        AgentAccess::Command { .. } => None,
     }
 }
 
 /// The material for an advisor, if any.
-fn to_judge(briefing: &Briefing) -> Option<Expected> {
+fn to_advise(briefing: &Briefing) -> Option<Expected> {
     if briefing.attempt > 0 {
         return briefing.failed.as_ref().map(|_| Expected::Correction);
     }

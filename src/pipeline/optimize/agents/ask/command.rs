@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
-use super::{Failure, Got};
+use super::{Failure, RawReply};
 use kforge_foundation::config::Environment;
 use kforge_foundation::process::{self, Command, End};
 use kforge_project::toolchain;
@@ -55,7 +55,7 @@ impl Program<'_> {
         question: &Question,
         prompt: &Prompt,
         interrupted: &AtomicBool,
-    ) -> Result<Got, Failure> {
+    ) -> Result<RawReply, Failure> {
         let mut command = Command::new(self.file().map_err(Failure::Never)?)
             .args(self.words.iter().skip(1))
             .dir(self.folder)
@@ -87,8 +87,8 @@ impl Program<'_> {
         // More than anybody reads is an answer too, and no good.
         let reply = match done.stdout.whole() {
             Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
-            None => Got::flood(LONGEST as u64),
+            None => RawReply::flood(LONGEST as u64),
         };
-        Ok(Got { reply, tokens: None, cut: false })
+        Ok(RawReply { reply, tokens: None, cut: false })
     }
 }

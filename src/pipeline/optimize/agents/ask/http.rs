@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use ureq::{Agent as Client, Error, Proxy};
 
 use super::key::{Key, Redactor};
-use super::{Failure, Got};
+use super::{Failure, RawReply};
 use kforge_foundation::config::Environment;
 use kforge_types::record::answer::Prompt;
 
@@ -40,7 +40,7 @@ pub(super) struct Endpoint {
 
 impl Endpoint {
     /// Asks it, and waits.
-    pub(super) fn ask(&self, prompt: &Prompt) -> Result<Got, Failure> {
+    pub(super) fn ask(&self, prompt: &Prompt) -> Result<RawReply, Failure> {
         let config = Client::config_builder()
             .timeout_global(Some(self.limit))
             .http_status_as_error(false)
@@ -64,7 +64,7 @@ impl Endpoint {
         let text = match body.read_to_string() {
             // The request was answered and is paid for; the answer is unusable, which is reported.
             Err(Error::BodyExceedsLimit(_)) if (200..300).contains(&status) => {
-                return Ok(Got { reply: Got::flood(LONGEST), tokens: None, cut: false });
+                return Ok(RawReply { reply: RawReply::flood(LONGEST), tokens: None, cut: false });
             }
             text => text.map_err(|e| self.failed(&e)),
         };
@@ -106,7 +106,7 @@ impl Endpoint {
     }
 
     /// Reads a chat completion.
-    fn completion(&self, text: &str) -> Result<Got, Failure> {
+    fn completion(&self, text: &str) -> Result<RawReply, Failure> {
         let no = |what: &str| Failure::Again {
             why: format!("its answer is not a chat completion: {what}"),
             after_s: None,
@@ -123,7 +123,7 @@ impl Endpoint {
         };
         let usage = |key: &str| value["usage"][key].as_u64();
         let tokens = usage("prompt_tokens").zip(usage("completion_tokens"));
-        Ok(Got { reply: self.redactor.clean(content), tokens, cut: choice["finish_reason"] == "length" })
+        Ok(RawReply { reply: self.redactor.clean(content), tokens, cut: choice["finish_reason"] == "length" })
     }
 
     /// What an endpoint says of an error.

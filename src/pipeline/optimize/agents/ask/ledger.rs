@@ -27,7 +27,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use kforge_types::model::Agent;
-use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Exchange, Prompt};
 
 /// The time that a rate counts over.
@@ -60,8 +60,8 @@ impl Reserve {
     /// Of a prompt to an agent.
     pub(super) fn of(agent: &Agent, prompt: &Prompt) -> Self {
         let output = match &agent.reach {
-            Reach::Http { max_tokens, .. } => *max_tokens,
-            Reach::Command { .. } => None,
+            AgentAccess::Http { max_tokens, .. } => *max_tokens,
+            AgentAccess::Command { .. } => None,
         };
         Reserve { input: estimated(prompt, "").0, output }
     }
@@ -97,7 +97,7 @@ struct Account {
     queue: BTreeSet<usize>,
     /// Requests under way.
     under_way: Vec<Reserve>,
-    /// By question: the request that is to follow one to its judge.
+    /// By question: the request that is to follow one to its advisor.
     held: BTreeMap<usize, Reserve>,
     /// Until when the agent asks for a pause.
     alone: Duration,

@@ -25,7 +25,7 @@ pub use ledger::{Ledger, Spent};
 
 /// What an agent gave back.
 #[derive(Debug, Clone, PartialEq)]
-struct Got {
+struct RawReply {
     /// What it said.
     reply: String,
     /// Tokens of prompt and reply, where it says.
@@ -34,7 +34,7 @@ struct Got {
     cut: bool,
 }
 
-impl Got {
+impl RawReply {
     /// The text that replaces a reply that is too long to read.
     fn flood(bytes: u64) -> String {
         format!("[more than {} MiB, not kept]", bytes >> 20)

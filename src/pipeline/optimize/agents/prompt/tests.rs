@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use crate::optimize::agents::briefing::{Branch, Exemplar, Failed, Hardware, Parent, Past, ToTry};
+use crate::optimize::agents::briefing::{Branch, Exemplar, FailedAttempt, Hardware, MethodToTry, Parent, PastRound};
 use kforge_types::model::TuneValue;
 use kforge_types::record::profile::Roofline;
-use kforge_types::record::round::Chosen;
+use kforge_types::record::round::ChosenMethod;
 
 fn full() -> Briefing {
-    let chosen = Chosen {
+    let chosen = ChosenMethod {
         id: "memory.vectorized_access".into(),
         axis: Axis::Memory,
         strength: Some(0.8),
@@ -35,7 +35,7 @@ fn full() -> Briefing {
         round: 2,
         attempt: 0,
         branches: 4,
-        methods: vec![ToTry::of(&chosen)],
+        methods: vec![MethodToTry::of(&chosen)],
         parent: Some(Parent {
             source: "__global__ void parent() {}\n```\n{{ b.kernel }}".into(),
             declaration: "tune.BLOCK = [256]".into(),
@@ -43,12 +43,16 @@ fn full() -> Briefing {
             time_ns: Some(12_345.0),
             verified: true,
         }),
-        failed: Some(Failed {
+        failed: Some(FailedAttempt {
             source: Some("__global__ void failed() {}".into()),
             declaration: Some("tune.VEC = [4]".into()),
             branches: vec![Branch::new(tunables, "y[3]: got 1, want 2")],
         }),
-        history: vec![Past { round: 1, methods: vec!["compute.loop_unroll".into()], became: vec!["no faster".into()] }],
+        history: vec![PastRound {
+            round: 1,
+            methods: vec!["compute.loop_unroll".into()],
+            became: vec!["no faster".into()],
+        }],
         exemplars: vec![Exemplar {
             source: "__global__ void other() {}".into(),
             declaration: None,
@@ -100,16 +104,16 @@ fn a_coder_is_told_what_there_is_and_how_to_answer() {
 }
 
 #[test]
-fn a_repair_shows_what_failed_and_a_judge_has_a_prompt_of_its_own() {
+fn a_repair_shows_what_failed_and_an_advisor_has_a_prompt_of_its_own() {
     let briefing = Briefing { attempt: 1, ..full() };
     let coder = prompt(Expected::Proposal, &briefing, None, None);
     has(&coder.user, &["This is repair 1.", "void failed()", "y[3]: got 1, want 2", "tune.VEC = [4]"]);
-    let judge = prompt(Expected::Correction, &briefing, None, None);
-    has(&judge.user, &["void failed()", "y[3]: got 1, want 2", "critical_issue"]);
-    assert_ne!(judge.system, coder.system);
-    let judge = prompt(Expected::Diagnosis, &full(), None, None);
-    has(&judge.user, &["void parent()", "dram_throughput = 26.9 %", "bottleneck", "memory.vectorized_access"]);
-    assert!(!judge.user.contains("Your last reply"));
+    let advisor = prompt(Expected::Correction, &briefing, None, None);
+    has(&advisor.user, &["void failed()", "y[3]: got 1, want 2", "critical_issue"]);
+    assert_ne!(advisor.system, coder.system);
+    let advisor = prompt(Expected::Diagnosis, &full(), None, None);
+    has(&advisor.user, &["void parent()", "dram_throughput = 26.9 %", "bottleneck", "memory.vectorized_access"]);
+    assert!(!advisor.user.contains("Your last reply"));
 }
 
 #[test]

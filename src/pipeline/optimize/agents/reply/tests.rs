@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::*;
-use crate::optimize::agents::briefing::ToTry;
+use crate::optimize::agents::briefing::MethodToTry;
 use kforge_types::model::Axis;
 
 const DECLARATION: &str = r#"
@@ -21,7 +21,7 @@ off = { VEC = 1 }
 "#;
 
 fn briefing() -> Briefing {
-    let method = ToTry {
+    let method = MethodToTry {
         id: "memory.vectorized_access".into(),
         axis: Axis::Memory,
         about: String::new(),
@@ -64,7 +64,7 @@ fn an_answer_is_found_alone_in_a_fence_and_among_prose() {
         ),
     ];
     for reply in wrapped {
-        let Ok(Said::Proposal(proposal)) = parse_reply(Expected::Proposal, &reply, &briefing()) else {
+        let Ok(ParsedReply::Proposal(proposal)) = parse_reply(Expected::Proposal, &reply, &briefing()) else {
             panic!("{reply}: {:?}", parse_reply(Expected::Proposal, &reply, &briefing()));
         };
         assert_eq!(proposal.declaration.as_deref(), Some(DECLARATION));
@@ -126,21 +126,21 @@ fn variants_are_checked_against_the_declaration_and_no_more_are_taken_than_were_
     let off = refused(&with("branches", json!([{}, { "VEC": 1 }])));
     assert!(off.contains("variant 2 of `branches` is the same with and without"), "{off}");
     let many = with("branches", json!([{ "BLOCK": 128 }, { "BLOCK": 256 }, { "TILE": 1 }]));
-    let Ok(Said::Proposal(proposal)) = parse_reply(Expected::Proposal, &many, &briefing()) else { panic!() };
+    let Ok(ParsedReply::Proposal(proposal)) = parse_reply(Expected::Proposal, &many, &briefing()) else { panic!() };
     assert_eq!(proposal.branches.len(), 2);
 }
 
 #[test]
-fn a_judge_names_a_method_that_was_chosen() {
+fn an_advisor_names_a_method_that_was_chosen() {
     let reply = |method: &str| json!({ "bottleneck": "loads", "method": method, "plan": "wider" }).to_string();
     let read = |method: &str| parse_reply(Expected::Diagnosis, &reply(method), &briefing());
     let said = read("memory.vectorized_access").unwrap();
-    assert!(matches!(said, Said::Advice(Advice::Diagnosis { .. })));
+    assert!(matches!(said, ParsedReply::Advice(Advice::Diagnosis { .. })));
     assert!(read("compute.tensor_core").unwrap_err().told().contains("expected one of `memory.vectorized_access`"));
     let correction = json!({ "critical_issue": "a", "why_it_matters": "b", "minimal_fix": "c" }).to_string();
     assert!(matches!(
         parse_reply(Expected::Correction, &correction, &briefing()),
-        Ok(Said::Advice(Advice::Correction { .. }))
+        Ok(ParsedReply::Advice(Advice::Correction { .. }))
     ));
     assert!(parse_reply(Expected::Correction, &correction.replace("\"c\"", "\"\""), &briefing()).is_err());
 }

@@ -2,7 +2,7 @@
 
 use super::{package, read, show};
 use crate::model::TuneValue;
-use crate::model::agent::{Budget, Prices, Reach, Scope};
+use crate::model::agent::{AgentAccess, Budget, Prices, Scope};
 
 const OPERATOR: &str = "[package]\nname = \"p\"\n[operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"x\" }\nshapes.s = { n = 8 }\n";
 
@@ -17,7 +17,7 @@ fn agents_are_endpoints_or_programs_with_limits() {
          prices = { input = 3, output = 15.5 }\nbudget = { tokens = 100, money = 0.5 }\n[agents.near]\ncommand = [\"./a.py\", \"-x\"]\ntime_limit = 5\n",
     ));
     let [far, near] = &package.agents[..] else { panic!("{:?}", package.agents) };
-    let Reach::Http { url, model, key, temperature, max_tokens } = &far.reach else { panic!("{far:?}") };
+    let AgentAccess::Http { url, model, key, temperature, max_tokens } = &far.reach else { panic!("{far:?}") };
     assert_eq!(
         (url.as_str(), model.as_str(), key.as_ref().map(|k| k.as_str())),
         ("https://host/v1", "m", Some("THE_KEY"))
@@ -28,7 +28,7 @@ fn agents_are_endpoints_or_programs_with_limits() {
     );
     assert_eq!(far.prices, Some(Prices { input: 3.0, output: 15.5 }));
     assert_eq!(far.budget, Budget { requests: None, tokens: Some(100), money: Some(0.5) });
-    assert_eq!(near.reach, Reach::Command { program: vec!["./a.py".into(), "-x".into()] });
+    assert_eq!(near.reach, AgentAccess::Command { program: vec!["./a.py".into(), "-x".into()] });
     assert_eq!((near.time_limit_s, near.retries, near.parallel, far.parallel), (5, 3, 1, 9));
     assert_eq!(
         (far.identity(), near.identity()),

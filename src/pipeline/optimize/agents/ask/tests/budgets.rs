@@ -4,7 +4,7 @@ use super::server::{Server, says};
 use super::world::{World, briefing, endpoint, proposal, question, words};
 use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 use kforge_types::model::Agent;
-use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget};
 
 fn spent(came: Result<kforge_types::record::answer::Answer, AskError>) -> String {
     match came {
@@ -40,7 +40,7 @@ fn each_part_of_a_budget_ends_the_asking() {
         let world = World::new();
         let server = Server::new((0..answered).map(|_| says(&proposal())).collect());
         let mut coder = Agent { budget, ..endpoint(&server.url()) };
-        if let Reach::Http { max_tokens, .. } = &mut coder.reach {
+        if let AgentAccess::Http { max_tokens, .. } = &mut coder.reach {
             // Nothing says what an answer may take: the last request may go beyond the budget.
             *max_tokens = None;
         }

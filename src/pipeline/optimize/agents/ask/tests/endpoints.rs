@@ -10,7 +10,7 @@ use super::server::{Does, Server, completion, fails, says};
 use super::world::{KEY, World, agent, briefing, endpoint, proposal, question, words};
 use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 use kforge_types::model::Agent;
-use kforge_types::model::agent::Reach;
+use kforge_types::model::agent::AgentAccess;
 
 fn asks(script: Vec<Does>, retries: u32) -> (Server, Agent) {
     let server = Server::new(script);
@@ -214,18 +214,18 @@ fn the_key_goes_to_the_stated_address_and_no_other() {
 #[test]
 fn a_key_that_is_not_set_is_named_before_anything_is_asked() {
     let world = World::new();
-    let judge = world.script("echo x >> asked");
+    let advisor = world.script("echo x >> asked");
     let server = Server::new(vec![]);
     let mut coder = endpoint(&server.url());
-    if let Reach::Http { key: Some(key), .. } = &mut coder.reach {
+    if let AgentAccess::Http { key: Some(key), .. } = &mut coder.reach {
         key.value = "NO_SUCH_KEY".into();
     }
-    let agents = [judge.clone(), coder.clone()];
+    let agents = [advisor.clone(), coder.clone()];
     let briefing = super::world::with_parent();
     let came = world.asking(&agents, &Ledger::default()).ask(
         &question(&coder, 1, 0),
         &briefing,
-        Some(&judge),
+        Some(&advisor),
         &coder,
         &mut |_| {},
     );
@@ -266,7 +266,7 @@ fn an_interruption_does_not_wait_for_the_endpoint_and_a_reply_that_comes_after_i
     world.interrupted.store(false, Ordering::Relaxed);
     // The reply is on its way to the disk: nothing is asked for again once it is there.
     let answers = world.answers();
-    let asked = kforge_engine::answers::Asked {
+    let asked = kforge_engine::answers::ReplyKey {
         question: question(&coder, 1, 0),
         role: kforge_types::record::answer::Role::Coder,
         agent: coder.identity(),
@@ -295,7 +295,7 @@ fn endpoints_that_answer_in_parts_or_refuse_are_understood() {
 fn agents_without_a_key_send_none() {
     let world = World::new();
     let (server, mut coder) = asks(vec![says(&proposal())], 0);
-    if let Reach::Http { key, .. } = &mut coder.reach {
+    if let AgentAccess::Http { key, .. } = &mut coder.reach {
         *key = None;
     }
     assert!(world.ask(&agent("near", coder.reach)).0.is_ok());

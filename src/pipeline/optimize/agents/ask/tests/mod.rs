@@ -2,9 +2,9 @@
 
 mod budgets;
 mod endpoints;
-mod judged;
+mod advised;
 mod killed;
 mod programs;
 mod server;
-mod together;
+mod concurrent;
 mod world;

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use super::world::{World, agent, correction, diagnosis, proposal, question, repair, with_parent, words};
 use crate::optimize::agents::ask::{AskError, AskEvent, Ledger};
 use kforge_foundation::process::family::is_alive;
-use kforge_types::model::agent::Reach;
+use kforge_types::model::agent::AgentAccess;
 use kforge_types::record::answer::{Advice, Role};
 
 /// Whether a process that was killed ends: a signal is taken when its process next runs, which on a busy machine is later.
@@ -17,9 +17,9 @@ fn ends(pid: u32) -> bool {
 }
 
 /// A script that answers by its role.
-fn by_role(judge: &str, coder: &str) -> String {
+fn by_role(advisor: &str, coder: &str) -> String {
     format!(
-        "case \"$KFORGE_ROLE\" in\njudge) cat <<'END'\n{judge}\nEND\n;;\ncoder) cat <<'END'\n{coder}\nEND\n;;\nesac"
+        "case \"$KFORGE_ROLE\" in\njudge) cat <<'END'\n{advisor}\nEND\n;;\ncoder) cat <<'END'\n{coder}\nEND\n;;\nesac"
     )
 }
 
@@ -47,7 +47,7 @@ fn a_program_reads_the_prompt_and_its_output_is_the_answer() {
 }
 
 #[test]
-fn the_judge_comes_first_and_the_coder_reads_what_it_said() {
+fn the_advisor_comes_first_and_the_coder_reads_what_it_said() {
     let world = World::new();
     let coder = world.script(&by_role(&diagnosis(), &proposal()));
     let mut events = vec![];
@@ -57,7 +57,7 @@ fn the_judge_comes_first_and_the_coder_reads_what_it_said() {
     let answer =
         asking.ask(&question(&coder, 1, 0), &with_parent(), Some(&coder), &coder, &mut |e| events.push(e)).unwrap();
     assert!(matches!(&answer.advice, Some(Advice::Diagnosis { plan, .. }) if plan == "float4"));
-    assert_eq!(answer.exchanges.iter().map(|e| e.role).collect::<Vec<_>>(), [Role::Judge, Role::Coder]);
+    assert_eq!(answer.exchanges.iter().map(|e| e.role).collect::<Vec<_>>(), [Role::Advisor, Role::Coder]);
     assert!(answer.exchanges[1].prompt.user.contains("plan: float4"));
     assert!(!answer.exchanges[0].prompt.user.contains("float4"));
     let coder = world.script(&by_role(&correction(), &proposal()));
@@ -68,7 +68,7 @@ fn the_judge_comes_first_and_the_coder_reads_what_it_said() {
 }
 
 #[test]
-fn a_judge_that_says_nothing_of_use_is_passed_over() {
+fn an_advisor_that_says_nothing_of_use_is_passed_over() {
     let world = World::new();
     let mut coder = world.script(&by_role("I like it.", &proposal()));
     coder.retries = 1;
@@ -93,7 +93,7 @@ fn a_judge_that_says_nothing_of_use_is_passed_over() {
 }
 
 #[test]
-fn a_judge_is_asked_only_where_there_is_something_to_judge() {
+fn an_advisor_is_asked_only_where_there_is_something_to_advise_on() {
     let world = World::new();
     let coder = world.script(&by_role(&diagnosis(), &proposal()));
     let agents = [coder.clone()];
@@ -183,14 +183,14 @@ fn a_program_that_floods_gives_an_answer_that_is_no_good() {
 #[test]
 fn a_program_that_is_not_there_is_named_before_anybody_is_asked() {
     let world = World::new();
-    let judge = world.script("echo x >> asked");
+    let advisor = world.script("echo x >> asked");
     for program in ["no-such-agent-anywhere", "./gone.sh"] {
-        let coder = agent("lost", Reach::Command { program: vec![program.into()] });
-        let agents = [judge.clone(), coder.clone()];
+        let coder = agent("lost", AgentAccess::Command { program: vec![program.into()] });
+        let agents = [advisor.clone(), coder.clone()];
         let came = world.asking(&agents, &Ledger::default()).ask(
             &question(&coder, 1, 0),
             &with_parent(),
-            Some(&judge),
+            Some(&advisor),
             &coder,
             &mut |_| {},
         );

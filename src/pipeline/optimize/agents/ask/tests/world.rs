@@ -9,12 +9,12 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings};
-use crate::optimize::agents::briefing::{Briefing, Failed, Parent, ToTry};
+use crate::optimize::agents::briefing::{Briefing, FailedAttempt, MethodToTry, Parent};
 use kforge_engine::answers::Answers;
 use kforge_engine::home::Home;
 use kforge_foundation::base::{Digest, SourceFile};
 use kforge_foundation::config::Environment;
-use kforge_types::model::agent::{Budget, Prices, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget, Prices};
 use kforge_types::model::{Agent, Axis, Place, Text};
 use kforge_types::record::answer::{Answer, Question};
 
@@ -122,7 +122,7 @@ impl World {
         let file = self.package().join("agent.sh");
         std::fs::write(&file, format!("#!/bin/sh\n{text}\n")).unwrap();
         std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
-        agent("script", Reach::Command { program: vec!["./agent.sh".into()] })
+        agent("script", AgentAccess::Command { program: vec!["./agent.sh".into()] })
     }
 
     pub(super) fn waits(&self) -> Vec<f64> {
@@ -143,7 +143,7 @@ fn text(value: &str) -> Text {
     Text { value: value.into(), place: Place::new(&file, 0..0) }
 }
 
-pub(super) fn agent(name: &str, reach: Reach) -> Agent {
+pub(super) fn agent(name: &str, reach: AgentAccess) -> Agent {
     Agent {
         name: name.into(),
         place: text("").place,
@@ -159,7 +159,7 @@ pub(super) fn agent(name: &str, reach: Reach) -> Agent {
 
 pub(super) fn endpoint(url: &str) -> Agent {
     let (url, key) = (text(url), Some(text("AGENT_KEY")));
-    agent("far", Reach::Http { url, model: "m-1".into(), key, temperature: Some(0.2), max_tokens: Some(1000) })
+    agent("far", AgentAccess::Http { url, model: "m-1".into(), key, temperature: Some(0.2), max_tokens: Some(1000) })
 }
 
 pub(super) fn question(coder: &Agent, round: u32, attempt: u32) -> Question {
@@ -168,7 +168,7 @@ pub(super) fn question(coder: &Agent, round: u32, attempt: u32) -> Question {
 }
 
 pub(super) fn briefing() -> Briefing {
-    let method = ToTry {
+    let method = MethodToTry {
         id: "memory.vectorized_access".into(),
         axis: Axis::Memory,
         about: String::new(),
@@ -193,7 +193,7 @@ pub(super) fn with_parent() -> Briefing {
 
 /// A repair.
 pub(super) fn repair() -> Briefing {
-    let failed = Failed { source: Some("__global__ void failed() {}".into()), ..Failed::default() };
+    let failed = FailedAttempt { source: Some("__global__ void failed() {}".into()), ..FailedAttempt::default() };
     Briefing { attempt: 1, failed: Some(failed), ..with_parent() }
 }
 

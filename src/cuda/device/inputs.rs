@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
-use super::own;
+use super::own_kernels;
 use kforge_foundation::base::Digest;
 use kforge_harness::message::Response;
 use kforge_harness::oracle::Source;
@@ -21,7 +21,7 @@ const KEPT: u64 = 2 << 30;
 
 /// The contents of a tensor.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Made {
+pub(super) struct TensorBytes {
     /// Their name: a digest of the bytes.
     pub(super) name: String,
     /// The bytes.
@@ -31,7 +31,7 @@ pub(super) struct Made {
 }
 
 /// The contents of every tensor that is read, by name.
-pub(super) type Inputs = BTreeMap<String, Arc<Made>>;
+pub(super) type Inputs = BTreeMap<String, Arc<TensorBytes>>;
 
 static MADE: Mutex<Vec<(Digest, Arc<Inputs>)>> = Mutex::new(vec![]);
 
@@ -54,10 +54,10 @@ pub(super) fn another(number: u64) -> u64 {
     z ^ (z >> 31)
 }
 
-impl Made {
+impl TensorBytes {
     /// Of these bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Made { name: Digest::of_long(&bytes).to_string(), sum: own::checksum(&bytes, salt()), bytes }
+        TensorBytes { name: Digest::of_long(&bytes).to_string(), sum: own_kernels::checksum(&bytes, salt()), bytes }
     }
 }
 
@@ -104,7 +104,8 @@ pub(super) fn unkept(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
     let values = Source::new(task, problem).inputs(trial)?;
     let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
     let read = read.filter_map(|tensor| Some((tensor, values.get(&tensor.name)?)));
-    let made = read.map(|(tensor, values)| (tensor.name.clone(), Arc::new(Made::new(encode_strided(tensor, values)))));
+    let made =
+        read.map(|(tensor, values)| (tensor.name.clone(), Arc::new(TensorBytes::new(encode_strided(tensor, values)))));
     Ok(Arc::new(made.collect()))
 }
 
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn equal_bytes_have_one_name_and_others_another() {
-        let of = |bytes: &[u8]| Made::new(bytes.to_vec());
+        let of = |bytes: &[u8]| TensorBytes::new(bytes.to_vec());
         assert_eq!(of(&[1, 2]), of(&[1, 2]));
         assert_ne!(of(&[1, 2]).name, of(&[2, 1]).name);
         assert_ne!(of(&[1, 2]).sum, of(&[2, 1]).sum);

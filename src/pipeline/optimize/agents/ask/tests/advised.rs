@@ -7,48 +7,48 @@ use super::world::{World, diagnosis, endpoint, proposal, question, with_parent};
 use crate::optimize::agents::ask::ledger::{Admission, Reserve};
 use crate::optimize::agents::ask::{AskError, Asking, Ledger};
 use kforge_types::model::Agent;
-use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Answer, Prompt};
 
-type Came = Result<Answer, AskError>;
+type AskResult = Result<Answer, AskError>;
 
 /// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that an advisor can look at.
-fn judged(world: &World, judge: &Agent, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<Came> {
-    let agents = [judge.clone(), coder.clone()];
+fn asked_both(world: &World, advisor: &Agent, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<AskResult> {
+    let agents = [advisor.clone(), coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
     let question = |order: usize| question(coder, order as u32 + 1, 0);
     for (order, asking) in all.iter().enumerate() {
-        asking.expects(&question(order), &with_parent(), Some(judge), coder).unwrap();
+        asking.expects(&question(order), &with_parent(), Some(advisor), coder).unwrap();
     }
     std::thread::scope(|scope| {
         let ask = |(order, asking): (usize, Asking<'_>)| {
-            asking.ask(&question(order), &with_parent(), Some(judge), coder, &mut |_| {})
+            asking.ask(&question(order), &with_parent(), Some(advisor), coder, &mut |_| {})
         };
         let threads: Vec<_> = all.into_iter().enumerate().map(|one| scope.spawn(move || ask(one))).collect();
         threads.into_iter().map(|thread| thread.join().unwrap()).collect()
     })
 }
 
-fn oks(came: &[Came]) -> Vec<bool> {
+fn oks(came: &[AskResult]) -> Vec<bool> {
     came.iter().map(Result::is_ok).collect()
 }
 
 #[test]
-fn a_judge_is_asked_only_if_its_coder_can_be_paid_too() {
-    // Both judges could be asked at once; the coder's budget pays for one.
+fn an_advisor_is_asked_only_if_its_coder_can_be_paid_too() {
+    // Both advisors could be asked at once; the coder's budget pays for one.
     let world = World::new();
     let servers = [Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())])];
-    let judge = Agent { name: "judge".into(), ..endpoint(&servers[0].url()) };
+    let advisor = Agent { name: "advisor".into(), ..endpoint(&servers[0].url()) };
     let coder = Agent { budget: Budget { requests: Some(1), ..Budget::default() }, ..endpoint(&servers[1].url()) };
     let ledger = Ledger::default();
-    let came = judged(&world, &judge, &coder, &ledger, 3);
+    let came = asked_both(&world, &advisor, &coder, &ledger, 3);
     assert_eq!(oks(&came), [true, false, false], "{came:?}");
     assert!(came[1..].iter().all(|c| c.as_ref().unwrap_err().to_string().ends_with("1 of 1 requests")), "{came:?}");
-    assert_eq!((ledger.spent(&judge).requests, ledger.spent(&coder).requests), (1, 1));
+    assert_eq!((ledger.spent(&advisor).requests, ledger.spent(&coder).requests), (1, 1));
 }
 
 #[test]
-fn who_judges_and_writes_spends_a_budget_in_twos() {
+fn who_advises_and_writes_spends_a_budget_in_twos() {
     let world = World::new();
     let server =
         Server::new([diagnosis(), proposal(), diagnosis(), proposal()].iter().map(|text| says(text)).collect());
@@ -69,16 +69,16 @@ fn who_judges_and_writes_spends_a_budget_in_twos() {
 }
 
 #[test]
-fn tokens_and_money_are_kept_for_the_coder_with_what_its_judge_may_say() {
+fn tokens_and_money_are_kept_for_the_coder_with_what_its_advisor_may_say() {
     let ask = |budget: Budget, max: Option<u64>| {
         let world = World::new();
         let server = Server::new([diagnosis(), proposal()].iter().map(|text| says(text)).collect());
         let mut agent = Agent { budget, ..endpoint(&server.url()) };
-        if let Reach::Http { max_tokens, .. } = &mut agent.reach {
+        if let AgentAccess::Http { max_tokens, .. } = &mut agent.reach {
             *max_tokens = max;
         }
         let ledger = Ledger::default();
-        let came = judged(&world, &agent, &agent, &ledger, 1).remove(0);
+        let came = asked_both(&world, &agent, &agent, &ledger, 1).remove(0);
         (came.map(|answer| answer.exchanges).map_err(|why| why.to_string()), ledger.spent(&agent))
     };
     let tokens = |tokens| Budget { tokens: Some(tokens), ..Budget::default() };
@@ -101,34 +101,34 @@ fn tokens_and_money_are_kept_for_the_coder_with_what_its_judge_may_say() {
 }
 
 #[test]
-fn who_holds_its_coders_share_may_ask_its_judge_again_where_nothing_bounds_an_answer() {
+fn who_holds_its_coders_share_may_ask_its_advisor_again_where_nothing_bounds_an_answer() {
     let budget = Budget { tokens: Some(100_000), ..Budget::default() };
     let mut agent = Agent { budget, ..endpoint("http://127.0.0.1:9/v1") };
-    if let Reach::Http { max_tokens, .. } = &mut agent.reach {
+    if let AgentAccess::Http { max_tokens, .. } = &mut agent.reach {
         *max_tokens = None;
     }
     let (reserve, ledger) = (Reserve::of(&agent, &Prompt::default()), Ledger::default());
-    let judge = |order| ledger.admit(&agent, order, reserve, Some((&agent, reserve)), Duration::ZERO);
-    assert_eq!(judge(0), Admission::Go);
-    assert_eq!(judge(1), Admission::Busy);
+    let advisor = |order| ledger.admit(&agent, order, reserve, Some((&agent, reserve)), Duration::ZERO);
+    assert_eq!(advisor(0), Admission::Go);
+    assert_eq!(advisor(1), Admission::Busy);
     ledger.settle(&agent, reserve, None, None);
-    assert_eq!(judge(0), Admission::Go);
+    assert_eq!(advisor(0), Admission::Go);
 }
 
 #[test]
 fn a_question_that_ends_gives_back_what_was_kept_for_it() {
-    // The first judge sends its question away for good: the second's coder is paid for.
+    // The first advisor sends its question away for good: the second's coder is paid for.
     let world = World::new();
     let servers = [Server::new(vec![fails(400, "no"), says(&diagnosis())]), Server::new(vec![says(&proposal())])];
-    let judge = Agent { name: "judge".into(), parallel: 1, ..endpoint(&servers[0].url()) };
+    let advisor = Agent { name: "advisor".into(), parallel: 1, ..endpoint(&servers[0].url()) };
     let coder = Agent { budget: Budget { requests: Some(1), ..Budget::default() }, ..endpoint(&servers[1].url()) };
-    let came = judged(&world, &judge, &coder, &Ledger::default(), 2);
+    let came = asked_both(&world, &advisor, &coder, &Ledger::default(), 2);
     assert_eq!(oks(&came), [false, true], "{came:?}");
 }
 
 #[test]
-fn two_that_judge_for_each_other_do_not_wait_for_each_other() {
-    // Each holds one request of the other, and asks its judge once more: there is nothing left for that, and no waiting for it either.
+fn two_that_advise_each_other_do_not_wait_for_each_other() {
+    // Each holds one request of the other, and asks its advisor once more: there is nothing left for that, and no waiting for it either.
     let reserve = Reserve::of(&endpoint("http://127.0.0.1:9/v1"), &Prompt::default());
     let of = |name: &str| Agent {
         name: name.into(),

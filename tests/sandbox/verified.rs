@@ -1,4 +1,4 @@
-//! Kernels that are right, wrong or hostile, compiled for the emulator and judged as a build would: by a judge, in runners of their own.
+//! Kernels that are right, wrong or hostile, compiled for the emulator and verified as a build would: by a verifier, in runners of their own.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("inputs_cannot_be_changed", inputs),
     ("a_kernel_that_depends_on_thread_order_is_found", ordered),
     ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
-    ("a_run_is_not_charged_for_the_judges_own_time", judges_time),
+    ("a_run_is_not_charged_for_the_verifiers_own_time", verifiers_time),
     ("a_kernel_that_ends_the_process_fails", exits),
     ("no_exit_status_is_taken_for_the_runners_own", exits_as_we_do),
     ("forged_reports_do_not_save_a_wrong_kernel", forges),
@@ -104,8 +104,8 @@ fn hangs() {
     assert_eq!(kinds(&bench.observation()), [FindingKind::NoProgress]);
 }
 
-fn judges_time() {
-    // However much of the step's time the judge itself has taken, a run has its own.
+fn verifiers_time() {
+    // However much of the step's time the verifier itself has taken, a run has its own.
     let mut bench = Bench::plain();
     bench.oracle();
     bench.compile(&kernel(GOOD));

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use super::super::buffers::Image;
 use super::super::client::Lost;
-use super::super::left::{self, Outputs, Usual};
-use super::super::made::{self, Inputs};
+use super::super::inputs::{self, Inputs};
+use super::super::read_back::{self, Outputs, UntimedOutputs};
 use super::super::rig::Rig;
 use super::{Bench, CANARY, SLOT};
 use kforge_harness::layout::POISONS;
@@ -28,12 +28,14 @@ impl<'a> Bench<'a> {
             let trial = self.trial(set);
             let images = Rig::images(self.params, &self.inputs[trial], POISONS[self.turn as usize % 2]);
             self.is_warm = false;
-            let shown = self.rig.show(set, images.iter(), CANARY, made::salt())?;
-            if let Some(damage) = left::damage(&images, &shown) {
+            let shown = self.rig.show(set, images.iter(), CANARY, inputs::salt())?;
+            if let Some(damage) = read_back::damage(&images, &shown) {
                 return Ok(Some(damage));
             }
-            let sums = left::sums(&images, &shown);
-            if sums == self.untimed[trial].sums || self.params.samples.is_some() && left::all_known(&images, &shown) {
+            let sums = read_back::sums(&images, &shown);
+            if sums == self.untimed[trial].sums
+                || self.params.samples.is_some() && read_back::all_known(&images, &shown)
+            {
                 continue;
             }
             let now = self.rig.outputs(set, &images)?;
@@ -66,7 +68,7 @@ impl<'a> Bench<'a> {
         set: u32,
         images: &[Image<'a>],
         like: Option<&(Vec<u64>, Outputs<'a>)>,
-    ) -> Result<Usual<'a>, Lost> {
+    ) -> Result<UntimedOutputs<'a>, Lost> {
         self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS, like)
     }
 
@@ -76,11 +78,11 @@ impl<'a> Bench<'a> {
         self.rig.lay(0, &images, CANARY)?;
         self.rig.constants(SLOT, self.candidate, 0);
         let first = self.rig.time(self.shots(true, 1))?[0];
-        let shown = self.rig.show(0, images.iter(), CANARY, made::salt())?;
-        if let Some(damage) = left::damage(&images, &shown) {
+        let shown = self.rig.show(0, images.iter(), CANARY, inputs::salt())?;
+        if let Some(damage) = read_back::damage(&images, &shown) {
             return Ok(Some(Verdict::Fail(damage)));
         }
-        let now = (left::sums(&images, &shown), self.rig.outputs(0, &images)?);
+        let now = (read_back::sums(&images, &shown), self.rig.outputs(0, &images)?);
         // Before untimed launches see these inputs: those that see them again.
         let again = self.rig.time(self.shots(true, 1))?[0];
         if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {

@@ -22,9 +22,9 @@ pub const DECISION: u8 = 2;
 pub const ABLATION: u8 = 3;
 
 /// A node in the making.
-pub struct Make(Node);
+pub struct NodeBuilder(Node);
 
-impl Make {
+impl NodeBuilder {
     /// The id of a node of that kind: `parts`, empty ones left out, and the kind.
     pub fn id(kind: StepKind, parts: &[&str]) -> String {
         let parts = parts.iter().copied().filter(|p| !p.is_empty());
@@ -33,7 +33,7 @@ impl Make {
 
     /// A node of the main phase of round 0. `parts` are joined to its id, empty ones left out; the kind comes last.
     pub fn new(kind: StepKind, parts: &[&str], labels: Labels, params: &impl Serialize) -> Self {
-        Make(Node {
+        NodeBuilder(Node {
             id: Self::id(kind, parts),
             labels,
             rank: Rank { round: 0, phase: 0, wave: 0, kind },
@@ -210,7 +210,7 @@ mod tests {
 
     #[test]
     fn a_step_at_a_device_keeps_no_processor_from_others() {
-        let make = || Make::new(StepKind::Verify, &["v"], Labels::default(), &());
+        let make = || NodeBuilder::new(StepKind::Verify, &["v"], Labels::default(), &());
         assert_eq!(make().done().resources.cpus, 1);
         let node = make().device((["GPU-0".into()].into(), None), false).done();
         assert_eq!((node.resources.cpus, node.resources.device.as_deref()), (0, Some(&["GPU-0".to_string()][..])));

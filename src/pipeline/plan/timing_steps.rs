@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
-use super::make::{MAIN, Make};
 use super::memory;
+use super::node_builder::{MAIN, NodeBuilder};
 use super::operators::Case;
-use super::variants::Build;
+use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::{Arch, Metric};
 use kforge_types::record::StepKind;
@@ -21,7 +21,12 @@ pub const PAIRS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
     /// The bench step of a variant on a bench shape of a device target; none if nothing is timed.
-    pub fn bench(&mut self, scope: Scope<'_>, build: &Build, case: &Case) -> Result<Option<String>, Diagnostic> {
+    pub fn bench(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        case: &Case,
+    ) -> Result<Option<String>, Diagnostic> {
         self.timing(scope, build, case, None, None)
     }
 
@@ -30,7 +35,7 @@ impl Planner<'_> {
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
-        build: &Build,
+        build: &PlannedVariant,
         case: &Case,
         few: Option<u32>,
         after: Option<String>,
@@ -50,7 +55,7 @@ impl Planner<'_> {
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         parts.extend(few.map(|_| "few"));
-        let node = Make::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
+        let node = NodeBuilder::new(StepKind::Bench, &parts, self.labels(scope, build, Some(&shape.name)), &params)
             .round(scope.round)
             .memory(memory::timing(&params))
             .after(after)
@@ -65,8 +70,8 @@ impl Planner<'_> {
     pub fn pairs(
         &mut self,
         scope: Scope<'_>,
-        a: &Build,
-        b: &Build,
+        a: &PlannedVariant,
+        b: &PlannedVariant,
         case: &Case,
         phase: u8,
     ) -> Result<String, Diagnostic> {
@@ -84,7 +89,7 @@ impl Planner<'_> {
         if !b.label.is_empty() {
             parts.extend(["against", &b.label]);
         }
-        let mut node = Make::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
+        let mut node = NodeBuilder::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
             .phase(phase)
             .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use super::bind::{Bound, Given, bind_inputs};
+use super::bind::{Bound, OutputState, bind_inputs};
 use super::graph::STORED;
 use super::services::{BuildOptions, look_up};
 use super::state::State;
@@ -13,16 +13,16 @@ use kforge_types::record::{Implementations, Outcome, Spec};
 
 /// The result of binding a node's inputs: the part of a check that does not depend on the turns of other nodes.
 #[derive(Debug)]
-pub(super) enum Looked {
+pub(super) enum Lookup {
     /// Its inputs are bound.
-    Found(Box<Found>),
+    Found(Box<BoundNode>),
     /// They are not, and its parameters are given back.
     Not(Bound<()>, Value),
 }
 
 /// A node whose inputs are bound.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct BoundNode {
     pub(super) spec: Spec,
     pub(super) key: Digest,
     /// It is to run although its result may be known.
@@ -44,35 +44,35 @@ pub(super) struct View<'v> {
 
 impl View<'_> {
     /// What an output of another node is, so far.
-    pub(super) fn given(&self, source: Index, output: &str) -> Given<'_> {
+    pub(super) fn given(&self, source: Index, output: &str) -> OutputState<'_> {
         match &self.states[source as usize] {
-            State::Open | State::Unknown => Given::Unknown,
-            State::Done(done) if done.stopped => Given::Stopped,
+            State::Open | State::Unknown => OutputState::Unknown,
+            State::Done(done) if done.stopped => OutputState::Stopped,
             State::Done(done) => match (&done.result, &done.outcome) {
                 (Some(result), _) => match result.outputs.get(output) {
-                    Some(digest) => Given::Contents(*digest),
-                    None => Given::Nothing(&self.graph.node(source).id),
+                    Some(digest) => OutputState::Contents(*digest),
+                    None => OutputState::Nothing(&self.graph.node(source).id),
                 },
-                (None, Outcome::Skipped(root)) => Given::Nothing(root),
-                (None, _) => Given::Nothing(&self.graph.node(source).id),
+                (None, Outcome::Skipped(root)) => OutputState::Nothing(root),
+                (None, _) => OutputState::Nothing(&self.graph.node(source).id),
             },
         }
     }
 
     /// Binds a node, forms its key and asks the caches.
-    pub(super) fn look(&self, index: Index, params: Value) -> Looked {
+    pub(super) fn look(&self, index: Index, params: Value) -> Lookup {
         let node = self.graph.node(index);
         let sources = self.graph.sources(index);
         debug_assert_eq!(sources.len(), node.inputs.len(), "the graph's sources stand in the order of inputs");
         let bound = bind_inputs(node, |position, output| match sources[position] {
-            STORED => Given::Unknown,
+            STORED => OutputState::Unknown,
             source => self.given(source, output),
         });
         let inputs = match bound {
             Bound::Ready(inputs) => inputs,
-            Bound::NotYet => return Looked::Not(Bound::NotYet, params),
-            Bound::Skipped(root) => return Looked::Not(Bound::Skipped(root), params),
-            Bound::Stopped => return Looked::Not(Bound::Stopped, params),
+            Bound::NotYet => return Lookup::Not(Bound::NotYet, params),
+            Bound::Skipped(root) => return Lookup::Not(Bound::Skipped(root), params),
+            Bound::Stopped => return Lookup::Not(Bound::Stopped, params),
         };
         let again = node.unavailable.is_none() && self.options.remeasure.as_ref().is_some_and(|chosen| chosen(node));
         let (kind, version) = (node.kind, node.kind.version());
@@ -81,6 +81,6 @@ impl View<'_> {
         let mut troubles = vec![];
         let product = node.product.as_deref();
         let hit = if again { None } else { look_up(self.caches, &key, &spec, product, &mut troubles) };
-        Looked::Found(Box::new(Found { spec, key, again, hit, troubles }))
+        Lookup::Found(Box::new(BoundNode { spec, key, again, hit, troubles }))
     }
 }

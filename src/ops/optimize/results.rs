@@ -10,9 +10,9 @@ use crate::session::build::Ready;
 use crate::session::places::Places;
 use crate::session::rounds::Seat;
 use kforge_engine::{Blobs, BuildOutcome};
-use kforge_pipeline::optimize::next::Found;
+use kforge_pipeline::optimize::next::RoundState;
 use kforge_pipeline::plan::kernels::Selected;
-use kforge_pipeline::plan::variants::Build;
+use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_types::model::{Operator, ShapeRole};
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
@@ -62,7 +62,7 @@ impl<'r, 'p> Results<'r, 'p> {
     }
 
     /// The id of a step of a variant.
-    fn of(&self, build: &Build, parts: &[&str], kind: StepKind) -> String {
+    fn of(&self, build: &PlannedVariant, parts: &[&str], kind: StepKind) -> String {
         let seat = self.seat;
         let front = [seat.package.as_str(), &seat.kernel, &build.label, &seat.target, &build.without];
         joined(front.into_iter().chain(parts.iter().copied()).chain([kind.name()]))
@@ -74,7 +74,7 @@ impl<'r, 'p> Results<'r, 'p> {
     }
 
     /// The champion of the last selection: of its first class that has one.
-    pub(super) fn champion(&self) -> Option<&Build> {
+    pub(super) fn champion(&self) -> Option<&PlannedVariant> {
         let selection: Selection = self.document(&self.id(&[], StepKind::Select), "selection")?;
         let order = selection.champions.iter().find_map(|c| c.variant)?;
         self.selected.as_ref()?.builds.iter().find(|b| b.variant.order == order)
@@ -86,7 +86,7 @@ impl<'r, 'p> Results<'r, 'p> {
     }
 
     /// How far the champion is from what the device can do.
-    pub(super) fn roofline(&self, champion: &Build) -> Option<Roofline> {
+    pub(super) fn roofline(&self, champion: &PlannedVariant) -> Option<Roofline> {
         self.document(&self.of(champion, &[], StepKind::Roofline), "roofline")
     }
 
@@ -104,23 +104,23 @@ impl<'r, 'p> Results<'r, 'p> {
     }
 
     /// The variants of a round, with what was found of each.
-    pub(super) fn of_round(&self, operator: &Operator, round: u32) -> Vec<(&Build, Became)> {
+    pub(super) fn of_round(&self, operator: &Operator, round: u32) -> Vec<(&PlannedVariant, Became)> {
         let builds = self.selected.iter().flat_map(|s| &s.builds);
         builds.filter(|b| b.round == round).map(|b| (b, self.became(operator, b))).collect()
     }
 
     /// What was found of a round as a whole.
-    pub(super) fn found(&self, operator: &Operator, round: u32) -> Found {
+    pub(super) fn found(&self, operator: &Operator, round: u32) -> RoundState {
         let all = self.of_round(operator, round);
         match () {
-            () if all.iter().any(|(_, became)| *became == Became::Right) => Found::Right,
-            () if all.iter().any(|(_, became)| *became == Became::Undecided) => Found::Undecided,
-            () => Found::Wrong,
+            () if all.iter().any(|(_, became)| *became == Became::Right) => RoundState::Right,
+            () if all.iter().any(|(_, became)| *became == Became::Undecided) => RoundState::Undecided,
+            () => RoundState::Wrong,
         }
     }
 
     /// What was found of a variant.
-    pub(super) fn became(&self, operator: &Operator, build: &Build) -> Became {
+    pub(super) fn became(&self, operator: &Operator, build: &PlannedVariant) -> Became {
         if let Some(why) = self.refused(build) {
             return Became::Refused(why);
         }
@@ -158,7 +158,7 @@ impl<'r, 'p> Results<'r, 'p> {
     }
 
     /// The words of whoever refused to compile a variant or found its launches impossible.
-    fn refused(&self, build: &Build) -> Option<String> {
+    fn refused(&self, build: &PlannedVariant) -> Option<String> {
         let steps = [
             (&[][..], StepKind::Compile),
             (&["plain"][..], StepKind::Compile),

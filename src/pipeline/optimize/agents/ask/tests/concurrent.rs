@@ -11,13 +11,13 @@ use super::world::{World, briefing, diagnosis, endpoint, proposal, question, wit
 use crate::optimize::agents::ask::ledger::{Admission, Reserve};
 use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings};
 use kforge_types::model::Agent;
-use kforge_types::model::agent::{Budget, Reach};
+use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Answer, Prompt};
 
-type Came = Result<Answer, AskError>;
+type AskResult = Result<Answer, AskError>;
 
 /// Asks for rounds 1, 2, ... at the same time, all of them in their places before the first one asks.
-fn all_at_once(world: &World, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<Came> {
+fn all_at_once(world: &World, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<AskResult> {
     let agents = [coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
     let question = |order: usize| question(coder, order as u32 + 1, 0);
@@ -28,9 +28,9 @@ fn all_at_once(world: &World, coder: &Agent, ledger: &Ledger, count: usize) -> V
         // The last starts first.
         let start =
             |(order, asking): (usize, Asking<'_>)| asking.ask(&question(order), &briefing(), None, coder, &mut |_| {});
-        let threads: Vec<ScopedJoinHandle<'_, Came>> =
+        let threads: Vec<ScopedJoinHandle<'_, AskResult>> =
             all.into_iter().enumerate().rev().map(|one| scope.spawn(move || start(one))).collect();
-        let mut came: Vec<Came> = threads.into_iter().map(|t| t.join().unwrap()).collect();
+        let mut came: Vec<AskResult> = threads.into_iter().map(|t| t.join().unwrap()).collect();
         came.reverse();
         came
     })
@@ -138,7 +138,7 @@ fn where_nothing_bounds_an_answer_a_budget_lets_requests_start_one_at_a_time() {
     let (script, go) = held(2);
     let server = Server::new(script);
     let mut coder = Agent { budget: Budget { tokens: Some(2000), ..Budget::default() }, ..endpoint(&server.url()) };
-    if let Reach::Http { max_tokens, .. } = &mut coder.reach {
+    if let AgentAccess::Http { max_tokens, .. } = &mut coder.reach {
         *max_tokens = None;
     }
     let ledger = Ledger::default();
@@ -157,14 +157,14 @@ fn where_nothing_bounds_an_answer_a_budget_lets_requests_start_one_at_a_time() {
 
 /// A clock that goes on when it is told to.
 #[derive(Default)]
-struct Told {
+struct ManualClock {
     now: Mutex<(Duration, usize)>,
     changed: Condvar,
     /// Whether nobody is to wait any more.
     is_over: AtomicBool,
 }
 
-impl Told {
+impl ManualClock {
     fn waiting(&self) -> usize {
         self.now.lock().unwrap().1
     }
@@ -181,7 +181,7 @@ impl Told {
     }
 }
 
-impl Clock for Told {
+impl Clock for ManualClock {
     fn now(&self) -> Duration {
         self.now.lock().unwrap().0
     }
@@ -207,7 +207,7 @@ fn one_request_that_is_sent_away_holds_the_others_of_that_agent_back() {
     let busy = Does::Answers(429, vec![("Retry-After", "30".into())], String::new());
     let server = Server::new([busy].into_iter().chain((0..2).map(|_| says(&proposal()))).collect());
     let coder = Agent { parallel: 1, ..endpoint(&server.url()) };
-    let (clock, ledger, agents) = (Arc::new(Told::default()), Ledger::default(), [coder.clone()]);
+    let (clock, ledger, agents) = (Arc::new(ManualClock::default()), Ledger::default(), [coder.clone()]);
     let environment =
         kforge_foundation::config::Environment::of([("AGENT_KEY".to_string(), "sk-0123456789".to_string())]);
     let one = |order: usize| {
@@ -280,7 +280,7 @@ fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
     let coder = endpoint(&server.url());
     let ledger = Ledger::default();
     let answered = |round: u32| {
-        let asked = kforge_engine::answers::Asked {
+        let asked = kforge_engine::answers::ReplyKey {
             question: question(&coder, round, 0),
             role: kforge_types::record::answer::Role::Coder,
             agent: coder.identity(),
@@ -307,27 +307,27 @@ fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
 }
 
 #[test]
-fn a_judge_that_was_answered_for_keeps_no_place_before_its_coder() {
+fn an_advisor_that_was_answered_for_keeps_no_place_before_its_coder() {
     // Two questions, the advisor's reply of the first recorded: the budget's one request goes to the first one's coder.
     let world = World::new();
-    let (judge, coder) = (Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())]));
-    let judge = Agent { name: "judge".into(), ..endpoint(&judge.url()) };
+    let (advisor, coder) = (Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())]));
+    let advisor = Agent { name: "advisor".into(), ..endpoint(&advisor.url()) };
     let coder = Agent { budget: Budget { requests: Some(1), ..Budget::default() }, ..endpoint(&coder.url()) };
-    let agents = [judge.clone(), coder.clone()];
+    let agents = [advisor.clone(), coder.clone()];
     let broke = Agent { budget: Budget { requests: Some(0), ..Budget::default() }, ..coder.clone() };
     let first = question(&coder, 1, 0);
     let ended =
-        world.asking(&agents, &Ledger::default()).ask(&first, &with_parent(), Some(&judge), &broke, &mut |_| {});
+        world.asking(&agents, &Ledger::default()).ask(&first, &with_parent(), Some(&advisor), &broke, &mut |_| {});
     assert!(matches!(ended, Err(AskError::Spent { .. })), "{ended:?}");
     let ledger = Ledger::default();
     let all = [0, 1].map(|order| world.asking_in_order(&agents, &ledger, order));
     let second = question(&coder, 2, 0);
-    all[0].expects(&first, &with_parent(), Some(&judge), &coder).unwrap();
-    all[1].expects(&second, &briefing(), Some(&judge), &coder).unwrap();
+    all[0].expects(&first, &with_parent(), Some(&advisor), &coder).unwrap();
+    all[1].expects(&second, &briefing(), Some(&advisor), &coder).unwrap();
     let [a, b] = all;
     let came = std::thread::scope(|scope| {
-        let b = scope.spawn(|| b.ask(&second, &briefing(), Some(&judge), &coder, &mut |_| {}));
-        let a = scope.spawn(|| a.ask(&first, &with_parent(), Some(&judge), &coder, &mut |_| {}));
+        let b = scope.spawn(|| b.ask(&second, &briefing(), Some(&advisor), &coder, &mut |_| {}));
+        let a = scope.spawn(|| a.ask(&first, &with_parent(), Some(&advisor), &coder, &mut |_| {}));
         [a.join().unwrap(), b.join().unwrap()]
     });
     assert!(came[0].is_ok() && matches!(came[1], Err(AskError::Spent { .. })), "{came:?}");

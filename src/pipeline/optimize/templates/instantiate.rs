@@ -8,7 +8,7 @@ use super::render::{Failure, Renderer};
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 use kforge_numerics::reference;
 use kforge_project::workspace::generated::{DECLARATION, SOURCE};
-use kforge_types::model::{Kernel, Made, Operator, TemplateText, parse_template};
+use kforge_types::model::{GeneratedKernel, Kernel, Operator, TemplateText, parse_template};
 
 /// Makes `kernel`, which names `template`, from its operator. What is wrong stands at its place: in the manifest where the operator is not one that the template
 /// serves or the manifest states what does not go with it, in the template's files where they are at fault.
@@ -45,7 +45,7 @@ fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Res
         return Err(Wrong::Found(found));
     };
     let source = renderer.render(&template.source).map_err(|f| at(template, SOURCE, &template.source, f))?;
-    let texts = Made { source: source.into(), declaration: declaration.into() };
+    let texts = GeneratedKernel { source: source.into(), declaration: declaration.into() };
     kernel.generated(made, texts).map_err(Wrong::Found)
 }
 

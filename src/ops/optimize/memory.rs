@@ -9,9 +9,9 @@ use crate::session::rounds::{About, Recorded};
 use crate::{Error, Session};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::optimize::agents::briefing::{Briefing, Exemplar, LONGEST_EXEMPLAR, LONGEST_EXEMPLARS};
-use kforge_pipeline::optimize::held_back::HeldBack;
+use kforge_pipeline::optimize::holdout::HeldBack;
 use kforge_pipeline::optimize::kind::Kind;
-use kforge_pipeline::optimize::memory::{Likeness, SHOWN, Wanted};
+use kforge_pipeline::optimize::memory::{ExemplarQuery, Likeness, SHOWN};
 use kforge_pipeline::optimize::methods::registry;
 use kforge_types::model::agent::Scope;
 use kforge_types::record::candidate::Candidate;
@@ -42,7 +42,7 @@ impl<'o> Memory<'o> {
     /// Adds the candidates that are most like what a kernel's rounds are about to what an agent is told.
     pub(super) fn add(&self, about: About<'_>, recorded: &Recorded, scope: Scope, briefing: &mut Briefing) {
         let seat = &recorded.seat;
-        let wanted = Wanted {
+        let wanted = ExemplarQuery {
             package: &seat.package,
             kernel: &seat.kernel,
             types: &seat.types,

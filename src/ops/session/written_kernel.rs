@@ -17,8 +17,8 @@ use kforge_pipeline::plan::input::Attempt;
 use kforge_pipeline::plan::variants::torn;
 use kforge_types::model::generate::GENERATED;
 use kforge_types::model::{
-    Kernel, Made, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice, Variant, check_written,
-    parse_template,
+    GeneratedKernel, Kernel, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice, Variant,
+    check_written, parse_template,
 };
 use kforge_types::record::answer::{Answer, Proposal};
 
@@ -164,7 +164,7 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     for method in made.methods.iter_mut().filter(|method| registry().get(&method.id).is_some()) {
         method.signature = Signature::default();
     }
-    let texts = Made { source: source.as_str().into(), declaration: declaration.as_str().into() };
+    let texts = GeneratedKernel { source: source.as_str().into(), declaration: declaration.as_str().into() };
     let digest = Digest::of([source.as_bytes(), b"\0", declaration.as_bytes()].concat().as_slice());
     let written = kernel.written(made, texts, format!("{GENERATED}/{}-{}.cu", kernel.name, digest.short()));
     let mut shown = operator.clone();

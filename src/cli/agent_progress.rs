@@ -38,7 +38,7 @@ impl AskWatch for Asking<'_> {
             AttemptEvent::Asking(event) => {
                 match event {
                     AskEvent::Asking { role, .. } => {
-                        let role = if *role == Role::Judge { " (judge)" } else { "" };
+                        let role = if *role == Role::Advisor { " (judge)" } else { "" };
                         self.under_way.insert(attempt, (format!("{name}{role}"), Instant::now()));
                     }
                     _ => drop(self.under_way.remove(&attempt)),

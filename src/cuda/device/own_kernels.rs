@@ -16,7 +16,7 @@ const TEXT: &str = include_str!("kernels.ptx");
 const LONGEST_NS: u64 = 10_000_000_000;
 
 /// The kernels, loaded in a module of their own.
-pub(super) struct Own {
+pub(super) struct OwnKernels {
     gate: Function,
     flush: Function,
     show: Function,
@@ -24,13 +24,13 @@ pub(super) struct Own {
     _module: Module,
 }
 
-impl Own {
+impl OwnKernels {
     /// Loads them; `processors` as in the device's facts.
     pub(super) fn new(context: &Rc<Context>, processors: u32) -> Result<Self, Fault> {
         let mut text = TEXT.as_bytes().to_vec();
         text.push(0);
         let module = Module::new(context, &text, "while kforge's own kernels were loaded")?;
-        Ok(Own {
+        Ok(OwnKernels {
             gate: module.function("kforge_gate")?,
             flush: module.function("kforge_flush")?,
             show: module.function("kforge_show")?,

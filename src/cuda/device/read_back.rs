@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::buffers::Image;
-use super::wire::Shown;
+use super::wire::BufferSum;
 use kforge_foundation::base::Digest;
 use kforge_harness::compare::spread;
 use kforge_numerics::reference::float::gather_strided;
@@ -18,29 +18,29 @@ const KEPT: usize = 512 << 20;
 
 /// The bytes of an output that was read back.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Known {
+pub(super) struct ReadBack {
     /// The bytes.
     pub(super) bytes: Vec<u8>,
     /// Their digest.
     pub(super) digest: Digest,
 }
 
-impl Known {
+impl ReadBack {
     /// Of these bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
-        Known { digest: Digest::of_long(&bytes), bytes }
+        ReadBack { digest: Digest::of_long(&bytes), bytes }
     }
 }
 
 /// Outputs that were read back, by their sums, the one that was wanted longest ago first.
-static KNOWN: Mutex<Vec<(u64, Arc<Known>)>> = Mutex::new(vec![]);
+static KNOWN: Mutex<Vec<(u64, Arc<ReadBack>)>> = Mutex::new(vec![]);
 
-fn lock() -> MutexGuard<'static, Vec<(u64, Arc<Known>)>> {
+fn lock() -> MutexGuard<'static, Vec<(u64, Arc<ReadBack>)>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// So many bytes with that sum, salted with [`super::made::salt`], if this process has read such back.
-pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<Known>> {
+/// So many bytes with that sum, salted with [`super::inputs::salt`], if this process has read such back.
+pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<ReadBack>> {
     let mut all = lock();
     let at = all.iter().position(|(of, known)| *of == sum && known.bytes.len() as u64 == bytes)?;
     let found = all.remove(at);
@@ -50,13 +50,13 @@ pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<Known>> {
 }
 
 /// Whether this process has read back, in a verification, all that buffers show of written tensors.
-pub(super) fn all_known(images: &[Image<'_>], shown: &[Shown]) -> bool {
+pub(super) fn all_known(images: &[Image<'_>], shown: &[BufferSum]) -> bool {
     let mut written = images.iter().zip(shown).filter(|(image, _)| image.written().is_some());
     written.all(|(image, shown)| known(shown.sum, image.own).is_some())
 }
 
 /// Keeps bytes by their sum.
-pub(super) fn know(sum: u64, known: &Arc<Known>) {
+pub(super) fn know(sum: u64, known: &Arc<ReadBack>) {
     let mut all = lock();
     all.retain(|(of, other)| *of != sum || other.bytes.len() != known.bytes.len());
     all.push((sum, Arc::clone(known)));
@@ -66,12 +66,12 @@ pub(super) fn know(sum: u64, known: &Arc<Known>) {
 }
 
 /// The sums of written tensors, in the order of the buffers.
-pub(super) fn sums(images: &[Image<'_>], shown: &[Shown]) -> Vec<u64> {
+pub(super) fn sums(images: &[Image<'_>], shown: &[BufferSum]) -> Vec<u64> {
     images.iter().zip(shown).filter(|(image, _)| image.written().is_some()).map(|(_, shown)| shown.sum).collect()
 }
 
 /// What launches did that none may do, whatever they compute: write an input, or around a buffer.
-pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
+pub(super) fn damage(images: &[Image<'_>], shown: &[BufferSum]) -> Option<String> {
     images.iter().zip(shown).find_map(|(image, shown)| {
         let name = image.name;
         if image.kept_sum().is_some_and(|sum| sum != shown.sum) {
@@ -83,7 +83,7 @@ pub(super) fn damage(images: &[Image<'_>], shown: &[Shown]) -> Option<String> {
 }
 
 /// What untimed launches leave on the same inputs.
-pub(super) struct Usual<'a> {
+pub(super) struct UntimedOutputs<'a> {
     /// Of the first.
     outputs: Outputs<'a>,
     /// By how much others differed from it, at most, by output; none if all left the same bytes.
@@ -93,7 +93,7 @@ pub(super) struct Usual<'a> {
 /// By how many times what repeated launches differ a timed one may differ: their most is itself a matter of chance.
 const WOBBLE: f64 = 8.0;
 
-impl<'a> Usual<'a> {
+impl<'a> UntimedOutputs<'a> {
     /// Of the outputs of several launches, at least one.
     pub(super) fn new(mut all: Vec<Outputs<'a>>) -> Option<Self> {
         let rest = all.split_off(1.min(all.len()));
@@ -104,7 +104,7 @@ impl<'a> Usual<'a> {
             rest.iter().map(|other| distance(tensor, &other[at].1, first).0).fold(0.0, f64::max)
         };
         let apart = (!same).then(|| (0..outputs.len()).map(most).collect());
-        Some(Usual { outputs, apart })
+        Some(UntimedOutputs { outputs, apart })
     }
 
     /// The first output that a launch left otherwise than these do: in any bit where they always leave the same, else by more than they differ among themselves.
@@ -149,11 +149,11 @@ mod tests {
 
     #[test]
     fn what_was_read_back_is_known_by_its_sum_and_size() {
-        let few = Arc::new(Known::new(vec![1, 2, 3, 4]));
+        let few = Arc::new(ReadBack::new(vec![1, 2, 3, 4]));
         know(4711, &few);
         assert_eq!(known(4711, 4), Some(few));
         assert_eq!((known(4711, 8), known(4712, 4)), (None, None));
-        let large = Arc::new(Known { bytes: vec![0; KEPT], digest: Digest::of(&[]) });
+        let large = Arc::new(ReadBack { bytes: vec![0; KEPT], digest: Digest::of(&[]) });
         know(4713, &large);
         assert_eq!((known(4711, 4), known(4713, KEPT as u64)), (None, Some(large)));
     }
@@ -162,7 +162,7 @@ mod tests {
     fn who_always_leaves_the_same_may_not_leave_one_bit_otherwise() {
         let y = tensor(DType::F32, Role::Output);
         let of = |values| vec![(&y, floats(values))];
-        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.0])]).unwrap();
+        let usual = UntimedOutputs::new(vec![of([1.0, 2.0]), of([1.0, 2.0])]).unwrap();
         assert_eq!(usual.differing(&of([1.0, 2.0])), None);
         assert_eq!(usual.differing(&of([1.0, 2.000_000_2])), Some("y".into()));
     }
@@ -171,13 +171,13 @@ mod tests {
     fn who_differs_by_an_order_of_additions_may_go_on_to_and_by_no_more() {
         let y = tensor(DType::F32, Role::Output);
         let of = |values| vec![(&y, floats(values))];
-        let usual = Usual::new(vec![of([1.0, 2.0]), of([1.0, 2.000_001])]).unwrap();
+        let usual = UntimedOutputs::new(vec![of([1.0, 2.0]), of([1.0, 2.000_001])]).unwrap();
         assert_eq!(usual.differing(&of([1.000_001, 2.0])), None);
         assert_eq!(usual.differing(&of([1.0, 2.001])), Some("y".into()));
         assert_eq!(usual.differing(&of([1.0, f32::NAN])), Some("y".into()));
         let i = tensor(DType::I32, Role::Output);
         let whole = |n: i32| vec![(&i, [n, 0].iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>())];
-        assert_eq!(Usual::new(vec![whole(1), whole(1)]).unwrap().differing(&whole(2)), Some("y".into()));
-        assert_eq!(Usual::new(vec![whole(1), whole(2)]).unwrap().differing(&whole(3)), None);
+        assert_eq!(UntimedOutputs::new(vec![whole(1), whole(1)]).unwrap().differing(&whole(2)), Some("y".into()));
+        assert_eq!(UntimedOutputs::new(vec![whole(1), whole(2)]).unwrap().differing(&whole(3)), None);
     }
 }

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Step;
-use kforge_engine::evidence::{HERE, Seen};
+use kforge_engine::evidence::{HERE, IndexedRecord};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::EvidenceSeen;
 use kforge_types::record::{FORMAT_VERSION, Provenance, StepKind, Verdict};
@@ -38,8 +38,8 @@ pub struct Holding {
 
 impl Holding {
     /// A record and who asks for it.
-    pub fn new(seen: Seen, asked: Option<(StepKind, Vec<Step>)>) -> Self {
-        let Seen { record, digest, origin } = seen;
+    pub fn new(seen: IndexedRecord, asked: Option<(StepKind, Vec<Step>)>) -> Self {
+        let IndexedRecord { record, digest, origin } = seen;
         let (kind, steps) = asked.map_or((None, vec![]), |(kind, steps)| (Some(kind), steps));
         Holding {
             format_version: FORMAT_VERSION,

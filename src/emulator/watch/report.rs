@@ -3,7 +3,7 @@
 
 use super::super::abi::{ATOMIC, WRITE};
 use super::super::core::Core;
-use super::super::hint::{self, Noted};
+use super::super::hint::{self, PendingFinding};
 use super::super::job::{Job, finding};
 use super::super::shadow::Record;
 use super::super::{hooks, lines};
@@ -73,7 +73,7 @@ pub(super) unsafe fn race_found(
     at: &Place<'_>,
     old: &Record,
     wrote: bool,
-) -> Noted {
+) -> PendingFinding {
     // SAFETY: as for `access`.
     unsafe {
         let block = (*(*core).block).linear;
@@ -98,6 +98,6 @@ pub(super) unsafe fn race_found(
         let hint = within.then(order).flatten();
         let mut finding = found(core, job, a, FindingKind::Race, message, at);
         finding.other_line = Some(lines::pending(old.pc));
-        Noted { finding, hint }
+        PendingFinding { finding, hint }
     }
 }

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use object::{Object, ObjectSection};
 
 use super::compile::{CudaCompileError, compile_within};
-use kforge_harness::compilers::Within;
+use kforge_harness::compilers::ToolSandbox;
 use kforge_types::record::params::CompileParams;
 
 /// The flag of both compilers that puts line tables into machine code and leaves the code as it is.
@@ -35,7 +35,7 @@ pub fn compile_lined(
     source: &Path,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
-    within: &Within<'_>,
+    within: &ToolSandbox<'_>,
 ) -> Result<Option<Vec<u8>>, CudaCompileError> {
     let mut params = params.clone();
     if !params.flags.iter().any(|flag| flag == FLAG) {
@@ -44,7 +44,7 @@ pub fn compile_lined(
     let Some(scratch) = padded(within.scratch) else { return Ok(None) };
     let unavailable = |e: std::io::Error| CudaCompileError::Unavailable { why: format!("cannot make a folder: {e}") };
     fs::create_dir(&scratch).map_err(unavailable)?;
-    let made = compile_within(&params, source, shim, tools, &Within { scratch: &scratch, ..*within });
+    let made = compile_within(&params, source, shim, tools, &ToolSandbox { scratch: &scratch, ..*within });
     fs::remove_dir_all(&scratch).map_err(unavailable)?;
     let mut cubin = made?.cubin;
     forget(&mut cubin, scratch.as_os_str().as_encoded_bytes());
