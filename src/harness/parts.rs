@@ -22,5 +22,5 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("execute.rs", "lays out inputs and keeps outputs by digest"),
     ("stage.rs", "lays out inputs and keeps outputs by digest"),
     ("pool.rs", "keeps processes"),
-    ("turns.rs", "says who goes first"),
+    ("device_slots.rs", "says which step goes first"),
 ];

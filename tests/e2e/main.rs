@@ -22,8 +22,8 @@ mod project;
 mod python;
 mod random;
 mod released;
-#[path = "../installed/remembered.rs"]
-mod remembered;
+#[path = "../installed/compiler_survey.rs"]
+mod compiler_survey;
 mod reworded;
 mod rounds;
 mod sample;

@@ -10,7 +10,7 @@ use std::sync::{Arc, OnceLock};
 
 use serde_json::Value;
 
-use crate::remembered::remember;
+use crate::compiler_survey::remember;
 
 /// Files of a home: name, bytes, permissions.
 pub(crate) type Kept = Vec<(PathBuf, Vec<u8>, fs::Permissions)>;

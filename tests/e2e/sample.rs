@@ -3,8 +3,8 @@
 
 use std::sync::OnceLock;
 
+pub(crate) use crate::compiler_survey::ONE;
 use crate::project::{Kept, Project, known};
-pub(crate) use crate::remembered::ONE;
 
 pub(crate) const MANIFEST: &str = r#"
 [package]

@@ -16,8 +16,8 @@ mod project;
 mod property;
 #[path = "../e2e/random.rs"]
 mod random;
-#[path = "../installed/remembered.rs"]
-mod remembered;
+#[path = "../installed/compiler_survey.rs"]
+mod compiler_survey;
 mod rounds;
 mod scored;
 mod searched;
