@@ -23,13 +23,19 @@ pub fn attribute(
     let interval = blocks.and_then(|b| block_interval(&over_shapes(&b)));
     let interval = interval.map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
     let without = worst(without);
+    // What a verdict says may name a shape.
+    let detail = match (matched.map(|m| &m.shown), without) {
+        (Some(Shown::Shown), Some(Verdict::Fail(why))) => Some(why.clone()),
+        (Some(Shown::Shown), Some(Verdict::Unknown(why))) => Some(why.to_string()),
+        _ => None,
+    };
     let (fate, because) = match (matched.map(|m| &m.shown), without, interval) {
         (Some(Shown::NotShown), ..) => (Fate::ImplementationFailed, "the machine code does not show it".to_string()),
         (None, ..) => (Fate::Inconclusive, "the machine code was not inspected".into()),
         (Some(Shown::Unknown(why)), ..) => (Fate::Inconclusive, why.clone()),
-        (_, Some(Verdict::Fail(why)), _) => (Fate::Inconclusive, format!("the kernel without it is wrong: {why}")),
-        (_, Some(Verdict::Unknown(why)), _) => {
-            (Fate::Inconclusive, format!("it is unknown whether the kernel without it is correct: {why}"))
+        (_, Some(Verdict::Fail(_)), _) => (Fate::Inconclusive, "the kernel without it is wrong".into()),
+        (_, Some(Verdict::Unknown(_)), _) => {
+            (Fate::Inconclusive, "it is unknown whether the kernel without it is correct".into())
         }
         (_, None, None) => (Fate::Inconclusive, UNTRIED.into()),
         (_, None, Some(_)) => {
@@ -42,14 +48,7 @@ pub fn attribute(
             format!("the lower bound of {:.1} % is within the noise of {:.1} %", low * 100.0, threshold * 100.0),
         ),
     };
-    Attribution { fate, because, saving: interval }
-}
-
-/// Why a method is classified as it is, for those who are not to know the shapes that are held back: where and how the kernel without it is wrong may be said
-/// of one.
-pub fn without_shapes(because: &str) -> &str {
-    let reasons = ["the kernel without it is wrong", "it is unknown whether the kernel without it is correct"];
-    reasons.into_iter().find(|reason| because.starts_with(reason)).unwrap_or(because)
+    Attribution { fate, because, detail, saving: interval }
 }
 
 /// The verdict over all shapes: wrong at one is wrong, unknown at one is unknown.
@@ -81,15 +80,20 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_to_those_who_may_not_know_shapes_says_of_none() {
+    fn what_a_verdict_adds_is_apart_from_the_reason() {
         let bad =
             attribute(Some(&shown(Shown::Shown)), &[None], &[Some(Verdict::Fail("`y` is wrong at 7918".into()))], 0.02);
-        assert_eq!(without_shapes(&bad.because), "the kernel without it is wrong");
+        assert_eq!(
+            (&*bad.because, bad.detail.as_deref()),
+            ("the kernel without it is wrong", Some("`y` is wrong at 7918"))
+        );
+        assert_eq!(bad.reason(), "the kernel without it is wrong: `y` is wrong at 7918");
         let unknown = Some(Verdict::Unknown(Unknown::Missing("only 1 of 4 trials were compared".into())));
         let open = attribute(Some(&shown(Shown::Shown)), &[None], &[unknown], 0.02);
-        assert!(open.because.ends_with("is correct: missing: only 1 of 4 trials were compared"), "{open:?}");
-        assert_eq!(without_shapes(&open.because), "it is unknown whether the kernel without it is correct");
-        assert_eq!(without_shapes("saves at least 9.0 %"), "saves at least 9.0 %");
+        assert_eq!(open.because, "it is unknown whether the kernel without it is correct");
+        assert_eq!(open.detail.as_deref(), Some("missing: only 1 of 4 trials were compared"));
+        let faster = attribute(Some(&shown(Shown::Shown)), &[Some(pairs(0.5, 0.6))], &[Some(Verdict::Pass)], 0.02);
+        assert_eq!((faster.detail.as_deref(), faster.reason()), (None, faster.because.clone()));
     }
 
     #[test]

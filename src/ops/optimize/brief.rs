@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::results::{Became, Results};
 use crate::session::rounds::{About, Recorded};
 use kforge_foundation::base::Digest;
-use kforge_numerics::measure::attribute::without_shapes;
 use kforge_pipeline::optimize::agents::briefing::{
     Branch, Briefing, Exemplar, FailedAttempt, Hardware, MethodToTry, Parent, PastRound, Visible,
 };
@@ -131,7 +130,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
                     Fate::ImplementationFailed => "implementation failed",
                     Fate::Inconclusive => "inconclusive",
                 };
-                format!("{method}: {fate}: {}", without_shapes(&settled.attribution.because))
+                format!("{method}: {fate}: {}", settled.attribution.because)
             }
         });
     }

@@ -6,7 +6,6 @@ use std::collections::BTreeSet;
 use serde::{Deserialize, Serialize};
 
 use crate::report::rounds::{Became, CandidateReport, FateReport, RoundsReport};
-use kforge_numerics::measure::attribute::without_shapes;
 use kforge_numerics::measure::score::{Form, Score, Scored, score};
 use kforge_types::record::Verdict;
 use kforge_types::record::answer::Answer;
@@ -123,7 +122,7 @@ pub fn trajectory(of: SeatContext<'_>, answer: &Answer, refused: Option<&String>
         answer: answer.clone(),
         refused: refused.cloned(),
         candidates: candidates.filter_map(|c| tried(of, c, start)).collect(),
-        fates: fates.map(|f| FateReport { because: without_shapes(&f.because).into(), ..f.clone() }).collect(),
+        fates: fates.map(|f| FateReport { detail: None, ..f.clone() }).collect(),
     }
 }
 
@@ -168,6 +167,7 @@ mod tests {
     use super::*;
     use kforge_foundation::base::Digest;
     use kforge_types::record::answer::{ANSWER_FORMAT, Question};
+    use kforge_types::record::params::Fate;
 
     #[test]
     fn a_shape_that_is_held_back_is_neither_named_nor_explained() {
@@ -202,7 +202,13 @@ mod tests {
             shape: None,
             rounds: vec![],
             candidates: vec![candidate],
-            methods: vec![],
+            methods: vec![FateReport {
+                method: "memory.vectorized_access".into(),
+                tried: vec![1],
+                fate: Some(Fate::Inconclusive),
+                because: "the kernel without it is wrong".into(),
+                detail: Some("at quiet: index 7918".into()),
+            }],
             spent: vec![],
             over: None,
         };

@@ -83,7 +83,7 @@ fn write_method(out: &mut String, method: &MethodReport) {
             let saving = attribution.saving.map_or(String::new(), |(median, low, high)| {
                 format!("; saves {:.1} % ({:.1} to {:.1})", median * 100.0, low * 100.0, high * 100.0)
             });
-            writeln!(out, "        attribution:  {}: {}{saving}", fate(attribution.fate), attribution.because)
+            writeln!(out, "        attribution:  {}: {}{saving}", fate(attribution.fate), attribution.reason())
         }
         None => writeln!(out, "        attribution:  {OPEN}unknown{OPEN:#}: nothing was compared"),
     };
@@ -109,8 +109,12 @@ mod tests {
 
     #[test]
     fn each_method_has_its_signature_and_its_attribution() {
-        let attribution =
-            Attribution { fate: Fate::Effective, because: "it saves time".into(), saving: Some((0.1, 0.08, 0.12)) };
+        let attribution = Attribution {
+            fate: Fate::Effective,
+            because: "it saves time".into(),
+            detail: None,
+            saving: Some((0.1, 0.08, 0.12)),
+        };
         let matched = Matched { shown: Shown::Shown, counts: vec![("LDG".into(), 4, 0)] };
         let method = MethodReport {
             method: "memory.wide".into(),

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::document::Report;
 use super::rounds_text;
 use super::text::{ACCEPTED, facts, host_launched};
-use kforge_types::record::params::Shown;
+use kforge_types::record::params::{Attribution, Shown};
 
 /// The report as markdown.
 pub fn markdown(report: &Report) -> String {
@@ -107,7 +107,7 @@ pub fn markdown(report: &Report) -> String {
                     Some(Shown::Unknown(why)) => format!("unknown: {why}"),
                     None => "unknown".to_string(),
                 };
-                let effect = method.attribution.as_ref().map(|a| a.because.clone()).unwrap_or_default();
+                let effect = method.attribution.as_ref().map(Attribution::reason).unwrap_or_default();
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {} |",

@@ -10,7 +10,7 @@ use super::document::{Report, TargetReport};
 use kforge_types::model::Axis;
 use kforge_types::record::answer::Answer;
 pub use kforge_types::record::candidate::Became;
-use kforge_types::record::params::{Fate, Judgement, Selection};
+use kforge_types::record::params::{Attribution, Fate, Judgement, Selection, detailed};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::Decision;
 use kforge_types::record::{Outcome, StepKind, Verdict};
@@ -86,8 +86,23 @@ pub struct FateReport {
     pub tried: Vec<u32>,
     /// Its result; none if no champion has used it.
     pub fate: Option<Fate>,
-    /// Why.
+    /// Why, in a line that names no shape.
     pub because: String,
+    /// What a verdict adds to the reason.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+impl FateReport {
+    /// The reason with its detail, for people.
+    pub(super) fn reason(&self) -> String {
+        detailed(&self.because, self.detail.as_deref())
+    }
+
+    fn settle(&mut self, fate: Fate, attribution: &Attribution) {
+        let Attribution { because, detail, .. } = attribution.clone();
+        (self.fate, self.because, self.detail) = (Some(fate), because, detail);
+    }
 }
 
 /// The requests to an agent, and their cost.
@@ -296,6 +311,7 @@ impl Seat<'_> {
             tried: vec![],
             fate: None,
             because: "no champion has used it".into(),
+            detail: None,
         };
         for answer in &self.recorded.answers {
             for method in &answer.question.methods {
@@ -307,14 +323,14 @@ impl Seat<'_> {
         }
         for (method, settled) in decisions.iter().flatten().flat_map(|d| &d.settled) {
             let of = all.entry(method.clone()).or_insert_with(|| blank(method));
-            (of.fate, of.because) = (Some(settled.fate), settled.attribution.because.clone());
+            of.settle(settled.fate, &settled.attribution);
         }
         // What the last champion showed decides no round any more.
         for found in &self.target.methods {
             if let Some(attribution) = &found.attribution {
                 let of = all.entry(found.method.clone()).or_insert_with(|| blank(&found.method));
                 if of.fate.is_none() {
-                    (of.fate, of.because) = (Some(attribution.fate), attribution.because.clone());
+                    of.settle(attribution.fate, attribution);
                 }
             }
         }

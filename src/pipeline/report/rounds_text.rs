@@ -72,8 +72,8 @@ fn fate(method: &FateReport) -> String {
     let tried =
         if rounds.is_empty() { "from the start".into() } else { format!("tried in round {}", rounds.join(", ")) };
     match method.fate {
-        Some(fate) => format!("{tried}: {}: {}", text::fate(fate), method.because),
-        None => format!("{tried}: {}", method.because),
+        Some(fate) => format!("{tried}: {}: {}", text::fate(fate), method.reason()),
+        None => format!("{tried}: {}", method.reason()),
     }
 }
 
@@ -189,7 +189,7 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
     for method in &found.methods {
         let rounds: Vec<String> = method.tried.iter().map(u32::to_string).collect();
         let fate = method.fate.map_or("", word);
-        let _ = writeln!(out, "| {} | {} | {fate} | {} |", method.method, rounds.join(", "), cell(&method.because));
+        let _ = writeln!(out, "| {} | {} | {fate} | {} |", method.method, rounds.join(", "), cell(&method.reason()));
     }
     for agent in &found.spent {
         let _ = writeln!(out, "\n* spent {}", cell(&agent.line()));

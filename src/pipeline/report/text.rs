@@ -306,7 +306,7 @@ fn write_method(out: &mut String, method: &MethodReport) {
         let _ = write!(out, "  {}", paint(DIM, &counts));
     }
     if let Some(attribution) = &method.attribution {
-        let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.because);
+        let _ = write!(out, "  {}: {}", fate(attribution.fate), attribution.reason());
     }
     out.push('\n');
 }

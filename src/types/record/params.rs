@@ -466,8 +466,23 @@ pub enum Fate {
 pub struct Attribution {
     /// What became of it.
     pub fate: Fate,
-    /// The reason, in one line.
+    /// The reason, in one line that names no shape.
     pub because: String,
+    /// What a verdict adds to the reason. It may name a holdout shape, so no agent and no export sees it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
     /// (time without - time with) / time with: median, and the ends of its 95 % interval. None if it was not timed.
     pub saving: Option<(f64, f64, f64)>,
+}
+
+impl Attribution {
+    /// The reason with its detail, for people.
+    pub fn reason(&self) -> String {
+        detailed(&self.because, self.detail.as_deref())
+    }
+}
+
+/// A reason and what a verdict adds to it, as one sentence.
+pub fn detailed(because: &str, detail: Option<&str>) -> String {
+    detail.map_or_else(|| because.to_string(), |detail| format!("{because}: {detail}"))
 }

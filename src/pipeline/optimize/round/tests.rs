@@ -46,7 +46,7 @@ fn passed<'d>(decision: &'d Decision, id: &str) -> &'d str {
 }
 
 fn attribution(fate: Fate, because: &str) -> Attribution {
-    Attribution { fate, because: because.into(), saving: None }
+    Attribution { fate, because: because.into(), detail: None, saving: None }
 }
 
 fn decided(params: &RoundParams, roofline: &Roofline) -> Decision {
