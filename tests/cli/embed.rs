@@ -1,6 +1,7 @@
 //! kforge in a program of somebody else's: `examples/embed.rs`, which builds through the workers of an installed kforge.
 //!
-//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of tests; where only this test was asked for, it is built here.
+//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of tests. `cargo test --test cli` does not, so this test then builds the
+//! example itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -12,7 +13,7 @@ fn example() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.parent().and_then(Path::parent).unwrap();
     let program = profile.join("examples/embed");
-    if !program.is_file() {
+    if !is_current(&program) {
         let mut cargo = Command::new(env!("CARGO"));
         cargo.args(["build", "--quiet", "--example", "embed"]).current_dir(env!("CARGO_MANIFEST_DIR"));
         cargo.arg("--target-dir").arg(profile.parent().unwrap());
@@ -22,6 +23,15 @@ fn example() -> PathBuf {
         assert!(cargo.status().unwrap().success());
     }
     program
+}
+
+/// Whether a program is newer than every source that it was built from, which cargo lists beside it.
+fn is_current(program: &Path) -> bool {
+    let modified = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
+    let Some((built, list)) = modified(program).zip(std::fs::read_to_string(program.with_extension("d")).ok()) else {
+        return false;
+    };
+    list.split_whitespace().skip(1).all(|source| modified(Path::new(source)).is_some_and(|m| m <= built))
 }
 
 /// Runs it in a place, with that program to do steps.

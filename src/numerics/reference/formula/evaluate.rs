@@ -12,7 +12,7 @@ pub(in crate::reference) fn value(element: &Element, name: &impl Fn(usize) -> f6
         Element::Name(position) => name(*position),
         Element::Negate(inner) => -value(inner, name),
         Element::Not(inner) => truth(value(inner, name) == 0.0),
-        Element::Arithmetic(operator, pair) => arithmetic(*operator, value(&pair[0], name), value(&pair[1], name)),
+        Element::Arithmetic(operator, pair) => operator.floats(value(&pair[0], name), value(&pair[1], name)),
         Element::Compare(first, rest) => truth(holds(first, rest, |e| value(e, name))),
         Element::Logic(logic, pair) => match value(&pair[0], name) {
             first if decides(*logic, first != 0.0) => first,
@@ -45,18 +45,6 @@ fn holds<T: PartialOrd>(first: &Element, rest: &[(Comparison, Element)], value: 
         left = right;
         holds
     })
-}
-
-fn arithmetic(operator: Arithmetic, a: f64, b: f64) -> f64 {
-    match operator {
-        Arithmetic::Add => a + b,
-        Arithmetic::Subtract => a - b,
-        Arithmetic::Multiply => a * b,
-        Arithmetic::Divide => a / b,
-        Arithmetic::FloorDivide => functions::floor_divide(a, b),
-        Arithmetic::Remainder => functions::remainder(a, b),
-        Arithmetic::Power => functions::power(a, b),
-    }
 }
 
 fn call(function: &Function, arguments: &[Element], value: impl Fn(&Element) -> f64) -> f64 {

@@ -263,15 +263,7 @@ fn floats<'a>(operator: Arithmetic, a: f64, b: f64, at: &Range<usize>) -> Evalua
     if divides && b == 0.0 {
         return fail(Cause::DivisionByZero, at);
     }
-    Ok(Operand::Float(match operator {
-        Arithmetic::Add => a + b,
-        Arithmetic::Subtract => a - b,
-        Arithmetic::Multiply => a * b,
-        Arithmetic::Divide => a / b,
-        Arithmetic::FloorDivide => functions::floor_divide(a, b),
-        Arithmetic::Remainder => functions::remainder(a, b),
-        Arithmetic::Power => functions::power(a, b),
-    }))
+    Ok(Operand::Float(operator.floats(a, b)))
 }
 
 /// A function of integers. Gives nothing if the result does not fit.

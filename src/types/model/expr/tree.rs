@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use super::functions::Function;
+use super::functions::{self, Function};
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
@@ -70,6 +70,21 @@ pub enum Arithmetic {
     Remainder,
     /// `**`
     Power,
+}
+
+impl Arithmetic {
+    /// Its result on two floats. A division by zero follows IEEE 754.
+    pub fn floats(self, a: f64, b: f64) -> f64 {
+        match self {
+            Arithmetic::Add => a + b,
+            Arithmetic::Subtract => a - b,
+            Arithmetic::Multiply => a * b,
+            Arithmetic::Divide => a / b,
+            Arithmetic::FloorDivide => functions::floor_divide(a, b),
+            Arithmetic::Remainder => functions::remainder(a, b),
+            Arithmetic::Power => functions::power(a, b),
+        }
+    }
 }
 
 /// A comparison.

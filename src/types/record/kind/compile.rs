@@ -4,6 +4,32 @@ use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
 use super::{Platform, WorkerCode};
 use crate::record::params::CompileParams;
 
+/// The code that compiles and inspects for the emulator.
+pub(super) const EMULATED_PARTS: &[&str] = &[
+    "foundation/documents",
+    "types/documents",
+    "project/c++",
+    "project/includes",
+    "harness/tasks",
+    "harness/confinement",
+    "harness/system",
+    "emulator/compiler",
+    "worker/emulated",
+];
+
+/// The code that compiles and inspects for devices.
+pub(super) const DEVICE_PARTS: &[&str] = &[
+    "foundation/documents",
+    "types/documents",
+    "types/problems",
+    "types/limits",
+    "project/c++",
+    "harness/tasks",
+    "harness/confinement",
+    "cuda/compilers",
+    "worker/compiled",
+];
+
 pub(super) const KIND: Descriptor = Descriptor {
     name: "compile",
     // 2: a binary for the emulator calls what is not emulated only where its source does.
@@ -15,36 +41,8 @@ pub(super) const KIND: Descriptor = Descriptor {
     runs: Runs::Worker {
         lane: Lane::Compiler,
         work: &[
-            Work {
-                on: Platform::Cpu,
-                code: WorkerCode::EmulatedCompile,
-                parts: Some(&[
-                    "foundation/documents",
-                    "types/documents",
-                    "project/c++",
-                    "project/includes",
-                    "harness/tasks",
-                    "harness/confinement",
-                    "harness/system",
-                    "emulator/compiler",
-                    "worker/emulated",
-                ]),
-            },
-            Work {
-                on: Platform::Device,
-                code: WorkerCode::Compile,
-                parts: Some(&[
-                    "foundation/documents",
-                    "types/documents",
-                    "types/problems",
-                    "types/limits",
-                    "project/c++",
-                    "harness/tasks",
-                    "harness/confinement",
-                    "cuda/compilers",
-                    "worker/compiled",
-                ]),
-            },
+            Work { on: Platform::Cpu, code: WorkerCode::EmulatedCompile, parts: Some(EMULATED_PARTS) },
+            Work { on: Platform::Device, code: WorkerCode::Compile, parts: Some(DEVICE_PARTS) },
         ],
     },
     observes: None,

@@ -1,5 +1,6 @@
 //! `inspect`: what a binary holds: registers, spills, shared memory, opcodes.
 
+use super::compile::{DEVICE_PARTS, EMULATED_PARTS};
 use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
 use super::{Platform, WorkerCode};
 use crate::record::params::InspectParams;
@@ -15,36 +16,8 @@ pub(super) const KIND: Descriptor = Descriptor {
     runs: Runs::Worker {
         lane: Lane::Compiler,
         work: &[
-            Work {
-                on: Platform::Cpu,
-                code: WorkerCode::EmulatedInspect,
-                parts: Some(&[
-                    "foundation/documents",
-                    "types/documents",
-                    "project/c++",
-                    "project/includes",
-                    "harness/tasks",
-                    "harness/confinement",
-                    "harness/system",
-                    "emulator/compiler",
-                    "worker/emulated",
-                ]),
-            },
-            Work {
-                on: Platform::Device,
-                code: WorkerCode::Inspect,
-                parts: Some(&[
-                    "foundation/documents",
-                    "types/documents",
-                    "types/problems",
-                    "types/limits",
-                    "project/c++",
-                    "harness/tasks",
-                    "harness/confinement",
-                    "cuda/compilers",
-                    "worker/compiled",
-                ]),
-            },
+            Work { on: Platform::Cpu, code: WorkerCode::EmulatedInspect, parts: Some(EMULATED_PARTS) },
+            Work { on: Platform::Device, code: WorkerCode::Inspect, parts: Some(DEVICE_PARTS) },
         ],
     },
     observes: None,
