@@ -150,7 +150,7 @@ pub enum Error {
     #[error("a toolchain cannot be resolved")]
     Refused,
     /// What is remembered of candidates cannot be read.
-    #[error("cannot read what is remembered: {0}")]
+    #[error("cannot read earlier candidates: {0}")]
     Remembered(io::Error),
     /// The recorded rounds of a kernel cannot be looked up.
     #[error("kernel `{kernel}`: {why}")]

@@ -29,7 +29,7 @@ use kforge_types::record::event::Labels;
 pub enum EvidenceError {
     /// Steps would have to run before all questions are known.
     #[error(
-        "what the plan asks of devices is not known yet: {} would run first, such as `{}`",
+        "the plan's questions to devices are not known yet: {} would run first, such as `{}`",
         kforge_foundation::base::count(open.len() as u64, "step"),
         open.first().map_or("", String::as_str)
     )]

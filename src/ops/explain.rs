@@ -22,7 +22,7 @@ pub enum Explained {
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
     /// There is no such step.
-    #[error("no step of the plan is or has `{text}`")]
+    #[error("no step of the plan matches `{text}`")]
     Unknown {
         /// What was asked.
         text: String,
@@ -30,7 +30,7 @@ pub enum NoStep {
         closest: Option<String>,
     },
     /// Several steps have it as a part.
-    #[error("{} steps have `{text}`: expected the id of one, or a part that one alone has", ids.len())]
+    #[error("`{text}` matches {} steps: expected the id of a step, or a part of it that no other step has", ids.len())]
     Several {
         /// What was asked.
         text: String,
