@@ -8,7 +8,7 @@
 //! | the thread that executes the step: stages sources, reads outputs | to read the step's inputs and the toolchain and to write the step's outputs |
 //! | NVRTC, in a thread of its own | the same, but writes only in its working folder; no sockets, no processes, no signals |
 //! | the worker, whose other threads are within reach of code that a source might make NVRTC run | to read toolchains and to write the folders of steps |
-//! | g++, nvcc, nvdisasm and what they start, in processes of their own | the same as NVRTC, with limits on memory and file sizes and one [`Room`] for all |
+//! | g++, nvcc, nvdisasm and the processes that they start | to read the same and to write in their folder, within limits and one [`Room`] for all of them |
 //!
 //! So a link that a compiler left behind cannot lead the step's thread to other files. A time limit ends a step's programs as a group, which they cannot leave.
 
