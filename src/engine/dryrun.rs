@@ -114,7 +114,7 @@ pub fn expanded(graph: Graph, options: &BuildOptions, services: &Services<'_>) -
 pub enum Lack {
     /// A build would find the step unavailable, for this reason.
     Unavailable(String),
-    /// This machine lacks what the text says. The step's result may be known all the same; that shows only when its inputs are known.
+    /// This machine lacks what the text says. The step's result may still be known; that shows only when its inputs are known.
     Unless(String),
 }
 

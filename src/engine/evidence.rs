@@ -11,9 +11,8 @@
 //! among those, the one whose record has the least digest. For an imported bundle, the number of observations is stored beside the record, in
 //! `RECORD@BUNDLE.about`, for every bundle that brought the record. The largest number counts, so the order of imports does not matter.
 //!
-//! Unlike everything else in the home, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing
-//! hundreds of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but
-//! kept.
+//! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
+//! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -49,7 +48,7 @@ pub struct Record {
     pub question: Digest,
     /// Where and how it was observed.
     pub provenance: Provenance,
-    /// The observation.
+    /// What was observed.
     pub result: StepResult,
 }
 

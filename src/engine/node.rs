@@ -84,7 +84,7 @@ pub struct Node {
     /// The resources that it occupies.
     pub resources: Resources,
     /// For a step that observes a device: the product whose answer counts, such as `NVIDIA H200`; none if any product may answer. It is not in the key: the
-    /// answers of all devices are recorded under one question. Two nodes that ask different products are different work all the same.
+    /// answers of all devices are recorded under one question. Two nodes that ask different products are still different work.
     pub product: Option<String>,
     /// The time in seconds after which the step is ended.
     pub time_limit_s: u64,

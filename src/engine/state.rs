@@ -265,7 +265,7 @@ impl<'a> Walk<'a> {
         let view = self.view();
         let found: Vec<(Index, Lookup)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
         self.ahead.extend(found);
-        // It is among them.
+        // The lookups include that of the node itself.
         self.ahead.remove(&index).expect("BUG: a node that was looked up is not there")
     }
 

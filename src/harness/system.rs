@@ -1,4 +1,5 @@
-//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is compiled.
+//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is
+//! compiled.
 //!
 //! A file outside the sources is allowed if the toolchain's fingerprint contains the digest of its content. The content decides, not the path, so a header that
 //! changed after the fingerprint was taken is refused too.

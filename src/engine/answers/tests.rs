@@ -1,4 +1,4 @@
-//! Answers are kept, found again, written by concurrent processes and damaged.
+//! Answers are kept, found again, written by concurrent writers and damaged.
 
 use std::collections::BTreeMap;
 

@@ -20,7 +20,7 @@ macro_rules! group {
 #[rustfmt::skip]
 pub(super) const NEVER: &[Group] = &[
     group!("open a socket": SYS_socket SYS_socketpair),
-    // Calls that serve only sockets, and calls on pipes that could be sockets.
+    // These calls work only on sockets, which inherited pipes could be.
     group!("use the network": SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvmsg SYS_recvmmsg),
     // Its memory, descriptors and scheduling.
     group!("access another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp
