@@ -1,11 +1,11 @@
 //! The action cache: results under their keys, shared by all workspaces. Knows specs, keys and results; does not know what steps do.
 //!
-//! One small JSON file an entry, `actions/xx/HEX` for the key `HEX`. It carries a hash of itself, because nothing is synced and disks fail: an entry that
-//! is torn or changed is a miss, and removed. One of another version is a miss and left to the program that wrote it. An entry is written after its
-//! outputs, and is a hit only if they all are still there.
+//! Each entry is one small JSON file, `actions/xx/HEX` for the key `HEX`. Nothing is synced and disks fail, so an entry contains a hash of its contents: a torn
+//! or changed entry is a miss and is removed. An entry of another version is a miss too, but it is left to the program that wrote it. An entry is written after
+//! its outputs, and is a hit only if all of them still exist.
 //!
-//! Questions to a real device are not kept here but in the evidence index: their keys leave the device out, and this cache could not tell whose answer it
-//! gives ([`asks_device`]).
+//! Results of questions to a real device are kept in the evidence index instead. The key of a question leaves the device out, so this cache could not tell
+//! which device answered ([`asks_device`]).
 
 use std::fs::File;
 use std::io;
@@ -24,25 +24,25 @@ use kforge_types::record::event::CacheOrigin;
 use kforge_types::record::params::{HOST, Toolchain};
 use kforge_types::record::{Spec, StepKind, StepResult};
 
-/// The version of an entry's form.
+/// The format version of an entry.
 const VERSION: u32 = 1;
 
-/// An entry's time of last use is renewed once it is older than this: often enough to collect by, seldom enough to cost nothing.
+/// An entry's time of last use is renewed once it is older than this. That is exact enough for collection and costs almost nothing.
 const TOUCH: Duration = Duration::from_secs(24 * 3600);
 
-/// Whether a step asks a real device, so that its result is valid only for a class of devices and its key is a question.
+/// Whether a step observes a real device. Its result is then valid only for a device class, and its key is a question.
 pub fn asks_device(spec: &Spec) -> bool {
     spec.kind.observes_device() && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// Whether a step makes the subject of observations: the binary of a target with devices.
+/// Whether a step produces a binary that observations of a device are about: it compiles for a target other than `cpu`.
 pub fn makes_binary(spec: &Spec) -> bool {
     spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// The question that an imported binary answers: its inputs, its target, and the device compiler. The question leaves out the code of kforge that made the
-/// binary, as for observations, and the host's own compiler, which differs between machines: evidence outlasts an upgrade and travels, and so do the binaries
-/// that it is about, unless a new version of the kind changes what compiling means. None if the toolchain cannot be read.
+/// The question that an imported binary answers: its inputs, its target and the device compiler. As for observations, the question leaves out the code of
+/// kforge that compiled the binary. It also leaves out the host compiler, which differs between machines. So a binary outlasts an upgrade and travels between
+/// machines, like the evidence about it, until a new version of the kind changes what compiling means. None if the toolchain cannot be read.
 pub fn of_binary(spec: &Spec, blobs: &dyn Blobs) -> io::Result<Option<Spec>> {
     let mut spec = Spec { implementation: None, ..spec.clone() };
     if let Some(input) = spec.inputs.get_mut("toolchain")
@@ -67,18 +67,18 @@ pub fn read_explanation(blobs: &dyn Blobs, digest: &Digest) -> io::Result<Option
     Ok(blobs.get(digest)?.and_then(|bytes| serde_json::from_slice(&bytes).ok()))
 }
 
-/// What an entry says.
+/// The contents of an entry.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Body {
     /// The key.
     pub key: Digest,
-    /// The fields that were hashed into it: the digest of a blob of [`keep_explanation`].
+    /// The fields that were hashed into the key: the digest of a blob of [`keep_explanation`].
     pub explanation: Digest,
     /// The result.
     pub result: StepResult,
 }
 
-/// The file.
+/// A file of the cache, as written.
 #[derive(Serialize, Deserialize)]
 struct Entry {
     version: u32,
@@ -87,7 +87,7 @@ struct Entry {
     body: Body,
 }
 
-/// Only the version: what an entry of any version has.
+/// The version, the only field that an entry of any version has.
 #[derive(Deserialize)]
 struct Versioned {
     version: u32,
@@ -98,7 +98,7 @@ struct Versioned {
 pub(super) enum Read {
     /// An entry.
     Entry(Box<Body>),
-    /// One of another version.
+    /// An entry of another version.
     Foreign,
     /// Truncated, changed, or not an entry.
     Corrupt,
@@ -126,7 +126,7 @@ pub struct ActionCache {
     blobs: Arc<dyn Blobs>,
 }
 
-/// Held while the step of a key is executed, so that no other process executes it too. Dropping it removes its file.
+/// Held while the step of a key is executed, so that no other process executes it too. Dropping the lock removes its file.
 #[derive(Debug)]
 pub struct KeyLock(Option<Lock>);
 
@@ -139,12 +139,13 @@ impl Drop for KeyLock {
 }
 
 impl ActionCache {
-    /// The cache of that home, whose outputs lie in `blobs`.
+    /// The action cache of `home`, whose outputs are stored in `blobs`.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> ActionCache {
         ActionCache { root: home.actions(), tmp: home.tmp(), locks: home.locks().join("keys"), blobs }
     }
 
-    /// Takes the lock of a key and waits for the process that executes it. Ask the cache again afterwards. Calls `contended` once if it must wait.
+    /// Takes the lock of a key, waiting for a process that executes the key now. Callers look in the cache again afterwards. Calls `contended` once if it must
+    /// wait.
     pub fn key_lock(
         &self,
         key: &Digest,
@@ -179,7 +180,7 @@ impl ActionCache {
         }
     }
 
-    /// The fields that were hashed into a key; none if they are not known any more.
+    /// The fields that were hashed into a key; none if they are no longer stored.
     pub fn explanation(&self, key: &Digest) -> io::Result<Option<Vec<(String, String)>>> {
         match self.entry(key)? {
             Some(body) => read_explanation(&*self.blobs, &body.explanation),
@@ -187,7 +188,7 @@ impl ActionCache {
         }
     }
 
-    /// Removes a result, because it refers to something that is missing.
+    /// Removes a result, because it refers to a missing blob.
     pub fn forget(&self, key: &Digest) -> io::Result<()> {
         let path = self.root.join(shard(key));
         match std::fs::remove_file(&path) {
@@ -198,7 +199,7 @@ impl ActionCache {
 
     /// Notes that an entry was used.
     fn touch(&self, key: &Digest) {
-        // A read-only cache still answers. Its owner's collection then considers only the owner's uses.
+        // A failure is ignored: a read-only cache still answers, and its owner's collection then sees only the owner's uses.
         let now = SystemTime::now();
         let Ok(file) = File::open(self.root.join(shard(key))) else { return };
         let old = |t| now.duration_since(t).is_ok_and(|age| age > TOUCH);

@@ -1,14 +1,13 @@
-//! What agents answered: every reply as soon as it arrives, and the recorded answers of each chain of rounds. Knows records and files; asks no agent, and does
-//! not interpret the answers.
+//! What agents answered: every reply as soon as it arrives, and the recorded answers of each chain of rounds. Knows records and files; does not ask agents and
+//! does not interpret answers.
 //!
 //! | file | holds |
 //! |---|---|
-//! | `answers/replies/xx/HEX.json` | a reply, by the digest of what was asked ([`ReplyKey`]) |
-//! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, by the chain of rounds that it belongs to |
+//! | `answers/replies/xx/HEX.json` | a reply, under the digest of its request ([`ReplyKey`]) |
+//! | `answers/HEX/ROUND-ATTEMPT.json` | a recorded answer, under the digest of its chain of rounds |
 //!
-//! An answer costs money and cannot be reproduced. So files are synced before they get their names, the first writer of a name wins, collection
-//! does not touch them, and a file that cannot be read is skipped and kept. Each document states its version and the digest of its contents, so
-//! that damage is detected.
+//! An answer costs money and cannot be reproduced. So files are synced before they get their names, the first writer of a name wins, collection does not touch
+//! them, and a file that cannot be read is skipped and kept. Each document states its version and the digest of its contents, so that damage is detected.
 
 use std::fs::File;
 use std::io;
@@ -23,7 +22,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::encode::{Hasher, write_value};
 use kforge_types::record::answer::{ANSWER_FORMAT, Answer, Exchange, Question, Role};
 
-/// Separates the names of replies from every other digest.
+/// Separates the digests that name replies from all other digests.
 const CONTEXT: &str = "kforge reply of an agent 1";
 
 /// The folder of replies, beside those of the chains.
@@ -36,7 +35,7 @@ pub struct ReplyKey {
     pub question: Question,
     /// The role.
     pub role: Role,
-    /// Whose reply it is, as in [`Question::agent`]: an advisor may be another agent than the coder.
+    /// The agent that replied, as in [`Question::agent`]. The advisor may be another agent than the coder.
     pub agent: String,
     /// 0, or the number of the repetition after unusable replies.
     pub number: u32,
@@ -61,7 +60,7 @@ pub struct Reply {
     pub cut: bool,
 }
 
-/// The answers found, and the files that hold none.
+/// The answers found, and the files that were skipped.
 #[derive(Debug, Default)]
 pub struct AnswerList {
     /// The answers.
@@ -70,7 +69,7 @@ pub struct AnswerList {
     pub passed: Vec<String>,
 }
 
-/// Why a file holds nothing that can be used.
+/// Why a file cannot be used.
 enum Unusable {
     Damaged(String),
     Foreign(u64),
@@ -103,24 +102,24 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Those of that home.
+    /// The answers of `home`.
     pub fn new(home: &Home) -> Self {
         Answers { root: home.answers(), tmp: home.tmp() }
     }
 
-    /// The reply to that, if one was kept and is whole.
+    /// The stored reply to a request, if there is one and it is undamaged.
     pub fn reply(&self, asked: &ReplyKey) -> io::Result<Option<Reply>> {
         let path = self.place_of_reply(asked)?;
         Ok(read::<Reply>(&path)?.and_then(Result::ok).filter(|r| r.exchange.role == asked.role))
     }
 
-    /// Stores a reply and returns the stored one: this one, or an earlier reply to the same request. It is on disk when this returns.
+    /// Stores a reply and returns the stored one: this reply, or an earlier reply to the same request. The reply is on disk when this returns.
     pub fn keep(&self, asked: &ReplyKey, reply: Reply) -> io::Result<Reply> {
         self.write(&self.place_of_reply(asked)?, &reply)?;
         Ok(self.reply(asked)?.unwrap_or(reply))
     }
 
-    /// Where the answers of a chain of rounds are stored, if there are any.
+    /// The folder of the answers of a chain of rounds; it may not exist.
     pub fn folder(&self, chain: &Digest) -> PathBuf {
         self.root.join(chain.hex())
     }
@@ -143,11 +142,11 @@ impl Answers {
         Ok(all)
     }
 
-    /// Records an answer under a chain of rounds and returns the recorded one: this one, or one that was recorded earlier for the same round and attempt.
-    /// It is on disk when this returns.
+    /// Records an answer under a chain of rounds and returns the recorded one: this answer, or one that was recorded earlier for the same round and attempt.
+    /// The answer is on disk when this returns.
     ///
     /// # Errors
-    /// Errors of the file system, and an existing file of another version of kforge.
+    /// An error of the file system, or an existing file that another version of kforge wrote.
     pub fn put(&self, chain: &Digest, answer: &Answer) -> io::Result<Answer> {
         let name = format!("{}-{}.json", answer.question.round, answer.question.attempt);
         let path = self.root.join(chain.hex()).join(name);
@@ -188,7 +187,7 @@ impl Answers {
         Ok(listed)
     }
 
-    /// Writes a document that does not exist yet. Moves a damaged one aside, for inspection.
+    /// Writes a document unless it exists already. Moves a damaged document aside, for inspection.
     fn write<T: Serialize + DeserializeOwned>(&self, path: &Path, holds: &T) -> io::Result<()> {
         let digest = Digest::of(&serde_json::to_vec(holds)?);
         let bytes = serde_json::to_vec_pretty(&Document { format: ANSWER_FORMAT, digest, holds })?;
@@ -209,7 +208,7 @@ impl Answers {
             Err(e) if e.error.kind() == io::ErrorKind::AlreadyExists => return Ok(()),
             Err(e) => return Err(named(e.error, Doing::Write, path)),
         }
-        // The names above it may be new too.
+        // The folders above the file may be new too.
         for folder in path.ancestors().skip(1).take_while(|f| f.starts_with(&self.root)) {
             File::open(folder).and_then(|f| f.sync_all()).map_err(|e| named(e, Doing::Sync, folder))?;
         }
@@ -217,13 +216,13 @@ impl Answers {
     }
 }
 
-/// Reads `ROUND-ATTEMPT.json`.
+/// Parses `ROUND-ATTEMPT.json`.
 fn round_and_attempt(name: &str) -> Option<(u32, u32)> {
     let (round, attempt) = name.strip_suffix(".json")?.split_once('-')?;
     Some((round.parse().ok()?, attempt.parse().ok()?))
 }
 
-/// What a file holds; none if there is no file.
+/// The contents of a file; none if there is no file.
 fn read<T: DeserializeOwned + Serialize>(path: &Path) -> io::Result<Option<Result<T, Unusable>>> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

@@ -1,4 +1,4 @@
-//! What a build does in the cases that matter, one by one.
+//! What a build does, case by case.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
@@ -28,7 +28,7 @@ fn outcome<'a>(outcome: &'a BuildOutcome, id: &str) -> &'a Outcome {
     &outcome.step(id).unwrap().outcome
 }
 
-/// With one slot this step runs before others, because it is remembered to take long.
+/// Makes a step run before others when there is one slot: it is remembered as taking long.
 fn first(world: &World, id: &str) {
     world.memory.durations.borrow_mut().insert(id.into(), 1_000_000);
 }
@@ -227,7 +227,7 @@ fn the_reason_is_followed_to_the_file_that_changed() {
     assert_eq!(asked("two", "end").because[0].why.code, "new", "it was cut off");
 }
 
-/// Answers with the records so far, as evidence does.
+/// A cache that answers with all records so far, as evidence does.
 #[derive(Default)]
 struct Records(std::sync::Mutex<Vec<Digest>>);
 

@@ -6,7 +6,7 @@ use super::{Node, Source};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Implementations, Input, Spec};
 
-/// What an output of another node is, so far.
+/// The state of another node's output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OutputState<'a> {
     /// Its contents.
@@ -15,7 +15,7 @@ pub enum OutputState<'a> {
     Nothing(&'a str),
     /// Not known yet.
     Unknown,
-    /// Never known in this build, because it was stopped or interrupted first.
+    /// Will not be known in this build, which was stopped or interrupted first.
     Stopped,
 }
 
@@ -24,18 +24,18 @@ pub enum OutputState<'a> {
 pub enum Bound<T> {
     /// All inputs are bound.
     Ready(T),
-    /// Something it reads is not known yet.
+    /// An input is not known yet.
     NotYet,
-    /// A required input is absent; the text names the step where that began.
+    /// A required input is absent; the text names the step that caused it.
     Skipped(String),
     /// One of its inputs will not be known in this build.
     Stopped,
 }
 
-/// The inputs of a node. `given` is asked for each output that it reads, by the input's position in the order of names and the output's name.
+/// The inputs of a node. `given` returns the state of each output that the node reads, by the input's position in the order of names and the output's name.
 ///
-/// An input that is not required is bound as absent if its node gave nothing. It is never bound as absent because a build was stopped; otherwise the same step
-/// would get another key.
+/// An optional input is bound as absent if its node gave nothing. It is never bound as absent because a build was stopped; otherwise the same step would get
+/// another key.
 pub fn bind_inputs<'a>(
     node: &Node,
     mut given: impl FnMut(usize, &str) -> OutputState<'a>,

@@ -1,16 +1,16 @@
-//! The content store: bytes under their digest, for many threads and processes at once. Knows digests and files; does not know what the bytes mean.
+//! The content store: bytes under their digest, shared by many threads and processes. Knows digests and files; does not know what the bytes mean.
 //!
-//! A content lies in `cas/xx/HEX`, read-only, and gets its name by a rename, so no process sees a part of it. Nothing is synced: after a power cut a file
-//! may hold bytes other than those written, as it may after a disk fault. Therefore contents are checked before use:
+//! A content is the read-only file `cas/xx/HEX`. The file gets its name by a rename, so no process sees a partly written content. Nothing is synced: after a
+//! power cut or a disk fault a file may hold other bytes than those written. So contents are checked before use:
 //!
-//! | call | looks at |
+//! | call | checks |
 //! |---|---|
 //! | `has` | the size, or the listing read by [`Store::preload`] |
 //! | `get` | the size, then the hash, always |
 //! | `path` | the size always, the hash at first use in this process |
-//! | `put`, `put_file` | the size and, at first use in this process, the hash of what is there; writes if it is wrong |
+//! | `put`, `put_file` | the size and, at first use in this process, the hash of an existing file; writes if the file is missing or damaged |
 //!
-//! A wrong content is removed and counts as missing: the step that makes it runs again.
+//! A damaged content is removed and counts as missing: the step that produces it runs again.
 
 use std::collections::HashSet;
 use std::fs::{File, Permissions};
@@ -25,7 +25,7 @@ use super::Blobs;
 use super::home::{Doing, Home, TEMP_PREFIX, hash_of, named, persist, publish, shard};
 use kforge_foundation::base::Digest;
 
-/// The mode of every content.
+/// The file mode of every content.
 const READ_ONLY: u32 = 0o444;
 
 /// A content store in a [`Home`].
@@ -40,13 +40,13 @@ pub struct Store {
 }
 
 impl Store {
-    /// The store of that home.
+    /// The store of `home`.
     pub fn new(home: &Home) -> Store {
         Store { root: home.cas(), tmp: home.tmp(), checked: Mutex::default(), listing: RwLock::default() }
     }
 
-    /// Reads the store's listing once, so that `has` needs no system call for contents listed in it: worthwhile for thousands of questions. Valid as
-    /// long as the cache's lock is held, without which contents may be collected.
+    /// Reads the listing of the store once, so that `has` needs no system call for the listed contents. Worthwhile before thousands of calls. The listing is
+    /// valid as long as the cache lock is held; without the lock, contents may be collected.
     pub fn preload(&self) -> io::Result<()> {
         let list = |shard: u32| -> io::Result<Vec<[u8; 32]>> {
             let folder = self.root.join(format!("{shard:02x}"));
@@ -62,12 +62,12 @@ impl Store {
         Ok(())
     }
 
-    /// The path of the bytes of that digest, if the store has them.
+    /// The path at which the store keeps the bytes of `digest`, if it has them.
     pub fn place(&self, digest: &Digest) -> PathBuf {
         self.root.join(shard(digest))
     }
 
-    /// The file of that digest, opened, if its size is correct. Removes a file with a wrong size.
+    /// Opens the file of a digest if its size is correct. Removes a file that does not match its name.
     fn open(&self, digest: &Digest) -> io::Result<Option<File>> {
         let path = self.place(digest);
         let file = match File::open(&path) {
@@ -79,14 +79,14 @@ impl Store {
         if seen.is_file() && seen.len() == digest.size() {
             return Ok(Some(file));
         }
-        // The size may be wrong in the question rather than in the file.
+        // The caller's digest may state the wrong size, while the file is correct.
         if Digest::of_reader(&file).map_err(|e| named(e, Doing::Read, &path))?.hash() != digest.hash() {
             self.remove(&path, &file)?;
         }
         Ok(None)
     }
 
-    /// Removes a wrong file, unless another process has replaced it by a correct one in the meantime.
+    /// Removes a damaged file, unless another process has replaced it by a correct one in the meantime.
     fn remove(&self, path: &Path, wrong: &File) -> io::Result<()> {
         let same = match (std::fs::symlink_metadata(path), wrong.metadata()) {
             (Ok(there), Ok(ours)) => (there.dev(), there.ino()) == (ours.dev(), ours.ino()),
@@ -104,7 +104,7 @@ impl Store {
         Ok(())
     }
 
-    /// Whether the correct bytes are in the store, by their hash unless this process has already checked them. Removes wrong ones.
+    /// Whether the store has the correct bytes. Computes their hash unless this process has already checked it. Removes damaged files.
     fn sound(&self, digest: &Digest) -> io::Result<bool> {
         let Some(file) = self.open(digest)? else { return Ok(false) };
         if self.seen(digest) {
@@ -127,19 +127,19 @@ impl Store {
         self.checked.lock().unwrap_or_else(PoisonError::into_inner).insert(*digest);
     }
 
-    /// Moves `from` into the store if no process can then still write to it. Returns none if it must be copied instead.
+    /// Moves `from` into the store if no other process can write to it afterwards. Returns none if the file must be copied instead.
     fn adopt(&self, from: &Path) -> io::Result<Option<Digest>> {
         let seen = std::fs::symlink_metadata(from)?;
-        // With another name for the file, or a link to it, others could change the stored content.
+        // Through a second hard link or the target of a symbolic link, others could change the stored content.
         if !seen.is_file() || seen.nlink() != 1 {
             return Ok(None);
         }
         let name = tempfile::Builder::new().prefix(TEMP_PREFIX).tempfile_in(&self.tmp)?.into_temp_path();
-        // On another file system, or not allowed to move it.
+        // The file is on another file system, or this process may not move it.
         if std::fs::rename(from, &name).is_err() {
             return Ok(None);
         }
-        // From here on only this process can find the file; it computes the hash afterwards.
+        // From here on only this process can find the file, so the hash is computed after the move.
         std::fs::set_permissions(&name, Permissions::from_mode(READ_ONLY))?;
         let digest = Digest::of_file(&name)?;
         if !self.sound(&digest)? {
@@ -172,11 +172,11 @@ impl Store {
     }
 }
 
-/// Copies what is read through it, so that what was hashed is what was written.
+/// Copies to `to` what is read through it, so that the bytes that are hashed are the bytes that are written.
 struct Hashing<'a> {
     inner: &'a mut File,
     to: &'a mut File,
-    /// The error, where writing failed and not reading.
+    /// The error of writing; an error of reading is returned instead.
     failed: Option<io::Error>,
 }
 

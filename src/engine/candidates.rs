@@ -1,9 +1,9 @@
-//! What kforge remembers of the candidates of each workspace: `candidates/HEX.json`, by the workspace's folder. Knows files; does not interpret their contents,
-//! and stores no source: the sources are with the recorded answers, and in the workspace.
+//! The candidates that kforge remembers for each workspace: `candidates/HEX.json`, named by the digest of the workspace's folder. Knows files; does not
+//! interpret their contents and does not store sources, which are in the recorded answers and in the workspace.
 //!
-//! The fate of a candidate cannot be recomputed once the source that its rounds started from was edited. So it is stored in the home, where cleaning a
-//! workspace does not reach it, and collection does not touch it. A file that cannot be read is skipped, and is moved aside for a new one. A workspace that was
-//! moved to another folder keeps its candidates ([`Candidates::moved_from`]).
+//! What became of a candidate cannot be recomputed once the source that its rounds started from was edited. So the candidates are stored in the home, which
+//! `kforge clean` does not touch, and collection does not touch them either. A file that cannot be read is skipped, and moved aside when a new one is written.
+//! A workspace that was moved to another folder keeps its candidates ([`Candidates::moved_from`]).
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 use kforge_types::record::candidate::{CANDIDATES_FORMAT, Candidate};
 
-/// The candidates of a workspace, as they are kept.
+/// The stored candidates of a workspace.
 #[derive(Debug, Clone)]
 pub struct Candidates {
     place: PathBuf,
@@ -30,35 +30,35 @@ struct Document {
     candidates: Vec<Candidate>,
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Default)]
 pub struct CandidateList {
     /// The candidates.
     pub candidates: Vec<Candidate>,
-    /// Why they could not be read, if they could not.
+    /// Why the file could not be read, if it could not.
     pub passed: Option<String>,
 }
 
 impl Candidates {
-    /// Those of the workspace in the folder `root`, in that home.
+    /// The candidates of the workspace in the folder `root`, stored in `home`.
     pub fn new(home: &Home, root: &Path) -> Self {
         let name = name(root);
         let lock = home.locks().join(format!("candidates-{name}"));
         Candidates { place: home.candidates().join(format!("{name}.json")), lock, before: None }
     }
 
-    /// The same, of a workspace that lay in the folder `before` and is there no more: as long as nothing is remembered of where it lies now, what is remembered
-    /// of there is its own.
+    /// The same, for a workspace that was moved here from the folder `before`. As long as no candidates are stored for its present folder, those stored for
+    /// `before` are used.
     pub fn moved_from(self, home: &Home, before: &Path) -> Self {
         Candidates { before: Some(home.candidates().join(format!("{}.json", name(before)))), ..self }
     }
 
-    /// The file that holds them.
+    /// The file that holds the candidates.
     pub fn place(&self) -> &Path {
         &self.place
     }
 
-    /// What is remembered.
+    /// Reads the stored candidates.
     pub fn read(&self) -> io::Result<CandidateList> {
         for place in [Some(&self.place), self.before.as_ref()].into_iter().flatten() {
             let bytes = match std::fs::read(place) {
@@ -74,7 +74,7 @@ impl Candidates {
         Ok(CandidateList::default())
     }
 
-    /// Remembers what `change` makes of what is remembered. Gives what was passed over for it.
+    /// Stores what `change` returns for the stored candidates. Returns why the old file was skipped, if it was.
     pub fn change(&self, change: impl FnOnce(Vec<Candidate>) -> Vec<Candidate>) -> io::Result<Option<String>> {
         let _lock = Lock::acquire(&self.lock, Mode::Exclusive, Wait::Forever(&mut || ())).map_err(|e| match e {
             LockError::Io { .. } | LockError::Busy(_) | LockError::Interrupted(_) => io::Error::other(e.to_string()),
@@ -98,7 +98,7 @@ impl Candidates {
         Ok(passed)
     }
 
-    /// Survives a power cut, because the file cannot be recreated.
+    /// Syncs the file, so that it survives a power cut: it cannot be recreated.
     fn write(&self, bytes: &[u8]) -> io::Result<()> {
         match std::fs::read(&self.place) {
             Ok(old) if old == bytes => Ok(()),
@@ -107,7 +107,7 @@ impl Candidates {
     }
 }
 
-/// What a workspace's file is called.
+/// The name of a workspace's file, without its extension.
 fn name(root: &Path) -> String {
     Digest::of(root.as_os_str().as_encoded_bytes()).hex()
 }
@@ -192,7 +192,7 @@ mod tests {
         let other = of("/c").moved_from(&home, Path::new("/b"));
         other.change(added("n")).unwrap();
         assert_eq!((held(&other), held(&of("/b"))), (2, 2));
-        // Nothing was remembered there either.
+        // No candidates are stored for either folder.
         of("/e").moved_from(&home, Path::new("/d")).change(added("k")).unwrap();
         assert_eq!(held(&of("/e")), 1);
     }

@@ -1,32 +1,33 @@
 //! The certificate: a proof, written when a build has nothing left to do, that the same build still has nothing to do. Knows files, stores and bytes; does not
-//! know what was built, and keeps the message for people as its owner wrote it.
+//! know what was built and does not interpret the message to the user that it carries.
 //!
-//! A build depends on a few thousand files and a few settings. As long as those are unchanged and the results are still in the store, planning
-//! again would give the same plan. So it is enough to check them, which takes one system call each.
+//! A build depends on a few thousand files and a few settings. As long as those are unchanged and the results are still in the store, planning again would give
+//! the same plan. So it is enough to check them, which takes one system call each.
 //!
-//! # What is in it, and why
+//! # Contents, and why
 //!
-//! | part | holds if | why |
+//! | part | holds if | covers |
 //! |---|---|---|
-//! | question | the question is the same now | the arguments of the command, the settings, the environment, the program: see the caller |
-//! | still | size, times and inode are unchanged | what was read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries mattered |
+//! | question | the question is the same now | the command's arguments, settings, environment and program; the caller forms it |
+//! | still | size, times and inode are unchanged | files read (manifests, settings, lockfile, sources, headers, tools), and folders whose entries mattered |
 //! | own | the same | the files that kforge itself wrote at the end: the journal, the report |
-//! | absent | the path still does not exist | a manifest, a setting, a header or a tool there would have mattered |
-//! | contents | the store has them, with the correct size, and nothing has touched them since | the outputs of results: a step whose output is missing or damaged runs again |
-//! | open | there is still neither a result nor a record under that key | steps that could not run here: another workspace, or an import, may have added one |
+//! | absent | the path still does not exist | a manifest, setting, header or tool that would have been used if it had existed |
+//! | contents | the store has them, with the correct size, untouched since | the outputs of results: if one is missing or damaged, its step runs again |
+//! | open | there is still neither a result nor a record under the key | steps that could not run here: another workspace or an import may add a result |
 //!
 //! # When it may be written
 //!
-//! Everything in *still* must have been unchanged since before the command began to read, by more than the granularity of the file system's clock: then what
-//! was read is what is there now, and a later change shows in the times. So a build that follows an edit more closely writes no certificate, and the next one
-//! does.
-//! *Own* files change while the build runs; nothing reads them afterwards, so it is enough that no other process has changed them since. Contents enter
-//! the store while the build runs, too: a certificate written within the clock's granularity after the last content never holds, and the next build writes
-//! another. If a content was damaged before and the build did not notice, the certificate does not notice either; `kforge cache verify` finds it.
+//! Every file in *still* must have been unchanged since before the command began to read, by more than the granularity of the file system's clock. Then the
+//! file is now as it was read, and a later change shows in its times. So a build that closely follows an edit writes no certificate, and the next build writes
+//! one.
 //!
-//! # Form
+//! *Own* files change while the build runs. Nothing reads them afterwards, so it is enough that no other process has changed them since. Contents enter the
+//! store while the build runs, too: a certificate written within the clock's granularity after the last content never holds, and the next build writes another.
+//! If a content was damaged before and the build did not notice, the certificate does not notice either; `kforge cache verify` finds it.
 //!
-//! The header, the hash of the rest, then the rest; little endian, texts and lists after their length u32.
+//! # Format
+//!
+//! The header, the hash of the rest, then the rest. Integers are little-endian; texts and lists follow their length, a u32.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -43,16 +44,16 @@ use super::stat::{Stat, ns_of};
 use kforge_foundation::base::files::write_atomically;
 use kforge_foundation::base::{Digest, Witness};
 
-/// What every certificate of this version begins with.
+/// The first bytes of every certificate of this version.
 const HEADER: &[u8; 16] = b"kforge-proof  \n\x01";
 
 /// A proof that a build has nothing to do.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Certificate {
     question: Digest,
-    /// When it was made.
+    /// When the certificate was made, in nanoseconds since the Unix epoch.
     made_ns: i128,
-    /// Files that kforge wrote itself, then all others in order.
+    /// The files that kforge wrote itself, then all others, sorted.
     still: Vec<(PathBuf, Stat)>,
     absent: Vec<PathBuf>,
     contents: Vec<Digest>,
@@ -73,7 +74,7 @@ pub struct Maker {
 }
 
 impl Maker {
-    /// For that question. `began` is before anything was read.
+    /// Begins a certificate for `question`. `began` must be before anything was read.
     pub fn new(question: Digest, began: SystemTime) -> Maker {
         Maker {
             question,
@@ -85,12 +86,12 @@ impl Maker {
         }
     }
 
-    /// Adds what was asked of the file system.
+    /// Adds the files and folders that the build read or looked for.
     pub fn saw(&mut self, witness: Witness) {
         self.witness.add(witness);
     }
 
-    /// Adds a file that kforge wrote itself.
+    /// Adds a file that kforge itself wrote.
     pub fn wrote(&mut self, path: &Path) {
         self.own.push(path.to_path_buf());
     }
@@ -105,7 +106,7 @@ impl Maker {
         self.open.insert(key);
     }
 
-    /// The certificate with that answer; none if something has changed since the command began.
+    /// The certificate with `answer`; none if something has changed since the command began.
     pub fn done(self, home: &Home, answer: Vec<u8>) -> Option<Certificate> {
         let mut still = Vec::new();
         for path in self.own {
@@ -133,7 +134,7 @@ impl Maker {
     }
 }
 
-/// The metadata of what is at `path`, links followed.
+/// The metadata of the file at `path`, following links.
 fn look(path: &Path) -> Option<Stat> {
     std::fs::metadata(path).ok().map(|metadata| Stat::of(&metadata))
 }
@@ -150,12 +151,12 @@ impl Certificate {
         Certificate::decode(&std::fs::read(path).ok()?)
     }
 
-    /// Writes it, replacing what is there.
+    /// Writes the certificate, replacing an existing one.
     pub fn write(&self, path: &Path) -> io::Result<()> {
         write_atomically(path, &self.encode(), false)
     }
 
-    /// Whether the answer is still valid for that question.
+    /// Whether the answer is still valid for `question`.
     pub fn holds(&self, question: &Digest, home: &Home) -> bool {
         self.question == *question
             && self.still.par_iter().with_min_len(64).all(|(path, stat)| look(path).as_ref() == Some(stat))
@@ -170,7 +171,8 @@ impl Certificate {
             && self.open.par_iter().with_min_len(64).all(unknown)
     }
 
-    /// Whether all contents are in the store, as `Store::has` asks it, and untouched: from each shard's folder rather than from the root.
+    /// Whether the store has all contents, as `Store::has` checks, and nothing has touched them. Resolves each file relative to its shard's folder, to save
+    /// path lookups.
     fn store_has_all(&self, cas: &Path) -> bool {
         let shards: Vec<&[Digest]> = self.contents.chunk_by(|a, b| a.hash()[0] == b.hash()[0]).collect();
         shards.par_iter().all(|shard| {
@@ -235,7 +237,7 @@ impl Certificate {
 }
 
 fn put_len(out: &mut Vec<u8>, len: usize) {
-    // Lists and texts of four milliards do not fit into memory twice; a wrong length would make the certificate unreadable, hence void.
+    // A list or text of 2^32 elements does not fit in memory twice. A wrapped length would only make the certificate unreadable, hence void.
     out.extend((len as u32).to_le_bytes());
 }
 
@@ -249,7 +251,7 @@ fn put_digest(out: &mut Vec<u8>, digest: &Digest) {
     out.extend(digest.size().to_le_bytes());
 }
 
-/// Takes fields off the front; none once they are too short.
+/// Takes fields off the front; returns none when too few bytes are left.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -289,7 +291,7 @@ impl<'a> Fields<'a> {
 
     fn list<T>(&mut self, mut item: impl FnMut(&mut Self) -> Option<T>) -> Option<Vec<T>> {
         let len = self.len()?;
-        // No item takes less than four bytes.
+        // Every item takes at least four bytes.
         let mut items = Vec::with_capacity(len.min(self.0.len() / 4));
         for _ in 0..len {
             items.push(item(self)?);

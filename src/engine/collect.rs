@@ -1,15 +1,15 @@
-//! Keeps the stores small and intact: garbage collection by age and size, disk usage, and rehashing everything. Knows the stores' files; prints nothing.
+//! Keeps the stores small and intact: collection by age and size, disk usage, and rehashing everything. Knows the stores' files; does not print.
 //!
-//! **Roots** are the results used within the maximum age, all evidence, and the contents that live rows of the registered workspaces' journals refer to. What
-//! is reachable from a root stays: contents refer to other contents (a tree to its files) in documents whose formats this room does not know, so every text of
-//! the form of a digest inside a JSON document counts. That sometimes keeps too much, and never too little.
+//! **Roots** are the results used within the maximum age, all evidence, and the contents that live rows of the registered workspaces' journals refer to.
+//! Everything reachable from a root stays. Contents refer to other contents (a tree to its files) in documents whose formats this room does not know, so every
+//! string in a JSON document that has the form of a digest counts as a reference. That may keep too much, but never too little.
 //!
-//! **Order.** Results are removed first, then contents that nothing reaches any more: a crash in between leaves contents without results, never the reverse.
-//! Contents younger than [`GRACE`] stay, even if nothing reaches them. Builds hold the cache's lock shared and collection holds it exclusively, so that no
-//! build looks for a content that is being removed. While a build runs, collection does not.
+//! **Order.** Results are removed first, then the contents that have become unreachable. So a crash in between leaves contents without results, never the
+//! reverse. Contents younger than [`GRACE`] stay, even if unreachable. Builds hold the cache lock shared and collection holds it exclusively, so that no build
+//! looks for a content that is being removed. While a build runs, nothing is collected.
 //!
-//! **Size.** If the reachable contents exceed the maximum size, results are removed in the order of their last use, oldest first, until the rest fits. Evidence
-//! and workspaces' own contents are never removed; they count first.
+//! **Size.** If the reachable contents exceed the maximum size, results are removed, least recently used first, until the rest fits. Evidence and the contents
+//! that journals refer to are counted first and never removed.
 
 use std::collections::HashSet;
 use std::fs::File;
@@ -29,19 +29,19 @@ mod usage;
 pub use check::{Checked, verify};
 pub use usage::{Tally, Usage, usage};
 
-/// Minimum age of contents that are removed.
+/// Unreachable contents that are younger are not removed.
 pub const GRACE: Duration = Duration::from_secs(3600);
 
 /// How often builds collect.
 pub const EVERY: Duration = Duration::from_secs(24 * 3600);
 
-/// Last written when collection ended.
+/// A file whose modification time is the end of the last collection.
 const STAMP: &str = "collected";
 
-/// Larger documents are not searched for digests: they are data.
+/// Larger contents count as data and are not searched for digests.
 const DOCUMENT: u64 = 4 << 20;
 
-/// What to keep.
+/// The limits on what is kept.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Results that were unused for longer are removed.
@@ -61,16 +61,16 @@ pub struct Report {
     pub contents_removed: Tally,
     /// Contents kept.
     pub contents_kept: Tally,
-    /// Files and folders of dead writers removed, and lock files nobody holds.
+    /// Lock files that nobody holds, and files and folders that dead processes left behind; all removed.
     pub litter_removed: u64,
 }
 
 /// The outcome of a request to collect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Collected {
-    /// It was done.
+    /// The collection ran.
     Done(Report),
-    /// A build is running, or might be, because the file system does not support locks.
+    /// A build is running, or may be running because the file system does not support locks.
     Busy,
 }
 
@@ -82,7 +82,7 @@ struct CachedResult {
     outputs: Vec<Digest>,
 }
 
-/// Removes old results, then the least recently used ones until the rest fits. Ages are relative to `now`.
+/// Removes old results, then the least recently used ones until the rest fits, then unreachable contents. Ages are relative to `now`.
 pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Collected> {
     let _lock = match home.lock_cache(Mode::Exclusive, Wait::No) {
         Ok(lock) if lock.is_held() => lock,
@@ -96,7 +96,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
         reached.mark(seen);
     }
     for journal in home.journals()? {
-        // One that cannot be read keeps nothing alive; its workspace computes again what it misses.
+        // A journal that cannot be read keeps nothing alive; its workspace computes missing results again.
         if let Ok(journal) = Journal::view(&journal) {
             journal.contents().into_iter().for_each(|digest| reached.mark(digest));
         }
@@ -133,12 +133,12 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
             report.contents_removed.add(metadata.len());
         }
     }
-    // Without the stamp the next build tries again: no harm.
+    // Without the stamp the next build collects again, which does no harm.
     let _ = std::fs::write(home.root().join(STAMP), "");
     Ok(Collected::Done(report))
 }
 
-/// Whether the last collection is [`EVERY`] ago or more, so that a build should collect when it has ended.
+/// Whether the last collection was at least [`EVERY`] ago, so that a build should collect when it ends.
 pub fn due(home: &Home, now: SystemTime) -> bool {
     let last = std::fs::metadata(home.root().join(STAMP)).and_then(|m| m.modified());
     last.map_or(true, |last| now.duration_since(last).is_ok_and(|ago| ago >= EVERY))
@@ -155,7 +155,7 @@ fn evidence(home: &Home) -> io::Result<Vec<Digest>> {
     Ok(outputs)
 }
 
-/// All results in the action cache; what is damaged is removed, what is of another version is taken to reach nothing.
+/// All results in the action cache. Removes damaged entries; an entry of another version is listed without references.
 fn results(home: &Home) -> io::Result<Vec<CachedResult>> {
     let mut results = Vec::new();
     for path in sharded(&home.actions())? {
@@ -174,7 +174,7 @@ fn results(home: &Home) -> io::Result<Vec<CachedResult>> {
     Ok(results)
 }
 
-/// Removes lock files of keys that nobody holds: their processes died. Gives how many.
+/// Removes lock files of keys that nobody holds because their processes died. Returns how many.
 fn free_locks(home: &Home) -> io::Result<u64> {
     let folder = home.locks().join("keys");
     if !folder.is_dir() {
@@ -208,9 +208,9 @@ fn mentioned(bytes: &[u8]) -> Vec<Digest> {
 struct ReachableContents {
     cas: PathBuf,
     seen: HashSet<[u8; 32]>,
-    /// The same with their sizes, in the order in which they were reached.
+    /// The same contents with their sizes, in the order in which they were reached.
     trail: Vec<([u8; 32], u64)>,
-    /// Bytes of all of them, and of the results that reach them.
+    /// Total bytes of these contents and of the results that reach them.
     bytes: u64,
 }
 
@@ -234,7 +234,7 @@ impl ReachableContents {
         }
     }
 
-    /// Unreaches all but the first `length` contents.
+    /// Forgets all but the first `length` contents.
     fn undo(&mut self, length: usize) {
         for (hash, size) in self.trail.drain(length..) {
             self.seen.remove(&hash);
@@ -243,7 +243,7 @@ impl ReachableContents {
     }
 }
 
-/// What the document in a file speaks of; nothing, if its first byte is that of data.
+/// The contents that the document in a file refers to; none if its first byte shows that the file is data.
 fn document(path: &Path) -> Vec<Digest> {
     let read = || -> io::Result<Vec<u8>> {
         let mut file = File::open(path)?;

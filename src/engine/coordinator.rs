@@ -1,8 +1,8 @@
 //! The coordinator: one thread owns the state of every node; worker threads execute steps and report over a channel. Knows when a step may start; does not know
-//! what it does.
+//! what a step does.
 //!
-//! The coordinator first settles every step that needs no execution, and only then starts anything. So a fresh build starts no thread, and which of several
-//! steps with the same key runs does not depend on speed. Pure steps run on the worker threads too, but take no processor slot: they read and write the store,
+//! The coordinator first settles every step that needs no execution, and only then starts anything. So a fresh build starts no thread, and speed does not
+//! decide which of several steps with the same key runs. Pure steps run on the worker threads too, but take no processor slot. They read and write the store,
 //! which is worth doing in parallel, and a slow one must not prevent the coordinator from supplying a device.
 
 use std::collections::HashMap;
@@ -23,12 +23,12 @@ use kforge_foundation::base::Severity;
 use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
 use kforge_types::record::{Outcome, Verdict};
 
-/// How a build ended.
+/// The outcome of a build.
 #[derive(Debug)]
 pub struct BuildOutcome {
-    /// The graph with what expansion added.
+    /// The graph, with the nodes that expansion added.
     pub graph: Graph,
-    /// What became of each node, by index.
+    /// The end of each node, by index.
     pub steps: Vec<Done>,
     /// Number of steps by outcome.
     pub counts: StepCounts,
@@ -41,14 +41,14 @@ pub struct BuildOutcome {
 }
 
 impl BuildOutcome {
-    /// What became of a step.
+    /// The end of a step.
     pub fn step(&self, id: &str) -> Option<&Done> {
         self.steps.get(self.graph.find(id)? as usize)
     }
 }
 
-/// Builds all of a graph. `on_event` is called on this thread with [`Event::StepStarted`], [`Event::StepFinished`] and, for trouble with stores that harms no
-/// result, [`Event::Diagnostic`].
+/// Builds all of a graph. Calls `on_event` on this thread with [`Event::StepStarted`] and [`Event::StepFinished`], and with [`Event::Diagnostic`] when a store
+/// causes trouble that affects no result.
 pub fn build(
     graph: Graph,
     options: &BuildOptions,
@@ -79,7 +79,7 @@ pub fn build(
     })
 }
 
-/// Threads, started when there is work for one more.
+/// The worker threads. A thread is started when all others are busy.
 struct Workers<'scope, 'env> {
     scope: &'scope Scope<'scope, 'env>,
     tools: Tools<'env>,
@@ -104,7 +104,7 @@ impl Workers<'_, '_> {
                     }
                 }
             };
-            // A system that has no thread to give leaves the work to those there are, or to this one.
+            // If the system refuses another thread, an existing one executes the task; if there is none, this thread does.
             match std::thread::Builder::new().spawn_scoped(self.scope, serve) {
                 Ok(_) => self.alive += 1,
                 Err(_) if self.alive == 0 => {
@@ -114,11 +114,11 @@ impl Workers<'_, '_> {
                 Err(_) => {}
             }
         }
-        // The receivers live as long as `self`, so that neither send can fail.
+        // The receivers live as long as `self`, so neither send can fail.
         let _ = self.send_task.send(task);
     }
 
-    /// The reports that are there; waits for one if there is none.
+    /// The reports that have arrived; waits if there are none.
     fn take(&mut self) -> Vec<Report> {
         let first = self.reports.recv().ok();
         let all: Vec<Report> = first.into_iter().chain(self.reports.try_iter()).collect();
@@ -127,7 +127,7 @@ impl Workers<'_, '_> {
     }
 }
 
-/// A step that is ready or runs.
+/// A step that is ready or running.
 struct OpenStep {
     todo: PendingStep,
     taken: Option<Allocation>,
@@ -139,7 +139,7 @@ struct Coordinator<'scope, 'env, 'e> {
     ready: Ready,
     urgencies: Urgencies,
     open: HashMap<Index, OpenStep>,
-    /// Steps that wait for one with the same key.
+    /// Steps that wait for a step with the same key, by that step's index.
     twins: HashMap<Index, Vec<(Index, Box<PendingStep>)>>,
     workers: Workers<'scope, 'env>,
     counts: StepCounts,
@@ -197,7 +197,7 @@ impl Coordinator<'_, '_, '_> {
             NodeCheck::Done(done) => self.conclude(index, done),
             NodeCheck::Twin(owner, todo) => self.twins.entry(owner).or_default().push((index, todo)),
             NodeCheck::Run(todo) => {
-                // Reckoned only when something has to run, so that a fresh build does not pay for it.
+                // Computed only when something has to run, so that a fresh build does not pay for it.
                 self.urgencies.update(&self.walk.graph, self.walk.services.memory);
                 let node = self.walk.graph.node(index);
                 self.ready.push(self.pool.need(node), self.urgencies.of(index), index);
@@ -208,7 +208,7 @@ impl Coordinator<'_, '_, '_> {
         }
     }
 
-    /// Starts what fits, the most urgent first.
+    /// Starts every ready step that fits, the most urgent first.
     fn start(&mut self) {
         while let Some((index, taken)) = self.ready.next(&mut self.pool) {
             let Some(open) = self.open.get_mut(&index) else {
@@ -262,7 +262,7 @@ impl Coordinator<'_, '_, '_> {
         self.conclude(report.index, done);
     }
 
-    /// Ends a node, and those with the same key that wait for it.
+    /// Ends a node, and the nodes with the same key that wait for it.
     fn conclude(&mut self, index: Index, mut done: Done) {
         if self.walk.graph.node(index).expands
             && let Some(result) = &done.result
@@ -291,7 +291,7 @@ impl Coordinator<'_, '_, '_> {
         }
     }
 
-    /// Ends ready steps that are not to start.
+    /// Ends ready steps without starting them.
     fn stop(&mut self, ready: Vec<Index>, why: Option<&str>) {
         for index in ready {
             let key = self.open.remove(&index).map(|o| o.todo.key);

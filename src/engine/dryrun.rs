@@ -1,14 +1,13 @@
-//! What a build would do, without doing it: the same walk, up to unknown results. Knows what is remembered; runs nothing and writes nothing.
+//! Computes what a build would do: the same walk, up to results that are not known. Knows what is remembered; does not run steps and does not write anything.
 //!
 //! | a step | is |
 //! |---|---|
 //! | whose key is formed from known results, and is cached | fresh |
 //! | whose key is formed from known results, and is not cached | *will* run |
 //! | whose key depends on a result that is not known yet | *may* run: the result may be the same as before |
-//! | that comes after such a step, though its own key is known | *may* run: that step may have the same key |
+//! | whose key is known, but which comes after a step that *may* run | *may* run: the two may have the same key |
 //!
-//! If nothing fails, every step that *will* run runs. Every step that runs is in *will* or *may*, or is added by the
-//! expansion of one of [`DryRun::adds`].
+//! If nothing fails, every step under *will* runs. Every step that runs is under *will* or *may*, or is added by the expansion of a step of [`DryRun::adds`].
 
 use std::collections::BTreeSet;
 
@@ -24,27 +23,27 @@ use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 /// What a build would do.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DryRun {
-    /// What runs, and why, in the order in which it is known.
+    /// Steps that will run, and why, in the order in which the walk reaches them.
     pub will: Vec<(NodeId, Why)>,
-    /// What runs if the results of other steps change.
+    /// Steps that run if the results of other steps change.
     pub may: Vec<NodeId>,
-    /// Steps whose results are not known and may add steps that have no names yet: of *will* and *may*, shown with a `+`, and those that run nothing
-    /// themselves because one with the same key does.
+    /// Steps whose results are not known and may add steps that have no names yet. Some are in *will* or *may*, where they are shown with a `+`; the others run
+    /// nothing themselves because they share the run of a step with the same key.
     pub adds: Vec<NodeId>,
     /// How many results are known.
     pub fresh: usize,
-    /// What this machine cannot run, and what is missing.
+    /// Steps that this machine cannot run, and what is missing.
     pub unavailable: Vec<(NodeId, String)>,
-    /// What is skipped because a step that it needs gives nothing, and the first such step.
+    /// Steps that are skipped because a step that they need gives nothing, and the first such step.
     pub skipped: Vec<(NodeId, String)>,
 }
 
-/// What a build of this graph would do.
+/// Computes what a build of this graph would do.
 pub fn dry_run(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> DryRun {
     let dry = Dry::walk(graph, options, services);
     let walk = &dry.walk;
     let id = |i: Index| walk.graph.node(i).id.clone();
-    // What is known to fail ends a build before anything but pure steps has started.
+    // A failure that is already known ends the build before anything but pure steps has started.
     let starts = |i: Index| walk.stopping.is_none() || walk.graph.node(i).kind.is_pure();
     let mut out = DryRun::default();
     for (index, because) in dry.will.iter().filter(|(i, _)| starts(*i)) {
@@ -70,7 +69,7 @@ pub fn dry_run(graph: Graph, options: &BuildOptions, services: &Services<'_>) ->
     out
 }
 
-/// Why a step would run now, or why it has the key that it has; none if there is no such step.
+/// Why a step would run now, or why it has its current key; none if there is no such step.
 pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id: &str) -> Option<Explanation> {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     let dry = Dry::walk(graph, &keep_going, services);
@@ -94,7 +93,7 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
         State::Done(done) => (done.evidence.clone(), done.cache),
         _ => (None, CacheOrigin::None),
     };
-    // No evidence names the origin of a compilation that bundles bring along; what ran here has a result of its own in the journal.
+    // The compilations in bundles carry no evidence that names an origin. A compilation that ran here has a result of its own in the journal.
     let brought = origin == CacheOrigin::Evidence
         && match &evidence {
             Some(seen) => seen.origin != HERE,
@@ -104,22 +103,22 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     Some(Explanation { id: id.to_string(), standing, product, evidence, brought, because, earlier, fields })
 }
 
-/// The graph with the nodes that known results add: all that has a name now.
+/// The graph with the nodes that known results add: every node that has a name now.
 pub fn expanded(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Graph {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     Dry::walk(graph, &keep_going, services).walk.graph
 }
 
-/// What is missing for a step of a plan.
+/// What a step of a plan lacks on this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Lack {
-    /// A build would find it unavailable, for this reason.
+    /// A build would find the step unavailable, for this reason.
     Unavailable(String),
-    /// This machine lacks that, and whether the step's result is known all the same shows only once what it reads is made.
+    /// This machine lacks what the text says. The step's result may still be known; that shows only when its inputs are known.
     Unless(String),
 }
 
-/// The graph as [`expanded`] gives it, with what is missing for each of its steps, in order: nothing where a result is known, or the step can run.
+/// The graph of [`expanded`], with what each of its steps lacks, in order; none for a step that can run or whose result is known.
 pub fn lacking(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> (Graph, Vec<Option<Lack>>) {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     let walk = Dry::walk(graph, &keep_going, services).walk;
@@ -132,42 +131,42 @@ pub fn lacking(graph: Graph, options: &BuildOptions, services: &Services<'_>) ->
     (walk.graph, lacks)
 }
 
-/// What a plan asks of devices, as far as results that are known tell.
+/// The questions of a plan to devices, as far as known results determine them.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Questions {
-    /// The questions in the order of the plan, those that results have added too.
+    /// The questions in the order of the plan, including those of steps that results added.
     pub asked: Vec<Question>,
     /// Steps of other kinds that would have to run before all questions are known.
     pub open: Vec<NodeId>,
-    /// Steps whose results add steps, with these results.
+    /// Steps whose known results add steps, with these results.
     pub decided: Vec<(Node, StepResult)>,
-    /// Compilations for devices, with what they made: what the questions are about.
+    /// Finished compilations for devices. The questions are about their binaries.
     pub made: Vec<Compiled>,
 }
 
-/// A step that asks a device.
+/// A step that observes a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Question {
     /// The step.
     pub node: Node,
-    /// Its question; none where something that it reads is not known.
+    /// The spec of its question; none if an input is not known.
     pub spec: Option<Spec>,
-    /// Whether it has been answered.
+    /// Whether the question has been answered.
     pub answered: bool,
 }
 
-/// A compilation for a device that has ended.
+/// A finished compilation for a device.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Compiled {
     /// The step.
     pub node: Node,
-    /// All that it saw.
+    /// Its spec.
     pub spec: Spec,
-    /// What it made.
+    /// Its result.
     pub result: StepResult,
 }
 
-/// What that graph asks of devices.
+/// Lists the questions of a graph to devices.
 pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Questions {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     let dry = Dry::walk(graph, &keep_going, services);
@@ -194,16 +193,16 @@ pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) 
     out
 }
 
-/// What is known of a plan without running any of it.
+/// Everything that is known of a plan without running any of it.
 #[derive(Debug, Clone, Default)]
 pub struct ReadyResult {
-    /// Its steps in order, those that results have added too, with what is known of each.
+    /// The steps in order, including those that results added, with how each ended if that is known.
     pub steps: Vec<(Node, Option<Done>)>,
     /// Steps that would have to run for more to be known.
     pub open: Vec<NodeId>,
 }
 
-/// What is known of that graph.
+/// Collects what is known of a graph without running any of it.
 pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> ReadyResult {
     let keep_going = BuildOptions { keep_going: true, ..options.clone() };
     let Dry { mut walk, will, .. } = Dry::walk(graph, &keep_going, services);
@@ -220,7 +219,7 @@ struct Dry<'a> {
     walk: Walk<'a>,
     will: Vec<(Index, Vec<Because>)>,
     may: Vec<Index>,
-    /// Nodes that share the run of one that will.
+    /// Nodes that share the run of a node in `will`.
     shares: Vec<(Index, Vec<Because>)>,
     /// Nodes that end only after something has run.
     late: Vec<bool>,
@@ -247,7 +246,7 @@ impl<'a> Dry<'a> {
         match self.walk.check(index) {
             NodeCheck::Done(done) => {
                 if late && matches!(done.outcome, Outcome::Unavailable(_)) {
-                    // A step that comes before may turn out to have the same key, and then this one has its result.
+                    // An earlier step may turn out to have the same key; this step then has its result.
                     return State::Unknown;
                 }
                 let mut done = done;
@@ -263,7 +262,7 @@ impl<'a> Dry<'a> {
                 State::Done(done)
             }
             NodeCheck::Run(todo) if late => {
-                // Another step with this key whose turn comes earlier runs it instead.
+                // Another step with this key, whose turn comes earlier, runs instead.
                 self.walk.unclaim(index, todo.key);
                 self.may.push(index);
                 State::Unknown
@@ -285,7 +284,7 @@ impl<'a> Dry<'a> {
         }
     }
 
-    /// Why a node runs, if it does for certain.
+    /// Why a node runs, if it certainly does.
     fn runs(&self, index: Index) -> Option<&Vec<Because>> {
         self.will.iter().chain(&self.shares).find(|w| w.0 == index).map(|w| &w.1)
     }
@@ -301,7 +300,7 @@ impl<'a> Dry<'a> {
         }
     }
 
-    /// Why a step that cannot run here has no result: what it asks is not what it asked when it had one.
+    /// Why a step that cannot run here has no result: how its question differs from the one that was answered last.
     fn unanswered(&self, index: Index, last: Option<&PreviousResult>) -> Vec<Because> {
         let Some(spec) = self.walk.spec(index) else { return self.pending(index) };
         let Services { memory, blobs, .. } = self.walk.services;
@@ -309,7 +308,7 @@ impl<'a> Dry<'a> {
         chain(&self.walk.graph, index, &why, |at| self.runs(at).cloned(), *memory, *blobs)
     }
 
-    /// Why a step whose result is known has another key than in the last build; none if it has the same, or there was none.
+    /// Why a step whose result is known has another key than in the last build; none if the key is the same, or if there was no last build.
     fn changed(&self, index: Index) -> Option<Vec<Because>> {
         let State::Done(Done { key: Some(key), result: Some(_), .. }) = &self.walk.states[index as usize] else {
             return None;
@@ -320,7 +319,7 @@ impl<'a> Dry<'a> {
         Some(chain(&self.walk.graph, index, &why, |at| self.changed(at), *memory, *blobs))
     }
 
-    /// The chain from a step that may run through the inputs that are still to be made to a step that will.
+    /// The chain from a step that may run, through the inputs that are not known yet, to a step that will run.
     fn pending(&self, index: Index) -> Vec<Because> {
         let mut out = vec![];
         let mut at = index;

@@ -1,19 +1,18 @@
 //! The evidence index: observations of real devices, by question. Knows questions, records and files; does not know
 //! what the questions mean.
 //!
-//! A question is a key, and a key does not hold the device; so each question has a set of records, each with its provenance. [`choose`] decides which of
-//! them answers. Records are only added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was
-//! imported from a bundle of that name: damage is detected, and a duplicate record is stored once. Bundles in the repository are not imported: their records
-//! stand beside those of the home ([`Index::with`]).
+//! A question is a key that leaves the device out, so each question has a set of records, each with its provenance. [`choose`] decides which record answers.
+//! Records are only ever added. Each is a file named by its own digest, `evidence/QUESTION/RECORD.json`, or `RECORD@BUNDLE.json` if it was imported from the
+//! bundle of that name. So damage is detected, and a duplicate record is stored once. Bundles in the repository are not imported: their records are read in
+//! addition to those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations is stored here too, under its inputs ([`BundledBinaries`], [`of_binary`]). Several bundles may each bring a different binary of
-//! one compilation, and kforge uses only one: the one with the most observations in its bundle, then one from the repository, then the one whose record has the
-//! least digest. The number of observations in an imported bundle is stored beside the record, in `RECORD@BUNDLE.about`, for every bundle that brought the
-//! record; the largest number counts, so that the order of imports does not matter.
+//! A binary that came with observations is stored here too, under its inputs ([`BundledBinaries`], [`of_binary`]). Several bundles may each bring a different
+//! binary of one compilation, and kforge uses only one. It takes the binary with the most observations in its bundle; among equals, one from the repository;
+//! among those, the one whose record has the least digest. For an imported bundle, the number of observations is stored beside the record, in
+//! `RECORD@BUNDLE.about`, for every bundle that brought the record. The largest number counts, so the order of imports does not matter.
 //!
-//! Unlike everything else in the home, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends: syncing
-//! hundreds of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped,
-//! but kept.
+//! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
+//! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeSet, HashMap};
@@ -36,10 +35,10 @@ mod choose;
 
 pub use choose::{AcceptedSource, Answer, choose};
 
-/// The output under which a step that observes a device says where: a [`Provenance`] as JSON.
+/// The output of a step that observes a device in which it states its [`Provenance`], as JSON.
 pub const PROVENANCE: &str = "provenance";
 
-/// Where records come from that were observed on this machine.
+/// The origin of records that were observed on this machine.
 pub const HERE: &str = "here";
 
 /// One observation of a device.
@@ -56,24 +55,24 @@ pub struct Record {
 /// A record in the index.
 #[derive(Debug, Clone, PartialEq)]
 pub struct IndexedRecord {
-    /// What it says.
+    /// The record.
     pub record: Record,
     /// The digest of its file.
     pub digest: Digest,
-    /// The bundle it was imported from, or [`HERE`].
+    /// The bundle that the record was imported from, or [`HERE`].
     pub origin: String,
 }
 
-/// Records that lie elsewhere than in the home, by question: those of bundles in the repository. Their outputs are among the index's blobs.
+/// Records that are not in the home but in bundles of the repository, by question. The index's blobs hold their outputs.
 pub type Beside = HashMap<Digest, Vec<IndexedRecord>>;
 
-/// How many observations a bundle holds of each binary that it brings.
+/// The number of observations that a bundle holds of each binary that it brings, by the binary's digest.
 pub type About = HashMap<Digest, u64>;
 
-/// The output of a compilation under which its binary stands.
+/// The output of a compilation that holds its binary.
 pub const BINARY: &str = "binary";
 
-/// The ending of a file that says how much is known of a binary.
+/// The extension of a file that states the number of observations of a binary.
 pub(super) const ABOUT: &str = "about";
 
 /// The evidence index of a [`Home`].
@@ -83,34 +82,36 @@ pub struct Index {
     tmp: PathBuf,
     blobs: Arc<dyn Blobs>,
     beside: Arc<Beside>,
-    /// What the bundles hold whose records lie beside, by the binary's digest.
+    /// The number of observations of each binary in the bundles of the repository, by the binary's digest.
     about: Arc<About>,
 }
 
 impl Index {
-    /// The index of that home; outputs lie in `blobs`.
+    /// The index of `home`; `blobs` holds the outputs.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
         Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default(), about: Arc::default() }
     }
 
-    /// The same with records from elsewhere, which are read and never written, and how much those say of the binaries among them.
+    /// The same index with records of bundles in the repository, which are read and never written, and the number of observations that these bundles hold of
+    /// each of their binaries.
     pub fn with(self, beside: Arc<Beside>, about: Arc<About>) -> Index {
         Index { beside, about, ..self }
     }
 
-    /// Adds a record that was observed here; its outputs are in the store already. Gives the digest that names it. [`Index::sync`] has it outlast a power cut.
+    /// Adds a record that was observed here and whose outputs are already in the store. Returns the digest that names it. It survives a power cut only after
+    /// [`Index::sync`].
     pub fn add(&self, record: &Record) -> io::Result<Digest> {
         self.keep(record, "").map(|kept| kept.0)
     }
 
-    /// Has the disk hold what was added.
+    /// Syncs the added records to disk.
     pub fn sync(&self) -> io::Result<()> {
         let root = File::open(&self.root).map_err(|e| named(e, Doing::Sync, &self.root))?;
         rustix::fs::syncfs(&root).map_err(|e| named(e.into(), Doing::Sync, &self.root))
     }
 
-    /// How many observations there are of the binary that a record of a compilation holds, in the bundle that it came with; 0 where that is not known. Of
-    /// several bundles that brought it that counts which says most, and is named with the record; of those that say as much the first by name.
+    /// The number of observations of the binary in a compilation's record, in the bundle that brought it; 0 if not known. If several bundles brought the
+    /// record, the one with the most observations counts, then the first by name; the returned record names that bundle as its origin.
     fn about(&self, seen: IndexedRecord) -> (u64, IndexedRecord) {
         if self.is_beside(&seen) {
             let about = seen.record.result.outputs.get(BINARY).and_then(|b| self.about.get(b)).copied();
@@ -123,7 +124,7 @@ impl Index {
         }
     }
 
-    /// What each bundle that brought a record of the home says of its binary: how much, and its name.
+    /// For each bundle that brought a record of the home: its number of observations of the binary, and its name.
     fn said(&self, seen: &IndexedRecord) -> Vec<(u64, String)> {
         let (front, end) = (format!("{}@", seen.digest.hex()), format!(".{ABOUT}"));
         let files = files_in(&self.root.join(seen.record.question.hex())).unwrap_or_default();
@@ -139,10 +140,10 @@ impl Index {
         beside.is_some_and(|all| all.iter().any(|other| other.digest == seen.digest))
     }
 
-    /// Adds records from the bundle of that name (letters, digits, `.`, `-` and `_`; others are replaced by `_`); their outputs are in the store already.
-    /// Gives how many were not held before.
+    /// Adds the records of a bundle, whose outputs are already in the store. Characters of the bundle's name other than letters, digits, `.`, `-` and `_` are
+    /// replaced by `_`. Returns the number of new records.
     ///
-    /// They are on disk when this returns, and not one by one: what a power cut undoes before that is in the bundle still, and can be imported again.
+    /// The records are synced together before this returns. Records that a power cut loses before that are still in the bundle and can be imported again.
     pub fn import<'r>(
         &self,
         records: impl IntoIterator<Item = &'r Record>,
@@ -165,7 +166,7 @@ impl Index {
         Ok(added)
     }
 
-    /// Keeps a record; says what names it, and whether it is new.
+    /// Stores a record. Returns the digest that names it, and whether it is new.
     fn keep(&self, record: &Record, suffix: &str) -> io::Result<(Digest, bool)> {
         let bytes = serde_json::to_vec(record)?;
         let digest = Digest::of(&bytes);
@@ -191,8 +192,8 @@ impl Index {
         Ok((digest, true))
     }
 
-    /// All records under a question that are whole and whose outputs are in the store, those of the home first, in the order of their digests. A record that
-    /// lies in two places is one.
+    /// All undamaged records under a question whose outputs are in the store: first those of the home, in the order of their digests, then those of the
+    /// repository. A record that is in both is listed once.
     pub fn records(&self, question: &Digest) -> io::Result<Vec<IndexedRecord>> {
         let mut records = self.under(&self.root.join(question.hex()))?;
         records.retain(|seen| seen.record.question == *question);
@@ -205,7 +206,7 @@ impl Index {
         Ok(records)
     }
 
-    /// All whole records, in the order of their questions.
+    /// All undamaged records of the home, in the order of their questions.
     pub fn all(&self) -> io::Result<Vec<IndexedRecord>> {
         let mut all = Vec::new();
         for folder in folders(&self.root)? {
@@ -214,7 +215,7 @@ impl Index {
         Ok(all)
     }
 
-    /// All whole records that lie elsewhere than in the home, in the order of their questions.
+    /// All records of bundles in the repository, in the order of their questions.
     pub fn beside(&self) -> Vec<IndexedRecord> {
         let mut questions: Vec<_> = self.beside.iter().collect();
         questions.sort_by_key(|(question, _)| **question);
@@ -225,13 +226,13 @@ impl Index {
         Ok(files_in(folder)?.iter().filter_map(|path| read(path)).collect())
     }
 
-    /// Which record answers, for whoever wants that.
+    /// Returns the record that answers, if one of the accepted sources has it.
     pub fn lookup(&self, question: &Digest, wanted: &AcceptedSource) -> io::Result<Answer> {
         Ok(choose(&self.records(question)?, wanted))
     }
 }
 
-/// The folders in the index, one a question, in order.
+/// The folders in the index, one for each question, sorted.
 pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = std::fs::read_dir(root).map_err(|e| named(e, Doing::Read, root))?;
     let mut folders: Vec<PathBuf> = entries.filter_map(|e| Some(e.ok()?.path())).filter(|path| path.is_dir()).collect();
@@ -239,7 +240,7 @@ pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(folders)
 }
 
-/// The record in a file; none if it is damaged, or no record.
+/// The record in a file; none if the file is damaged or not a record.
 pub(super) fn read(path: &Path) -> Option<IndexedRecord> {
     let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
     let (hex, origin) = name.split_once('@').unwrap_or((name, HERE));
@@ -251,7 +252,7 @@ pub(super) fn read(path: &Path) -> Option<IndexedRecord> {
     Some(IndexedRecord { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
 }
 
-/// Says whose answer counts, for a spec whose target names that product.
+/// Returns the source whose answers count for a spec, given the product that its target names.
 type SourcePolicy = dyn Fn(&Spec, Option<&str>) -> Option<AcceptedSource> + Send + Sync;
 
 /// The evidence index as a cache: answers specs that ask a device.
@@ -262,7 +263,8 @@ pub struct EvidenceCache {
 }
 
 impl EvidenceCache {
-    /// A view of that index; `wanted` says whose answer counts, for a spec that asks a device, and the product that is asked; nothing for any other spec.
+    /// A cache view of the index. For a spec that asks a device and the product that its target names, `wanted` returns the source whose answers count; for any
+    /// other spec it returns none.
     pub fn new(
         index: Index,
         wanted: impl Fn(&Spec, Option<&str>) -> Option<AcceptedSource> + Send + Sync + 'static,
@@ -270,14 +272,14 @@ impl EvidenceCache {
         EvidenceCache { index, wanted: Box::new(wanted), added: AtomicBool::new(false) }
     }
 
-    /// Has the disk hold what was added since the last time, if anything was.
+    /// Syncs the records that were added since the last call, if there are any.
     pub fn sync(&self) -> io::Result<()> {
         if self.added.swap(false, Ordering::Relaxed) { self.index.sync() } else { Ok(()) }
     }
 }
 
 impl EvidenceCache {
-    /// The record that answers a question, where those of `product` count; none where there is none, or where nothing is asked of a device.
+    /// The record that answers a question to `product`; none if there is no such record, or if the spec asks no device.
     pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<IndexedRecord>> {
         let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
         Ok(match self.index.lookup(key, &wanted)? {
@@ -286,40 +288,40 @@ impl EvidenceCache {
         })
     }
 
-    /// The index it answers from.
+    /// The index behind this cache.
     pub fn index(&self) -> &Index {
         &self.index
     }
 }
 
-/// The binaries that observations are about, as they came with these: compilers do not always make the same twice, and what was seen of one says nothing of
-/// another. Asked before every other cache, so that whoever holds the evidence holds what it is about.
+/// The binaries that observations are about, as their bundles brought them. Compilers do not always produce the same binary twice, and an observation of one
+/// binary is not valid for another. This cache is asked before every other one, so that a build with the evidence also uses the binaries of that evidence.
 pub struct BundledBinaries {
     index: Index,
 }
 
 impl BundledBinaries {
-    /// Those of that index.
+    /// The binaries in `index`.
     pub fn new(index: Index) -> BundledBinaries {
         BundledBinaries { index }
     }
 }
 
 impl BundledBinaries {
-    /// What was brought for a question, in the order in which it is built upon.
+    /// The binaries that bundles brought for a question, the preferred one first.
     fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, IndexedRecord)>> {
         let records = self.index.records(question)?.into_iter();
         let mut all: Vec<(u64, IndexedRecord)> = records.map(|seen| self.index.about(seen)).collect();
         let order = |(about, seen): &(u64, IndexedRecord)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
         all.sort_by_cached_key(order);
-        // The same binary may stand in several bundles.
+        // Several bundles may hold the same binary.
         let mut known = BTreeSet::new();
         all.retain(|(_, seen)| known.insert(seen.record.result.outputs.get(BINARY).copied()));
         Ok(all)
     }
 }
 
-/// Says which of several binaries is built upon; nothing where there is one.
+/// A note that names the chosen binary; none if there is only one.
 fn told(ranked: &[(u64, IndexedRecord)]) -> Option<Note> {
     let ((about, first), rest) = ranked.split_first()?;
     let other: Vec<String> =
@@ -335,7 +337,7 @@ fn told(ranked: &[(u64, IndexedRecord)]) -> Option<Note> {
 }
 
 impl Cache for BundledBinaries {
-    /// Of several that were brought the one of which its bundle says most; among equals one of the repository, then the one whose record has the least digest.
+    /// The binary with the most observations in its bundle; among equals, one from the repository; among those, the one whose record has the least digest.
     fn get(&self, _: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
         if !makes_binary(spec) {
             return Ok(None);
@@ -351,7 +353,7 @@ impl Cache for BundledBinaries {
         }))
     }
 
-    /// Does nothing: binaries come in bundles.
+    /// Does nothing: only bundles add binaries.
     fn put(&self, _: &Digest, _: &Spec, _: &StepResult) -> io::Result<()> {
         Ok(())
     }
@@ -379,7 +381,7 @@ impl Cache for EvidenceCache {
         let answer = self.index.lookup(key, &wanted).ok()?;
         Some(match (answer, wanted.device) {
             (Answer::Found(_), _) => return None,
-            // Which other products there is evidence from does not matter then, and may change while this build runs.
+            // Evidence from other products does not matter in these cases, and it may change while this build runs.
             (Answer::AskHere, _) | (_, Some(_)) => "no evidence from one".into(),
             (Answer::Unknown { products }, None) if products.is_empty() => "no evidence from one".into(),
             (Answer::Unknown { products }, None) => {
@@ -388,7 +390,7 @@ impl Cache for EvidenceCache {
         })
     }
 
-    /// Adds a record, with the provenance that the result's output [`PROVENANCE`] holds. Ignores specs that ask no device.
+    /// Adds a record, with the provenance in the result's output [`PROVENANCE`]. Ignores specs that ask no device.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> io::Result<()> {
         if !asks_device(spec) {
             return Ok(());

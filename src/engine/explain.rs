@@ -1,7 +1,7 @@
-//! Why a step runs: compares the fields hashed last time with those hashed now, and follows the chain to the root cause. Knows fields and their order; does not
-//! know what they mean.
+//! Finds why a step runs: compares the fields that were hashed last time with those hashed now, and follows the chain to the root cause. Knows fields and their
+//! order; does not know what they mean.
 //!
-//! A chain is built when the step gets its new key and is stored with its row, because only then is it known which change caused which: later builds may run a
+//! A chain is built when the step gets its new key, and is stored with its row, because only then is it known which change caused which: later builds may run a
 //! step at the root again for other reasons.
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,17 +15,17 @@ use kforge_types::record::event::{EvidenceSeen, Why};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{Form, Spec, StepResult};
 
-/// Why a step runs. The codes: `new` (never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result was
-/// not of the kind that is kept), `not-cached` (no cache has it any more).
+/// Why a step runs. The codes: `new` (it never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result
+/// was not one that is stored), `not-cached` (no cache has its result any more).
 pub fn why(last: Option<&PreviousResult>, now: &Spec) -> Why {
     why_from(last, &now.explain())
 }
 
-/// As [`why`], where the fields are written down already.
+/// The same as [`why`], for fields that were already written out.
 pub(super) fn why_from(last: Option<&PreviousResult>, now: &[(String, String)]) -> Why {
     let Some(last) = last else { return plain("new") };
     if last.explanation.is_empty() {
-        // What was hashed last time went with the cache, so that nothing can be compared. That the result went too is true in any case.
+        // The fields hashed last time were removed from the cache, so nothing can be compared. Nor can the result be found, in either case.
         return plain(if last.forgotten { "forgotten" } else { "not-cached" });
     }
     match first_difference(&last.explanation, now) {
@@ -42,8 +42,8 @@ pub(super) fn plain(code: &str) -> Why {
 
 type Difference = (String, Option<String>, Option<String>);
 
-/// The first field that differs, with its value before and after; none where it was not there. The lengths of lists and maps count only where nothing else
-/// differs, since the item that came or went says more.
+/// The first field that differs, with its values before and after; none for a field that did not exist. The lengths of lists and maps count only if nothing
+/// else differs, because the added or removed item says more.
 fn first_difference(before: &[(String, String)], after: &[(String, String)]) -> Option<Difference> {
     let is_length = |path: &str| path.ends_with(".len");
     let items = difference(before, after, |path| !is_length(path));
@@ -60,7 +60,7 @@ fn difference(
     let mut gone = before.iter().filter(|(p, _)| counts(p));
     let mut left = gone.next();
     for (path, value) in after.iter().filter(|(p, _)| counts(p)) {
-        // What stood before this field and is gone now comes first.
+        // Fields that preceded this one and were removed come first.
         if let Some((old_path, old_value)) = left.filter(|(p, _)| !new.contains_key(p.as_str())) {
             return Some((old_path.clone(), Some(old_value.clone()), None));
         }
@@ -73,8 +73,8 @@ fn difference(
     left.map(|(path, value)| (path.clone(), Some(value.clone()), None))
 }
 
-/// The chain that begins with `why` at node `index`: through the input that changed to the step that made it, and so on; through a folder to the file.
-/// `now` gives the chain of a step that got another key in this build; for others the journal is asked.
+/// The chain that begins with `why` at node `index`: through the input that changed to the step that produced it, and so on; through a tree to the file. `now`
+/// returns the chain of a step that gets another key in this build; for other steps the journal is read.
 pub(super) fn chain(
     graph: &Graph,
     index: Index,
@@ -98,7 +98,7 @@ pub(super) fn chain(
     chain
 }
 
-/// The first file that differs between two folders, where both are still in the store.
+/// The first file that differs between two trees, if both are still in the store.
 fn changed_file(input: &str, why: &Why, blobs: &dyn Blobs) -> Option<Because> {
     let tree = |text: &Option<String>| -> Option<BTreeMap<String, Digest>> {
         let bytes = blobs.get(&text.as_deref()?.parse().ok()?).ok()??;
@@ -119,7 +119,7 @@ fn changed_file(input: &str, why: &Why, blobs: &dyn Blobs) -> Option<Because> {
     Some(Because { what: format!("inputs.{input}/{name}"), why })
 }
 
-/// The digest of what a result says: its outputs and its verdict, but not how long it took.
+/// The digest of a result without its duration: its outputs and its verdict.
 pub fn result_digest(result: &StepResult) -> Digest {
     let mut hasher = Hasher::new("kforge 2026-11 step result v1");
     for (name, digest) in &result.outputs {
@@ -131,7 +131,7 @@ pub fn result_digest(result: &StepResult) -> Digest {
     hasher.finish()
 }
 
-/// What would become of a step now.
+/// What a build would do with a step now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     /// It would run, or share the run of a step with the same key.
@@ -140,9 +140,9 @@ pub enum Standing {
     MayRun,
     /// Its result is known.
     Fresh,
-    /// This machine cannot run it; what is missing.
+    /// This machine cannot run it. Holds what is missing.
     Unavailable(String),
-    /// A step that it needs gives nothing; the first such step.
+    /// A step that it needs gives nothing. Holds the first such step.
     Skipped(String),
 }
 
@@ -158,10 +158,10 @@ impl fmt::Display for Standing {
     }
 }
 
-/// When a step came to have a key whose result was known.
+/// When a step got its present key, whose result was already known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Earlier {
-    /// In the last build that had another key for it before.
+    /// In the last build in which its key changed.
     LastBuild,
     /// After the last build.
     Now,
@@ -172,19 +172,19 @@ pub enum Earlier {
 pub struct Explanation {
     /// The step.
     pub id: NodeId,
-    /// What would become of it now.
+    /// What a build would do with the step now.
     pub standing: Standing,
-    /// The product whose answer counts, for a step that observes a device: see [`super::Node::product`].
+    /// The product whose answer counts, for a step that observes a device; see [`super::Node::product`].
     pub product: Option<String>,
-    /// Where the observation comes from that answers it.
+    /// The provenance of the observation that answers it.
     pub evidence: Option<EvidenceSeen>,
-    /// Whether its result came in a bundle: it did not run here.
+    /// Whether its result came in a bundle, so that it did not run here.
     pub brought: bool,
-    /// Why it would run, or is unavailable, or else why it has the key that it has: from the step to the root cause.
+    /// Why the step would run or is unavailable; otherwise why it has its present key. From the step to the root cause.
     pub because: Vec<Because>,
-    /// Where its result is known and it did not run for that reason, because it had been found earlier: when that reason came.
+    /// If the step did not run for that reason because its result was already known: when the reason arose.
     pub earlier: Option<Earlier>,
-    /// The fields that are hashed; those of last time where not all inputs are known yet.
+    /// The fields that are hashed; those of last time if not all inputs are known yet.
     pub fields: Vec<(String, String)>,
 }
 

@@ -1,13 +1,13 @@
-//! The plan as a graph: nodes with dense indices, and edges from each node to its dependents. It enforces the rules that make cycles impossible; it does not
-//! know the state of any node.
+//! The plan as a graph: nodes with dense indices, and edges from each node to its dependents. Enforces the rules that make cycles impossible; does not know the
+//! state of any node.
 //!
 //! | rule | why |
 //! |---|---|
 //! | ids are unique | results, explanations and the journal name nodes by them |
-//! | an input names a node that exists | no node waits for a result that never arrives |
+//! | an input names an existing node | no node waits for a result that never arrives |
 //! | a dependency's rank is below the node's, or equal to it without a cycle among equals | the graph is acyclic by construction |
-//! | nodes are only appended | an index stays valid while a build runs |
-//! | what an expansion adds ranks above the node that asked for it | expansion ends |
+//! | nodes are only ever appended | an index stays valid while a build runs |
+//! | nodes that an expansion adds rank above the expanding node | expansion ends |
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -22,27 +22,27 @@ use super::{Node, NodeId, Rank, Source};
 /// A node's index in its graph: dense, from zero, and stable.
 pub type Index = u32;
 
-/// Stands in [`Graph::sources`] for an input that is in the store already.
+/// The value in [`Graph::sources`] for an input that is already in the store.
 pub(super) const STORED: Index = Index::MAX;
 
-/// Why nodes cannot be added. Each is a fault of the planner.
+/// Why nodes cannot be added. Each reason is a bug of the planner.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GraphError {
-    /// Two nodes, one id.
+    /// Two nodes have the same id.
     #[error("two nodes are called `{0}`: expected unique ids")]
     Twice(NodeId),
-    /// An input or an order names nothing.
+    /// An input or an order names a node that does not exist.
     #[error("`{node}` needs `{names}`, which is not in the plan")]
     NoSuch {
-        /// Who needs it.
+        /// The node that needs it.
         node: NodeId,
-        /// What it names.
+        /// The missing node.
         names: NodeId,
     },
-    /// A dependency comes later than who depends on it.
+    /// A dependency ranks after the node that needs it.
     #[error("`{node}` needs `{dependency}`, which ranks after it")]
     Backwards {
-        /// Who needs it.
+        /// The node that needs it.
         node: NodeId,
         /// What it needs.
         dependency: NodeId,
@@ -50,10 +50,10 @@ pub enum GraphError {
     /// Nodes of one rank need each other.
     #[error("`{0}` needs itself, through nodes of its own rank")]
     Cycle(NodeId),
-    /// An expansion adds something that does not come after the node that expands.
+    /// An added node does not rank after the node that expands.
     #[error("`{node}`, added by `{expander}`, does not rank after it")]
     NotAfter {
-        /// What is added.
+        /// The added node.
         node: NodeId,
         /// The node that expands.
         expander: NodeId,
@@ -63,25 +63,25 @@ pub enum GraphError {
 /// The plan.
 #[derive(Debug, Clone, Default)]
 pub struct Graph {
-    /// Edges run from what is read to who reads it.
+    /// Edges run from a node to the nodes that read it.
     inner: DiGraph<Node, (), Index>,
     index: HashMap<NodeId, Index>,
-    /// For each node, for each input in the order of its name: the node that gives it, or [`STORED`].
+    /// For each node, for each input in the order of its name: the node that produces it, or [`STORED`].
     sources: Vec<Index>,
-    /// Where a node's part of `sources` begins.
+    /// The position in `sources` at which each node's part begins.
     first: Vec<u32>,
 }
 
 impl Graph {
-    /// A graph of these nodes, in any order.
+    /// A graph of `nodes`, given in any order.
     pub fn new(nodes: Vec<Node>) -> Result<Graph, GraphError> {
         let mut graph = Graph::default();
         graph.append(nodes)?;
         Ok(graph)
     }
 
-    /// Adds what the expansion of `expander` gave and says where it lies. Nodes that are there already, the same in every field, are left out, so that two
-    /// expansions may need one node. On an error nothing is added.
+    /// Adds the nodes that the expansion of `expander` returned; returns their indices. Leaves out nodes that exist already and are equal in every field, so
+    /// that two expansions may need the same node. On an error nothing is added.
     pub fn expand(&mut self, expander: Index, mut nodes: Vec<Node>) -> Result<Range<Index>, GraphError> {
         let above: Rank = self.node(expander).rank;
         nodes.retain(|new| self.find(&new.id).is_none_or(|i| self.node(i) != new));
@@ -97,7 +97,7 @@ impl Graph {
         for (i, node) in nodes.iter().enumerate() {
             if self.index.insert(node.id.clone(), start + i as Index).is_some() {
                 let twice = GraphError::Twice(node.id.clone());
-                // The entry that was there first is the one to keep; all others of this call go.
+                // An older node's entry must be restored; all others of this call are removed.
                 self.forget(&nodes, start);
                 return Err(twice);
             }
@@ -114,13 +114,13 @@ impl Graph {
         }
     }
 
-    /// Takes the names of rejected nodes out of the index again.
+    /// Removes the names of rejected nodes from the index.
     fn forget(&mut self, nodes: &[Node], start: Index) {
         for node in nodes {
             self.index.remove(&node.id);
         }
         for i in 0..start {
-            // Only a rejected node that bore an older one's name needs this; rejection is the end of a build, so its price does not matter.
+            // Needed only if a rejected node had the id of an older one. The linear walk does not matter, because a rejection ends the build.
             let id = &self.inner[NodeIndex::new(i as usize)].id;
             if !self.index.contains_key(id) {
                 self.index.insert(id.clone(), i);
@@ -128,7 +128,7 @@ impl Graph {
         }
     }
 
-    /// The dependencies of new nodes by index: those of their inputs, then those of their order.
+    /// Resolves the dependencies of new nodes to indices: first those of their inputs, then those of their order.
     fn resolve(&self, nodes: &[Node], start: Index) -> Result<Resolved, GraphError> {
         let mut resolved = Resolved::default();
         let mut equals: DiGraphMap<Index, ()> = DiGraphMap::new();
@@ -184,12 +184,12 @@ impl Graph {
         self.sources.extend(resolved.sources);
     }
 
-    /// How many nodes.
+    /// The number of nodes.
     pub fn len(&self) -> usize {
         self.inner.node_count()
     }
 
-    /// Whether there is none.
+    /// Whether the graph has no nodes.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -204,17 +204,17 @@ impl Graph {
         self.inner.node_weights()
     }
 
-    /// The index of a node.
+    /// The index of the node `id`.
     pub fn find(&self, id: &str) -> Option<Index> {
         self.index.get(id).copied()
     }
 
-    /// Who reads or waits for this node; once for each such input.
+    /// The nodes that read or wait for this node, once for each such input.
     pub fn dependents(&self, index: Index) -> impl Iterator<Item = Index> + '_ {
         self.neighbours(index, Direction::Outgoing)
     }
 
-    /// What this node reads or waits for; once for each such input.
+    /// The nodes that this node reads or waits for, once for each such input.
     pub fn dependencies(&self, index: Index) -> impl Iterator<Item = Index> + '_ {
         self.neighbours(index, Direction::Incoming)
     }
@@ -223,26 +223,26 @@ impl Graph {
         self.inner.neighbors_directed(NodeIndex::new(index as usize), direction).map(|n| n.index() as Index)
     }
 
-    /// For each input in the order of its name: the node that gives it, or [`STORED`].
+    /// For each input in the order of its name: the node that produces it, or [`STORED`].
     pub(super) fn sources(&self, index: Index) -> &[Index] {
         let start = self.first[index as usize] as usize;
         let end = self.first.get(index as usize + 1).map_or(self.sources.len(), |f| *f as usize);
         &self.sources[start..end]
     }
 
-    /// Takes a node's parameters out for a moment: a spec owns its parameters, and copying a hundred thousand of them only to find every step fresh would be
-    /// most of the work. [`Graph::put_params`] must follow.
+    /// Takes out a node's parameters, to form its spec without copying them: a spec owns its parameters, and copying a hundred thousand of them only to find
+    /// every step fresh would be most of the work. [`Graph::put_params`] must follow.
     pub(super) fn take_params(&mut self, index: Index) -> Value {
         std::mem::take(&mut self.inner[NodeIndex::new(index as usize)].params)
     }
 
-    /// Puts back what [`Graph::take_params`] took.
+    /// Puts back the parameters that [`Graph::take_params`] took.
     pub(super) fn put_params(&mut self, index: Index, params: Value) {
         self.inner[NodeIndex::new(index as usize)].params = params;
     }
 }
 
-/// New nodes' dependencies by index.
+/// The dependencies of new nodes by index.
 #[derive(Default)]
 struct Resolved {
     edges: Vec<(Index, Index)>,

@@ -9,10 +9,10 @@
 //! | `answers/` | what agents answered: replies, and recorded answers by chain of rounds |
 //! | `candidates/HEX.json` | what became of the candidates of a workspace, by its folder |
 //! | `toolchains/` | installed tools |
-//! | `scratch/` | what can be made again: expected outputs |
+//! | `scratch/` | files that can be computed again: expected outputs |
 //! | `locks/` | lock files: `cache`, `keys/xx/HEX`, `devices/NAME` |
-//! | `workspaces/` | which workspaces' journals keep contents alive |
-//! | `tmp/` | files being written; on the same file system as the stores, so that a rename publishes them |
+//! | `workspaces/` | the workspaces whose journals keep contents alive |
+//! | `tmp/` | files being written, on the same file system as the stores so that a rename publishes them |
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -25,15 +25,15 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_types::record::event::Trouble;
 
-/// Files being written are called so; any program may remove one that is older than [`TEMP_AGE`].
+/// The prefix of files being written. Any program may remove one that is older than [`TEMP_AGE`].
 pub const TEMP_PREFIX: &str = ".tmp-";
 
-/// How long writing a file may take.
+/// The maximum time for writing a file.
 pub const TEMP_AGE: Duration = Duration::from_secs(3600);
-/// A step's folder is written to when it starts and when it ends; in between lies no more than its time limit.
+/// The maximum time between two writes to a step's folder. It is written to when the step starts and when it ends, with at most its time limit in between.
 pub const STEP_AGE: Duration = Duration::from_secs(24 * 3600);
 
-/// Backup programs skip a folder that holds this (bford.info/cachedir).
+/// Backup programs skip a folder that contains this file (bford.info/cachedir).
 const CACHEDIR_TAG: &str = "Signature: 8a477f597d28d172789f06886806bc55\n\
     # This folder is a cache made by kforge. Everything in it can be recreated, except the evidence of devices, the answers of agents and the records of candidates.\n";
 
@@ -44,7 +44,7 @@ pub struct Home {
 }
 
 impl Home {
-    /// The home at `root`: creates its folders and tag if they are missing, and removes what dead writers left.
+    /// Opens the home at `root`: creates its folders and tag if they are missing, and removes files that dead writers left behind.
     pub fn open(root: &Path) -> io::Result<Home> {
         let home = Home { root: root.to_path_buf() };
         let shared = ["cas", "actions", "evidence", "answers", "candidates", "toolchains", "scratch"];
@@ -54,12 +54,12 @@ impl Home {
         }
         let tag = root.join("CACHEDIR.TAG");
         write_if_changed(&tag, CACHEDIR_TAG.as_bytes()).map_err(|e| named(e, Doing::Write, &tag))?;
-        // A file that cannot be removed now is removed another time.
+        // If a file cannot be removed now, the next call tries again.
         let _ = home.sweep(SystemTime::now());
         Ok(home)
     }
 
-    /// The folder of all.
+    /// The root folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -79,7 +79,7 @@ impl Home {
         self.root.join("evidence")
     }
 
-    /// What agents answered.
+    /// The agents' answers.
     pub fn answers(&self) -> PathBuf {
         self.root.join("answers")
     }
@@ -94,7 +94,7 @@ impl Home {
         self.root.join("toolchains")
     }
 
-    /// What can be made again.
+    /// Files that can be computed again.
     pub fn scratch(&self) -> PathBuf {
         self.root.join("scratch")
     }
@@ -109,24 +109,24 @@ impl Home {
         self.root.join("tmp")
     }
 
-    /// `tmp/steps/`: folders of steps that are being done.
+    /// `tmp/steps/`: folders of running steps.
     pub fn steps(&self) -> PathBuf {
         self.tmp().join("steps")
     }
 
-    /// The cache's lock: shared by builds, exclusive for collection.
+    /// The cache lock: shared by builds, exclusive for collection.
     pub fn lock_cache(&self, mode: Mode, wait: Wait<'_>) -> Result<Lock, LockError> {
         Lock::acquire(&self.locks().join("cache"), mode, wait)
     }
 
-    /// A device's lock: exclusive while one process measures on it. `name` is what the driver calls it: a UUID, of which only letters, digits, `-` and
-    /// `_` enter the file's name.
+    /// A device's lock: exclusive while one process measures on the device. `name` is the driver's UUID of the device. In the file's name, characters other
+    /// than letters, digits, `-` and `_` are replaced by `_`.
     pub fn lock_device(&self, name: &str, mode: Mode, wait: Wait<'_>) -> Result<Lock, LockError> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '-' | '_') { c } else { '_' };
         Lock::acquire(&self.locks().join("devices").join(name.chars().map(plain).collect::<String>()), mode, wait)
     }
 
-    /// Keeps alive what the journal at `journal` (an absolute path) speaks of, for as long as that file is there.
+    /// Keeps alive the contents that the journal at `journal` (an absolute path) refers to, as long as the journal exists.
     pub fn register(&self, journal: &Path) -> io::Result<()> {
         use std::os::unix::ffi::OsStrExt;
         let bytes = journal.as_os_str().as_bytes();
@@ -137,7 +137,7 @@ impl Home {
         }
     }
 
-    /// The journals of all registered workspaces that still are there, in order. Forgets the others.
+    /// The journals of all registered workspaces that still exist, sorted. Unregisters the others.
     pub fn journals(&self) -> io::Result<Vec<PathBuf>> {
         use std::os::unix::ffi::OsStrExt;
         let mut journals = Vec::new();
@@ -146,7 +146,7 @@ impl Home {
             let journal = PathBuf::from(OsStr::from_bytes(&bytes));
             match journal.try_exists() {
                 Ok(true) => journals.push(journal),
-                // Gone, or its folder is; a file system that does not answer is no reason to forget.
+                // The journal or its folder was removed. An error of the file system is no reason to unregister it.
                 Ok(false) => drop(std::fs::remove_file(&entry)),
                 Err(_) => {}
             }
@@ -155,13 +155,13 @@ impl Home {
         Ok(journals)
     }
 
-    /// Removes files and folders whose writers died: named [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`, or of a step and untouched for
-    /// [`STEP_AGE`]. Gives how many.
+    /// Removes files and folders whose writers died: those named with [`TEMP_PREFIX`] and untouched for [`TEMP_AGE`] before `now`, and those of steps untouched
+    /// for [`STEP_AGE`]. Returns how many were removed.
     pub fn sweep(&self, now: SystemTime) -> io::Result<u64> {
         let mut swept = 0;
         let mixed = [self.tmp(), self.scratch(), self.toolchains(), self.root.clone()];
         let mixed = mixed.into_iter().map(|folder| (folder, TEMP_PREFIX, TEMP_AGE));
-        // Nothing but folders of steps is there, and it is there only once a step has run.
+        // This folder holds only folders of steps, and it exists only once a step has run.
         let steps = Some((self.steps(), "", STEP_AGE)).filter(|(folder, ..)| folder.exists());
         for (folder, prefix, most) in mixed.chain(steps) {
             for entry in std::fs::read_dir(&folder).map_err(|e| named(e, Doing::Read, &folder))? {
@@ -180,31 +180,31 @@ impl Home {
     }
 }
 
-/// When anything at or below `path` was last modified.
+/// The last modification time of `path` and of everything below it.
 fn newest(path: &Path) -> Option<SystemTime> {
     walkdir::WalkDir::new(path).into_iter().filter_map(|e| e.ok()?.metadata().ok()?.modified().ok()).max()
 }
 
-/// What is done to a file or folder.
+/// An operation on a file or folder, for error messages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doing {
-    /// It is read.
+    /// Reading it.
     Read,
-    /// It is written.
+    /// Writing it.
     Write,
-    /// A file in it is written.
+    /// Writing a file in it.
     WriteIn,
-    /// It is made.
+    /// Creating it.
     Make,
-    /// It is given another name.
+    /// Renaming it.
     Move,
-    /// It is removed.
+    /// Removing it.
     Remove,
-    /// It is removed because its contents are not what they were.
+    /// Removing it because its contents are damaged.
     RemoveCorrupt,
-    /// It is made to survive a power cut.
+    /// Syncing it to disk.
     Sync,
-    /// It is taken into the store.
+    /// Taking it into the store.
     Keep,
 }
 
@@ -224,7 +224,7 @@ impl fmt::Display for Doing {
     }
 }
 
-/// What is inside an error of [`named`].
+/// The error inside an [`io::Error`] of [`named`].
 #[derive(Debug)]
 struct FileError {
     doing: Doing,
@@ -242,7 +242,7 @@ impl fmt::Display for FileError {
 
 impl std::error::Error for FileError {}
 
-/// An error that says which file it is about and, where the system is at fault, what to do.
+/// An error that names the file and, if the system is at fault, says what to do.
 pub fn named(error: io::Error, doing: Doing, path: &Path) -> io::Error {
     let kind = error.kind();
     let trouble = match kind {
@@ -252,21 +252,22 @@ pub fn named(error: io::Error, doing: Doing, path: &Path) -> io::Error {
         _ => None,
     };
     let words = error.to_string();
-    // The name of an unfinished file means nothing to the user.
+    // The path of a temporary file means nothing to the user.
     let words = words.split_once(" at path \"").map_or(words.as_str(), |(words, _)| words).to_string();
     io::Error::new(kind, FileError { doing, path: path.to_owned(), words, trouble })
 }
 
-/// What is wrong with the system, if an error of [`named`] is its fault: the same for all that fails for it.
+/// The fault of the system that caused an error of [`named`], if one did. Errors with the same cause have the same value.
 pub fn trouble(error: &io::Error) -> Option<Trouble> {
     error.get_ref()?.downcast_ref::<FileError>()?.trouble
 }
 
-/// Writes `bytes` to the file `to`, whole or not at all, through the folder `tmp` on the same file system. Replaces what is there.
+/// Writes `bytes` to the file `to`, replacing an existing one. A reader sees the whole file or none of it, because it is written in `tmp` first, a folder on
+/// the same file system.
 pub(super) fn publish(tmp: &Path, to: &Path, bytes: &[u8], mode: u32) -> io::Result<()> {
     use std::io::Write;
     use std::os::unix::fs::PermissionsExt;
-    // The mode counts from the next open on, so a read-only file can be written through this one.
+    // The mode applies only when the file is next opened, so even a read-only file can be written through this handle.
     let mut temp = tempfile::Builder::new()
         .prefix(TEMP_PREFIX)
         .permissions(std::fs::Permissions::from_mode(mode))
@@ -276,7 +277,7 @@ pub(super) fn publish(tmp: &Path, to: &Path, bytes: &[u8], mode: u32) -> io::Res
     persist(temp, to)
 }
 
-/// Gives a finished temporary file its name, making the folder if need be.
+/// Gives a finished temporary file its name, creating the folder if necessary.
 pub(super) fn persist(temp: tempfile::NamedTempFile, to: &Path) -> io::Result<()> {
     let temp = match temp.persist(to) {
         Ok(_) => return Ok(()),
@@ -289,7 +290,7 @@ pub(super) fn persist(temp: tempfile::NamedTempFile, to: &Path) -> io::Result<()
     temp.persist(to).map(drop).map_err(|e| named(e.error, Doing::Write, to))
 }
 
-/// The files right in a folder, in order of their names; none if the folder is not there.
+/// The files directly in a folder, sorted by name; none if the folder does not exist.
 pub(super) fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let entries = match std::fs::read_dir(folder) {
         Ok(entries) => entries,
@@ -307,7 +308,7 @@ pub(super) fn files_in(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The files two levels down, `xx/name`, in order: how stores with many entries lie.
+/// The files two levels down, `xx/name`, sorted: the layout of stores with many entries.
 pub(super) fn sharded(folder: &Path) -> io::Result<Vec<PathBuf>> {
     let mut shards = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(|e| named(e, Doing::Read, folder))? {
@@ -324,7 +325,7 @@ pub(super) fn sharded(folder: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(files)
 }
 
-/// The hash that a file in a sharded store is named by; none if it is not named so.
+/// The hash that names a file in a sharded store; none for any other name.
 pub(super) fn hash_of(name: &OsStr) -> Option<[u8; 32]> {
     let digits: &[u8; 64] = name.as_encoded_bytes().try_into().ok()?;
     let value = |digit: u8| match digit {
@@ -339,7 +340,7 @@ pub(super) fn hash_of(name: &OsStr) -> Option<[u8; 32]> {
     Some(hash)
 }
 
-/// `xx/HEX` below a store.
+/// The path `xx/HEX` relative to a store's root.
 pub(super) fn shard(digest: &Digest) -> PathBuf {
     let hex = digest.hex();
     Path::new(&hex[..2]).join(&hex)

@@ -1,18 +1,18 @@
 //! The journal: what a workspace remembers between builds. Knows frames, names and rows; does not know what steps do or when one is stale.
 //!
-//! One file, read completely at the start and then only appended to: the cheapest form to load and to write while steps end, and the simplest to keep correct
-//! when the process dies. `frame` is the file's outer format, `row` the contents of its records.
+//! The journal is one file, which is read completely at the start and then only appended to. That is the cheapest form to load and to write while steps end,
+//! and the simplest to keep correct when the process dies. `frame` is the outer format of the file, `row` the contents of its records.
 //!
-//! **Crash safety.** Records gather in memory and are written in batches, in order, each with its length and a check, and synced when the build ends and
-//! every few seconds. A process that dies loses what it had not written; the torn record at the end, if any, is cut off by the next writer, who says so
-//! once. A disk that loses what was written after the last sync leaves a tail that does not check, which is cut off the same way. What is lost here is
-//! found again in the action cache, or computed again; nothing here is believed unless its outputs are in the store.
+//! **Crash safety.** Records gather in memory and are written in batches, in order, each with its length and a checksum. They are synced every few seconds and
+//! when the build ends. A process that dies loses the records that it had not written. The next writer cuts off a torn record at the end and reports that once.
+//! A power cut may lose what was written after the last sync and leave a tail with wrong checksums, which is cut off in the same way. Lost results are found
+//! again in the action cache or computed again, and a result here counts only if its outputs are in the store.
 //!
-//! **One writer, many readers.** [`Journal::open`] needs the workspace's lock. [`Journal::view`] needs none: it reads what is whole.
+//! **One writer, many readers.** [`Journal::open`] needs the workspace lock. [`Journal::view`] needs no lock: it reads the undamaged records.
 //!
-//! **Rows.** The last row of a node describes its last run: its key and explanation are kept even if it failed, so that "why did this run" has
-//! something to compare with. Of earlier rows, the last one with a result is kept too. A replaced row is dead; once dead bytes exceed twice the live ones,
-//! the live rows are written to a new file, which is renamed over the old one.
+//! **Rows.** The last row of a node describes its last run. It holds the key and explanation even if the step failed, so that the next run has something to
+//! compare with. Of the earlier rows, the last one with a result is kept too. A replaced row is dead. Once dead bytes exceed twice the live ones, the live rows
+//! are written to a new file, which is renamed over the old one.
 
 use std::collections::HashMap;
 use std::fs::{File, OpenOptions};
@@ -40,16 +40,16 @@ pub use row::{StatRow, StepRow};
 use frame::{HEADER, Start};
 use index::Index;
 
-/// Records are written at the latest when so many wait ...
+/// Records are written when this many wait ...
 const BATCH: usize = 64;
-/// ... or the oldest has waited so long and another comes.
+/// ... or when another record comes this long after the last write.
 const LATEST: Duration = Duration::from_millis(100);
-/// A sync comes at the latest with the first write after so long.
+/// A write is followed by a sync if the last sync is at least this long ago.
 const SYNC: Duration = Duration::from_secs(5);
-/// A file smaller than this is never compacted: not worth it.
+/// A smaller file is never compacted.
 const SMALL: usize = 64 << 10;
 
-/// A workspace's journal. Shared by threads.
+/// The journal of a workspace. Threads may share it.
 #[derive(Debug)]
 pub struct Journal {
     path: PathBuf,
@@ -59,9 +59,9 @@ pub struct Journal {
 #[derive(Debug)]
 struct Inner {
     index: Index,
-    /// Where to write; none for a view.
+    /// The file to write to; none for a view.
     out: Option<File>,
-    /// How many of the index's bytes are in the file.
+    /// The number of the index's bytes that are in the file.
     written: usize,
     /// Records not yet written.
     waiting: usize,
@@ -71,7 +71,8 @@ struct Inner {
 }
 
 impl Journal {
-    /// The journal at `path`, for writing; made if it is not there. Gives warnings too: what was lost of it. The caller holds the workspace's lock.
+    /// Opens the journal at `path` for writing and creates it if it does not exist. Also returns warnings about lost records. The caller holds the workspace
+    /// lock.
     pub fn open(path: &Path) -> io::Result<(Journal, Vec<String>)> {
         let mut warnings = Vec::new();
         let (mut index, start) = load(path, &mut warnings)?;
@@ -84,7 +85,7 @@ impl Journal {
             write_atomically(path, HEADER, false).map_err(|e| named(e, Doing::Write, path))?;
         }
         let out = OpenOptions::new().write(true).open(path).map_err(|e| named(e, Doing::Write, path))?;
-        // Cuts off a torn tail. A file that has none is left alone, times and all: a certificate may name it.
+        // Cuts off a torn tail. A file without one is not touched, so that its times stay the same: a certificate may name it.
         let whole = index.bytes().len() as u64;
         if out.metadata().map_err(|e| named(e, Doing::Read, path))?.len() != whole {
             out.set_len(whole).map_err(|e| named(e, Doing::Write, path))?;
@@ -92,8 +93,8 @@ impl Journal {
         Ok((Journal::of(path, index, Some(out)), warnings))
     }
 
-    /// The journal at `path` as it is now, for reading only, without a lock. What is recorded in it stays in memory. Gives no warnings: a torn tail may be
-    /// one that is being written.
+    /// Reads the journal at `path` as it is now, without a lock. Records added to a view stay in memory. Returns no warnings: a torn tail may be a record that
+    /// is being written.
     pub fn view(path: &Path) -> io::Result<Journal> {
         let (index, _) = load(path, &mut Vec::new())?;
         Ok(Journal::of(path, index, None))
@@ -110,27 +111,27 @@ impl Journal {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What the node of that id was when it last ran, with or without a result.
+    /// The row of a node's last run, with or without a result.
     pub fn last(&self, id: &str) -> Option<StepRow> {
         self.inner().index.last(id)
     }
 
-    /// The key of the node's last row: cheaper than the whole.
+    /// The key of a node's last row. Cheaper than reading the whole row.
     pub fn last_key(&self, id: &str) -> Option<Digest> {
         self.inner().index.last_key(id)
     }
 
-    /// The last result recorded under that key, by whichever node.
+    /// The last result recorded under a key, by any node.
     pub fn by_key(&self, key: &Digest) -> Option<StepResult> {
         self.inner().index.by_key(key)
     }
 
-    /// Records what a node was. Its outputs and explanation are in the store already.
+    /// Records a run of a node, whose outputs and explanation are already in the store.
     pub fn record_step(&self, id: &str, row: &StepRow) -> io::Result<()> {
         self.record(|index| index.add_step(id, row))
     }
 
-    /// Takes back all results under that key: they led to something missing.
+    /// Forgets all results under a key, because they refer to a missing content.
     pub fn forget(&self, key: &Digest) -> io::Result<()> {
         self.record(|index| index.add_forget(key))
     }
@@ -145,22 +146,22 @@ impl Journal {
         self.inner().index.durations()
     }
 
-    /// What was known of a leaf file.
+    /// The row recorded for a leaf file.
     pub fn stat(&self, path: &Path) -> Option<StatRow> {
         self.inner().index.stat(path)
     }
 
-    /// Records what is known of a leaf file.
+    /// Records a row for a leaf file.
     pub fn record_stat(&self, path: &Path, row: &StatRow) -> io::Result<()> {
         self.record(|index| index.add_stat(path, row))
     }
 
-    /// What scanning the contents of that digest gave.
+    /// The recorded scan of a content.
     pub fn scan(&self, content: &Digest) -> Option<Vec<u8>> {
         self.inner().index.scan(content)
     }
 
-    /// Records what scanning some contents gave, in the scanner's own form.
+    /// Records the scan of a content, in the scanner's own format.
     pub fn record_scan(&self, content: &Digest, found: &[u8]) -> io::Result<()> {
         self.record(|index| index.add_scan(content, found))
     }
@@ -170,12 +171,12 @@ impl Journal {
         self.inner().index.certificate()
     }
 
-    /// Records what proves that nothing is to be done, in its maker's own form. Empty bytes take it back.
+    /// Records an encoded certificate. Empty bytes remove the last one.
     pub fn record_certificate(&self, bytes: &[u8]) -> io::Result<()> {
         self.record(|index| index.add_certificate(bytes))
     }
 
-    /// The last value under a name.
+    /// The last value recorded under a name.
     pub fn meta(&self, name: &str) -> Option<Vec<u8>> {
         self.inner().index.meta(name)
     }
@@ -185,12 +186,12 @@ impl Journal {
         self.record(|index| index.add_meta(name, bytes))
     }
 
-    /// Every content that living rows speak of, outputs and explanations: what collection must keep.
+    /// Every content that live rows refer to, outputs and explanations: collection must keep them.
     pub fn contents(&self) -> Vec<Digest> {
         self.inner().index.contents()
     }
 
-    /// Writes what waits, and syncs. On an error nothing is lost: what waits is written by the next call.
+    /// Writes the waiting records, and syncs. After an error no record is lost: the next call writes them.
     pub fn flush(&self) -> io::Result<()> {
         let mut inner = self.inner();
         inner.write().and_then(|()| inner.sync()).map_err(|e| named(e, Doing::Write, &self.path))
@@ -213,7 +214,7 @@ impl Journal {
 
 impl Drop for Journal {
     fn drop(&mut self) {
-        // Whoever cares for errors has called `flush`.
+        // A caller that needs the error has called `flush`.
         let _ = self.inner().write();
     }
 }
@@ -222,7 +223,7 @@ impl Inner {
     fn write(&mut self) -> io::Result<()> {
         let bytes = &self.index.bytes()[self.written..];
         if let Some(out) = self.out.as_ref().filter(|_| !bytes.is_empty()) {
-            // At its place, not at the end: after a write that failed half-way the next one begins where that began.
+            // Writes at this position instead of appending, so that the write after a partial one overwrites it.
             out.write_all_at(bytes, self.written as u64)?;
             self.synced = false;
         }
@@ -242,7 +243,7 @@ impl Inner {
     }
 }
 
-/// Reads the file, if there is one, up to where it stops being whole.
+/// Reads the file, if it exists, up to the first damaged record.
 fn load(path: &Path, warnings: &mut Vec<String>) -> io::Result<(Index, Start)> {
     let bytes = match std::fs::read(path) {
         Ok(bytes) => bytes,

@@ -1,5 +1,5 @@
-//! Runs a plan: decides what is stale, in which order steps run, with which resources, and where results are remembered. Nodes are opaque: it binds inputs,
-//! forms keys, asks caches and calls runners; it does not know what a kernel is.
+//! Runs a plan: decides what is stale, in which order steps run, with which resources, and where results are remembered. Nodes are opaque: the engine binds
+//! inputs, forms keys, asks caches and calls executors. Does not know what a kernel is.
 
 pub mod bind;
 pub mod coordinator;

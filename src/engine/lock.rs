@@ -1,13 +1,14 @@
-//! File locks: the only module that takes them. Knows files and how to wait; does not know what a lock protects, and prints nothing.
+//! File locks: the only module that takes them. Knows files and how to wait; does not know what a lock protects, and does not print.
 //!
-//! A lock belongs to the open file, so it disappears with the process that took it, however that process ends: a leftover lock file means nothing.
+//! A lock belongs to the open file, so it disappears with the process that took it, however that process ends. A leftover lock file means nothing.
 //!
-//! **Order.** A process that holds one lock may take another only if it is further down in this list: a workspace's lock, the cache's lock, one key's lock, the
-//! lock of who starts a runner on a device, the place in the queue for a device, a device's lock. No thread holds two of the same row, and none that holds one
-//! waits for a thread that waits for one. So no two processes can wait for each other.
+//! **Order.** A process that holds one lock may take another only if that lock is further down in this list: the workspace lock, the cache lock, the lock of a
+//! key, the lock for starting a runner on a device, the place in the queue for a device, the lock of a device. No thread holds two locks of the same row, and
+//! no thread that holds one waits for a thread that waits for one. So no two processes can wait for each other.
 //!
-//! A lock file may be removed by its holder (locks of keys are, or there would be one for every key ever computed). Whoever waited for the removed
-//! file then holds a lock that nobody else can see; so after taking a lock we look whether the path still leads to that file, and begin again if not.
+//! A lock file may be removed by its holder. Lock files of keys are, because otherwise there would be one for every key ever computed. A process that waited
+//! for the removed file then holds a lock that no other process can see. So after taking a lock, we check that the path still leads to the locked file, and
+//! begin again if not.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -16,23 +17,23 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-/// How often a wait that can be interrupted looks again.
+/// The polling interval of a wait that can be interrupted.
 const POLL: Duration = Duration::from_millis(20);
 
-/// Who else may hold the lock.
+/// Which other holders the lock permits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Others that hold it shared.
+    /// Other shared holders.
     Shared,
-    /// Nobody.
+    /// No other holder.
     Exclusive,
 }
 
-/// What to do while somebody else holds the lock.
+/// What to do while another holder has the lock.
 pub enum Wait<'a> {
     /// Give up at once with [`LockError::Busy`].
     No,
-    /// Wait for as long as it takes; the callback is called once, before the wait begins, and not at all if there is none.
+    /// Wait without limit. The callback is called once before the wait begins, and not at all if the lock is free.
     Forever(&'a mut dyn FnMut()),
     /// The same, but give up with [`LockError::Interrupted`] soon after the flag is set.
     Unless(&'a AtomicBool, &'a mut dyn FnMut()),
@@ -41,18 +42,18 @@ pub enum Wait<'a> {
 /// Why a lock was not taken.
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
-    /// Somebody else holds it.
+    /// Another holder has it.
     #[error("`{}` is locked by another process", .0.display())]
     Busy(PathBuf),
     /// The wait was interrupted.
     #[error("interrupted while waiting for `{}`", .0.display())]
     Interrupted(PathBuf),
-    /// The file could not be made or locked.
+    /// The file could not be created or locked.
     #[error("cannot lock `{}`: {source}", path.display())]
     Io {
         /// The lock's file.
         path: PathBuf,
-        /// The system's word.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -66,8 +67,8 @@ pub struct Lock {
 }
 
 impl Lock {
-    /// Takes the lock on the file at `path`, which is made, with its folders, if it is not there. On file systems that know no locks it succeeds
-    /// without holding anything; [`Lock::is_held`] says so.
+    /// Takes the lock on the file at `path`. Creates the file and its folders if they do not exist. On a file system without locks, it succeeds without a lock,
+    /// and [`Lock::is_held`] then returns false.
     pub fn acquire(path: &Path, mode: Mode, mut wait: Wait<'_>) -> Result<Lock, LockError> {
         let fail = |source| LockError::Io { path: path.to_path_buf(), source };
         let mut told = false;
@@ -105,14 +106,14 @@ impl Lock {
         }
     }
 
-    /// Whether anything is locked: false where the file system knows no locks.
+    /// Whether the lock is held: false if the file system does not support locks.
     pub fn is_held(&self) -> bool {
         self.held
     }
 
-    /// Removes the lock's file and lets go. Only for a lock that is held exclusively.
+    /// Removes the lock file and releases the lock. Only for a lock that is held exclusively.
     pub fn remove(self) {
-        // Whoever waits for it finds the path leading elsewhere and begins again; a file that cannot be removed is only litter.
+        // A waiter finds that the path leads elsewhere and begins again. A file that cannot be removed is only litter.
         if self.held {
             let _ = std::fs::remove_file(&self.path);
         }
@@ -120,7 +121,7 @@ impl Lock {
     }
 }
 
-/// Opens the lock's file, made if need be; in a home that only others may write, for reading, which suffices to lock it.
+/// Opens the lock file and creates it if necessary. In a home that only others may write, opens it for reading, which suffices for locking.
 fn open(path: &Path) -> io::Result<File> {
     match OpenOptions::new().read(true).write(true).create(true).truncate(false).open(path) {
         Err(e) if matches!(e.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ReadOnlyFilesystem) => {
@@ -158,7 +159,7 @@ fn block(file: &File, mode: Mode) -> io::Result<()> {
     }
 }
 
-/// Network file systems and the like answer so.
+/// Network file systems and similar ones return these errors.
 fn unsupported(error: &io::Error) -> bool {
     error.kind() == io::ErrorKind::Unsupported
         || matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EOPNOTSUPP | libc::ENOLCK))

@@ -1,5 +1,5 @@
-//! The part of a check that does not depend on the turns of other nodes: binding inputs, forming the key, asking the caches. It is separate so that many nodes
-//! can be looked up in parallel, on all cores. Knows states; changes none.
+//! The part of a check that does not depend on the order in which nodes are checked: binding inputs, forming the key, asking the caches. It is separate so that
+//! many nodes can be looked up in parallel, on all cores. Knows states; does not change any.
 
 use serde_json::Value;
 
@@ -11,12 +11,12 @@ use super::{Cache, Graph, Hit, Index};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Implementations, Outcome, Spec};
 
-/// The result of binding a node's inputs: the part of a check that does not depend on the turns of other nodes.
+/// The result of binding a node's inputs and asking the caches.
 #[derive(Debug)]
 pub(super) enum Lookup {
-    /// Its inputs are bound.
+    /// All inputs are bound.
     Found(Box<BoundNode>),
-    /// They are not, and its parameters are given back.
+    /// The inputs are not bound; returns the node's parameters.
     Not(Bound<()>, Value),
 }
 
@@ -25,14 +25,14 @@ pub(super) enum Lookup {
 pub(super) struct BoundNode {
     pub(super) spec: Spec,
     pub(super) key: Digest,
-    /// It is to run although its result may be known.
+    /// The step is to run even if its result is known.
     pub(super) again: bool,
-    /// What a cache knows of it, unless it is to run again.
+    /// The result in a cache, unless the step is to run again.
     pub(super) hit: Option<Hit>,
     pub(super) troubles: Vec<String>,
 }
 
-/// What threads that look nodes up share.
+/// The shared state of the threads that look nodes up.
 #[derive(Clone, Copy)]
 pub(super) struct View<'v> {
     pub(super) graph: &'v Graph,
@@ -43,7 +43,7 @@ pub(super) struct View<'v> {
 }
 
 impl View<'_> {
-    /// What an output of another node is, so far.
+    /// The state of another node's output.
     pub(super) fn given(&self, source: Index, output: &str) -> OutputState<'_> {
         match &self.states[source as usize] {
             State::Open | State::Unknown => OutputState::Unknown,
@@ -59,7 +59,7 @@ impl View<'_> {
         }
     }
 
-    /// Binds a node, forms its key and asks the caches.
+    /// Binds a node's inputs, forms its key and asks the caches.
     pub(super) fn look(&self, index: Index, params: Value) -> Lookup {
         let node = self.graph.node(index);
         let sources = self.graph.sources(index);

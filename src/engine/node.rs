@@ -1,4 +1,4 @@
-//! A node of the plan: what to do, with inputs still to be bound. Knows names of other nodes; does not know what they do.
+//! A node of the plan: what to do, with inputs that are bound later. Knows the ids of other nodes; does not know what they do.
 
 use std::collections::BTreeMap;
 
@@ -6,27 +6,28 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Form, StepKind, Uuids};
 
-/// A readable, unique name: `norms/rms_norm/BLOCK=256,VEC=4/h200/llama/bench`.
+/// A readable, unique id: `norms/rms_norm/BLOCK=256,VEC=4/h200/llama/bench`.
 pub type NodeId = String;
 
-/// When a node may come relative to others: lexicographic, so that what expansion adds can never close a cycle.
+/// The place of a node relative to others, compared lexicographically, so that nodes added by an expansion can never close a cycle.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Rank {
-    /// Round of the optimisation loop.
+    /// The round of the optimization loop.
     pub round: u32,
-    /// 0: the main phase, up to who is near the best; 1: pairing them; 2: the decision; 3: ablation of what was decided. Each phase but the first is
-    /// added by a result of an earlier one.
+    /// 0: the main phase, until it is known which variants are near the best; 1: pairing those; 2: the decision; 3: ablation of the champions. Every phase
+    /// except the first is added by a result of an earlier phase.
     pub phase: u8,
-    /// Within a phase: how many results had to be known before it was. Each turn of a search over tunables is a wave of the main phase; all else is wave 0.
+    /// The number of results in the same phase that had to be known before the node could be planned. Each turn of a search over tunables is a wave of the main
+    /// phase; all other nodes are in wave 0.
     pub wave: u32,
     /// The kind.
     pub kind: StepKind,
 }
 
-/// What one input is made of.
+/// The source of an input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Source {
-    /// Bytes that are in the store already.
+    /// Bytes that are already in the store.
     Blob(Digest),
     /// An output of another node.
     Output {
@@ -34,7 +35,7 @@ pub enum Source {
         node: NodeId,
         /// The name of its output.
         name: String,
-        /// Whether this node cannot run without it. If not, the input is bound as absent when that node gave nothing.
+        /// Whether the reading node cannot run without the output. If it can, the input is bound as absent when the other node gave nothing.
         required: bool,
     },
 }
@@ -42,22 +43,24 @@ pub enum Source {
 /// One input of a node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InputRef {
-    /// What it is made of.
+    /// Its source.
     pub source: Source,
-    /// How it is laid out for the step.
+    /// The form in which the step gets it.
     pub form: Form,
 }
 
-/// What a node takes up while it runs.
+/// The resources that a node occupies while it runs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Resources {
     /// Processor slots; 0 for pure steps.
     pub cpus: u32,
-    /// Memory in MiB that it is expected to need; steps that need more together than there is wait for each other. An estimate: it ends nothing.
+    /// The memory in MiB that the step is expected to need. Steps that together need more than the machine has wait for each other. An estimate: a step that
+    /// exceeds it is not ended.
     pub memory_mib: u64,
-    /// The devices of this machine that it may use, of which it takes one; none where it uses no device. Empty where no device here would do: it cannot run then.
+    /// The devices of this machine that the step may use; it takes one of them. None if it uses no device. Empty if no device here is suitable, so that the
+    /// step cannot run.
     pub device: Option<Uuids>,
-    /// Whether it needs the device for itself.
+    /// Whether the step needs the device exclusively.
     pub exclusive: bool,
 }
 
@@ -66,29 +69,29 @@ pub struct Resources {
 pub struct Node {
     /// Its readable id.
     pub id: NodeId,
-    /// What it is about, for people and filters.
+    /// The subject of the step, for people and filters.
     pub labels: Labels,
-    /// Its place in the order.
+    /// Its rank.
     pub rank: Rank,
-    /// What to do.
+    /// The kind of the step.
     pub kind: StepKind,
-    /// The kind's typed parameters, serialised.
+    /// The kind's typed parameters, serialized.
     pub params: serde_json::Value,
     /// Inputs by name.
     pub inputs: BTreeMap<String, InputRef>,
-    /// Ids of nodes that must end first though nothing of them is read; one that failed does not hold this one back.
+    /// Ids of nodes that must end first although this node does not read them. A failure of one does not hold this node back.
     pub after: Vec<NodeId>,
-    /// What it takes up.
+    /// The resources that it occupies.
     pub resources: Resources,
-    /// For steps that observe a device: the product whose answer counts, `NVIDIA H200`; none where any may answer. It is no part of the key: what devices
-    /// answered lies under one question side by side, and two nodes that ask different products are not the same work.
+    /// For a step that observes a device: the product whose answer counts, such as `NVIDIA H200`; none if any product may answer. It is not in the key: the
+    /// answers of all devices are recorded under one question. Two nodes that ask different products are still different work.
     pub product: Option<String>,
-    /// Seconds after which it is ended.
+    /// The time in seconds after which the step is ended.
     pub time_limit_s: u64,
-    /// Set where this machine cannot run it, with what is missing; a cached result still counts.
+    /// What is missing, if this machine cannot run the step; a cached result still counts.
     pub unavailable: Option<String>,
-    /// Whether [`super::Expand`] wants its result to add nodes.
+    /// Whether the result is passed to [`super::Expand`], to add nodes.
     pub expands: bool,
-    /// Whether a failing verdict of it is a finding rather than a failure, which ends no build: of what is made for comparison only.
+    /// Whether a failing verdict is a finding rather than a failure, so that it does not end the build: for kernels that are built only for comparison.
     pub advisory: bool,
 }

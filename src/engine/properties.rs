@@ -1,4 +1,4 @@
-//! Properties of the engine over random graphs, edits, orders and failures, against a naive evaluator that knows no caches, threads or order.
+//! Properties of the engine under random graphs, edits, orders and failures, against a naive evaluator without caches, threads or order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::atomic::Ordering;
@@ -11,7 +11,7 @@ use super::*;
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Input, Outcome, Spec, StepKind};
 
-/// What one random step does.
+/// What a random step does.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Does {
     Gives,
@@ -25,7 +25,7 @@ enum Does {
 #[derive(Debug, Clone)]
 struct Step {
     kind: usize,
-    /// How far back in the list each dependency lies, and whether it is required.
+    /// For each dependency: its distance back in the list, and whether it is required.
     reads: Vec<(usize, bool)>,
     after: Option<usize>,
     content: u8,
@@ -36,7 +36,8 @@ struct Step {
 
 type Plan = Vec<Step>;
 
-/// Two pure kinds and two that are not, in the order of their ranks. Few contents and few outputs, so that keys coincide and changes are cut off.
+/// Two kinds that are not pure and two pure ones, in the order of their ranks. There are few contents and few outputs, so that keys coincide and changes are
+/// cut off.
 const KINDS: [StepKind; 4] = [StepKind::Generate, StepKind::Compile, StepKind::Judge, StepKind::Select];
 
 fn does() -> impl Strategy<Value = Does> {
@@ -71,7 +72,7 @@ fn plan() -> impl Strategy<Value = Plan> {
     })
 }
 
-/// A plan and the same with some steps' contents and doings replaced.
+/// A plan, and the same plan with the contents and behavior of some steps replaced.
 fn edited() -> impl Strategy<Value = (Plan, Plan)> {
     plan().prop_flat_map(|plan| {
         let n = plan.len();
@@ -100,7 +101,7 @@ fn nodes(plan: &Plan) -> Vec<Node> {
             }
         }
         new.after.extend(s.after.and_then(|by| back(i, by)));
-        // Whether a machine can run a spec is a function of the spec, so it stands in the parameters too.
+        // Whether a machine can run a spec is a function of the spec, so the parameters say so too.
         new.unavailable = (s.does == Does::Lacks).then(|| "no device".into());
         new.params = json!({
             "modulo": s.modulo, "fail": s.does == Does::Fails, "wrong": s.does == Does::Judges,
@@ -112,7 +113,7 @@ fn nodes(plan: &Plan) -> Vec<Node> {
     plan.iter().enumerate().map(make).collect()
 }
 
-/// Adds, for each expanding step, a measuring step and one that reads it, whose doing hangs on the result.
+/// Adds, for each expanding step, a measuring step and a step that reads it; the output of the expanding step determines them.
 fn grow(from: &Node, text: &str) -> Vec<Node> {
     let rank = |kind| Rank { round: 0, phase: 1, wave: 0, kind };
     let pair = Node {
@@ -137,7 +138,7 @@ fn world(jobs: u32) -> World {
     world
 }
 
-/// What of a step must not hang on speed, order or memory: its key, what it gave, or why it gave nothing.
+/// The facts of each step that must not depend on speed, order or memory: its key, its outputs, or why it has none.
 type StepFacts = BTreeMap<String, (Option<Digest>, Option<BTreeMap<String, Digest>>, Option<Outcome>)>;
 
 fn seen(built: &BuildOutcome) -> StepFacts {
@@ -149,7 +150,7 @@ fn seen(built: &BuildOutcome) -> StepFacts {
     built.graph.nodes().zip(&built.steps).map(one).collect()
 }
 
-/// The same, worked out one step after the other.
+/// The same facts, computed one step after the other.
 fn naive(plan: &Plan) -> StepFacts {
     let mut all: StepFacts = BTreeMap::new();
     let mut list = nodes(plan);
@@ -232,7 +233,7 @@ proptest! {
         let (first, second) = (one.build(&nodes), many.build(&shuffled));
         prop_assert_eq!(seen(&first), seen(&second));
         prop_assert_eq!(first.verdicts, second.verdicts);
-        // Which of several steps with one key runs may differ, and whether it is one that then fails to expand; but not how many run.
+        // Which of several steps with one key runs may differ, and so may whether that step then fails to expand. The number of runs may not.
         let known = |built: &BuildOutcome| (built.counts.executed + built.counts.fresh, built.counts.total);
         prop_assert_eq!(known(&first), known(&second));
         prop_assert_eq!(first.counts.failed, second.counts.failed);
@@ -289,7 +290,7 @@ proptest! {
         if !fails {
             prop_assert_eq!(seen(&part), seen(&whole));
         }
-        // Equal keys may have run under another name; so keys are compared by what they gave.
+        // A step with an equal key may have run under another id, so steps are compared by their keys and outputs.
         prop_assert!(ran(&stopping).len() <= whole_ran.len());
         let whole = seen(&whole);
         for (node, done) in part.graph.nodes().zip(&part.steps) {
@@ -298,7 +299,7 @@ proptest! {
                 prop_assert_eq!(done.result.as_ref().map(|r| &r.outputs), whole[&node.id].1.as_ref());
             }
         }
-        // What was stopped is done by the next build, and nothing of it was remembered wrongly.
+        // The next build runs what was stopped, and nothing was remembered wrongly.
         stopping.options.keep_going = true;
         prop_assert_eq!(seen(&stopping.build(&nodes)), whole);
     }
@@ -354,10 +355,10 @@ proptest! {
     }
 }
 
-/// A node that is added: round, phase and wave; kind; what it reads; how it is called.
+/// An added node: round, phase and wave; kind; the nodes that it reads; the number of its name.
 type Added = ((u32, u8, u32), usize, Vec<usize>, usize);
 
-/// Whether every node of a graph can have its turn.
+/// Whether every node of a graph can run.
 fn ends(graph: &Graph) -> bool {
     let mut open: HashMap<Index, usize> =
         (0..graph.len() as Index).map(|i| (i, graph.dependencies(i).count())).collect();

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::{Node, Resources};
 use kforge_types::record::Uuids;
 
-/// What this machine has.
+/// The resources of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Capacity {
-    /// Processor slots (`-j`); at least one. Pure steps have as many of their own.
+    /// Processor slots (`-j`); at least one. Pure steps have the same number of slots of their own.
     pub cpus: u32,
-    /// Total memory in MiB that running steps may be expected to need.
+    /// The total memory in MiB that running steps may be expected to need.
     pub memory_mib: u64,
-    /// How many steps may share a device that no step holds exclusively; at least one.
+    /// The number of steps that may share a device that no step holds exclusively; at least one.
     pub shared: u32,
-    /// Whether steps that need exclusive use of a device wait for it themselves, after preparing everything that needs no device: then they are admitted like
-    /// steps that share it, and only their work on the device is serialised.
+    /// Whether steps that need exclusive use of a device wait for it themselves, after preparing everything that needs no device. They are then admitted like
+    /// steps that share a device, and only their work on the device is serialized.
     pub takes_turns: bool,
     /// Whether steps that load the processors wait while a device measures, and measurements wait until those steps have ended.
     pub quiet: bool,
@@ -27,22 +27,22 @@ impl Default for Capacity {
     }
 }
 
-/// The resources of one step on this machine: never more than the machine has, so that every step can run when no other does.
+/// The resources of one step on this machine: never more than the machine has, so that every step can run when no other step does.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Need {
     pure: bool,
     cpus: u32,
     memory_mib: u64,
-    /// The devices of which one is needed; never empty.
+    /// The devices of which the step needs one; never empty.
     device: Option<Uuids>,
     exclusive: bool,
 }
 
-/// What a step has taken.
+/// The resources that a step has taken.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Allocation {
     need: Need,
-    /// The UUID of the device that the step has.
+    /// The UUID of the step's device.
     pub(super) device: Option<String>,
 }
 
@@ -71,9 +71,9 @@ pub(super) struct Pool {
     memory_mib: u64,
     /// By UUID.
     devices: BTreeMap<String, InUse>,
-    /// Steps running that load the processors and do not measure.
+    /// The number of running steps that load the processors and do not measure.
     loading: u32,
-    /// Running steps that hold a device exclusively.
+    /// The number of running steps that need a device exclusively.
     measuring: u32,
 }
 
@@ -84,7 +84,8 @@ impl Pool {
         Pool { capacity, pure: cpus, cpus, memory_mib, devices: BTreeMap::new(), loading: 0, measuring: 0 }
     }
 
-    /// What a node takes up here. A step that is not pure and has no device takes a slot even where it asks for none, so that no number of them starts at once.
+    /// The resources that a node needs here. A step that is neither pure nor on a device takes a slot even if it asks for none, so that the number of such
+    /// steps is limited.
     pub(super) fn need(&self, node: &Node) -> Need {
         let Resources { cpus, memory_mib, device, exclusive } = &node.resources;
         let pure = node.kind.is_pure();
@@ -98,12 +99,12 @@ impl Pool {
         }
     }
 
-    /// Whether a step excludes all others from its device while it runs.
+    /// Whether a step keeps all others off its device while it runs.
     fn excludes(&self, need: &Need) -> bool {
         need.exclusive && !self.capacity.takes_turns
     }
 
-    /// Takes what is needed if it is free and nobody more urgent wants it; else notes in `wanted` what it waits for.
+    /// Takes the resources if they are free and no more urgent step wants them; otherwise notes in `wanted` what the step waits for.
     pub(super) fn try_take(&mut self, need: &Need, wanted: &mut Reservation) -> Option<Allocation> {
         let mut lacks = false;
         if need.pure && (wanted.pure || self.pure == 0) {
@@ -136,16 +137,16 @@ impl Pool {
         Some(Allocation { need: need.clone(), device })
     }
 
-    /// Whether what a step would take is kept for those at devices. While one more urgent waits for a device, what is made ready sooner would wait with it, and
-    /// who is there, a judge and a process that holds the device, has to be awake: a quarter of all slots is theirs, but never keeps back a step that runs
-    /// beside no other.
+    /// Whether the slots that a step would take are kept for the steps on devices. While a more urgent step waits for a device, preparing further steps sooner
+    /// is useless, because they would wait too. The processes that are at work for the device, such as a verifier and the runner that holds the device, must
+    /// get processors at once. So a quarter of all slots is kept for them. A step may exceed that limit if no other step runs.
     fn is_kept(&self, need: &Need, wanted: &Reservation) -> bool {
         let (all, used) = (self.capacity.cpus, self.capacity.cpus - self.cpus);
         !wanted.devices.is_empty() && need.device.is_none() && used > 0 && used + need.cpus > all - all / 4
     }
 
-    /// One of the devices that has room and that nobody more urgent wants: the first that is not in use for a step that needs it exclusively, the one with the
-    /// fewest steps for a step that shares it.
+    /// A device that has room and that no more urgent step wants. For a step that needs the device exclusively, the first unused one; for a step that shares
+    /// it, the one with the fewest steps.
     fn free(&self, uuids: &Uuids, exclusive: bool, wanted: &Reservation) -> Option<String> {
         let of = |uuid: &str| self.devices.get(uuid).copied().unwrap_or_default();
         let limit = if exclusive { 1 } else { self.capacity.shared };
@@ -168,7 +169,7 @@ impl Pool {
         }
     }
 
-    /// Gives back what [`Pool::try_take`] took.
+    /// Releases the resources that [`Pool::try_take`] took.
     pub(super) fn release(&mut self, Allocation { need, device }: &Allocation) {
         self.pure += u32::from(need.pure);
         self.cpus += need.cpus;
@@ -183,13 +184,13 @@ impl Pool {
     }
 }
 
-/// Rounded up to one of eight steps between powers of two: sorts of need stay few, however many shapes there are.
+/// Rounds up to one of eight values between powers of two, so that there are few distinct needs, however many shapes there are.
 fn coarse(mib: u64) -> u64 {
     let step = (mib.max(1).ilog2().saturating_sub(3)).min(60);
     mib.checked_next_multiple_of(1 << step).unwrap_or(mib)
 }
 
-/// Whether a step disturbs one that measures.
+/// Whether a step disturbs a measurement.
 fn loads(need: &Need) -> bool {
     need.cpus > 0 && !need.exclusive
 }
@@ -211,7 +212,7 @@ mod tests {
         pool.try_take(need, &mut Reservation::default()).is_some()
     }
 
-    /// Gives back what was taken, on the first of the devices.
+    /// Releases the resources, on the first of the devices.
     fn release(pool: &mut Pool, need: &Need) {
         let device = need.device.as_ref().map(|uuids| uuids[0].clone());
         pool.release(&Allocation { need: need.clone(), device });
@@ -275,10 +276,10 @@ mod tests {
         let mut wanted = Reservation::default();
         assert!(pool.try_take(&verify, &mut wanted).is_none(), "it waits");
         assert_eq!(count(&mut pool, &mut wanted), 12);
-        // Once nobody waits, all are for whoever comes.
+        // Once no step waits, all slots are available.
         assert_eq!(count(&mut pool, &mut Reservation::default()), 4);
         (0..16).for_each(|_| release(&mut pool, &one));
-        // One that wants all of them runs beside no other, whoever waits for a device.
+        // A step that wants all slots may start when no other runs, even if a step waits for a device.
         let mut wanted = Reservation::default();
         assert!(pool.try_take(&verify, &mut wanted).is_none());
         assert!(pool.try_take(&all, &mut wanted).is_some());

@@ -1,9 +1,9 @@
-//! Which ready step comes next. Knows durations and resources; does not know states or keys.
+//! Chooses the next ready step. Knows durations and resources; does not know states or keys.
 //!
-//! Steps that lead to a step on a device come first, ordered by how few steps lie between, so that the device is not idle while everything that it could
-//! do is being prepared. Among steps that use a device, requested ones come before those for comparison only; then the one with the fewest steps to an end:
-//! what was started is finished before other work is started, because its results add steps that keep processors busy, and save long measurements of others.
-//! Then the one from which the longest path leads to an end, by past durations. Ties are resolved by the order of the plan.
+//! Steps that lead to a step on a device come first, those with the fewest steps in between before the others, so that the device is not idle while everything
+//! for it is being prepared. Among steps that use a device, requested ones come before those that serve only comparison. Next comes the step with the fewest
+//! steps to an end: work that was started is finished before other work is started, because its results add steps that keep processors busy, and save long
+//! measurements of other variants. Next comes the step with the longest path to an end, by past durations. Ties are resolved by the order of the plan.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -12,29 +12,29 @@ use std::ops::Range;
 use super::resources::{Allocation, Need, Pool, Reservation};
 use super::{Graph, Index, Memory};
 
-/// Where a step stands among the ready ones.
+/// The priority of a step among the ready ones. Fields are compared in order.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Urgency {
     feeds_device: bool,
-    /// How many steps lie between it and those that use a device, where they are most: what a device is asked waits for the longest way to it.
+    /// The number of steps between this step and the steps on a device that it leads to, along the longest way: a device step waits for the longest way to it.
     before: Reverse<u32>,
-    /// Whether it uses a device and is not there for comparison alone.
+    /// Whether it uses a device and does not serve only comparison.
     is_asked: bool,
-    /// How many steps lie between one that uses a device and an end, where they are most; 0 for all others.
+    /// The number of steps between a device step and an end, along the longest way; 0 for all other steps.
     after: Reverse<u32>,
     path_ms: u64,
 }
 
-/// The urgency of every node. Those that an expansion adds later are reckoned among themselves: what they depend on has ended or nearly so.
+/// The urgency of every node. Nodes that an expansion adds later are ranked among themselves, because the steps that they depend on have ended or are about to.
 #[derive(Debug, Default)]
 pub(super) struct Urgencies {
     all: Vec<Urgency>,
-    /// How many steps lie between each and an end, where they are most.
+    /// The number of steps between each node and an end, along the longest way.
     left: Vec<u32>,
 }
 
 impl Urgencies {
-    /// Reckons what is not reckoned yet.
+    /// Computes the urgencies of new nodes.
     pub(super) fn update(&mut self, graph: &Graph, memory: &dyn Memory) {
         let fresh = self.all.len() as Index..graph.len() as Index;
         if fresh.is_empty() {
@@ -71,7 +71,7 @@ impl Urgencies {
     }
 }
 
-/// These nodes in an order in which each comes after all that depend on it. Nodes outside are never dependents of nodes inside but of older ones.
+/// The nodes of a range, ordered so that each comes after all nodes that depend on it. A node outside the range never depends on a node inside it.
 fn backwards(graph: &Graph, range: Range<Index>) -> Vec<Index> {
     let start = range.start as usize;
     let mut open: Vec<u32> = range.clone().map(|i| graph.dependents(i).count() as u32).collect();
@@ -92,7 +92,7 @@ fn backwards(graph: &Graph, range: Range<Index>) -> Vec<Index> {
 
 type Entry = (Urgency, Reverse<Index>);
 
-/// Ready steps, a heap for each sort of need, so that ten thousand steps that wait for a slot cost nothing each time one is free.
+/// Ready steps, with one heap for each distinct need, so that ten thousand steps that wait for a slot cost nothing when one becomes free.
 #[derive(Debug, Default)]
 pub(super) struct Ready {
     classes: Vec<(Need, BinaryHeap<Entry>)>,
@@ -107,7 +107,7 @@ impl Ready {
         }
     }
 
-    /// The most urgent step whose need is free, with what it has taken.
+    /// The most urgent step whose need is free, with the resources that it took.
     pub(super) fn next(&mut self, pool: &mut Pool) -> Option<(Index, Allocation)> {
         self.classes.retain(|(_, heap)| !heap.is_empty());
         let mut order: Vec<usize> = (0..self.classes.len()).collect();
@@ -118,7 +118,7 @@ impl Ready {
         self.classes[found].1.pop().map(|(_, Reverse(index))| (index, taken))
     }
 
-    /// Takes out the steps for which `which` holds, the most urgent of each sort first.
+    /// Removes the steps for which `which` holds and returns them, for each need the most urgent first.
     pub(super) fn drain(&mut self, which: impl Fn(Index) -> bool) -> Vec<Index> {
         let mut out = vec![];
         for (_, heap) in &mut self.classes {
@@ -143,7 +143,7 @@ mod tests {
     use crate::testing::{FakeMemory, node, output};
     use kforge_types::record::StepKind;
 
-    /// Compiles `e`, `c`, `b`, `a`, planned in this order; `b` leads to a bench, `c` remembers a long compile.
+    /// The compilations `e`, `c`, `b`, `a`, planned in this order. `b` leads to a bench; the tests make `c` take long.
     fn graph() -> Graph {
         let compile = |id: &str| node(id, StepKind::Compile, &[]);
         let mut bench = node("bench", StepKind::Bench, &[("binary", output("b", true))]);

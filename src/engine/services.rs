@@ -14,31 +14,31 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Why};
 use kforge_types::record::{Implementations, Spec, StepKind, StepResult};
 
-/// One link of the chain of reasons for which a step ran: the step, or below the last step the file, and why.
+/// One link of the chain of reasons why a step ran: a step or, at the end of the chain, a file, and the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Because {
-    /// A step's id; for a file of a folder that was read, the input and the file: `inputs.source/softmax.cu`.
+    /// A step's id; for a file of a tree that was read, the input and the file: `inputs.source/softmax.cu`.
     pub what: String,
-    /// Why it ran, or what became of the file (`added`, `removed`, `changed`).
+    /// Why the step ran, or what changed about the file (`added`, `removed`, `changed`).
     pub why: Why,
 }
 
-/// What this workspace remembers of the last time a step had a result.
+/// What this workspace remembers of a step's last result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PreviousResult {
-    /// Its key then.
+    /// The step's key then.
     pub key: Digest,
     /// The fields that were hashed then, in canonical order.
     pub explanation: Vec<(String, String)>,
-    /// Whether the result was of the kind that is not kept (a time-out).
+    /// Whether the result was not stored, because another run may give a different one (a time-out).
     pub forgotten: bool,
-    /// Why it had another key than the time before, from itself to the root cause.
+    /// Why the step's key had changed, from the step to the root cause.
     pub because: Vec<Because>,
-    /// Whether its result was known then: it did not run.
+    /// Whether the step did not run then, because its result was known.
     pub known: bool,
 }
 
-/// A row for the journal: a step had this result under this key.
+/// A row for the journal: the result of a step under its key.
 #[derive(Debug, Clone, Copy)]
 pub struct Row<'a> {
     /// The step.
@@ -49,42 +49,43 @@ pub struct Row<'a> {
     pub key: &'a Digest,
     /// The fields that were hashed, in canonical order.
     pub explanation: &'a [(String, String)],
-    /// The result; none where it must not be kept.
+    /// The result; none if it must not be stored.
     pub result: Option<&'a StepResult>,
-    /// Who remembered it; [`CacheOrigin::None`] if it ran.
+    /// The cache that had the result; [`CacheOrigin::None`] if the step ran.
     pub origin: CacheOrigin,
-    /// Where it was observed, for observations of a device. What they answer depends on more than the key, so a journal must not answer for them.
+    /// The provenance of an observation of a device. Which observation answers depends on more than the key, so the journal must not answer for it.
     pub evidence: Option<&'a EvidenceSeen>,
-    /// How long it ran, in milliseconds; none if it did not.
+    /// The duration of the run in milliseconds; none if the step did not run.
     pub duration_ms: Option<u64>,
-    /// Why it has another key than the time before.
+    /// Why the step's key changed.
     pub because: &'a [Because],
-    /// Whether its result was known before the build: neither it nor another step with the same key ran.
+    /// Whether the result was known before the build: neither this step nor another with the same key ran.
     pub known: bool,
 }
 
 /// The journal as the coordinator sees it. Called from one thread.
 pub trait Memory {
-    /// The key under which this step last had a result. Asked for every step, so it must be cheap.
+    /// The key under which this step last had a result. Called for every step, so it must be cheap.
     fn last_key(&self, id: &str) -> Option<Digest>;
-    /// All that is remembered of the last time. Asked for steps with another key only.
+    /// Everything that is remembered of the step's last result. Called only for steps with another key.
     fn last(&self, id: &str) -> Option<PreviousResult>;
-    /// Remembers. Called after every cache has the result.
+    /// Stores a row. Called after every cache has the result.
     fn remember(&self, row: &Row<'_>) -> io::Result<()>;
-    /// How long this step ran last time, in milliseconds, or else one of its kind does.
+    /// The duration of this step's last run in milliseconds or, if it never ran, of a step of its kind.
     fn duration(&self, id: &str, kind: StepKind) -> Option<u64>;
 }
 
-/// Held while a key is computed; dropping it lets go.
+/// Held while a key is computed; dropping it releases the lock.
 pub type KeyGuard = Box<dyn Any>;
 
-/// Keeps two processes that share a store from computing one key at once.
+/// Prevents two processes that share a store from computing the same key at once.
 pub trait KeyLocks: Send + Sync {
-    /// Waits until no other process computes this key; none if `interrupted` was set meanwhile. A thread holds one at a time, so none can wait in a circle.
+    /// Waits until no other process computes this key; returns none if `interrupted` was set meanwhile. A thread holds one such lock at a time, so threads
+    /// cannot wait for each other in a circle.
     fn lock(&self, key: &Digest, interrupted: &AtomicBool) -> io::Result<Option<KeyGuard>>;
 }
 
-/// For a process that shares its stores with none.
+/// Key locks for a process that does not share its stores.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct NoLocks;
 
@@ -94,25 +95,25 @@ impl KeyLocks for NoLocks {
     }
 }
 
-/// What a build is given.
+/// The services that a build uses.
 pub struct Services<'a> {
-    /// What runs steps, of whatever kind.
+    /// Executes steps of all kinds.
     pub executor: &'a dyn Executor,
-    /// Memories of results in the order in which they are asked: journal, local, evidence, remote.
+    /// Caches of results, in the order in which they are asked: journal, local, evidence, remote.
     pub caches: Vec<&'a dyn Cache>,
     /// The store.
     pub blobs: &'a dyn Blobs,
     /// The journal.
     pub memory: &'a dyn Memory,
-    /// Keeps other processes from the same work.
+    /// Prevents other processes from doing the same work.
     pub locks: &'a dyn KeyLocks,
     /// Adds nodes.
     pub expand: &'a dyn Expand,
-    /// The code that does steps, for their keys.
+    /// The code that executes steps, for their keys.
     pub implementations: &'a Implementations,
 }
 
-/// Asks every cache in turn, for an answer of that product where one is named. One that cannot answer is passed over, and `troubles` says so.
+/// Asks every cache in turn; if `product` is set, only its answers count. A cache that fails is skipped and reported in `troubles`.
 pub(super) fn look_up(
     caches: &[&dyn Cache],
     key: &Digest,
@@ -130,22 +131,22 @@ pub(super) fn look_up(
     None
 }
 
-/// Says of a node whether it is to run although its result is known.
+/// Decides whether a node is to run even if its result is known.
 pub type Chosen = Arc<dyn Fn(&Node) -> bool + Send + Sync>;
 
-/// How to build.
+/// The options of a build.
 #[derive(Clone, Default)]
 pub struct BuildOptions {
-    /// After a failure or a failing verdict, go on with what does not depend on it.
+    /// After a failure or a failing verdict, continue with the steps that do not depend on it.
     pub keep_going: bool,
-    /// What this machine has.
+    /// The resources of this machine.
     pub capacity: Capacity,
-    /// Set from outside when the build is to end.
+    /// Set by another thread to end the build.
     pub interrupted: Arc<AtomicBool>,
-    /// Steps to run although their result is known (`--remeasure`).
+    /// The steps to run even if their results are known (`--remeasure`).
     pub remeasure: Option<Chosen>,
-    /// Set to how many steps there are; it grows while results add steps. For a progress bar.
+    /// Set to the number of steps, which grows while results add steps. For a progress bar.
     pub total: Arc<AtomicU64>,
-    /// Leave out the events of fresh steps that have neither notes nor a failing verdict: for terminals, where they would show nothing.
+    /// Leave out the events of fresh steps that have neither notes nor a failing verdict. For terminals, which would show nothing for them.
     pub quiet_fresh: bool,
 }

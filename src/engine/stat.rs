@@ -1,15 +1,16 @@
-//! The stat cache: digests of leaf files, read again only where they may have changed. Knows files and the journal; does not know what the files are for.
+//! The stat cache: digests of leaf files, which are read again only if they may have changed. Knows files and the journal; does not know what the files are
+//! for.
 //!
 //! A row is valid only if size, modification time, change time and inode are unchanged, *and* both times are older than the moment at which reading the
-//! contents began, by more than the granularity of the file system's clock. Otherwise the file may have been written again within the tick in which the row was
-//! recorded, and the times would not show it. Setting a file's times back does not help: that sets the change time.
+//! contents began, by more than the granularity of the file system's clock. Otherwise the file may have been written again within the same tick of the clock,
+//! and the times would not show it. Setting a file's modification time back does not deceive the cache, because it updates the change time.
 //!
-//! | file system | granularity taken |
+//! | file system | assumed granularity |
 //! |---|---|
 //! | both times are whole seconds (FAT, some network file systems) | 2 s |
 //! | any other | 20 ms: a kernel's tick is at most 10 ms |
 //!
-//! So a file that was just checked out is read by the first build and the next, then never again. No time ever enters a key.
+//! So a file that was just checked out is read by the first build and the next, then never again. Times never enter a key.
 
 use std::fs::{File, Metadata};
 use std::io;
@@ -28,10 +29,10 @@ const SECOND: i128 = 1_000_000_000;
 const FINE: Duration = Duration::from_millis(20);
 const COARSE: Duration = Duration::from_secs(2);
 
-/// How often a file that changes while it is read is read again.
+/// The maximum number of attempts to read a file that changes while it is read.
 const ATTEMPTS: u32 = 3;
 
-/// What a file's metadata say of its contents, or a folder's of its entries.
+/// The metadata that show whether a file's contents or a folder's entries have changed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stat {
     pub(super) size: u64,
@@ -51,7 +52,7 @@ impl Stat {
         }
     }
 
-    /// The same from the system's own form.
+    /// The same from the raw structure of the system.
     pub(super) fn of_raw(stat: &rustix::fs::Stat) -> Stat {
         let ns = |s: i64, ns: u64| i128::from(s) * SECOND + i128::from(ns);
         Stat {
@@ -62,13 +63,13 @@ impl Stat {
         }
     }
 
-    /// Whether a row still says what is in the file.
+    /// Whether a row still describes the file.
     fn agrees_with(&self, row: &StatRow) -> bool {
         let then = Stat { size: row.size, mtime_ns: row.mtime_ns, ctime_ns: row.ctime_ns, inode: row.inode };
         *self == then && then.older_than(row.recorded_ns)
     }
 
-    /// Whether what it describes has been as it is since before that moment, whatever the file system's clock can tell.
+    /// Whether the file has been unchanged since before `moment_ns`, by more than the granularity of the file system's clock.
     pub(super) fn older_than(&self, moment_ns: i128) -> bool {
         let coarse = self.mtime_ns % SECOND == 0 && self.ctime_ns % SECOND == 0;
         let granularity = if coarse { COARSE } else { FINE }.as_nanos() as i128;
@@ -76,12 +77,12 @@ impl Stat {
     }
 }
 
-/// A moment in nanoseconds since 1970.
+/// A point in time in nanoseconds since 1970.
 pub(super) fn ns_of(moment: SystemTime) -> i128 {
     moment.duration_since(SystemTime::UNIX_EPOCH).map_or(0, |since| since.as_nanos() as i128)
 }
 
-/// Digests of the leaf files below a folder.
+/// The digests of the leaf files below a folder.
 #[derive(Debug)]
 pub struct StatCache<'a> {
     journal: &'a Journal,
@@ -90,18 +91,18 @@ pub struct StatCache<'a> {
 }
 
 impl<'a> StatCache<'a> {
-    /// Of files whose paths are relative to `root`, which may move without harm, or absolute. Rows are kept in `journal`. Without `trust` every file is
-    /// read: for file systems whose times cannot be relied on.
+    /// A cache for files whose paths are absolute or relative to `root`; `root` may be moved. Rows are stored in `journal`. Without `trust` every file is read:
+    /// for file systems whose times are unreliable.
     pub fn new(journal: &'a Journal, root: &Path, trust: bool) -> StatCache<'a> {
         StatCache { journal, root: root.to_path_buf(), trust }
     }
 
-    /// The digest of each file, in the order of `paths`; none for one that is not there.
+    /// The digest of each file, in the order of `paths`; none for a file that does not exist.
     pub fn digests(&self, paths: &[PathBuf]) -> Vec<io::Result<Option<Digest>>> {
         paths.par_iter().map(|path| self.one(path, None)).collect()
     }
 
-    /// The same, and keeps the contents in `blobs`: what a step will read is what was hashed, whatever becomes of the file.
+    /// The same, and stores the contents in `blobs`: a step then reads exactly what was hashed, even if the file changes.
     pub fn keep(&self, paths: &[PathBuf], blobs: &dyn Blobs) -> Vec<io::Result<Option<Digest>>> {
         paths.par_iter().map(|path| self.one(path, Some(blobs))).collect()
     }
@@ -123,7 +124,7 @@ impl<'a> StatCache<'a> {
         }
     }
 
-    /// Reads the file and records what it holds, if it held still.
+    /// Reads the file, and records a row if the file did not change meanwhile.
     fn read(&self, path: &Path, place: &Path, blobs: Option<&dyn Blobs>) -> io::Result<Digest> {
         let mut attempt = 1;
         loop {
@@ -142,7 +143,7 @@ impl<'a> StatCache<'a> {
             let Stat { size, mtime_ns, ctime_ns, inode } = before;
             if look(&file)? == before && size == digest.size() {
                 let row = StatRow { size, mtime_ns, ctime_ns, inode, recorded_ns, digest };
-                // Only a memo: a journal that cannot be written says so when the build flushes it.
+                // The row only saves work. If the journal cannot be written, the build gets the error when it flushes the journal.
                 let _ = self.journal.record_stat(path, &row);
                 return Ok(digest);
             }
@@ -154,7 +155,7 @@ impl<'a> StatCache<'a> {
     }
 }
 
-/// Whether the error says that there is no such file.
+/// Whether the error means that the file does not exist.
 fn absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
 }

@@ -1,14 +1,14 @@
-//! The state of each node, and the check of a node once everything that it waits for has ended: bind, form the key, ask the caches. Shared by a build
-//! and a dry run, so that both reach the same conclusions. Knows nothing of threads and resources.
+//! The state of each node, and the check of a node when all its dependencies have ended: bind, form the key, ask the caches. Shared by a build and a dry run,
+//! so that both reach the same conclusions. Does not know threads and resources.
 //!
-//! The order of the questions matters:
+//! The order of the checks matters:
 //!
-//! 1. *bind*: something required that gave nothing skips the step;
-//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever its outcome; for steps that observe a device, only one
-//!    that asks the same product;
-//! 3. *caches*: a known result counts even where this machine could not run the step;
-//! 4. *unavailable*: only then kforge checks whether this machine can run the step;
-//! 5. *stopped*: a build that is ending starts nothing more, except pure steps whose inputs are all known: they still judge what was observed.
+//! 1. *bind*: a missing required input skips the step;
+//! 2. *claims*: a step with an equal key that runs or ran in this build answers for this one, whatever its outcome; for steps that observe a device, only a
+//!    step that asks the same product;
+//! 3. *caches*: a known result counts even if this machine cannot run the step;
+//! 4. *unavailable*: only then does kforge check whether this machine can run the step;
+//! 5. *stopped*: a build that is ending starts no more steps, except pure steps whose inputs are all known: they still judge what was observed.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
@@ -27,41 +27,41 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Outcome, Spec, StepResult};
 
-/// The text with which a step is skipped because the build was interrupted.
+/// The reason of a step that is skipped because the build was interrupted.
 pub(super) const INTERRUPTED: &str = "interrupted";
 
-/// What became of a node.
+/// The end of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Done {
-    /// Whether it ran.
+    /// The outcome.
     pub outcome: Outcome,
-    /// Its key, where all its inputs were known.
+    /// The key, if all inputs were known.
     pub key: Option<Digest>,
-    /// What it gave; none where it gave nothing.
+    /// The result; none if the step gave nothing.
     pub result: Option<StepResult>,
-    /// Who remembered the result.
+    /// The cache that had the result.
     pub cache: CacheOrigin,
-    /// Where it was observed.
+    /// The provenance of the observation.
     pub evidence: Option<EvidenceSeen>,
-    /// Why it has another key than the time before, or ran; from itself to the root cause.
+    /// Why the step ran or its key changed, from the step to the root cause.
     pub because: Vec<Because>,
-    /// Messages of a failure; those of a result are in it.
+    /// Messages of a failure; the messages of a result are in the result.
     pub notes: Vec<Note>,
-    /// What of the system made it fail, where that is known.
+    /// The fault of the system that made the step fail, if known.
     pub trouble: Option<Trouble>,
-    /// When it started, in milliseconds after the build did; none if it did not run.
+    /// The start in milliseconds after the start of the build; none if the step did not run.
     pub started_ms: Option<u64>,
-    /// How long it ran, in milliseconds; zero if it did not.
+    /// The duration of the run in milliseconds; zero if the step did not run.
     pub duration_ms: u64,
-    /// Whether it gave nothing only because the build ended before.
+    /// Whether the step gave nothing only because the build ended first.
     pub stopped: bool,
-    /// Whether it gave nothing only because the build was interrupted.
+    /// Whether the step gave nothing only because the build was interrupted.
     pub interrupted: bool,
-    /// Whether its result is of the kind that is not kept.
+    /// Whether the result must not be stored.
     pub forgotten: bool,
-    /// Whether its result was known before this build: neither it nor another step with the same key ran for it.
+    /// Whether the result was known before this build: neither this step nor another with the same key ran.
     pub known: bool,
-    /// The result of a step that failed only because its expansion did: another step with the same key may be content with it.
+    /// The result of a step that failed only because its expansion did. Another step with the same key may use it.
     pub(super) unexpanded: Option<Box<StepResult>>,
 }
 
@@ -93,20 +93,20 @@ impl Done {
         Done { result: Some(result), cache: origin, evidence, known: true, ..Done::nothing(Outcome::Fresh, Some(key)) }
     }
 
-    /// A step that the end of the build came before: `why` it ended, if not because it was interrupted.
+    /// A step that did not start before the build ended, for the reason `why`; none if the build was interrupted.
     pub(super) fn stopped(why: Option<&str>, key: Option<Digest>) -> Done {
         let outcome = Outcome::Skipped(why.unwrap_or(INTERRUPTED).to_string());
         Done { stopped: true, interrupted: why.is_none(), ..Done::nothing(outcome, key) }
     }
 
-    /// Whether this, of that node, stops a build that is not to go on after a failure.
+    /// Whether this end of `node` stops a build that does not keep going.
     pub(super) fn fails(&self, node: &Node) -> bool {
         let wrong =
             self.result.as_ref().is_some_and(|r| matches!(r.verdict, Some(kforge_types::record::Verdict::Fail(_))));
         (wrong && !node.advisory) || matches!(self.outcome, Outcome::Failed(_))
     }
 
-    /// The same where the step's result could not be expanded.
+    /// The same step after its expansion failed.
     pub(super) fn not_expanded(self, error: &ExpandError) -> Done {
         Done {
             outcome: Outcome::Failed(error.to_string()),
@@ -116,7 +116,7 @@ impl Done {
         }
     }
 
-    /// What another step with the same key becomes through this one.
+    /// The end of another step with the same key, which shares this result.
     fn twin(&self) -> Done {
         let result = self.result.as_ref().or(self.unexpanded.as_deref()).cloned();
         let (outcome, cache) = match result {
@@ -131,13 +131,13 @@ impl Done {
     }
 }
 
-/// How far a node is.
+/// The progress of a node.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every node ends as the large one")]
 pub(super) enum State {
     /// It waits, is ready or runs.
     Open,
-    /// In a dry run: it has ended for those who wait for it, with a result that nobody knows.
+    /// Only in a dry run: the node counts as ended, with a result that is not known.
     Unknown,
     /// It has ended.
     Done(Done),
@@ -150,25 +150,25 @@ pub(super) struct PendingStep {
     pub(super) key: Digest,
     pub(super) explanation: Vec<(String, String)>,
     pub(super) because: Vec<Because>,
-    /// It is to run although its result may be known.
+    /// The step is to run even if its result is known.
     pub(super) again: bool,
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Debug)]
 #[expect(clippy::large_enum_variant, reason = "nearly every check finds the large one, and there is one at a time")]
 pub(super) enum NodeCheck {
     /// It has ended.
     Done(Done),
-    /// It has to run.
+    /// It must run.
     Run(Box<PendingStep>),
-    /// This node, with the same key, is to run or runs.
+    /// The node with this index has the same key and is about to run or runs.
     Twin(Index, Box<PendingStep>),
-    /// Its key cannot be formed yet: in a dry run only.
+    /// Its key cannot be formed yet. Only in a dry run.
     Unknown,
 }
 
-/// From how many nodes on those that wait for their turn are looked up side by side.
+/// From this number of waiting nodes on, they are looked up in parallel.
 const MANY: usize = if cfg!(test) { 2 } else { 64 };
 
 /// A walk over a graph.
@@ -179,16 +179,16 @@ pub(super) struct Walk<'a> {
     pub(super) states: Vec<State>,
     /// Nodes whose dependencies have all ended, to be checked in this order.
     pub(super) queue: VecDeque<Index>,
-    /// Why nothing more is to start.
+    /// Why no more steps start.
     pub(super) stopping: Option<String>,
-    /// Things that went wrong without harm to any result, each once, in order.
+    /// Problems that affect no result, each once, in order.
     pub(super) troubles: Vec<String>,
     told: BTreeSet<String>,
-    /// For each node: how many of its dependencies have not ended.
+    /// For each node, the number of its dependencies that have not ended.
     pending: Vec<u32>,
-    /// Who runs, or ran, which key in this build, by the product that is asked.
+    /// The node that runs, or ran, each key in this build, by key and product.
     claims: HashMap<(Digest, Option<String>), Index>,
-    /// What was looked up ahead of a node's turn.
+    /// Nodes that were looked up before their turn.
     ahead: HashMap<Index, Lookup>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
@@ -214,7 +214,7 @@ impl<'a> Walk<'a> {
         walk
     }
 
-    /// Takes nodes of the graph in that are new.
+    /// Adds the new nodes of the graph to the walk.
     fn take_in(&mut self, nodes: Range<Index>) {
         self.states.resize_with(nodes.end as usize, || State::Open);
         self.options.total.store(u64::from(nodes.end), Ordering::Relaxed);
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
         self.options.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Keeps a trouble, once.
+    /// Records a problem, once.
     pub(super) fn trouble(&mut self, text: String) {
         if self.told.insert(text.clone()) {
             self.troubles.push(text);
@@ -250,7 +250,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What this node comes to. Where many wait for their turn, all of them are looked up at once: what they read has ended, and will not change.
+    /// The lookup of a node. If many nodes wait for their turn, they are all looked up at once: their dependencies have ended and will not change.
     fn looked(&mut self, index: Index) -> Lookup {
         if let Some(looked) = self.ahead.remove(&index) {
             return looked;
@@ -265,11 +265,11 @@ impl<'a> Walk<'a> {
         let view = self.view();
         let found: Vec<(Index, Lookup)> = all.into_par_iter().map(|(i, params)| (i, view.look(i, params))).collect();
         self.ahead.extend(found);
-        // It is the first of them.
+        // The lookups include that of the node itself.
         self.ahead.remove(&index).expect("BUG: a node that was looked up is not there")
     }
 
-    /// Checks a node all of whose dependencies have ended. See the head of this file for the order of the questions.
+    /// Checks a node whose dependencies have all ended. The head of this file explains the order of the checks.
     pub(super) fn check(&mut self, index: Index) -> NodeCheck {
         if self.interrupted() {
             return NodeCheck::Done(Done::stopped(None, None));
@@ -292,7 +292,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// The second half of [`Walk::check`]; gives the spec back where it is not needed any more.
+    /// The second half of [`Walk::check`]. Returns the spec if it is no longer needed.
     fn check_found(&mut self, index: Index, found: BoundNode) -> (NodeCheck, Option<Spec>) {
         let BoundNode { spec, key, again, hit, troubles } = found;
         let claim = (key, self.graph.node(index).product.clone());
@@ -323,14 +323,14 @@ impl<'a> Walk<'a> {
         (NodeCheck::Run(Box::new(self.todo(index, spec, key, again))), None)
     }
 
-    /// Whether what a known result adds to the graph can be read. Caches look at sizes only; a content that turns out to be corrupt is removed by the store
-    /// when it is read, and the step runs again like any whose result is not there.
+    /// Whether the outputs that an expansion reads can be read. Caches check only sizes. The store removes a damaged content when it is read, and the step then
+    /// runs again as if it had no result.
     fn expandable(&self, index: Index, hit: &Hit) -> bool {
         let there = |digest: &Digest| self.services.blobs.get(digest).is_ok_and(|bytes| bytes.is_some());
         !self.graph.node(index).expands || hit.result.outputs.values().all(there)
     }
 
-    /// All that is to be known of a step that runs or has a twin that does. The spec is kept, so the node gets a copy of its parameters.
+    /// Prepares a step that runs or that shares the run of its twin. The spec is kept, so the node gets a copy of its parameters.
     fn todo(&mut self, index: Index, spec: Spec, key: Digest, again: bool) -> PendingStep {
         let explanation = spec.explain();
         let because = self.because(index, &explanation, again);
@@ -338,12 +338,12 @@ impl<'a> Walk<'a> {
         PendingStep { spec: Arc::new(spec), key, explanation, because, again }
     }
 
-    /// Takes back that a node is to run its key.
+    /// Withdraws a node's claim to run its key.
     pub(super) fn unclaim(&mut self, index: Index, key: Digest) {
         self.claims.remove(&(key, self.graph.node(index).product.clone()));
     }
 
-    /// The spec of a node, where all its inputs are known.
+    /// The spec of a node; none unless all its inputs are known.
     pub(super) fn spec(&self, index: Index) -> Option<Spec> {
         let sources = self.graph.sources(index);
         let view = self.view();
@@ -355,7 +355,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Why a node has another key than the time before, or runs again: the chain to the root cause.
+    /// Why a node's key changed, or why it runs again: the chain to the root cause.
     fn because(&self, index: Index, explanation: &[(String, String)], again: bool) -> Vec<Because> {
         let Services { memory, blobs, .. } = self.services;
         let why = match again {
@@ -369,7 +369,7 @@ impl<'a> Walk<'a> {
         chain(&self.graph, index, &why, now, *memory, *blobs)
     }
 
-    /// Keeps the row of a step whose result is known under a key that is not the one it had last time; gives the reason for that.
+    /// Stores the row of a step whose result is known under another key than last time. Returns why the key changed.
     fn remember_known(&mut self, index: Index, spec: &Spec, done: &Done) -> Vec<Because> {
         let (Some(key), Some(_)) = (done.key, &done.result) else { return vec![] };
         let id = &self.graph.node(index).id;
@@ -382,7 +382,7 @@ impl<'a> Walk<'a> {
         because
     }
 
-    /// Keeps the row of a step that has a result.
+    /// Stores the row of a step that has a result.
     pub(super) fn remember(
         &mut self,
         index: Index,
@@ -409,7 +409,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// What a node becomes through the one with the same key.
+    /// The end of a node that shares the result of `owner`; none if `owner` has not ended.
     pub(super) fn twin_of(&self, owner: Index) -> Option<Done> {
         match &self.states[owner as usize] {
             State::Done(done) => Some(done.twin()),
@@ -417,7 +417,7 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Asks for the nodes that a result adds, and takes them in.
+    /// Adds the nodes that a result calls for to the graph and to the walk.
     pub(super) fn expand(&mut self, index: Index, result: &StepResult) -> Result<(), ExpandError> {
         let blobs = self.services.blobs;
         let read = |name: &str| blobs.get(result.outputs.get(name)?).ok()?;
@@ -427,7 +427,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Ends a node; those that waited for it alone are to be checked next.
+    /// Ends a node. Nodes that waited only for it are queued for a check.
     pub(super) fn settle(&mut self, index: Index, state: State) {
         self.states[index as usize] = state;
         for dependent in self.graph.dependents(index) {

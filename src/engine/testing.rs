@@ -1,4 +1,4 @@
-//! For the engine's tests: nodes in few words, stores in memory, an executor whose outputs are a function of its spec.
+//! Helpers for the engine's tests: concise nodes, stores in memory, and an executor whose outputs are a function of the spec.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
@@ -13,7 +13,7 @@ use kforge_types::record::event::{CacheOrigin, Labels};
 use kforge_types::record::implementation::Work;
 use kforge_types::record::{Form, Implementations, Platform, Spec, StepKind, StepResult, Verdict};
 
-/// An input that is in the store already, with this text.
+/// An input with this text, as if it were in the store.
 pub(crate) fn blob(text: &str) -> InputRef {
     InputRef { source: Source::Blob(Digest::of(text.as_bytes())), form: Form::Blob }
 }
@@ -123,25 +123,25 @@ impl Memory for FakeMemory {
     }
 }
 
-/// Runs as the parameters say:
+/// Executes as the parameters say:
 ///
-/// | parameter | what it does |
+/// | parameter | effect |
 /// |---|---|
-/// | `modulo` | the output is one of so many, so that a change may be cut off |
+/// | `modulo` | the output is one of this many values, so that a change may be cut off |
 /// | `fail`, `unavailable`, `panic`, `none` | gives no result, or one without the output |
-/// | `wrong`, `forget` | gives a failing verdict, a result that is not kept |
-/// | `interrupt` | sets the flag as a signal would, then waits for it as a good executor does |
+/// | `wrong`, `forget` | gives a failing verdict; a result that is not stored |
+/// | `interrupt` | sets the flag as a signal would, then returns as a correct executor does |
 #[derive(Default)]
 pub(crate) struct FakeExecutor {
-    /// Every run's id and key.
+    /// The id and key of every run.
     pub(crate) ran: Mutex<Vec<(String, Digest)>>,
     now: AtomicUsize,
-    /// Most steps that ran at once.
+    /// The maximum number of steps that ran at once.
     pub(crate) most: AtomicUsize,
 }
 
 impl FakeExecutor {
-    /// The ids of what ran, in order, and forgets them.
+    /// Returns the ids of the steps that ran, in order, and clears the list.
     pub(crate) fn take(&self) -> Vec<String> {
         std::mem::take(&mut *self.ran.lock().unwrap()).into_iter().map(|r| r.0).collect()
     }
@@ -185,7 +185,7 @@ fn behave(job: &Job<'_>) -> Result<Execution, RunError> {
     Ok(Execution { outputs, verdict, forget: on("forget"), ..Execution::default() })
 }
 
-/// Adds what `add` gives for a node and the text of its output.
+/// Adds the nodes that the function returns for a node and the text of its output.
 pub(crate) struct FakeExpand(pub(crate) fn(&Node, &str) -> Vec<Node>);
 
 impl Expand for FakeExpand {
@@ -224,7 +224,7 @@ impl Default for World {
     }
 }
 
-/// Code of every kind of step but those that observe a device.
+/// Implementations of every kind of step that does not observe a device.
 pub(crate) fn implementations() -> &'static Implementations {
     static ALL: LazyLock<Implementations> = LazyLock::new(|| {
         let work: Vec<Work> = StepKind::ALL
@@ -250,7 +250,7 @@ impl World {
         }
     }
 
-    /// A graph of these nodes; what they read from the store is put there.
+    /// A graph of these nodes.
     pub(crate) fn graph(&self, nodes: &[Node]) -> Graph {
         Graph::new(nodes.to_vec()).unwrap()
     }

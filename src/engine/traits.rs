@@ -1,5 +1,5 @@
-//! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Executor`], a remote cache
-//! [`Cache`] and [`Blobs`]; steps notice neither.
+//! The interfaces of the engine: what executes steps, remembers results and adds nodes. Remote execution implements [`Executor`]; a remote cache implements
+//! [`Cache`] and [`Blobs`]. Steps notice neither.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,15 +13,15 @@ use kforge_types::record::{Note, Spec, StepResult, Verdict};
 
 /// A content store. Many threads and processes use one at once.
 pub trait Blobs: Send + Sync {
-    /// The bytes of that digest; none if they are not there (or were found corrupt, and removed).
+    /// The bytes of a digest; none if they are not stored (or were damaged, and have been removed).
     fn get(&self, digest: &Digest) -> std::io::Result<Option<Vec<u8>>>;
-    /// A read-only file with these bytes, for large ones; valid while the build runs.
+    /// A read-only file with these bytes, for large contents. Valid while the build runs.
     fn path(&self, digest: &Digest) -> std::io::Result<Option<PathBuf>>;
-    /// Keeps bytes.
+    /// Stores bytes.
     fn put(&self, bytes: &[u8]) -> std::io::Result<Digest>;
-    /// Keeps a file's bytes; may move the file.
+    /// Stores a file's bytes. May move the file.
     fn put_file(&self, path: &Path) -> std::io::Result<Digest>;
-    /// Whether it is there, without reading it.
+    /// Whether the bytes are stored, without reading them.
     fn has(&self, digest: &Digest) -> bool;
 }
 
@@ -30,27 +30,27 @@ pub trait Blobs: Send + Sync {
 pub struct Hit {
     /// The result.
     pub result: StepResult,
-    /// Who remembered it.
+    /// The cache that had it.
     pub origin: CacheOrigin,
-    /// Where it was observed, if it is an observation of a device.
+    /// The provenance, for an observation of a device.
     pub evidence: Option<EvidenceSeen>,
 }
 
-/// A memory of results. Asked in turn: journal, local, evidence, remote.
+/// A cache of results. Caches are asked in turn: journal, local, evidence, remote.
 pub trait Cache: Send + Sync {
-    /// The result under that key, if all its outputs are available.
+    /// The result under a key, if all its outputs are available.
     fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
-    /// The same for results that depend on more than the key: observations of devices, where only those of `product` ([`Node::product`]) count.
+    /// The same for results that depend on more than the key: observations of devices, of which only those of `product` ([`Node::product`]) count.
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> std::io::Result<Option<Hit>> {
         let _ = product;
         self.get(key, spec)
     }
-    /// Why [`Cache::answer`] has none, for people, where this memory keeps what such a spec asks for; none where it does not.
+    /// Why [`Cache::answer`] has no result, as text for the user, if this cache holds results for such specs; none if it does not.
     fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
         let _ = (key, spec, product);
         None
     }
-    /// Remembers a result; its outputs are in the store already.
+    /// Stores a result, whose outputs are already in the store.
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> std::io::Result<()>;
 }
 
@@ -58,13 +58,13 @@ pub trait Cache: Send + Sync {
 pub struct Job<'a> {
     /// Its readable id, for messages only.
     pub id: &'a str,
-    /// All that it may see.
+    /// Everything that the step may see.
     pub spec: &'a Spec,
     /// Its key.
     pub key: &'a Digest,
-    /// The UUID of the device that it has, if it has one: one of those in [`Resources::device`](super::Resources::device).
+    /// The UUID of the step's device, if it uses one: one of those in [`Resources::device`](super::Resources::device).
     pub device: Option<&'a str>,
-    /// Seconds after which it must be ended.
+    /// The time in seconds after which the step must be ended.
     pub time_limit_s: u64,
     /// The store, for its inputs and outputs.
     pub blobs: &'a dyn Blobs,
@@ -72,41 +72,41 @@ pub struct Job<'a> {
     pub interrupted: &'a AtomicBool,
 }
 
-/// What an executor gives.
+/// The result of an execution.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Execution {
     /// Outputs, in the store.
     pub outputs: BTreeMap<String, Digest>,
-    /// For kinds that judge, and for candidates that crashed or wrote nonsense.
+    /// The verdict, of kinds that judge and of candidates that crashed or wrote invalid output.
     pub verdict: Option<Verdict>,
-    /// Messages to show, now and when fresh.
+    /// Messages to show, also whenever the result is fresh.
     pub notes: Vec<Note>,
-    /// One line for people.
+    /// A line for the user.
     pub summary: String,
-    /// Whether another run may give another result, so that it must not be remembered (a time-out).
+    /// Whether another run may give another result, so that this one must not be stored (a time-out).
     pub forget: bool,
 }
 
-/// Why an executor gave nothing.
+/// Why an execution gave nothing.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RunError {
-    /// This machine cannot: no device, no tool.
+    /// This machine cannot execute the step: a device or a tool is missing.
     #[error("unavailable: {0}")]
     Unavailable(String),
-    /// It needs a tool that is not installed. The caller may install it and try again; otherwise this counts as unavailable.
+    /// The step needs a tool that is not installed. The caller may install the tool and try again; otherwise the step counts as unavailable.
     #[error("{tool} is needed: {why}")]
     NeedsTool {
         /// The tool.
         tool: String,
-        /// What it needs it for.
+        /// Why the step needs it.
         why: String,
     },
-    /// It failed: the compiler reported errors, or the machine ran out of a resource. Not remembered.
+    /// The step failed: the compiler reported errors, or the machine ran out of a resource. Not stored.
     #[error("{message}")]
     Failed {
         /// One line.
         message: String,
-        /// The tool's own words and what else helps.
+        /// The tool's own messages, and further help.
         notes: Vec<Note>,
         /// The fault of the system, if known.
         trouble: Option<Trouble>,
@@ -117,7 +117,7 @@ pub enum RunError {
 }
 
 impl Execution {
-    /// With its words hidden, where words are.
+    /// The same with its text hidden, when text is to be hidden.
     #[must_use]
     pub(crate) fn worded(self) -> Self {
         let notes = self.notes.into_iter().map(Note::worded).collect();
@@ -126,7 +126,7 @@ impl Execution {
 }
 
 impl RunError {
-    /// With its words hidden, where words are.
+    /// The same with its text hidden, when text is to be hidden.
     #[must_use]
     pub(crate) fn worded(self) -> Self {
         match self {
@@ -140,44 +140,44 @@ impl RunError {
         }
     }
 
-    /// Whether it needs this tool.
+    /// Whether `tool` is missing.
     pub fn needs(&self, tool: &str) -> bool {
         matches!(self, RunError::NeedsTool { tool: needed, .. } if needed == tool)
     }
 
-    /// It could not be done, in one line and without notes.
+    /// A failure with a one-line message and without notes.
     pub fn failed(message: impl Into<String>) -> Self {
         RunError::Failed { message: message.into(), notes: vec![], trouble: None }
     }
 
-    /// A file could not be read or written; `what` says what for.
+    /// A file could not be read or written. `what` precedes the error's text and states the purpose.
     pub fn io(what: &str, error: &std::io::Error) -> Self {
         RunError::Failed { message: format!("{what}{error}"), notes: vec![], trouble: trouble(error) }
     }
 }
 
-/// Runs the steps of some kinds. One object serves many threads.
+/// Executes the steps of some kinds. One object serves many threads.
 pub trait Executor: Send + Sync {
-    /// Runs the step and returns when it, and everything it started, has ended.
+    /// Executes the step. Returns when the step and everything that it started have ended.
     fn run(&self, job: &Job<'_>) -> Result<Execution, RunError>;
 }
 
-/// Why the nodes that a result adds are not known.
+/// Why a result's nodes could not be added.
 #[derive(Debug, thiserror::Error)]
 pub enum ExpandError {
-    /// What the step gave cannot be read any more.
+    /// An output of the step can no longer be read.
     #[error("{0} is not in the store")]
     NotStored(&'static str),
-    /// It cannot be decoded.
+    /// The output cannot be decoded.
     #[error(transparent)]
     Decode(#[from] serde_json::Error),
     /// The manifest has no such nodes.
     #[error("{}", .0.message)]
     Plan(Box<Diagnostic>),
-    /// The nodes do not fit the graph: an error of kforge.
+    /// The nodes do not fit the graph: a bug of kforge.
     #[error("internal error: {0}")]
     Graph(#[from] GraphError),
-    /// Planning panicked before: an error of kforge.
+    /// Planning panicked before: a bug of kforge.
     #[error("BUG: planning panicked before")]
     Panicked,
 }
@@ -188,10 +188,10 @@ impl From<Diagnostic> for ExpandError {
     }
 }
 
-/// Adds the nodes that are known only after an earlier result. Pure.
+/// Adds nodes that are known only after an earlier result. Pure.
 pub trait Expand: Send + Sync {
-    /// Nodes to add after `node` gave `result`; `read` gives the bytes of its outputs. New nodes depend only on nodes that exist or on each other, and
-    /// rank after `node`.
+    /// The nodes to add after `node` gave `result`. `read` returns the bytes of an output. New nodes depend only on existing nodes or on each other, and rank
+    /// after `node`.
     fn expand(
         &self,
         node: &Node,

@@ -1,7 +1,7 @@
-//! One step on a worker thread: take the key's lock, ask the caches once more, run, keep the result. Knows nothing of other steps.
+//! One step on a worker thread: take the lock of the key, ask the caches again, execute the step, store the result. Does not know other steps.
 //!
-//! The order of writes ensures that a crash at any moment leaves no reference to something missing: outputs (by the runner), caches (here), journal (by
-//! the coordinator, when the report arrives).
+//! The order of writes ensures that a crash at any moment leaves no reference to something missing: first outputs (by the executor), then caches (here), then
+//! the journal (by the coordinator, when the report arrives).
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::{EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
 
-/// The services that worker threads may use: all but the journal.
+/// The services that worker threads may use: all except the journal.
 #[derive(Clone, Copy)]
 pub(super) struct Tools<'a> {
     executor: &'a dyn Executor,
@@ -38,14 +38,14 @@ pub(super) struct Task {
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) product: Option<String>,
-    /// The UUID of the device that it has.
+    /// The UUID of the step's device.
     pub(super) device: Option<String>,
     pub(super) time_limit_s: u64,
-    /// It is to run although its result may be known.
+    /// The step is to run even if its result is known.
     pub(super) again: bool,
 }
 
-/// What a worker thread found.
+/// How a worker thread ended a task.
 pub(super) enum WorkResult {
     /// It ran.
     Ran {
@@ -53,7 +53,7 @@ pub(super) enum WorkResult {
         evidence: Option<EvidenceSeen>,
         forget: bool,
     },
-    /// Another process had computed the key meanwhile.
+    /// Another process had computed the key in the meantime.
     Known(Hit),
     Unavailable(String),
     Failed {
@@ -68,10 +68,10 @@ pub(super) enum WorkResult {
 pub(super) struct Report {
     pub(super) index: Index,
     pub(super) worked: WorkResult,
-    /// When it began to run.
+    /// When the step began to run.
     pub(super) started: Instant,
     pub(super) took: Duration,
-    /// Things that went wrong without harm to the result.
+    /// Problems that do not affect the result.
     pub(super) troubles: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ pub(super) struct Report {
 pub(super) fn work(task: &Task, tools: &Tools<'_>) -> Report {
     let mut troubles = vec![];
     let mut started = Instant::now();
-    // A panic must not leave the coordinator waiting for a report. The state that it held is not used again.
+    // Without this, a panic would leave the coordinator waiting for a report. The state that the closure borrows is not used again.
     let caught = catch_unwind(AssertUnwindSafe(|| locked(task, tools, &mut started, &mut troubles)));
     let worked = caught.unwrap_or_else(|panic| {
         let said = panic.downcast_ref::<&str>().map(ToString::to_string).or(panic.downcast_ref::<String>().cloned());
@@ -103,7 +103,7 @@ fn locked(task: &Task, tools: &Tools<'_>, started: &mut Instant, troubles: &mut 
     {
         return WorkResult::Known(hit);
     }
-    // Waiting for another process is not this step's time.
+    // The wait for another process does not count as this step's time.
     *started = Instant::now();
     let worked = run(task, tools, started, troubles);
     drop(guard);
@@ -138,8 +138,8 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
     }
 }
 
-/// Hands a result to every cache. Observations of a device are read back from the cache that keeps evidence, because what answers a question is the set of
-/// records, not the last of them: so that the rest of this build sees what the next build will see.
+/// Stores a result in every cache. Observations of a device are read back from the cache that holds evidence, because the set of records answers a question,
+/// not the last record. So the rest of this build sees what the next build will see.
 fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
     if forget {
         return WorkResult::Ran { result, evidence: None, forget };

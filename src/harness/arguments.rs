@@ -1,10 +1,10 @@
-//! Arguments of a launch by value as the bytes that a kernel reads. Pure; knows C's layout of structs, no buffers and no addresses.
+//! Encodes a launch's by-value arguments as the bytes that a kernel reads. Pure: knows C's layout of structs; does not know buffers and addresses.
 
 use kforge_numerics::reference::{Values, float};
 use kforge_types::model::DType;
 use kforge_types::model::bound::{Arg, Scalar, StructField};
 
-/// Offsets of the fields as C lays them out, and the whole size.
+/// The offsets of the fields in C's layout, and the total size.
 pub fn layout(fields: &[StructField]) -> (Vec<u64>, u64) {
     let mut end: u64 = 0;
     let mut widest = 1;
@@ -21,7 +21,7 @@ pub fn layout(fields: &[StructField]) -> (Vec<u64>, u64) {
     (offsets, end.div_ceil(widest) * widest)
 }
 
-/// The bytes of an argument by value, in whole words.
+/// The bytes of a by-value argument, including the padding of a struct.
 pub fn bytes(arg: &Arg) -> Vec<u8> {
     match arg {
         Arg::Scalar { dtype, value } => scalar(*dtype, *value),
@@ -34,12 +34,12 @@ pub fn bytes(arg: &Arg) -> Vec<u8> {
             }
             all
         }
-        // What a tensor map is, is the driver's own.
+        // The driver defines the bytes of a tensor map.
         Arg::Pointer { .. } | Arg::Pointers(_) | Arg::TensorMap(_) => Vec::new(),
     }
 }
 
-/// A scalar in its dtype, a float rounded once.
+/// A scalar encoded in its dtype. A float is rounded once.
 fn scalar(dtype: DType, value: Scalar) -> Vec<u8> {
     let float = value.as_f64();
     let values = match dtype {

@@ -1,4 +1,4 @@
-//! One output against its expectation, by the way it is declared to be compared. Knows values in memory; `measure` does the comparing. No files, no processes.
+//! Compares one output with its expected values, by its declared comparison. Knows values in memory; `measure` compares. Does not touch files or processes.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -15,10 +15,10 @@ use kforge_types::record::{CheckObserved, OutputObserved};
 /// Why an output cannot be compared.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum CompareError {
-    /// The reference does not say along which axis.
+    /// The reference does not state the axis.
     #[error(transparent)]
     NotExtreme(#[from] reference::Error),
-    /// What it indexes is not an input.
+    /// The tensor that the output should index is not an input.
     #[error("`{output}` is compared by `{input}`, which is not an input")]
     NotInput {
         /// The output.
@@ -26,7 +26,7 @@ pub enum CompareError {
         /// What it should index.
         input: String,
     },
-    /// It has another number of values than expected.
+    /// The output has another number of values than expected.
     #[error("`{output}` has {found} values, expected {expected}")]
     Length {
         /// The output.
@@ -36,64 +36,64 @@ pub enum CompareError {
         /// Values that are expected.
         expected: usize,
     },
-    /// Floats against integers.
+    /// One side holds floats, the other integers.
     #[error("`{0}` and its expected values are different kinds of numbers")]
     Kinds(String),
-    /// What should hold indices holds floats.
+    /// The output should hold indices but holds floats.
     #[error("an output that holds the index of a maximum must hold integers")]
     NotIndices,
-    /// There are more or fewer indices than rows of that input.
+    /// The number of indices differs from the number of rows of the input.
     #[error("expected one index for each row of `{0}`")]
     Rows(String),
 }
 
-/// What stands against what.
+/// An output and its expected values.
 pub struct Compared<'a> {
     /// The output.
     pub tensor: &'a Tensor,
-    /// What was written.
+    /// The written values.
     pub got: &'a Values,
-    /// What was expected, before rounding to the output's type.
+    /// The expected values, before rounding to the output's type.
     pub want: &'a Values,
-    /// The scale, where it is carried along.
+    /// The scale of each element, if the tolerance uses one.
     pub scale: Option<&'a [f64]>,
-    /// The tolerance beyond which elements are counted, where `matched` is below one.
+    /// The tolerance beyond which elements are counted, if `matched` is below one.
     pub beyond: Option<&'a Tolerance>,
 }
 
-/// Ways of taking a different answer for as good as the expected one, before elements are compared.
+/// Ways of accepting an answer that differs from the expected one, applied before elements are compared.
 pub enum Leniency<'a> {
-    /// None: element by element.
+    /// No leniency: elements are compared one by one.
     Elements,
-    /// Indices along an axis of an input: any that points to an extreme value.
+    /// Indices along an axis of an input: any index of an extreme value is accepted.
     ArgmaxOf(&'a Tensor, &'a Values, Extreme),
-    /// Rows of the last axis as multisets.
+    /// Rows along the last axis are compared as multisets.
     Unordered,
-    /// The answer of the package's own function, which decides by itself: its name and its answer.
+    /// A function of the package decides by itself: its name and its result.
     Check(String, CheckResult),
 }
 
-/// The word of a function of the package on one output.
+/// The result of a function of the package that checked one output.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CheckResult {
-    /// What it accepts.
+    /// The parts of the output that it accepts.
     pub accepted: Accepted,
-    /// Why it rejects the rest, in its message.
+    /// Its message that explains why it rejects the rest.
     pub message: Option<String>,
 }
 
-/// What a function of the package accepts of an output.
+/// The parts of an output that a function of the package accepts.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Accepted {
-    /// All of it, or nothing.
+    /// The whole output, or none of it.
     Whole(bool),
-    /// Each element, or not.
+    /// For each element, whether it is accepted.
     Elements(Vec<bool>),
 }
 
 impl<'a> Leniency<'a> {
-    /// What an output's declared comparison accepts as correct; none if only a function of the package can say. Errors: an `argmax_of` that says not along
-    /// which axis.
+    /// The leniency of an output's declared comparison; none if only a function of the package can decide. Errors: an `argmax_of` whose reference does not
+    /// state the axis.
     pub fn declared(
         compare: &Compare,
         problem: &'a Problem,
@@ -115,7 +115,7 @@ impl<'a> Leniency<'a> {
     }
 }
 
-/// Compares one output whole. Errors: values of unequal number.
+/// Compares one whole output. Errors: the numbers of values differ.
 pub fn observe(compared: &Compared<'_>, leniency: &Leniency<'_>) -> Result<OutputObserved, CompareError> {
     let tensor = compared.tensor;
     let want = round_values(tensor.dtype, compared.want);
@@ -157,7 +157,8 @@ fn shape_of(tensor: &Tensor) -> Vec<u64> {
     logical_shape(tensor).into_iter().map(|extent| extent as u64).collect()
 }
 
-/// The observation of an output on which a function of the package has spoken. What it says of fewer elements than there are rejects the others.
+/// The observation of an output that a function of the package checked. If the function returned fewer elements than the output has, the others count as
+/// rejected.
 fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &CheckResult) -> OutputObserved {
     let elements = want.len() as u64;
     let accepts = |index: u64| match &said.accepted {
@@ -165,7 +166,7 @@ fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &CheckRes
         Accepted::Elements(each) => each.get(index as usize).copied().unwrap_or(false),
     };
     let rejected = (0..elements).filter(|index| !accepts(*index)).count() as u64;
-    // That an output without elements is wrong has no element to show for it.
+    // A rejected output without elements has no element to count, so it counts as one.
     let whole = matches!(said.accepted, Accepted::Whole(_));
     let rejected = if said.accepted == Accepted::Whole(false) { rejected.max(1) } else { rejected };
     let message = said.message.clone().filter(|_| rejected > 0);
@@ -179,7 +180,7 @@ fn heard(tensor: &Tensor, got: &Values, want: &Values, by: &str, said: &CheckRes
     comparison.finish()
 }
 
-/// Replaces what was written by what was expected wherever that is as good.
+/// Replaces written values by the expected ones wherever they are equally good.
 fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
     match (got, want) {
         (Values::Float(mut got), Values::Float(want)) => {
@@ -194,8 +195,8 @@ fn forgive(got: Values, want: &Values, good: impl Fn(usize) -> bool) -> Values {
     }
 }
 
-/// Takes any index of an extreme value for the expected one. A NaN is more extreme than every number, as in numpy and PyTorch: in a row that holds one, the
-/// index of any NaN will do and no other. Zeros of either sign are equal, and so are infinities of one sign.
+/// Accepts any index of an extreme value as the expected one. A NaN is more extreme than every number, as in numpy and PyTorch: in a row with NaNs, only the
+/// index of a NaN is accepted. Zeros of either sign are equal, and so are infinities of the same sign.
 fn forgive_ties(
     got: Values,
     want: &Values,
@@ -212,14 +213,14 @@ fn forgive_ties(
     if row == 0 || indices.len() * row != values.len() {
         return Err(CompareError::Rows(input.name.clone()));
     }
-    // Rows lie `stride` apart within, and `stride` of them side by side.
+    // The elements of a row are `stride` apart, and `stride` rows are interleaved.
     let at = |index: usize, along: usize| (index / stride * row + along) * stride + index % stride;
     let good = match values {
         Values::Float(values) => {
             let beaten = |best: f64, x: f64| x.is_nan() || if along.largest { x > best } else { x < best };
             extremes(indices, row, |i, j| values[at(i, j)], beaten, |a, b| a == b || (a.is_nan() && b.is_nan()))
         }
-        // Flipping the top bit makes the order of signed numbers that of unsigned ones.
+        // Flipping the top bit maps the order of unsigned numbers to that of signed ones.
         Values::Int(values) => {
             let key = |x: i64| if input.dtype == DType::U64 { x ^ i64::MIN } else { x };
             let beaten = |best: i64, x: i64| if along.largest { x > best } else { x < best };
@@ -229,7 +230,7 @@ fn forgive_ties(
     Ok(forgive(got, want, |i| good[i]))
 }
 
-/// Which indices point to a value of their row that equals the most extreme one.
+/// For each index, whether the value that it points to equals the most extreme value of its row.
 fn extremes<T: Copy>(
     indices: &[i64],
     row: usize,
@@ -258,9 +259,9 @@ fn sorted(values: Values, row: usize) -> Values {
     }
 }
 
-/// Largest absolute difference between two sets of values, and whether any pair differs by more than a hundredth of its magnitude plus that of the
-/// whole, or sixteen steps of a type that is coarser: more than another order of the same additions explains, also where their sum is kept in the output
-/// itself. A pair with a value that is not finite counts as infinitely far apart unless equal.
+/// The largest absolute difference between two sets of values, and whether any pair differs by more than another order of the same additions explains, even if
+/// the output itself holds the running sum. The limit is a hundredth, or sixteen epsilons of a coarser type, of the pair's magnitude plus the root mean square
+/// of `a`. A pair with a value that is not finite counts as infinitely far apart unless the values are equal.
 pub fn spread(dtype: DType, a: &Values, b: &Values) -> (f64, bool) {
     let (a, b) = (a.as_f64(dtype), b.as_f64(dtype));
     let whole = rms(&a);
@@ -315,12 +316,12 @@ mod tests {
         assert_eq!(check([-1, 3]), 2);
     }
 
-    /// Which indices of one row are taken for that of its extreme value.
+    /// The indices of one row that are accepted as that of its extreme value.
     fn taken(dtype: DType, row: Values, largest: bool) -> Vec<i64> {
         let y = tensor("y", DType::I64, &[1]);
         let x = tensor("x", dtype, &[1, row.len() as u64]);
         let leniency = Leniency::ArgmaxOf(&x, &row, Extreme { axis: 1, largest });
-        // An expectation that no candidate gives by chance.
+        // An expected index that no candidate returns by chance.
         let right = |found: &i64| differing(&y, Values::Int(vec![*found]), Values::Int(vec![1 << 40]), &leniency) == 0;
         (0..row.len() as i64).filter(right).collect()
     }
@@ -417,7 +418,7 @@ mod tests {
         assert_eq!(spread(DType::F32, &a, &Values::Float(vec![1.0, 100.25])), (0.25, false));
         assert_eq!(spread(DType::F32, &a, &Values::Float(vec![1.0, 50.0])), (50.0, true));
         assert!(spread(DType::F32, &a, &Values::Float(vec![f64::NAN, 100.0])).1);
-        // Atomic additions into bf16 lose a step of eight bits each time.
+        // Each atomic addition into bf16 loses up to one step of the type's eight-bit precision.
         assert_eq!(spread(DType::Bf16, &a, &Values::Float(vec![1.0, 95.0])), (5.0, false));
         assert_eq!(spread(DType::Bf16, &a, &Values::Float(vec![1.0, 50.0])), (50.0, true));
         assert_eq!(spread(DType::F16, &a, &Values::Float(vec![1.0, 95.0])), (5.0, true));

@@ -1,16 +1,16 @@
 //! Confines compilers and other tools that read untrusted sources. Knows what a step may access and use; does not know what is compiled, or how.
 //!
-//! A source can ask a compiler for any file by name, flags of a manifest can make it run and write other things, and endless templates take memory and time. So
-//! one rule holds for all sources, no matter who wrote them:
+//! A source can ask a compiler for any file by name, flags in a manifest can make it run programs and write other files, and endless templates take memory and
+//! time. So one rule holds for all sources, no matter who wrote them:
 //!
-//! | process or thread | may only |
+//! | process or thread | allowed |
 //! |---|---|
-//! | the thread that executes the step: lays out sources, reads outputs | reading the step's inputs and the toolchain, writing the step's outputs, so that no link that a compiler left leads it elsewhere |
-//! | NVRTC, in a thread of its own | the same, writing its working folder only; no sockets, no processes, no signals |
-//! | the worker, whose other threads NVRTC could reach if a source made it run code of its own | reading toolchains, writing the folders of steps |
-//! | g++, nvcc, nvdisasm and what they start | the same, in processes of their own under limits on memory and file sizes, with a [`Room`] for all of them together |
+//! | the thread that executes the step: stages sources, reads outputs | to read the step's inputs and the toolchain and to write the step's outputs |
+//! | NVRTC, in a thread of its own | the same, but writes only in its working folder; no sockets, no processes, no signals |
+//! | the worker, whose other threads are within reach of code that a source might make NVRTC run | to read toolchains and to write the folders of steps |
+//! | g++, nvcc, nvdisasm and the processes that they start | to read the same and to write in their folder, within limits and one [`Room`] for all of them |
 //!
-//! A time limit ends a step's programs as a group, which they cannot leave.
+//! So a link that a compiler left behind cannot lead the step's thread to other files. A time limit ends a step's programs as a group, which they cannot leave.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -22,46 +22,46 @@ use super::message::{Places, Response};
 use super::task::Task;
 use kforge_foundation::process::{Command, End, Finished, Limits, Room, Rule, run};
 
-/// Bytes of one file that a compiler may write; the largest objects and listings are far below.
+/// The maximum size in bytes of a file that a compiler writes. The largest objects and listings are far smaller.
 const FILE: u64 = 1 << 30;
-/// Bytes of all files that a step's compilers may have at one time.
+/// The maximum total size in bytes of the files of a step's compilers at any time.
 const FILES: u64 = 4 << 30;
-/// How many files and folders that may be.
+/// The maximum number of those files and folders.
 const COUNT: usize = 100_000;
-/// Processes that a compiler may have at one time: a driver has a handful.
+/// The maximum number of processes of a compiler at any time; a driver starts a handful.
 const PROCESSES: usize = 256;
-/// Descriptors that one may have open.
+/// The maximum number of open descriptors of a process.
 const OPEN: u64 = 1024;
-/// By how much compilers are nicer than all else: they load every processor, and a step that holds a device would wait for one at each of its turns.
+/// The increase of compilers' nice value. They load every processor, and at each turn a step that holds a device would wait for one.
 const NICE: i32 = 10;
-/// Address space of a worker itself: its program, NVRTC's libraries, stacks.
+/// Address space of the worker itself: its program, NVRTC's libraries, stacks.
 const OWN: u64 = 1 << 30;
 
-/// The setting that says how much memory compilers may take.
+/// The hint about the memory limit of compilers.
 const RAISE: &str = "setting `build.compiler-memory-limit` limits the memory of compilers";
 
-/// What the compilers of a step may read and take.
+/// What the compilers of a step may read, and how much memory they may take.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bounds {
-    /// Files and folders that they may read, besides the system's libraries, headers and programs.
+    /// Files and folders that they may read, in addition to the system's libraries, headers and programs.
     pub read: Vec<PathBuf>,
-    /// Bytes of memory that they may take.
+    /// The maximum memory in bytes.
     pub memory: u64,
 }
 
-/// Where the tools of a step work, and how they are confined.
+/// The working folder of a step's tools, and their confinement.
 #[derive(Debug, Clone, Copy)]
 pub struct ToolSandbox<'a> {
-    /// A folder that is removed afterwards.
+    /// The folder that they write in; it is removed afterwards.
     pub scratch: &'a Path,
-    /// What they may read and take; none: whatever this process may, for sources of the caller's own.
+    /// What they may read and take. If none, they are not confined, for sources of the caller itself.
     pub bounds: Option<&'a Bounds>,
-    /// When time is up.
+    /// When the step's time is up.
     pub deadline: Instant,
 }
 
 impl Bounds {
-    /// Those of a step.
+    /// The bounds of a step's compilers.
     pub fn of(task: &Task) -> Self {
         Bounds {
             read: [task.input.clone()].into_iter().chain(folders(&task.places)).collect(),
@@ -80,23 +80,23 @@ impl Bounds {
         }
     }
 
-    /// Confines this thread, in which a compiler is a library, and those that it starts: it writes in `folder` only.
+    /// Confines this thread, in which a compiler runs as a library, and the threads that it starts: they write only in `folder`.
     ///
     /// # Errors
-    /// The system has the means and refuses them.
+    /// The system supports confinement but it failed.
     pub fn confine_thread(&self, folder: &Path) -> io::Result<()> {
         let keep = Confinement { programs: false, ..self.confinement(folder, Limits::default()) };
         confine::confine_thread(&keep)
     }
 }
 
-/// Where the tools of a machine, and what they read, lie.
+/// The folders and files of a machine's tools and of everything that they read.
 fn folders(places: &Places) -> Vec<PathBuf> {
     let above = |path: &Path| path.parent().map(Path::to_path_buf);
     let of = |(name, path): (&String, &PathBuf)| match name.as_str() {
-        // In `bin`, beside the folders of its parts.
+        // It is in `bin`, beside the folders of its parts.
         "nvcc" => above(path).as_deref().and_then(above).into_iter().collect(),
-        // Beside the libraries that they load.
+        // They are beside the libraries that they load.
         "nvrtc" | "nvrtc-builtins" => {
             let real = path.canonicalize().unwrap_or_else(|_| path.clone());
             above(path).into_iter().chain(above(&real)).collect()
@@ -106,7 +106,8 @@ fn folders(places: &Places) -> Vec<PathBuf> {
     places.tools.iter().flat_map(of).chain(places.read.iter().cloned()).collect()
 }
 
-/// What a process keeps that compiles with these tools, where its steps' folders lie in `steps`: the frame of what [`confined`] allows each step.
+/// The confinement of a worker that compiles with these tools and whose steps have their folders in `steps`. It includes everything that [`confined`] allows
+/// each step.
 pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
     let memory = memory.saturating_add(OWN);
     let mut read = folders(places);
@@ -117,20 +118,20 @@ pub fn of_worker(places: &Places, memory: u64, steps: &Path) -> Confinement {
     Confinement { scratch: Some(steps.to_path_buf()), read, devices: vec![], programs: true, keep: vec![], limits }
 }
 
-/// Does what a step's compilers are needed for in a thread that touches nothing but the step's folders and the toolchain, and that lets others go first.
+/// Runs `work`, which uses a step's compilers, in a thread that can access only the step's folders and the toolchain and that runs at a lower priority.
 ///
 /// # Errors
-/// The system cannot confine, or refuses to, and the user has not permitted to run unconfined.
+/// The system cannot confine, and the user has not permitted running unconfined; or confinement failed.
 pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Response> + Send) -> Result<T, Response> {
     permitted(task, "compilers")?;
     let bounds = Bounds::of(task);
     let mut keep = bounds.confinement(&task.output, Limits::default());
-    // What it starts is this very program first, and who descends from it is seen there.
+    // A program is started through this program, which looks up its descendants in `/proc`.
     keep.read.extend(["/proc/self/exe".into(), "/proc".into()]);
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
         let inside = || {
-            // Only for this thread, and the threads and processes that it starts. If it is refused, they only run at a higher priority.
+            // Applies only to this thread and to the threads and processes that it starts. If it is refused, they merely run at normal priority.
             let _ = rustix::process::getpriority_process(None)
                 .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
             confine::confine_thread(&keep).map_err(cannot)?;
@@ -141,10 +142,10 @@ pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Re
     })
 }
 
-/// Refuses where the system cannot confine `what`, unless that was permitted.
+/// Refuses if the system cannot confine `what`, unless the user permits that.
 ///
 /// # Errors
-/// The response that says what is missing, and what permits it.
+/// A response that states what is missing and how to permit it.
 pub fn permitted(task: &Task, what: &str) -> Result<(), Response> {
     let missing = confine::missing_here().missing;
     match missing.is_empty() || task.allow_unconfined {
@@ -154,12 +155,12 @@ pub fn permitted(task: &Task, what: &str) -> Result<(), Response> {
 }
 
 impl<'a> ToolSandbox<'a> {
-    /// For a step's own, confined, which leave nothing in the folder of its outputs.
+    /// For the confined tools of a step. They leave nothing in the folder of its outputs.
     pub fn of(task: &'a Task, bounds: &'a Bounds) -> Self {
         ToolSandbox { scratch: &task.output, bounds: Some(bounds), deadline: task.started + task.time_limit }
     }
 
-    /// A program that works in `folder`, which lies in the scratch folder and is all that it may write in.
+    /// A program that works in `folder`, a folder in the scratch folder, and may write only there.
     ///
     /// # Errors
     /// The confinement cannot be described.
@@ -183,18 +184,18 @@ impl<'a> ToolSandbox<'a> {
         Ok(Command::own().args(["worker", "--confined", &keep]).arg(program).dir(folder).room(room))
     }
 
-    /// Runs it to its end, or to the end of the step's time.
+    /// Runs a command to its end, or until the step's time is up.
     ///
     /// # Errors
     /// It cannot be started.
     pub fn run(&self, command: &Command) -> io::Result<Finished> {
         let left = self.deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        // The coordinator ends a worker that is interrupted, and this program with it.
+        // If the worker is interrupted, the coordinator ends it and with it this program.
         run(command, Some(left), &AtomicBool::new(false))
     }
 }
 
-/// How a compiler ended that did not end by itself, in words that say what to do.
+/// Describes the end of a compiler that was ended, with a hint where one helps.
 pub fn ended(name: &str, end: End) -> String {
     match end {
         End::TimedOut(_) => format!("{name} did not end within the time limit"),
@@ -203,7 +204,7 @@ pub fn ended(name: &str, end: End) -> String {
     }
 }
 
-/// What to do about what a compiler said, where that is that it may not read a file.
+/// Advice about a compiler's message that it may not read a file; empty for other messages.
 pub fn advice(said: &str) -> &'static str {
     match said.contains("Permission denied") {
         true => {
@@ -214,7 +215,7 @@ pub fn advice(said: &str) -> &'static str {
     }
 }
 
-/// What a compiler says where a limit ended it or what it started, and not the source's mistake: compilers say it in no other way.
+/// Phrases that compilers print only when a limit ended them or a program that they started, and not because of a mistake in the source.
 const LIMITED: [&str; 7] = [
     "killed by signal",
     "out of memory",
@@ -225,13 +226,14 @@ const LIMITED: [&str; 7] = [
     "File size limit exceeded",
 ];
 
-/// Whether a limit ended a compiler and not the source's mistake: by how it ended, where it did not end by itself, or by what it `said`.
+/// Whether a limit ended a compiler, rather than a mistake in the source: by its end, if it was ended, or by the text that it printed.
 fn limited(ended: Option<End>, said: &str) -> bool {
     matches!(ended, Some(End::TimedOut(_) | End::Misbehaved(_) | End::Signalled(_)))
         || LIMITED.iter().any(|words| said.contains(words))
 }
 
-/// The response of a step whose compiler ended so and said this, forgotten where a limit ended it: with another limit, or on another machine, it may compile.
+/// The response of a step whose compiler ended in this way and printed this text. It is not stored if a limit ended the compiler: with another limit, or on
+/// another machine, the source may compile.
 pub fn remembered(response: Response, ended: Option<End>, said: &str) -> Response {
     match response {
         Response::Done { verdict, notes, summary, forget } => {

@@ -1,22 +1,23 @@
 //! Confines a process that is about to run untrusted code, irrevocably. Knows the system's mechanisms (closed descriptors, resource limits, Landlock, seccomp);
-//! does not know what the code is.
+//! does not know the code.
 //!
-//! | mechanism | what it takes away |
+//! | mechanism | takes away |
 //! |---|---|
-//! | descriptors closed | everything that the parent left open: only the report and the buffers remain to write to |
+//! | descriptors closed | everything that the parent left open: the process can write only to the report and the buffers |
 //! | resource limits | address space, processor time, file sizes, descriptors, core dumps |
 //! | no new privileges | set-user-id programs |
 //! | Landlock | reading anything except system libraries and named files, writing outside the scratch folder, signals to other processes |
-//! | seccomp | sockets, other processes' memory, new processes and programs, mounts, metadata of files, memory outside the limits, kernel interfaces that a kernel never needs |
+//! | seccomp | sockets, other processes' memory, new processes and programs, mounts, file metadata, memory beyond the limits, unneeded kernel interfaces |
 //!
-//! Everything holds for the calling thread and those it starts later, so [`confine`] comes before any thread. A mechanism that the
-//! system lacks is listed in the [`Report`] and is not an error, and `doctor` shows it: the verifier refuses to run candidates without it unless the user permits that. A
-//! mechanism that exists and fails is an error.
+//! Everything applies to the calling thread and to those that it starts later, so [`confine`] must come before any thread is started. A mechanism that the
+//! system lacks is listed in the [`Report`] and is not an error. `doctor` shows it, and the verifier then refuses to run candidates unless the user permits
+//! that. A mechanism that exists and fails is an error.
 //!
-//! A system call that seccomp refuses to a candidate ends its process and is reported ([`watch`]); what Landlock refuses (reading a file) fails quietly.
+//! A system call that seccomp refuses to a candidate ends its process and is reported ([`watch`]). What Landlock refuses (reading a file) fails without a
+//! report.
 //!
-//! An old Landlock does not count as missing: rights that later versions added (truncating files, moving them, the network, devices, signals) are refused to
-//! a candidate by seccomp too.
+//! An old Landlock does not count as missing: seccomp also refuses candidates what later versions of Landlock cover (truncating files, moving them, the
+//! network, devices, signals).
 
 use std::io;
 use std::os::fd::RawFd;
@@ -35,42 +36,42 @@ pub use table::attempt;
 
 use kforge_foundation::process::Limits;
 
-/// What a process keeps.
+/// What a confined process may still use.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The folder it may write in; none: it writes no files.
+    /// The folder that it may write in. If none, it may not write files.
     pub scratch: Option<PathBuf>,
-    /// Files and folders it may read, besides system libraries.
+    /// Files and folders that it may read, in addition to system libraries.
     pub read: Vec<PathBuf>,
-    /// Files of devices that it may control: through these it calls a driver, whose threads are there before calls are refused, and which writes to descriptors of its
-    /// own.
+    /// Device files that it may control, which it needs to call a driver. The driver's threads exist before calls are refused, and it writes to descriptors of
+    /// its own.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub devices: Vec<PathBuf>,
-    /// Whether it may start processes and programs (a Python interpreter, a compiler). These are confined as it is.
+    /// Whether it may start processes and programs (a Python interpreter, a compiler). They inherit its confinement.
     pub programs: bool,
-    /// Descriptors it keeps, besides the three standard ones.
+    /// Descriptors that it keeps, in addition to the three standard ones.
     pub keep: Vec<RawFd>,
     /// Its resource limits.
     pub limits: Limits,
 }
 
-/// What the system could not do, a sentence each; empty if it did everything.
+/// What the system could not do, one sentence each; empty if it did everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Report {
-    /// Without which a candidate is not confined.
+    /// Missing mechanisms without which a candidate is not confined.
     pub missing: Vec<String>,
-    /// What another means makes up for where candidates run.
+    /// Missing mechanisms for which another one compensates where candidates run.
     pub weaker: Vec<String>,
 }
 
-/// Gives up everything else. Must come before this process starts threads or opens what it does not name.
+/// Gives up everything that `keep` does not name. Must be called before this process starts threads or opens other files.
 pub fn confine(keep: &Confinement) -> io::Result<Report> {
     let mut report = confine_files(keep)?;
     report.missing.extend(calls::restrict(keep)?);
     Ok(report)
 }
 
-/// The part of [`confine`] that a driver of devices can be started after: all but refused calls, which are [`watch_all`]'s.
+/// The part of [`confine`] that must precede the start of a device driver: everything except refusing calls, which [`watch_all`] does.
 pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
     descriptors::close_all_but(&keep.keep)?;
     keep.limits.apply()?;
@@ -78,30 +79,30 @@ pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
     files::restrict(keep)
 }
 
-/// The rest of [`confine`], and [`watch`], for every thread that this process has, a driver's among them. Returns what the system could not do. Only
-/// Landlock refuses such a process to write files: a driver opens its devices for writing, and writes to descriptors.
+/// The rest of [`confine`], and [`watch`], for all threads of this process, including those of a driver. Returns what the system could not do. Only Landlock
+/// prevents such a process from writing files, because a driver opens its devices for writing and writes to descriptors.
 pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
     attempts::watch_all(keep, report)?;
     Ok(calls::missing_here())
 }
 
-/// Confines this thread only, and those that it starts later, as far as files go; where it may not start programs, by refused calls too, which fail. What it may
-/// start is confined by itself, and has to be put into a group of its own first. For work of ours on what others made: one that came to run code of its own
-/// could reach this process's other threads.
+/// Confines only this thread and the threads that it starts later. Landlock limits its files. If it may not start programs, refused calls fail too. Programs
+/// that it starts confine themselves and must first be put into a group of their own. For trusted code that processes untrusted data: if the data made it run
+/// other code, that code could still reach the other threads of this process.
 pub fn confine_thread(keep: &Confinement) -> io::Result<()> {
     rustix::thread::set_no_new_privs(true)?;
     files::restrict(keep)?;
     if keep.programs { Ok(()) } else { calls::refuse(keep, calls::fails()) }
 }
 
-/// Confines this process as far as files and limits go, before it starts threads. It may start programs, which are confined further by themselves.
+/// Limits the files and resources of this process, before it starts threads. Programs that it starts confine themselves further.
 pub fn confine_worker(keep: &Confinement) -> io::Result<()> {
     keep.limits.apply()?;
     rustix::thread::set_no_new_privs(true)?;
     files::restrict(keep).map(drop)
 }
 
-/// Why nothing of a kind, `kernels`, is run where this is missing, and what permits it.
+/// The text that explains why `what`, such as `kernels`, does not run without these mechanisms, and how to permit it.
 pub fn refusal(what: &str, missing: &[String]) -> String {
     let missing = missing.join("; ");
     format!(

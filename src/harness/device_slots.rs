@@ -1,29 +1,30 @@
-//! Which steps work for a device: a limited number at once, while the others wait with their inputs laid out. Knows devices by UUID; does not know what the steps do.
+//! Decides which steps are at work for a device: a limited number at once, while the others wait with their inputs staged. Knows devices by UUID; does not know
+//! what the steps do.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How often one that waits looks whether it is to end.
+/// The interval at which a waiting step checks whether it was interrupted.
 const TICK: Duration = Duration::from_millis(50);
 
-/// The turns at all devices.
+/// The turns on all devices.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
     taken: Mutex<BTreeMap<String, Line>>,
     moved: Condvar,
 }
 
-/// The steps at one device: a step that draws a number works once fewer than a limit of the steps before it do.
+/// The steps at one device. A step draws a number, and works when fewer steps than the limit are here with lower numbers.
 #[derive(Debug, Default)]
 struct Line {
     drawn: u64,
-    /// Of those at work and those that wait, the lowest first.
+    /// The numbers of the steps at work and of those that wait, in ascending order.
     here: Vec<u64>,
 }
 
-/// A place at a device, until it is dropped.
+/// A place at a device, held until it is dropped.
 #[derive(Debug)]
 pub struct Turn<'a> {
     turns: &'a Turns,
@@ -36,7 +37,7 @@ impl Turns {
         self.taken.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits behind those that came before until fewer than `most` of them are at work; none once `interrupted` is set.
+    /// Waits until fewer than `most` of the earlier steps are here; returns none once `interrupted` is set.
     pub(super) fn take(&self, device: &str, most: u32, interrupted: &AtomicBool) -> Option<Turn<'_>> {
         let at = device.to_string();
         let mut taken = self.lock();
@@ -44,7 +45,7 @@ impl Turns {
         line.drawn += 1;
         let number = line.drawn;
         line.here.push(number);
-        // Leaves the line however this ends.
+        // Leaves the line on every return.
         let turn = Turn { turns: self, at, number };
         loop {
             let before =
@@ -85,7 +86,7 @@ mod tests {
         let turns = Turns::default();
         let take = |device: &str| turns.take(device, 2, &GOING_ON).unwrap();
         let (first, second) = (take("gpu-0"), take("gpu-0"));
-        // Others are devices of their own.
+        // Other devices have lines of their own.
         let _others = (take("gpu-1"), take("gpu-2"));
         let waiting = || turns.lock()["gpu-0"].here.len() - 2;
         let (tell, told) = mpsc::channel();

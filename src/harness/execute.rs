@@ -1,4 +1,4 @@
-//! A job of the engine as a request to a worker. Knows both sides; does not know what any kind of step does.
+//! Executes a job of the engine by a request to a worker. Knows both sides; does not know what any kind of step does.
 
 use std::path::Path;
 
@@ -9,26 +9,26 @@ use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_types::record::Note;
 
-/// What all steps of a build share.
+/// The settings that all steps of a build share.
 pub struct WorkerExecutor<'a> {
     /// The workers.
     pub pool: &'a Pool,
     /// Where tools are on this machine.
     pub places: Places,
-    /// A folder for the folders of steps; those of a step go when it ends.
+    /// The parent of the folders of steps. A step's folder is removed when the step ends.
     pub scratch: &'a Path,
-    /// Seconds that one run of candidate code may take.
+    /// The time limit in seconds of one run of candidate code.
     pub run_limit_s: u64,
-    /// Bytes of memory that candidate code may take.
+    /// The memory limit in bytes of candidate code.
     pub memory_limit: u64,
-    /// Bytes of memory that compilers may take.
+    /// The memory limit in bytes of compilers.
     pub compiler_memory: u64,
-    /// Whether candidate code and compilers may run where the system cannot confine them.
+    /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
 impl WorkerExecutor<'_> {
-    /// Has a worker execute the job: lays out its inputs, waits, keeps its outputs.
+    /// Executes the job in a worker: stages its inputs, waits, stores its outputs.
     pub fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         std::fs::create_dir_all(self.scratch).map_err(|e| system("make a folder for the step", &e))?;
         let dir = tempfile::Builder::new().prefix("step-").tempdir_in(self.scratch);
@@ -51,7 +51,7 @@ impl WorkerExecutor<'_> {
         let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
         let turn = job.device.map(turn).transpose()?;
         let answered = self.pool.run(&request, job.interrupted);
-        // Whoever is next works while what came is kept.
+        // The next step works while the outputs of this one are stored.
         drop(turn);
         match answered {
             Err(died) => Err(of_death(job, &died)),

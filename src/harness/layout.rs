@@ -1,5 +1,5 @@
-//! A buffer with its surroundings: what it held before a run, and what must be true of it afterwards regardless of its values. Knows roles, poison and canaries; does
-//! not know where the bytes are, or which values are correct.
+//! A buffer with its canaries: its contents before a run, and the conditions that it must meet afterwards regardless of its values. Knows roles, poison and
+//! canaries; does not know where the bytes are, or which values are correct.
 
 use kforge_foundation::base::count;
 use kforge_types::model::bound::{Buffer, Fill};
@@ -7,24 +7,24 @@ use kforge_types::model::coordinates::{element, stored};
 use kforge_types::model::{Role, Tensor};
 use kforge_types::record::{Finding, FindingKind};
 
-/// The bytes of poison, by run: NaN in every float type and -1 in every signed integer; a large number in every type.
+/// The poison byte of each run. 0xff gives NaN in every float type and -1 in every signed integer; 0x7b gives a large number in every type.
 pub const POISONS: [u8; 2] = [0xff, 0x7b];
 
-/// What a buffer is for.
+/// The purpose of a buffer.
 #[derive(Debug, Clone)]
 pub enum Use<'a> {
-    /// One of the operator's.
+    /// A tensor of the operator.
     Tensor(&'a Tensor),
-    /// One of the kernel's own.
+    /// A workspace of the kernel.
     Workspace(&'a Buffer),
 }
 
-/// With what a buffer was filled before a run.
+/// The contents of a buffer before a run.
 #[derive(Debug, Clone)]
 pub enum Filled<B> {
     /// These bytes.
     Bytes(B),
-    /// One byte this many times.
+    /// One byte, repeated this many times.
     Byte(u8, usize),
 }
 
@@ -36,7 +36,7 @@ impl<B: AsRef<[u8]>> Filled<B> {
         }
     }
 
-    /// Where other bytes, as many, first differ from it.
+    /// The first position at which `other`, of the same length, differs.
     fn differs(&self, other: &[u8]) -> Option<usize> {
         match self {
             Filled::Bytes(bytes) => bytes.as_ref().iter().zip(other).position(|(a, b)| a != b),
@@ -44,7 +44,7 @@ impl<B: AsRef<[u8]>> Filled<B> {
         }
     }
 
-    /// Whether a range of other bytes is otherwise than in it.
+    /// Whether a range of `other` differs.
     fn differs_in(&self, range: std::ops::Range<usize>, other: &[u8]) -> bool {
         match self {
             Filled::Bytes(bytes) => bytes.as_ref()[range.clone()] != other[range],
@@ -53,33 +53,33 @@ impl<B: AsRef<[u8]>> Filled<B> {
     }
 }
 
-/// A buffer in a whole of bytes, canaries around it.
+/// A buffer with canaries around it, in one block of bytes.
 #[derive(Debug, Clone)]
 pub struct GuardedBuffer<'a, B> {
     /// Its name.
     pub name: &'a str,
-    /// Bytes of one element.
+    /// The size of an element in bytes.
     pub element: u64,
-    /// Where it begins in the whole.
+    /// The position in the block at which the buffer begins.
     pub offset: usize,
-    /// What it held.
+    /// The contents before the run.
     pub before: Filled<B>,
-    /// What it is for.
+    /// Its purpose.
     pub used: Use<'a>,
-    /// The byte around it.
+    /// The byte of the canaries.
     pub canary: u8,
 }
 
-/// What a buffer held after the run: its own bytes, and what was wrong around and in it whatever its values.
+/// A buffer after a run: its own bytes, and the problems found in and around it that do not depend on its values.
 pub struct BufferAfterRun {
     /// Its bytes.
     pub bytes: Vec<u8>,
-    /// What was wrong.
+    /// The problems found.
     pub findings: Vec<Finding>,
 }
 
 impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
-    /// What the whole shows after a run.
+    /// Checks the block after a run.
     pub fn after(&self, mut whole: Vec<u8>) -> BufferAfterRun {
         let end = self.offset + self.before.len();
         let name = self.name;
@@ -96,7 +96,7 @@ impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
                 findings.push(about(FindingKind::Canary, message, name, Some(index), spoilt.len()));
             }
         }
-        // Of what may be large there is no second copy.
+        // Truncates in place, because a second copy may be large.
         whole.truncate(end);
         whole.drain(..self.offset);
         let bytes = whole;
@@ -124,7 +124,7 @@ impl<'a, B: AsRef<[u8]>> GuardedBuffer<'a, B> {
         BufferAfterRun { bytes, findings }
     }
 
-    /// Elements between those of a strided tensor: not the kernel's to write.
+    /// Checks the elements in the gaps of a strided tensor, which the kernel may not write.
     fn gaps(&self, tensor: &Tensor, bytes: &[u8]) -> Option<Finding> {
         if tensor.is_contiguous() {
             return None;
@@ -159,13 +159,14 @@ fn about(kind: FindingKind, message: String, buffer: &str, index: Option<i64>, c
     Finding { buffer: Some(buffer.to_string()), index, count: count as u64, ..Finding::new(kind, message) }
 }
 
-/// Elements of an output that hold one run's poison after it and the other's after that: they were not written. `after` pairs each run's poison with its bytes.
+/// The elements of an output that still hold each run's poison after runs with different poisons: they were not written. `after` pairs each run's poison with
+/// its bytes.
 pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
-    // A single pattern may be a correct answer: -1 is one in many integer outputs.
+    // One poison alone may be a correct answer: -1 is one in many integer outputs.
     if tensor.role != Role::Output || !after.iter().any(|(poison, _)| *poison != after[0].0) {
         return None;
     }
-    // The very bytes of one run cannot be poison of two kinds.
+    // If two runs with different poisons share the same bytes, their outputs are equal, so no element holds both poisons.
     if after.iter().any(|(poison, bytes)| *poison != after[0].0 && std::ptr::eq(*bytes, after[0].1)) {
         return None;
     }

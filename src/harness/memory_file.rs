@@ -1,4 +1,4 @@
-//! Memory files: handed to a runner as descriptors, sealed so that it can do with them what it may and no more. Knows bytes; not what they mean.
+//! Memory files: passed to a runner as descriptors, and sealed so that the runner can use them only as intended. Knows bytes; does not know what they mean.
 
 use std::fs::File;
 use std::io;
@@ -16,17 +16,17 @@ pub struct MemoryFile {
 }
 
 impl MemoryFile {
-    /// One that no process can write, not even this process.
+    /// A file that no process can write, not even this one.
     pub fn sealed(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::NOEXEC_SEAL)
     }
 
-    /// One that no process can write and that may be loaded as a program.
+    /// A file that no process can write and that may be loaded as a program.
     pub fn program(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::WRITE, MemfdFlags::EXEC)
     }
 
-    /// One that may be written, but neither grown nor shrunk.
+    /// A file that may be written, but neither grown nor shrunk.
     pub fn writable(contents: &[u8]) -> io::Result<Self> {
         Self::make(contents, SealFlags::empty(), MemfdFlags::NOEXEC_SEAL)
     }
@@ -34,7 +34,7 @@ impl MemoryFile {
     fn make(contents: &[u8], seals: SealFlags, kind: MemfdFlags) -> io::Result<Self> {
         let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
         let fd = match memfd_create("kforge", flags | kind) {
-            // Kernels before 6.3 do not know of memory files that cannot be executed: there all can.
+            // Kernels before 6.3 do not support memory files that cannot be executed; there, all of them can.
             Err(rustix::io::Errno::INVAL) => memfd_create("kforge", flags)?,
             made => made?,
         };
@@ -45,23 +45,23 @@ impl MemoryFile {
         Ok(MemoryFile { file: Arc::new(fd), bytes: contents.len() as u64 })
     }
 
-    /// The same bytes behind another descriptor, for reading: what a process does to one (its offset, its locks) does not show at the other.
+    /// The same bytes behind another descriptor, for reading. Operations on one descriptor (its offset, its locks) do not affect the other.
     pub fn again(&self) -> io::Result<Self> {
         let file = File::open(format!("/proc/self/fd/{}", self.number()))?;
         Ok(MemoryFile { file: Arc::new(file.into()), bytes: self.bytes })
     }
 
-    /// Its descriptor, to be inherited.
+    /// The descriptor, to be inherited.
     pub fn descriptor(&self) -> &Arc<OwnedFd> {
         &self.file
     }
 
-    /// The number of its descriptor, here and in a child that inherits it.
+    /// The number of the descriptor, here and in a child that inherits it.
     pub fn number(&self) -> RawFd {
         self.file.as_raw_fd()
     }
 
-    /// A copy of what it holds now: what is compared can no longer change.
+    /// A copy of the current contents, which can no longer change while they are compared.
     pub fn read(&self) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; self.bytes as usize];
         File::from(self.file.try_clone()?).read_exact_at(&mut bytes, 0)?;

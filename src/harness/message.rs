@@ -1,11 +1,11 @@
 //! Messages between the coordinator and a worker, and between a verifier and its runner.
 //!
-//! A worker is a `kforge worker` process. It reads a [`Request`] a line from its standard input and answers each with a [`Response`] line on its standard
-//! output; `kforge worker --once SPEC IN OUT` does the same for one spec, with `IN` holding inputs by name and `OUT` receiving outputs by name. This is the one
-//! seam for sandboxing, for "run just this again" and for remote execution.
+//! A worker is a `kforge worker` process. It reads [`Request`]s from its standard input, one per line, and answers each with a [`Response`] line on its
+//! standard output. `kforge worker --once SPEC IN OUT` does the same for one spec; `IN` holds inputs by name and `OUT` receives outputs by name. Sandboxing,
+//! rerunning a single step and remote execution all use this interface.
 //!
-//! A verifier (a worker doing a verify step) starts a runner, `kforge worker --runner`, gives it a [`RunnerRequest`] and buffers as inherited file
-//! descriptors, and believes nothing of the [`RunnerReport`] that would improve a result.
+//! A verifier (a worker that executes a verify step) starts a runner, `kforge worker --runner`, and passes it a [`RunnerRequest`] and buffers as inherited file
+//! descriptors. It believes nothing in a [`RunnerReport`] that would improve a result.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -16,72 +16,72 @@ use kforge_foundation::base::worded;
 use kforge_types::model::bound::{Constant, Launch};
 use kforge_types::record::{Finding, Note, Spec, Verdict};
 
-/// Where this machine keeps what a spec names by content. Never part of a key: that the contents match was checked before.
+/// Where this machine keeps the tools and files that a spec names by content. Never part of a key, because the contents were checked before.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Places {
-    /// Tool name (`nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `cuda-include`, `c++`, `python`) to absolute path.
+    /// Tool names (`nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `cuda-include`, `c++`, `python`) with their absolute paths.
     pub tools: BTreeMap<String, PathBuf>,
-    /// What these read besides, outside the system's folders: files, or folders whole.
+    /// Other files and whole folders that the tools read, outside the system's folders.
     #[serde(default)]
     pub read: Vec<PathBuf>,
-    /// A folder for recomputable bytes shared by workers (expected outputs by digest), and its size limit in bytes.
+    /// A folder that workers share for bytes that can be computed again (expected outputs by digest), and its size limit in bytes.
     pub scratch: Option<(PathBuf, u64)>,
 }
 
 /// One step for a worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Request {
-    /// All that the step may see.
+    /// Everything that the step may see.
     pub spec: Spec,
-    /// Inputs by name: a file each, or a folder for a tree. Colons in names become `-`.
+    /// The folder of inputs by name: a file each, or a folder for a tree. Colons in names become `-`.
     pub input: PathBuf,
-    /// Where outputs go: a file each.
+    /// The folder for outputs: a file each.
     pub output: PathBuf,
-    /// Where tools are.
+    /// Where the tools are.
     pub places: Places,
     /// The UUID of the device to observe, for steps that observe one.
     pub device: Option<String>,
-    /// Seconds after which the worker ends what it started.
+    /// The time in seconds after which the worker ends what it started.
     pub time_limit_s: u64,
-    /// Seconds after which a run of the candidate is ended, from the start of its own process on.
+    /// The time in seconds after which a run of the candidate is ended, counted from the start of its process.
     pub run_limit_s: u64,
-    /// Bytes of memory a runner may take.
+    /// The memory limit in bytes of a runner.
     pub memory_limit: u64,
-    /// Bytes of memory compilers may take.
+    /// The memory limit in bytes of compilers.
     pub compiler_memory: u64,
-    /// Whether candidate code and compilers may run where the system cannot confine them.
+    /// Whether candidate code and compilers may run if the system cannot confine them.
     #[serde(default)]
     pub allow_unconfined: bool,
 }
 
-/// What a worker answers.
+/// A worker's answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Response {
-    /// It gave outputs, all files of the output folder.
+    /// The step has outputs: all files in the output folder.
     Done {
-        /// As in [`kforge_engine::Ran`].
+        /// As in [`kforge_engine::Execution`].
         verdict: Option<Verdict>,
-        /// As in [`kforge_engine::Ran`].
+        /// As in [`kforge_engine::Execution`].
         notes: Vec<Note>,
-        /// As in [`kforge_engine::Ran`].
+        /// As in [`kforge_engine::Execution`].
         summary: String,
-        /// As in [`kforge_engine::Ran`].
+        /// As in [`kforge_engine::Execution`].
         forget: bool,
     },
-    /// This machine cannot.
+    /// This machine cannot execute the step.
     Unavailable {
         /// What is missing.
         why: String,
     },
-    /// It needs a tool for which no path was given: a caller that can get the tool may ask again.
+    /// The step needs a tool without a path. A caller that can get the tool may repeat the request.
     NeedsTool {
         /// The tool, by the name in [`Places::tools`].
         tool: String,
-        /// What it needs it for.
+        /// Why the step needs it.
         why: String,
     },
-    /// It could not be done.
+    /// The step failed.
     Failed {
         /// One line.
         message: String,
@@ -91,7 +91,7 @@ pub enum Response {
 }
 
 impl Response {
-    /// With its words hidden, where words are.
+    /// The same with its text hidden, when text is to be hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         let all = |notes: Vec<Note>| notes.into_iter().map(Note::worded).collect();
@@ -109,47 +109,47 @@ impl Response {
     }
 }
 
-/// Something that a kernel asked for and the emulator does not do.
+/// A feature that a kernel used and that the emulator does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotEmulated {
-    /// Which kind of thing.
+    /// The kind of the feature.
     pub cause: Unemulated,
-    /// What and where, for people: `mma.sync at line 41`.
+    /// The feature and its place, as text for the user: `mma.sync at line 41`.
     pub what: String,
 }
 
-/// Kinds of what the emulator does not do.
+/// The kinds of features that the emulator does not support.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Unemulated {
-    /// A construct, by the name that the binary holds.
+    /// A construct, by its name in the binary.
     Construct(String),
-    /// A thread that needs more stack than the emulator gives.
+    /// More stack for a thread than the emulator provides.
     Stack,
-    /// More threads at once than there is room for.
+    /// More threads at once than the emulator has room for.
     Threads,
 }
 
-/// A buffer handed to a runner as an inherited file descriptor of a memory file.
+/// A buffer passed to a runner as an inherited descriptor of a memory file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedBuffer {
-    /// Its name in the launches.
+    /// The name in the launches.
     pub name: String,
-    /// The descriptor's number in the runner.
+    /// The number of the descriptor in the runner.
     pub fd: i32,
-    /// Bytes the kernel may touch.
+    /// The number of bytes that the kernel may access.
     pub bytes: u64,
-    /// Bytes of one element, for indices in findings.
+    /// The size of an element in bytes, for indices in findings.
     pub element: u64,
-    /// Extent and stride of each axis, in elements, for the words of findings; empty if it is not a tensor.
+    /// The extent and stride of each axis, in elements, for the text of findings; empty if the buffer is not a tensor.
     pub axes: Vec<(u64, u64)>,
-    /// Whether the kernel may write: otherwise the memory file is sealed against writing.
+    /// Whether the kernel may write the buffer; otherwise the memory file is sealed against writing.
     pub writable: bool,
-    /// Whether a read before a write of the kernel's own is one of uninitialised memory.
+    /// Whether reading an element that the kernel has not written is a read of uninitialized memory.
     pub poisoned: bool,
 }
 
-/// In which order the emulator starts and resumes threads.
+/// The order in which the emulator starts and resumes threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ThreadOrder {
@@ -166,23 +166,23 @@ pub enum ThreadOrder {
 pub struct RunnerTrial {
     /// Buffers of this trial.
     pub buffers: Vec<SharedBuffer>,
-    /// Whether `__device__` globals stay as the trial before left them, and buffers lie where they lay, as between launches on a device; else globals are
-    /// as when the binary was loaded.
+    /// Whether the state of the previous trial continues, as between launches on a device: `__device__` globals keep their values and buffers their addresses.
+    /// Otherwise globals are as when the binary was loaded.
     pub goes_on: bool,
     /// Thread order.
     pub order: ThreadOrder,
-    /// On which side of each buffer the guard page lies hard against it (plain builds): true after, false before.
+    /// The side of each buffer that the guard page adjoins without a gap (plain builds): true for after, false for before.
     pub guard_after: bool,
-    /// What shared memory is filled with at the start of a block.
+    /// The byte that fills shared memory at the start of a block.
     pub poison: u8,
 }
 
-/// What a runner is to do; the first line of its standard input.
+/// The task of a runner: the first line of its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunnerRequest {
     /// The binary, as an inherited descriptor of a sealed memory file.
     pub binary_fd: i32,
-    /// Entries in the order they were compiled with.
+    /// The entries, in the order in which they were compiled.
     pub entries: Vec<String>,
     /// Whether accesses are watched.
     pub check: bool,
@@ -190,44 +190,44 @@ pub struct RunnerRequest {
     pub launches: Vec<Launch>,
     /// `__constant__` symbols to fill.
     pub constants: Vec<Constant>,
-    /// What to run, in order. A verifier asks for one only, so that no run can reach another's buffers.
+    /// The trials to run, in order. A verifier requests only one, so that no run can access another run's buffers.
     pub trials: Vec<RunnerTrial>,
-    /// Threads of the host to use.
+    /// The number of host threads to use.
     pub threads: u32,
 }
 
-/// What a runner says, one a line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on the candidate can forge these, so each can
-/// only worsen a result: `reports` says how.
+/// A runner's report: one per line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on, the candidate can forge reports, so a
+/// report can only worsen a result; `reports` explains how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunnerReport {
-    /// It has confined itself. Comes first.
+    /// The runner has confined itself. Comes first.
     Confined {
         /// What the system could not do.
         missing: Vec<String>,
     },
-    /// The candidate's code is about to run: what is said so far is ours, what follows need not be.
+    /// The candidate's code is about to run. Earlier reports are trusted; later ones may be forged.
     Loading,
-    /// The candidate tried a system call that is refused, and the process ends.
+    /// The candidate attempted a refused system call, and the process ends.
     Attempted {
-        /// Its number.
+        /// The number of the call.
         call: i64,
     },
-    /// Something wrong was seen in a trial.
+    /// A finding in a trial.
     Finding {
         /// The trial's position.
         trial: u32,
-        /// What.
+        /// The finding.
         finding: Finding,
     },
-    /// The kernel asked for something the emulator does not do.
+    /// The kernel used a feature that the emulator does not support.
     NotEmulated(NotEmulated),
-    /// The kernel printed this.
+    /// The kernel printed a text.
     Printed {
         /// The text, capped.
         text: String,
     },
-    /// A trial ended; without one for each trial the run is a crash.
+    /// A trial ended. If one of the trials has no such report, the run crashed.
     TrialDone {
         /// The trial's position.
         trial: u32,

@@ -1,5 +1,5 @@
-//! What runs left in their outputs, against what was expected and against each other: into the observation of a verify step. Knows values, trials and findings;
-//! does not know what ran the candidate, or where its buffers lay.
+//! Compares the outputs of runs with the expected values and with each other, for the observation of a verify step. Knows values, trials and findings; does not
+//! know what ran the candidate, or where its buffers were.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;
@@ -18,17 +18,17 @@ use kforge_types::model::{Compare, Tensor};
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, OutputObserved, TrialObserved, VerifyObservation};
 
-/// What one run that got to its end left in each written tensor, in the problem's order.
+/// The contents of each written tensor after a run that ended normally, in the problem's order.
 pub struct RunOutputs<'a> {
-    /// What is added to the name of the distribution; empty for the first.
+    /// Appended to the name of the distribution; empty for the first run.
     pub said: &'static str,
-    /// The byte that outputs held before.
+    /// The byte that filled the outputs before the run.
     pub poison: u8,
-    /// Each written tensor and its bytes. Runs that are known to have left the same may show the very same memory.
+    /// Each written tensor and its bytes. Runs with outputs that are known to be equal may share the same memory.
     pub outputs: Vec<(&'a Tensor, Bytes<'a>)>,
 }
 
-/// Bytes, and their digest where it is known.
+/// Bytes, and their digest if it is known.
 #[derive(Debug, Clone, Copy)]
 pub struct Bytes<'a> {
     /// The bytes.
@@ -44,7 +44,7 @@ impl<'a> From<&'a [u8]> for Bytes<'a> {
 }
 
 impl Bytes<'_> {
-    /// Whether they are the same; quick where they are the same memory.
+    /// Whether the bytes are equal; fast if both are the same memory.
     fn same(&self, other: &Self) -> bool {
         std::ptr::eq(self.of, other.of) || self.of == other.of
     }
@@ -54,19 +54,20 @@ impl Bytes<'_> {
     }
 }
 
-/// Inputs of a trial, and what is expected of it.
+/// The inputs and the expected values of a trial.
 type TrialValues = (Named, OracleOutput);
 
-/// What outputs of a trial are held against.
+/// The inputs and expected values with which outputs of a trial are compared.
 pub enum Against<'a> {
-    /// It is there.
+    /// They exist.
     Values(&'a Named, &'a OracleOutput),
-    /// It is made when an output comes that no step of this process has held against it: what is expected, how it is made, and what was.
+    /// They are computed when an output occurs that no step of this process has compared with them before. Holds what identifies the expected values, the
+    /// function that computes everything, and its result.
     Later(&'a Expected, &'a dyn Fn() -> Result<TrialValues, Response>, OnceCell<TrialValues>),
 }
 
 impl<'a> Against<'a> {
-    /// Made only if it is needed.
+    /// Computes the values only if they are needed.
     pub fn later(expected: &'a Expected, make: &'a dyn Fn() -> Result<TrialValues, Response>) -> Self {
         Against::Later(expected, make, OnceCell::new())
     }
@@ -76,7 +77,7 @@ impl<'a> Against<'a> {
             Against::Values(inputs, expected) => Ok((inputs, expected)),
             Against::Later(_, make, made) => {
                 if made.get().is_none() {
-                    // Nobody else can have set it: there is one thread here.
+                    // The cell is still empty: only this thread uses it.
                     let _ = made.set(make()?);
                 }
                 let held = made.get().ok_or_else(|| failed("BUG: what was just made is gone"))?;
@@ -86,18 +87,19 @@ impl<'a> Against<'a> {
     }
 }
 
-/// What this process has observed of outputs, by all that enters it: variants of a kernel often leave the very same bytes.
+/// The observations of outputs that this process has made, by a digest of everything that determines each one. Variants of a kernel often leave exactly the
+/// same bytes.
 static OBSERVED: Mutex<BTreeMap<Digest, OutputObserved>> = Mutex::new(BTreeMap::new());
-/// Observations that are kept at most.
+/// The maximum number of stored observations.
 const KEPT: usize = 1024;
 
-/// The observation as it grows.
+/// Builds the observation of a verify step.
 pub struct Observer<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
-    /// What was seen so far.
+    /// What was observed so far.
     pub seen: VerifyObservation,
-    /// What runs on the same inputs depend on where they differ: `the order of threads`.
+    /// What differs between runs on the same inputs, for messages: `the order of threads`.
     pub hangs_on: &'static str,
 }
 
@@ -112,7 +114,7 @@ fn is_same_place(a: &Finding, b: &Finding) -> bool {
 }
 
 impl<'a> Observer<'a> {
-    /// Nothing seen yet. `ran_as` as in the observation.
+    /// An empty observation. `ran_as` is as in the observation.
     pub fn new(
         task: &'a Task,
         params: &'a VerifyParams,
@@ -124,7 +126,7 @@ impl<'a> Observer<'a> {
         Observer { task, params, seen, hangs_on }
     }
 
-    /// Adds a finding; one that an earlier trial gave already counts with it, whichever element and thread it was about there.
+    /// Adds a finding. If an earlier trial had the same finding, only its count grows, whichever element and thread it is about.
     pub fn find(&mut self, finding: Finding) {
         let same = |other: &&mut Finding| {
             other.kind == finding.kind && (other.message == finding.message || is_same_place(other, &finding))
@@ -135,13 +137,13 @@ impl<'a> Observer<'a> {
         }
     }
 
-    /// Compares every output of every run whole: with what is expected, and with the first run.
+    /// Compares every output of every run, whole, with the expected values and with the first run.
     pub fn compare(&mut self, trial: &Trial, against: &Against<'_>, ended: &[RunOutputs<'_>]) -> Result<(), Response> {
         let mut trials: Vec<TrialObserved> = vec![];
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
             let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
             let unwritten = layout::unwritten(tensor, &of_runs);
-            // Unwritten elements hold the poison, which differs between runs: that says nothing about how runs differ.
+            // Unwritten elements hold the poison, which differs between runs, so a comparison with the first run would say nothing.
             let whole = unwritten.is_none();
             if let Some(finding) = unwritten {
                 self.find(finding);
@@ -149,7 +151,7 @@ impl<'a> Observer<'a> {
             let first = ended[0].outputs[at].1;
             for (run, left) in ended.iter().enumerate() {
                 let bytes = left.outputs[at].1;
-                // A run that gave the very bytes of the first is as correct or wrong as that.
+                // A run with exactly the bytes of the first is as correct or wrong as the first.
                 if run > 0 && bytes.same(&first) {
                     continue;
                 }
@@ -172,7 +174,7 @@ impl<'a> Observer<'a> {
         Ok(())
     }
 
-    /// One output's bytes against what is expected, or what was found of the same before.
+    /// Compares an output's bytes with the expected values, or returns the stored observation of the same bytes.
     fn observe_bytes(
         &self,
         trial: &Trial,
@@ -198,7 +200,7 @@ impl<'a> Observer<'a> {
         Ok(seen)
     }
 
-    /// A digest of all that enters an observation; none if a function of the package says what may stand, whose file may be another next time.
+    /// A digest of everything that determines an observation; none if a function of the package decides, because its file may change.
     fn name(
         &self,
         trial: &Trial,
@@ -218,7 +220,7 @@ impl<'a> Observer<'a> {
         Ok(Some(Digest::of(&all)))
     }
 
-    /// One output against what is expected.
+    /// Compares one output with its expected values.
     pub fn observe(
         &self,
         tensor: &Tensor,
@@ -246,12 +248,12 @@ impl<'a> Observer<'a> {
         observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)
     }
 
-    /// Whether elements of an output are compared by themselves, so that other values in their places mean something.
+    /// Whether the elements of an output are compared one by one, so that a different value in one place matters.
     pub fn by_element(&self, tensor: &Tensor) -> bool {
         matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements)) && tensor.dtype.is_float()
     }
 
-    /// Notes that a run differed from the first.
+    /// Records that a run differed from the first.
     fn differs(
         &mut self,
         tensor: &Tensor,
@@ -267,7 +269,7 @@ impl<'a> Observer<'a> {
             _ => -1.0,
         };
         if apart > most {
-            // Infinity has no place in JSON; a difference of the largest number says as much.
+            // JSON cannot represent infinity; the largest finite number serves as well.
             let spread = apart.min(f64::MAX);
             self.seen.determinism = Determinism::Differs { output: tensor.name.clone(), spread };
         }

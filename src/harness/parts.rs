@@ -15,7 +15,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "harness/arguments", files: &["arguments.rs"], packages: &[] },
 ];
 
-/// Code that no key holds, and why.
+/// Code that is in no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),

@@ -14,32 +14,33 @@ use super::message::{Request, Response};
 use kforge_foundation::process::{Command, End, Talker};
 use kforge_types::record::Lane;
 
-/// What a worker gets beyond a step's time limit to answer that it ran out of time; then it is killed.
+/// The time that a worker gets beyond a step's time limit to report that it ran out of time. Then it is killed.
 const GRACE: Duration = Duration::from_secs(15);
 
-/// A lane, and the UUID of the device that its workers observe, if they do.
+/// A lane, and the UUID of the device that its workers observe, if any.
 type Seat = (Lane, Option<String>);
 
-/// A warm worker, and what it keeps; none if it is not confined as a whole.
+/// A warm worker and its confinement; none if the worker as a whole is not confined.
 type Warm = (Option<Confinement>, Talker);
 
-/// Steps that are at work for a device at once. On it they take turns; two of them have the next one ready by the time that one leaves it, and each more would make
-/// inputs of its own, and hold a context, which takes half a gigabyte and is made after the others.
+/// The number of steps that are at work for a device at once. They take turns on the device. With two, the next step is ready when the other leaves the device.
+/// Each further step would make its own inputs and hold a context, which takes half a gigabyte and must be created after the others.
 const AT_A_DEVICE: u32 = 2;
 
-/// Steps that a build has begun for a device at most: beside those at work as many whose inputs are laid out or whose results are kept, which takes as long as the work of
-/// a short one.
+/// The maximum number of steps that a build has started for a device: those at work, and as many whose inputs are being staged or whose results are being
+/// stored, which takes as long as the work of a short step.
 pub const FOR_A_DEVICE: u32 = 2 * AT_A_DEVICE;
 
-/// The workers that a request is for. A kind that runs in the engine's process comes here in tests only.
+/// The lane of the workers for a request. Only in tests does a request have a kind that runs in the engine's process.
 fn lane(request: &Request) -> Lane {
     request.spec.kind.lane().unwrap_or(Lane::Reference)
 }
 
-/// After how long a worker is given up that does a step of this many seconds: a step for a device waits for its turn there, which is not its time.
+/// The time after which a worker is given up, for a step with this time limit. A step for a device also waits for its turn there, which does not count as its
+/// time.
 fn patience(lane: Lane, time_limit_s: u64) -> Duration {
     let own = Duration::from_secs(time_limit_s);
-    // So many may take all of their time before the last has its turn.
+    // All steps at work for the device may use their whole time before the last one gets its turn.
     if lane == Lane::Candidate { own.saturating_mul(AT_A_DEVICE) } else { own }.saturating_add(GRACE)
 }
 
@@ -47,18 +48,18 @@ fn patience(lane: Lane, time_limit_s: u64) -> Duration {
 pub struct Pool {
     worker: Command,
     steps: Option<PathBuf>,
-    /// By lane and the UUID of the device whose context a worker holds.
+    /// Idle workers by lane and by the UUID of the device whose context they hold.
     idle: Mutex<BTreeMap<Seat, Vec<Warm>>>,
     turns: Turns,
 }
 
-/// A worker that gave no answer: what happened. It was killed with all it started; the next request gets another.
+/// A worker that died without an answer. It was killed with everything that it started; the next request gets a new one.
 #[derive(Debug, Clone, thiserror::Error)]
 #[error("the worker {end}")]
 pub struct WorkerDied {
-    /// How it ended, in words: `killed by signal 11 (SIGSEGV)`.
+    /// How it ended: `killed by signal 11 (SIGSEGV)`.
     pub end: String,
-    /// What it last wrote to its standard error, capped.
+    /// The end of its standard error.
     pub stderr: String,
     /// Whether it was killed because the build was interrupted.
     pub interrupted: bool,
@@ -71,30 +72,30 @@ impl WorkerDied {
 }
 
 impl Pool {
-    /// A pool of processes that `worker` starts: the path of this program and the argument `worker`.
+    /// A pool of processes that are started by `worker`: the path of this program and the argument `worker`.
     pub fn new(worker: Command) -> Self {
         Pool { worker, steps: None, idle: Mutex::default(), turns: Turns::default() }
     }
 
-    /// With workers that compile confined to the toolchain and this folder, which holds the folders of all steps.
+    /// With workers that are confined, when they compile, to the toolchain and to this folder, which contains the folders of all steps.
     #[must_use]
     pub fn within(mut self, steps: impl Into<PathBuf>) -> Self {
         self.steps = Some(steps.into());
         self
     }
 
-    /// What a worker has to keep to do a step.
+    /// The confinement of a worker that executes a step; none if the whole worker is not confined.
     fn keeps(&self, request: &Request) -> Option<Confinement> {
         let steps = self.steps.as_deref().filter(|_| lane(request) == Lane::Compiler)?;
         Some(compilers::of_worker(&request.places, request.compiler_memory, steps))
     }
 
-    /// Waits for a place among those at work for a device, by its UUID; none if it is interrupted.
+    /// Waits for a place among the steps at work for a device, given by UUID; returns none if interrupted.
     pub fn turn(&self, device: &str, interrupted: &AtomicBool) -> Option<Turn<'_>> {
         self.turns.take(device, AT_A_DEVICE, interrupted)
     }
 
-    /// Has a worker do a step. As many run at once as threads call this.
+    /// Executes a step in a worker. As many steps run at once as threads call this.
     pub fn run(&self, request: &Request, interrupted: &AtomicBool) -> Result<Response, WorkerDied> {
         let seat = (lane(request), request.device.clone());
         let line = serde_json::to_string(request).map_err(|e| WorkerDied::system(&io::Error::other(e)))?;
@@ -111,7 +112,7 @@ impl Pool {
             }
             Ok(Ok(answered)) => answered,
         };
-        // A worker that answers nonsense is dropped, and so killed.
+        // A worker with a malformed answer is dropped, and so killed.
         let response = serde_json::from_str(&answer).map_err(|e| WorkerDied {
             end: format!("gave a malformed response: {e}"),
             stderr: String::new(),
@@ -121,7 +122,7 @@ impl Pool {
         Ok(response)
     }
 
-    /// Of the workers that keep enough, the one used last, which is the warmest; or a new one.
+    /// The most recently used worker whose confinement suffices, because it is the warmest; otherwise a new one.
     fn take(&self, seat: &Seat, keep: Option<Confinement>) -> io::Result<Warm> {
         let idle = || {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
@@ -132,7 +133,7 @@ impl Pool {
         loop {
             match idle() {
                 Some(worker) if worker.1.is_alive() => return Ok(worker),
-                // It died while it was idle, of nothing that we asked.
+                // It died while idle, not because of a request.
                 Some(dead) => drop(dead),
                 None => {
                     let mut worker = self.worker.clone();
@@ -145,14 +146,15 @@ impl Pool {
         }
     }
 
-    /// Process ids of idle workers.
+    /// The process ids of idle workers.
     pub fn idle(&self) -> Vec<u32> {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         idle.values().flatten().map(|(_, worker)| worker.pid()).collect()
     }
 }
 
-/// Whether a worker that keeps `kept` can do what needs `wanted`. Without tools nothing more is read, so what inspects is done where it was compiled.
+/// Whether a worker with the confinement `kept` can execute a step that needs `wanted`. A step may need less than the worker may read: one that only inspects
+/// can use a worker that compiles.
 fn covers(kept: Option<&Confinement>, wanted: Option<&Confinement>) -> bool {
     match (kept, wanted) {
         (Some(kept), Some(wanted)) => {

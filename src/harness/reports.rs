@@ -1,21 +1,22 @@
-//! What a runner reports about its one run, evaluated so that it can only worsen a result. Knows reports; does not know buffers, expectations or binaries.
+//! Evaluates a runner's reports about its run so that they can only worsen a result. Knows reports; does not know buffers, expected values or binaries.
 //!
-//! Up to [`RunnerReport::Loading`] a runner's report is its own. Everything after may come from the candidate, which shares its process. What each claim could gain it:
+//! Until [`RunnerReport::Loading`], the reports are the runner's own. All later ones may come from the candidate, which shares its process. What each claim
+//! could gain the candidate:
 //!
 //! | claim | why it gains nothing |
 //! |---|---|
-//! | the run ended (`trial-done`) | its outputs are then compared whole; without it, or twice, it is a failure |
-//! | a finding that fails | it fails |
-//! | a finding of what hardware allows | it fails nothing, excuses no early end, keeps no output from being compared, and takes no failure's place |
-//! | not emulated | a claim that is not credible (`kforge_emulator::credible`) is a failure; a credible one makes the verdict unknown, unless another run or the verifier itself found something |
+//! | the run ended (`trial-done`) | its outputs are then compared whole; without this report, or with two, the run fails |
+//! | a finding that fails | the run fails |
+//! | a finding that hardware allows | fails nothing, excuses no early end, prevents no comparison, and takes no failure's place |
+//! | not emulated | fails if not credible (`kforge_emulator::credible`); if credible, unknown unless another run or the verifier has a finding |
 //! | printed text | shown as a note, without control characters |
-//! | an attempt at a refused call | it fails |
-//! | confined, or loading, once more | breaks the protocol, which fails |
-//! | what is not a report, or of another run, or after its end | breaks the protocol |
-//! | more than is kept | leaving something out is itself a failure, no matter what it was |
-//! | an exit status | any but 0 fails, ours too; 0 before the end of the run fails unless a failure said why |
-//! | a status by which kforge's own code says that it could not continue | fails, and is not remembered |
-//! | nothing | no end of the run is a failure |
+//! | an attempt at a refused call | the run fails |
+//! | confined, or loading, a second time | breaks the protocol, which fails |
+//! | not a report, or of another run, or after its end | breaks the protocol |
+//! | more than is stored | omitting a report is itself a failure, whatever it contained |
+//! | an exit status | any except 0 fails, even our own; 0 before the end of the run fails unless a failure explains it |
+//! | a status by which kforge's own code reports that it could not continue | fails, and is not stored |
+//! | no claim at all | a missing end of the run is a failure |
 
 use crate::confine;
 use std::fmt::Display;
@@ -26,55 +27,55 @@ use kforge_foundation::base::worded;
 use kforge_foundation::process::{Captured, End};
 use kforge_types::record::{Finding, FindingKind};
 
-/// Failures kept of one runner by its word; the rest is counted with the last.
+/// The maximum number of failures stored from one runner's reports; further ones are counted with the last.
 const MOST: usize = 64;
-/// Findings kept apart from them that fail nothing, so that however many there are they take no failure's place.
+/// The maximum number of findings that fail nothing. They are limited separately, so that they cannot take a failure's place.
 const MOST_ALLOWED: usize = 8;
-/// Characters kept of a text that a runner gave.
+/// The maximum number of characters stored of a runner's text.
 const LONGEST: usize = 2000;
-/// The exit status of a Rust program that panicked: a runner's own fault, or a candidate that pretends to have panicked.
+/// The exit status of a Rust program that panicked: the runner itself, or a candidate that pretends to be it.
 const PANICKED: i32 = 101;
-/// What the runner's own allocator says when memory is refused to it.
+/// The runner's own allocator prints this when the system refuses memory.
 const OURS_FAILED: &str = "memory allocation of ";
-/// What to do where memory ran out.
+/// The hint for a runner that ran out of memory.
 const RAISE: &str = "setting `build.memory-limit` limits its memory";
 
-/// What was heard.
+/// The summary of a runner's reports and end.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct RunSummary {
-    /// What went wrong, by its word and by how it ended.
+    /// The findings: those that the runner reported, and those that follow from its end.
     pub findings: Vec<Finding>,
-    /// What it says the emulator does not do: claims.
+    /// Features that the runner claims the emulator does not support.
     pub not_emulated: Vec<NotEmulated>,
     /// What the kernel printed.
     pub printed: String,
-    /// Whether it says that the run has ended.
+    /// Whether the runner reported the end of the run.
     pub done: bool,
-    /// Whether something failed by its word: what the run left behind is not worth comparing.
+    /// Whether the runner reported a failure: its outputs are not worth comparing.
     pub faulty: bool,
-    /// Whether the process is as it should be at its end: another run is worth trying.
+    /// Whether the process ended normally, so that another run is worth trying.
     pub orderly: bool,
     /// What the system could not do to confine it.
     pub unconfined: Vec<String>,
-    /// Set if the failure may pass, with what it is (a time-out): the result must not be remembered.
+    /// The failure, if another run may not have it (a time-out): the result must not be stored.
     pub passing: Option<String>,
-    /// Set if the runner could not do what it was asked to, before any code of the candidate's ran: the step has no result.
+    /// Why the runner could not run the candidate's code at all: the step has no result.
     pub refused: Option<String>,
     confined: bool,
     loading: bool,
-    /// How many trials there are, and how many it says have ended.
+    /// The number of trials, and how many of them the runner reported as ended.
     trials: u32,
     ended: u32,
 }
 
-/// Hears a runner that has ended, which was to run `trials` trials, one after the other.
+/// Summarizes the reports and the end of a runner that was to run `trials` trials, one after the other.
 pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> RunSummary {
     let mut heard = RunSummary { trials, ..RunSummary::default() };
     let text = stdout.text();
     for line in text.lines().filter(|line| !line.is_empty()) {
         match serde_json::from_str(line) {
             Ok(report) => heard.take(report),
-            // Where the middle was left out, the lines at its edges are torn.
+            // Where the middle was omitted, the lines beside it are cut.
             Err(_) if stdout.left_out() > 0 => {}
             Err(_) => heard.broken("a malformed report"),
         }
@@ -87,7 +88,7 @@ pub fn hear(stdout: &Captured, stderr: &Captured, end: End, trials: u32) -> RunS
 }
 
 impl RunSummary {
-    /// Whether the run got to its end, as far as it says: its outputs are to be compared.
+    /// Whether the run ended normally by its reports, so that its outputs are to be compared.
     pub fn is_whole(&self) -> bool {
         self.done && !self.faulty && self.not_emulated.is_empty()
     }
@@ -135,7 +136,7 @@ impl RunSummary {
         }
     }
 
-    /// Adds a finding by the runner's word, if there is room for its like; else it counts with the last of them.
+    /// Adds a finding that the runner reported. If there is no room, counts it with the last finding that also fails, or also does not.
     fn add(&mut self, finding: Finding) {
         let allowed = finding.kind.is_allowed();
         let most = if allowed { MOST_ALLOWED } else { MOST };
@@ -148,7 +149,7 @@ impl RunSummary {
         }
     }
 
-    /// Adds a finding whatever the runner said before; one that says the same as another counts with it.
+    /// Adds a finding regardless of the limits. An identical one is counted with the earlier one.
     fn conclude(&mut self, finding: Finding) {
         let same = |other: &&mut Finding| other.kind == finding.kind && other.message == finding.message;
         match self.findings.iter_mut().find(same) {
@@ -162,13 +163,13 @@ impl RunSummary {
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    /// Its claims that something is not emulated, if they are not credible.
+    /// Adds that a claim of a feature that is not emulated is not credible.
     pub fn forged(&mut self, what: &str, why: &dyn Display) {
         let message = format!("the kernel's process claims that `{what}` is not emulated, but {why}");
         self.conclude(Finding::new(FindingKind::Protocol, message));
     }
 
-    /// That it ended before its run did, by itself.
+    /// Adds that the candidate ended the process before the run had ended.
     pub fn ended_early(&mut self, because: &str) {
         let message = format!("the kernel ended the process before it finished{because}");
         self.conclude(Finding::new(FindingKind::Exited, message));
@@ -180,13 +181,13 @@ impl RunSummary {
         let last = plain(stderr.trim().lines().last().unwrap_or_default());
         let because = if last.is_empty() { String::new() } else { format!(": {last}") };
         if !self.loading {
-            // Nothing of the candidate's had run.
+            // The candidate's code had not run.
             let memory = if stderr.contains(OURS_FAILED) { format!("; {RAISE}") } else { String::new() };
             self.refused = Some(format!("the runner {end}{because}{memory}"));
             return;
         }
         match end {
-            // It reported what stopped it, or it ended normally. Whether what is not emulated excuses an early end, the verifier decides.
+            // The process ended normally, or it reported what stopped it. The verifier decides whether a feature that is not emulated excuses an early end.
             End::Exited(0) => {
                 self.orderly = self.done;
                 if !self.done && !failed && self.not_emulated.is_empty() {
@@ -226,7 +227,7 @@ impl RunSummary {
     }
 }
 
-/// A text of a runner's in one line, as much of it as is shown.
+/// A runner's text in one line, limited in length.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
 }

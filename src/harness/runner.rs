@@ -1,8 +1,8 @@
-//! `kforge worker --runner`: confines itself, then hands the candidate to the emulator. Knows the verifier's request and how to report; the
-//! verifier does not trust its reports. It has a pipe and buffers, and nothing else.
+//! `kforge worker --runner`: confines itself, then passes the candidate to the emulator. Knows the verifier's request and how to report; the verifier does not
+//! trust its reports. The process has only a pipe and buffers.
 //!
-//! Its exit status is its own only until the report says that the candidate's code is about to run: [`REFUSED`] is then an error of kforge or of the system, reported
-//! on standard error. After that a candidate can end with any status, and the verifier attributes each to the candidate.
+//! Its exit status is its own only until it reports that the candidate's code is about to run. Until then, [`REFUSED`] means an error of kforge or of the
+//! system, which is printed on standard error. After that, a candidate can end with any status, and the verifier attributes each to the candidate.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::ffi::OsString;
@@ -17,18 +17,18 @@ use serde::de::DeserializeOwned;
 use super::confine::{Confinement, confine, watch};
 use super::message::{RunnerReport, RunnerRequest};
 
-/// The exit status of a runner that could not do what it was asked to, by no fault of the candidate's.
+/// The exit status of a runner that could not run the candidate, by no fault of the candidate.
 pub const REFUSED: u8 = 70;
 
-/// What runs the trials of a request, reporting as it goes.
+/// Runs the trials of a request and reports as it proceeds.
 pub type RunTrials<E> = fn(&RunnerRequest, &mut dyn FnMut(RunnerReport)) -> Result<(), E>;
 
-/// The whole life of a runner. `args` is the [`Confinement`] as JSON; the request comes as a line on standard input, reports go to standard output.
+/// The main function of a runner. `args` is the [`Confinement`] as JSON. The request is a line on standard input; reports go to standard output.
 pub fn runner_main<E: Display>(args: &[OsString], run: RunTrials<E>) -> ExitCode {
     started(args, |confinement| run_confined(confinement, run))
 }
 
-/// The whole life of a process of kforge's own whose only argument, JSON, says how it starts.
+/// The main function of a process of kforge whose only argument, JSON, describes how it starts.
 pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl FnOnce(T) -> Result<(), E>) -> ExitCode {
     let start = match args {
         [text] => serde_json::from_str(&text.to_string_lossy())
@@ -38,7 +38,7 @@ pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl F
     match start.and_then(|start| serve(start).map_err(|e| e.to_string())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(message) => {
-            // There is nobody else to report to.
+            // Standard error is the only way to report.
             let _ = writeln!(io::stderr(), "{message}");
             ExitCode::from(REFUSED)
         }
@@ -46,7 +46,7 @@ pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl F
 }
 
 fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Result<(), String> {
-    // Before anything else: no thread, no descriptor of ours is there yet.
+    // Comes first: this process has started no thread and opened no descriptor yet.
     let confined = confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut line = String::new();
     io::stdin().lock().read_line(&mut line).map_err(|e| format!("cannot read the request: {e}"))?;
@@ -55,7 +55,7 @@ fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Resu
     watch(&confinement, reports.as_raw_fd()).map_err(|e| format!("cannot confine the runner: {e}"))?;
     let mut broken = None;
     let mut report = |report| {
-        // A line at a time and at once: what was seen before a crash is reported.
+        // Writes each line at once, so that reports made before a crash are not lost.
         let written = serde_json::to_vec(&report).map_err(io::Error::other).and_then(|mut line| {
             line.push(b'\n');
             reports.write_all(&line)
@@ -69,11 +69,11 @@ fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Resu
     broken.map_or(Ok(()), |e| Err(format!("cannot report: {e}")))
 }
 
-/// Moves the report to another descriptor, so that a library that prints does so to the standard error. What a candidate writes to it all the same can
-/// only break the protocol.
+/// Moves the report to another descriptor, so that a library that prints writes to standard error. A candidate that writes to the report can only break the
+/// protocol.
 pub fn take_reports() -> io::Result<File> {
     let reports = io::stdout().as_fd().try_clone_to_owned()?;
-    // SAFETY: both numbers are those of the standard streams; nothing of ours writes to descriptor 1 from now on but through the copy.
+    // SAFETY: both numbers are those of standard streams. From now on our code reaches the report only through the copy.
     match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(File::from(reports)),

@@ -1,4 +1,4 @@
-//! Lays a step's inputs out in a folder and takes its outputs from another. Knows the store and files; does not know their contents.
+//! Stages a step's inputs in a folder and collects its outputs from another. Knows the store and files; does not know their contents.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,8 +11,8 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{Form, Spec};
 
-/// Lays out every input that is there under `dir`, which must be empty or not there: a file each, or a folder for a tree. Files are links to the
-/// store's where that can be, and read-only.
+/// Stages every input that is not absent under `dir`, which must be empty or missing: a file each, or a folder for a tree. Files are read-only, and links to
+/// those of the store if possible.
 pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
     fs::create_dir_all(dir)?;
     for (name, input) in &spec.inputs {
@@ -27,7 +27,7 @@ pub fn prepare(spec: &Spec, blobs: &dyn Blobs, dir: &Path) -> io::Result<()> {
                 fs::create_dir(&to)?;
                 let bytes = blobs.get(digest)?.ok_or_else(|| missing(digest))?;
                 let tree: Tree = serde_json::from_slice(&bytes).map_err(io::Error::other)?;
-                // Files of a folder mostly follow each other: one that was just made is not made again.
+                // The files of a folder mostly follow each other, so the folder that was created last is remembered.
                 let mut made = to.clone();
                 for (relative, digest) in &tree.files {
                     let path = inside(&to, relative)?;
@@ -47,7 +47,7 @@ fn missing(digest: &Digest) -> io::Error {
     io::Error::new(io::ErrorKind::NotFound, format!("the store no longer has {digest}: run the command again"))
 }
 
-/// Where a tree's file goes; refuses names that would leave the tree.
+/// The path of a tree's file. Refuses names that would leave the tree.
 fn inside(root: &Path, relative: &str) -> io::Result<std::path::PathBuf> {
     let path = Path::new(relative);
     let plain = path.components().all(|part| matches!(part, Component::Normal(_)));
@@ -59,7 +59,7 @@ fn inside(root: &Path, relative: &str) -> io::Result<std::path::PathBuf> {
 
 fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
     let from = blobs.path(digest)?.ok_or_else(|| missing(digest))?;
-    // Another file system, or a system that forbids hard links to files of others: a copy is as good.
+    // If the store is on another file system, or the system forbids hard links to other users' files, a copy serves as well.
     if fs::hard_link(&from, to).is_err() {
         fs::copy(&from, to)?;
         let mut permissions = fs::metadata(to)?.permissions();
@@ -69,7 +69,7 @@ fn place(blobs: &dyn Blobs, digest: &Digest, to: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Keeps every file of `dir` in the store, by name. Links and folders are refused: what a link points to is not an output.
+/// Stores every file of `dir`, by name. Refuses links and folders: the target of a link is not an output.
 pub fn collect(dir: &Path, blobs: &dyn Blobs) -> io::Result<BTreeMap<String, Digest>> {
     let mut outputs = BTreeMap::new();
     for entry in fs::read_dir(dir)? {

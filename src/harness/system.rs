@@ -1,7 +1,8 @@
-//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is compiled.
+//! Checks that everything a compiler read is an input of its step. Knows the lists that compilers write and the files of a toolchain; does not know what is
+//! compiled.
 //!
-//! A file outside the sources is allowed if the toolchain's fingerprint holds its content: its content decides, not its path, so a header
-//! that changed after the fingerprint was taken is refused too.
+//! A file outside the sources is allowed if the toolchain's fingerprint contains the digest of its content. The content decides, not the path, so a header that
+//! changed after the fingerprint was taken is refused too.
 
 use std::collections::{BTreeSet, HashMap};
 use std::os::unix::fs::MetadataExt;
@@ -13,13 +14,13 @@ use super::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
-/// The files that a compiler says it read, in the words of a makefile.
+/// The files that a compiler read, from its list in makefile syntax.
 pub fn files_read(list: &str) -> Vec<String> {
     let list = list.split_once(':').map_or("", |(_, files)| files).replace("\\\n", " ").replace("\\ ", "\u{1f}");
     list.split_whitespace().map(|file| file.replace('\u{1f}', " ")).collect()
 }
 
-/// The first line of an assembly that makes the assembler read a file, because no list names such a file.
+/// The first line of assembly that makes the assembler read a file, because such a file is in no list.
 pub fn assembler_reads(assembly: &str) -> Option<String> {
     let text = |line: &&str| [".string", ".ascii"].iter().any(|word| line.trim_start().starts_with(word));
     let mut code = assembly.lines().filter(|line| !text(line));
@@ -27,10 +28,10 @@ pub fn assembler_reads(assembly: &str) -> Option<String> {
     Some(line.trim().to_string())
 }
 
-/// Refuses what `source` read of the system that is not of the toolchain that the step has as `input`.
+/// Refuses a file outside the sources that `source` read and that is not in the step's toolchain, the input named `input`.
 ///
 /// # Errors
-/// The response that says so, with what to do; or the toolchain cannot be read.
+/// A response that names the file and what to do; or the toolchain cannot be read.
 pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf]) -> Result<(), Response> {
     let toolchain: Toolchain = task.document(input)?;
     match read.iter().find(|file| !known(file, &toolchain.headers)) {
@@ -43,10 +44,10 @@ pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf
     }
 }
 
-/// What a file was when it was read.
+/// A file's size, times and inode when it was read, and its digest.
 type FileStamp = (u64, i64, i64, u64, Digest);
 
-/// Digests of system headers that this worker read: every compilation reads the same few hundred.
+/// Digests of system headers that this worker has read: every compilation reads the same few hundred.
 static READ: Mutex<Option<HashMap<PathBuf, FileStamp>>> = Mutex::new(None);
 
 fn known(file: &Path, headers: &BTreeSet<Digest>) -> bool {

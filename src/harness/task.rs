@@ -1,4 +1,4 @@
-//! One step as a worker sees it: its spec, its inputs, where its outputs go. Knows files and names; does not know what any kind of step does.
+//! One step as a worker sees it: its spec, its inputs, and the folder for its outputs. Knows files and names; does not know what any kind of step does.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,32 +14,32 @@ use kforge_foundation::base::{Severity, worded};
 use kforge_types::record::params::CompileParams;
 use kforge_types::record::{Note, Spec, Verdict};
 
-/// One step to be done.
+/// A step to execute.
 #[derive(Debug, Clone)]
 pub struct Task {
-    /// All that the step may see.
+    /// Everything that the step may see.
     pub spec: Spec,
-    /// Folder of inputs; use [`Task::path`].
+    /// The folder of inputs; use [`Task::path`].
     pub input: PathBuf,
-    /// Folder for outputs; use [`Task::write`].
+    /// The folder for outputs; use [`Task::write`].
     pub output: PathBuf,
-    /// Where tools are.
+    /// Where the tools are.
     pub places: Places,
     /// The UUID of the device to observe, as in [`Request::device`].
     pub device: Option<String>,
-    /// How long it may take, from [`Task::started`] on.
+    /// The time limit of the step, from [`Task::started`] on.
     pub time_limit: Duration,
-    /// How long one run of candidate code may take, from the start of its own process on: what the step does beside is not its time.
+    /// The time limit of one run of candidate code, from the start of its process on. Other work of the step does not count.
     pub run_limit: Duration,
-    /// Bytes of memory that candidate code may take.
+    /// The memory limit in bytes of candidate code.
     pub memory_limit: u64,
-    /// Bytes of memory that compilers may take.
+    /// The memory limit in bytes of compilers.
     pub compiler_memory: u64,
-    /// Whether candidate code and compilers may run where the system cannot confine them.
+    /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
-    /// When it began.
+    /// When the step began.
     pub started: Instant,
-    /// Microseconds of that in which it waited for others, as [`Task::waited`] counts them.
+    /// The microseconds of that time that it waited for others, as [`Task::waited`] counts them.
     pub waiting_us: Arc<AtomicU64>,
 }
 
@@ -62,17 +62,17 @@ impl From<Request> for Task {
     }
 }
 
-/// The name of the file or folder that holds an input: colons are not for file names.
+/// The name of the file or folder that holds an input. Colons are replaced, because file names should not contain them.
 pub fn file_name(input: &str) -> String {
     input.replace(':', "-")
 }
 
-/// A [`Response`] for what could not be done.
+/// A [`Response`] for a step that failed.
 pub fn failed(message: impl ToString) -> Response {
     Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
-/// A [`Response`] for a source that a compiler refused: `log` is the compiler's message. Of a candidate that is a finding.
+/// A [`Response`] for a source that a compiler refused, with the compiler's message in `log`. For a candidate, the refusal is a failing verdict.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
     let (message, log) = (worded(message), log.trim());
     let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
@@ -85,20 +85,20 @@ pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) ->
     }
 }
 
-/// A [`Response`] for outputs that are all there, without a verdict.
+/// A [`Response`] for a step with all its outputs and without a verdict.
 pub fn done(summary: impl Into<String>, notes: Vec<Note>) -> Response {
     Response::Done { verdict: None, notes, summary: worded(summary), forget: false }
 }
 
 impl Task {
-    /// The parameters of its kind, from the very value that was hashed into its key.
+    /// The parameters of the step's kind, from exactly the value that was hashed into its key.
     pub fn params<T: DeserializeOwned>(&self) -> Result<T, Response> {
         let kind = self.spec.kind;
         serde_json::from_value(self.spec.params.clone())
             .map_err(|e| failed(format!("the parameters are not those of a `{kind}` step: {e}")))
     }
 
-    /// The file or folder of an input; none if it is absent or the spec names none such.
+    /// The file or folder of an input; none if the input is absent or the spec does not name it.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         self.spec.inputs.get(name)?.digest.as_ref()?;
         Some(self.input.join(file_name(name)))
@@ -119,12 +119,12 @@ impl Task {
         serde_json::from_slice(&self.read(name)?).map_err(|e| failed(format!("cannot read the input `{name}`: {e}")))
     }
 
-    /// Keeps an output.
+    /// Writes an output.
     pub fn write(&self, name: &str, bytes: &[u8]) -> Result<(), Response> {
         fs::write(self.output.join(name), bytes).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))
     }
 
-    /// Keeps an output as JSON: fields in declared order, maps by key, so equal values are equal bytes.
+    /// Writes an output as JSON: fields in declared order, maps sorted by key, so that equal values give equal bytes.
     pub fn write_document(&self, name: &str, value: &impl Serialize) -> Result<(), Response> {
         let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("cannot write the output `{name}`: {e}")))?;
         self.write(name, &bytes)
@@ -136,13 +136,13 @@ impl Task {
         self.places.tools.get(name).map(PathBuf::as_path).ok_or_else(missing)
     }
 
-    /// How much of its time is left. What it waited for others is not its time: who runs beside a slow one is not slow.
+    /// The time that the step has left. Time that it waited for others does not count, because a step beside a slow one is not slow itself.
     pub fn left(&self) -> Duration {
         let waited = Duration::from_micros(self.waiting_us.load(Ordering::Relaxed));
         self.time_limit.saturating_sub(self.started.elapsed().saturating_sub(waited))
     }
 
-    /// Counts time for which it waited for others.
+    /// Adds time for which the step waited for others.
     pub fn waited(&self, so_long: Duration) {
         self.waiting_us.fetch_add(so_long.as_micros() as u64, Ordering::Relaxed);
     }

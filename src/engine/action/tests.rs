@@ -74,7 +74,7 @@ fn an_entry_torn_or_changed_anywhere_is_a_miss_and_removed() {
         for wrong in [&whole[..at], &flipped] {
             std::fs::write(&path, wrong).unwrap();
             assert_eq!(cache.get(&key, &spec).unwrap(), None, "at {at}");
-            // A flipped version is another version, which is left alone.
+            // A flipped version digit makes an entry of another version, which is left alone.
             assert!(!path.exists() || (at == digits && wrong.len() == whole.len()), "at {at}");
         }
     }
@@ -165,7 +165,7 @@ fn child_executes_keys() {
         let key = spec.key();
         let _lock = cache.key_lock(&key, &AtomicBool::new(false), &mut || {}).unwrap();
         if cache.get(&key, &spec).unwrap().is_none() {
-            // One file for each execution, in a folder of this process.
+            // One file for each execution, in this process's folder.
             std::fs::write(dir.join(format!("executed-{i}")), "").unwrap();
             cache.put(&key, &spec, &result(&store)).unwrap();
         }

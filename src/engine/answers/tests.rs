@@ -1,4 +1,4 @@
-//! What becomes of answers: kept, found again, raced for, damaged.
+//! Answers are kept, found again, written by concurrent writers and damaged.
 
 use std::collections::BTreeMap;
 
@@ -122,7 +122,7 @@ fn what_is_damaged_or_of_another_version_is_named_and_passed_over() {
     says(1, "2-0.json` has format 7; this kforge reads format 1");
     says(2, "3-0.json` is damaged");
     says(3, "6-0.json` is damaged: it holds the answer of a round other than");
-    // What is damaged makes room and is not lost; what another version wrote stays.
+    // A damaged file is moved aside and replaced; a file of another version stays.
     let again = answer(1, 0, "again");
     assert_eq!(answers.put(&chain, &again).unwrap(), again);
     assert!(std::fs::read_to_string(file(1).with_extension("damaged")).unwrap().contains("a sauce!"));

@@ -1,4 +1,4 @@
-//! What a dry run tells, and that it writes nothing.
+//! What a dry run reports, and that it writes nothing.
 
 use super::*;
 
@@ -36,7 +36,7 @@ fn a_dry_run_names_every_step_that_may_add_steps() {
     };
     let world = World { expand: FakeExpand(add), ..World::default() };
     let expanding = |id: &str| Node { expands: true, ..source(&world, id, "same") };
-    // Whatever it gives, a step that this machine cannot run may have it from one with the same key.
+    // A step that this machine cannot run may get its result from a step with the same key.
     let lame = Node {
         unavailable: Some("no gpu".into()),
         after: vec!["one".into()],

@@ -1,4 +1,4 @@
-//! Steps that the result of another adds.
+//! Steps that are added by the result of another step.
 
 use super::*;
 
@@ -14,7 +14,7 @@ fn a_result_may_add_steps_and_they_belong_to_the_same_build() {
         assert!(built.step("seen 1").unwrap().result.is_some());
         assert_eq!(world.executor.take().len(), if turn == 0 { 3 } else { 0 });
     }
-    // `other` has the key of `select` and adds nodes of the same names that read it instead: its own error, which costs it alone.
+    // `other` has the key of `select` and adds nodes of the same names that read `other` instead. That is an error of `other`, and it fails only `other`.
     let built = world.build(&[select, other]);
     let failed: Vec<&Done> = built.steps.iter().filter(|d| matches!(d.outcome, Outcome::Failed(_))).collect();
     assert_eq!((failed.len(), built.counts.total), (1, 4));

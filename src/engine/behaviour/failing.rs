@@ -1,4 +1,4 @@
-//! What a build does where a step fails, is missing something or is interrupted.
+//! What a build does when a step fails, lacks an input or is interrupted.
 
 use super::*;
 use crate::state::INTERRUPTED;
@@ -93,7 +93,7 @@ fn a_stopped_build_does_not_bind_what_it_did_not_start_as_absent() {
     world.options.keep_going = false;
     let a = with(node("a", StepKind::Compile, &[]), json!({"fail": true}));
     let plan = [a, source(&world, "z", "z"), node("j", StepKind::Judge, &[("in", output("z", false))])];
-    // Compiling takes longer than generating where nothing is remembered, so `a` is first.
+    // Without remembered durations, compiling is estimated to take longer than generating, so `a` runs first.
     let built = world.build(&plan);
     assert!(built.step("z").unwrap().stopped && built.step("j").unwrap().stopped);
     assert_eq!(world.executor.take(), ["a"]);

@@ -11,7 +11,7 @@ fn steps_with_equal_keys_run_once() {
     assert_eq!(built.step("a").unwrap().result, built.step("b").unwrap().result);
     let outcomes = [outcome(&built, "a"), outcome(&built, "b")];
     assert!(outcomes.contains(&&Outcome::Executed) && outcomes.contains(&&Outcome::Fresh));
-    // The one that did not run is remembered too.
+    // The step that did not run is remembered too.
     assert!(world.memory.last_key("a").is_some() && world.memory.last_key("a") == world.memory.last_key("b"));
 }
 
@@ -27,7 +27,7 @@ fn equal_keys_share_a_failure_and_a_result_that_is_not_kept() {
     assert_eq!((built.counts.failed, built.counts.executed, built.counts.fresh), (2, 1, 1));
 }
 
-/// Gives every key to another process first, which keeps a result under it.
+/// Makes another process get every key first and store a result under it.
 struct Overtaken<'a>(&'a FakeCache);
 
 impl KeyLocks for Overtaken<'_> {
@@ -52,7 +52,7 @@ fn a_key_that_another_process_computed_meanwhile_is_not_computed_again() {
     assert_eq!(world.memory.last_key("a"), built.step("a").unwrap().key, "it is remembered");
 }
 
-/// As when a signal comes while another process computes the key.
+/// Simulates a signal that arrives while another process computes the key.
 struct NeverFree;
 
 impl KeyLocks for NeverFree {

@@ -1,4 +1,4 @@
-//! The content store against damage, full disks, other threads and dying processes.
+//! The content store against damage, full disks, other threads and killed processes.
 
 use super::*;
 use crate::home::files_in;
@@ -8,7 +8,7 @@ fn store(dir: &Path) -> Store {
     Store::new(&Home::open(dir).unwrap())
 }
 
-/// Puts other bytes into a content, past the store.
+/// Overwrites a content, bypassing the store.
 fn damage(path: &Path, bytes: &[u8]) {
     std::fs::set_permissions(path, Permissions::from_mode(0o644)).unwrap();
     std::fs::write(path, bytes).unwrap();
@@ -41,7 +41,7 @@ fn damaged_contents_are_not_there_and_are_removed() {
             [|s, d| s.get(d).unwrap().is_some(), |s, d| s.path(d).unwrap().is_some()];
         for ask in ask {
             let digest = store(dir.path()).put(b"kernel").unwrap();
-            // A process that has not seen the right bytes.
+            // A new store, which has not checked the bytes yet.
             let store = store(dir.path());
             damage(&store.place(&digest), wrong);
             assert!(!ask(&store, &digest), "{wrong:?}");
@@ -100,7 +100,7 @@ fn a_file_is_moved_in() {
     let there = store.place(&digest).metadata().unwrap();
     assert!(!from.exists());
     assert_eq!((there.ino(), there.permissions().mode() & 0o777), (before, 0o444));
-    // The same again: what is there stays.
+    // Put again: the stored file stays.
     std::fs::write(&from, b"binary").unwrap();
     assert_eq!(store.put_file(&from).unwrap(), digest);
     assert_eq!(store.place(&digest).metadata().unwrap().ino(), before);
@@ -196,7 +196,7 @@ fn a_full_disk_is_named_and_leaves_no_part() {
 
 #[test]
 fn a_store_that_cannot_be_written_still_answers_and_says_what_is_wrong() {
-    // A file where a folder should be: stops root too, whom permissions do not.
+    // A file in place of a folder stops even root, unlike permissions.
     let dir = tempfile::tempdir().unwrap();
     let store = store(dir.path());
     let digest = store.put(b"kept").unwrap();

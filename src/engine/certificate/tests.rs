@@ -1,4 +1,4 @@
-//! What makes a certificate void, and that it reads back as it was written.
+//! What makes a certificate void, and that a written certificate reads back unchanged.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ impl World {
         for name in ["src/a.cu", "src/b.h", "report"] {
             std::fs::write(dir.path().join(name), name).unwrap();
         }
-        // Until the clock of the file system has moved on.
+        // Waits until the clock of the file system has moved on.
         let (probe, began) = (dir.path().join("probe"), SystemTime::now());
         while {
             std::fs::write(&probe, "x").unwrap();
@@ -39,7 +39,7 @@ impl World {
         Digest::of(b"question")
     }
 
-    /// A certificate for a command that began so long after everything was written.
+    /// A certificate for a command that began `after` from now.
     fn made(&self, after: Duration) -> Option<Certificate> {
         let mut maker = Maker::new(World::question(), SystemTime::now() + after);
         let mut witness = Witness::default();
@@ -75,7 +75,7 @@ fn it_reads_back_as_it_was_written_and_a_damaged_one_not_at_all() {
     }
 }
 
-/// What is done to a world, in words and in deed.
+/// A change of a world: a description, and the code that makes the change.
 type Change = (&'static str, fn(&World));
 
 #[test]

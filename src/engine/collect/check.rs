@@ -1,4 +1,4 @@
-//! Rehashes everything in the stores and removes what is wrong. Knows the stores' files; does not recreate anything.
+//! Rehashes everything in the stores and removes what is damaged. Knows the stores' files; does not recreate anything.
 
 use std::collections::HashSet;
 use std::io;
@@ -14,26 +14,26 @@ use crate::Blobs;
 use kforge_foundation::base::Digest;
 use kforge_types::record::spec::Tree;
 
-/// What was found.
+/// The result of a check.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Checked {
     /// Contents that are intact.
     pub contents: Tally,
-    /// Contents whose bytes were not those of their name; removed.
+    /// Contents whose bytes do not match the hash in their name; removed.
     pub corrupt: Vec<PathBuf>,
-    /// Trees that refer to a missing file; removed, so that the steps that made them run again.
+    /// Trees that refer to a missing file; removed, so that the steps that produced them run again.
     pub incomplete_trees: u64,
-    /// Results that are whole and whose outputs are there.
+    /// Results that are undamaged and whose outputs are stored.
     pub results: Tally,
-    /// Results that were damaged or lead to something missing; removed.
+    /// Results that were damaged or refer to a missing content; removed.
     pub results_removed: u64,
-    /// Records of evidence that are whole and whose outputs are there.
+    /// Records of evidence that are undamaged and whose outputs are stored.
     pub evidence: Tally,
-    /// Records of evidence that are damaged or have lost outputs: kept, because they cannot be recreated, but they do not answer.
+    /// Records of evidence that are damaged or have lost outputs. They are kept, because they cannot be recreated, but they do not answer.
     pub evidence_unusable: Vec<PathBuf>,
 }
 
-/// Rehashes everything. Builds may run at the same time: they would remove the same files when they read them.
+/// Rehashes everything. Builds may run at the same time: they would remove the same files on reading them.
 pub fn verify(home: &Home) -> io::Result<Checked> {
     let store = Store::new(home);
     let mut checked = Checked::default();
@@ -51,7 +51,7 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
                 remove(&path)?;
                 checked.corrupt.push(path);
             }
-            // No content, or gone since.
+            // Not a content, or removed in the meantime.
             (_, None) => {}
         }
     }
@@ -93,9 +93,9 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
     Ok(checked)
 }
 
-/// What a file in the content store turned out to be.
+/// The result of checking a file in the content store.
 enum Look {
-    /// What its name says: its size, and the tree it is, if it is one.
+    /// The bytes match the name: the size, and the tree if the content is one.
     Right(u64, Option<(Digest, Tree)>),
     Corrupt,
 }
@@ -114,7 +114,7 @@ fn look(path: &std::path::Path) -> io::Result<Option<Look>> {
     Ok(Some(Look::Right(digest.size(), tree.map(|tree| (digest, tree)))))
 }
 
-/// The tree that a document is: an object of nothing but files.
+/// Parses a tree: an object whose only key is `files`.
 fn tree(bytes: &[u8]) -> Option<Tree> {
     if !bytes.starts_with(b"{") {
         return None;

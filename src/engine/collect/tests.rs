@@ -1,4 +1,4 @@
-//! What collection keeps and removes, beside running builds and after damage.
+//! What collection keeps and removes, during builds and after damage.
 
 use std::os::unix::fs::PermissionsExt;
 use std::sync::Arc;
@@ -52,7 +52,7 @@ fn spec(n: u32) -> Spec {
 }
 
 impl Fixture {
-    /// Keeps contents, last changed `age` ago.
+    /// Stores contents, last modified `age` ago.
     fn put(&self, bytes: &[u8], age: Duration) -> Digest {
         let digest = self.store.put(bytes).unwrap();
         self.age(&self.store.place(&digest), age);
@@ -67,7 +67,7 @@ impl Fixture {
         self.home.actions().join(shard(&spec(n).key()))
     }
 
-    /// Remembers that spec `n` gave `output`, used `age` ago.
+    /// Stores the result `output` of spec `n`, last used `age` ago.
     fn remember(&self, n: u32, output: Digest, age: Duration) {
         self.cache.put(&spec(n).key(), &spec(n), &result(output)).unwrap();
         self.age(&self.entry(n), age);
@@ -215,7 +215,7 @@ fn a_collection_is_due_once_a_day() {
 fn lock_files_and_temporary_files_of_the_dead_go() {
     let f = fixture();
     let held = f.cache.try_key_lock(&Digest::of(b"held")).unwrap();
-    // As a killed process leaves it.
+    // A lock file as a killed process leaves it.
     let dead = f.home.locks().join("keys").join(shard(&Digest::of(b"dead")));
     std::fs::create_dir_all(dead.parent().unwrap()).unwrap();
     std::fs::write(&dead, "").unwrap();
@@ -265,7 +265,7 @@ fn rehashing_removes_what_is_wrong_and_what_leads_there() {
     let [good, bad, member] = [b"good", b"bad!", b"memb"].map(|b| f.put(b, Duration::ZERO));
     let tree = |file| serde_json::to_vec(&Tree { files: [("a".to_string(), file)].into() }).unwrap();
     let (whole, broken) = (f.put(&tree(good), Duration::ZERO), f.put(&tree(member), Duration::ZERO));
-    // Speaks of contents that were never meant to be kept.
+    // Refers to contents that were never stored.
     let speaks = f.put(format!("{{\"outputs\":\"{}\"}}", Digest::of(b"scratch")).as_bytes(), Duration::ZERO);
     for (n, output) in [good, bad, whole, broken, speaks].into_iter().enumerate() {
         f.remember(n as u32, output, Duration::ZERO);
@@ -310,7 +310,7 @@ fn child_collects_without_end() {
     let home = Home::open(Path::new(&root)).unwrap();
     testing::say("ready");
     loop {
-        // All that may go goes: a later time makes everything old.
+        // A time in the future makes everything old, so that all unreachable contents are removed.
         collect(&home, Limits { max_age: HOUR, max_size: u64::MAX }, SystemTime::now() + 3 * HOUR).unwrap();
     }
 }
@@ -331,7 +331,7 @@ fn a_build_beside_a_collecting_process_that_is_killed_misses_nothing_it_holds() 
             assert_eq!(f.store.get(&hit.result.outputs["out"]).unwrap().unwrap(), [round, n]);
         }
         child.kill();
-        // Whatever is left is whole: no result without its outputs.
+        // No result is left without its outputs.
         for result in results(&f.home).unwrap() {
             assert!(result.outputs.iter().all(|digest| f.store.has(digest)), "{}", result.path.display());
         }

@@ -1,16 +1,16 @@
-//! What the stores take up. Knows files and their sizes only.
+//! Disk usage of the stores. Knows only files and their sizes.
 
 use std::io;
 use std::path::Path;
 
 use super::super::home::Home;
 
-/// How many, and their bytes.
+/// A number of files and their total size.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// How many.
+    /// The number of files.
     pub count: u64,
-    /// Their bytes, as contents count, not blocks of the disk.
+    /// The sum of the file lengths in bytes, not of disk blocks.
     pub bytes: u64,
 }
 
@@ -21,7 +21,7 @@ impl Tally {
     }
 }
 
-/// What each store takes up, in files.
+/// The disk usage of each store.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Contents.
@@ -30,18 +30,18 @@ pub struct Usage {
     pub results: Tally,
     /// Records of evidence, without their outputs, which are contents.
     pub evidence: Tally,
-    /// What agents answered; collection does not touch it.
+    /// The agents' answers; collection does not touch them.
     pub answers: Tally,
     /// The records of candidates; collection does not touch them.
     pub candidates: Tally,
     /// Installed tools.
     pub toolchains: Tally,
-    /// What can be made again, and files being written.
+    /// Files that can be computed again, and files being written.
     pub scratch: Tally,
 }
 
 impl Usage {
-    /// All together.
+    /// The sum over all stores.
     pub fn total(&self) -> Tally {
         let all =
             [self.contents, self.results, self.evidence, self.answers, self.candidates, self.toolchains, self.scratch];
@@ -49,7 +49,7 @@ impl Usage {
     }
 }
 
-/// What the stores of a home take up now. Takes no lock; files that go meanwhile are not counted.
+/// The disk usage of the stores of a home now. Takes no lock; files that are removed meanwhile are not counted.
 pub fn usage(home: &Home) -> io::Result<Usage> {
     let mut scratch = below(&home.scratch())?;
     let writing = below(&home.tmp())?;
@@ -72,7 +72,7 @@ fn below(folder: &Path) -> io::Result<Tally> {
         let entry = match entry {
             Ok(entry) => entry,
             Err(e) if e.io_error().is_some_and(|e| e.kind() == io::ErrorKind::NotFound) => continue,
-            // Says which path.
+            // The error names the path.
             Err(e) => return Err(io::Error::other(e)),
         };
         if entry.file_type().is_file() {

@@ -1,13 +1,13 @@
-//! Which record answers a question. Pure: knows classes and times; does not touch files.
+//! Decides which record answers a question. Pure: knows classes and times; does not touch files.
 //!
-//! 1. If the local device matches the target, its class answers: with its newest record or, if there is none yet, by being asked.
-//! 2. Else the target's `device`: a record of that product.
-//! 3. Else the only product there is evidence for.
-//! 4. Else it is unknown, and the products are listed.
+//! 1. If the local device matches the target, its class answers: with its newest record or, if there is none yet, by being observed.
+//! 2. Otherwise a record of the product that the target's `device` names answers.
+//! 3. Otherwise a record of the only product that there is evidence for answers.
+//! 4. Otherwise the answer is unknown, and the products are listed.
 //!
-//! A verification is valid for product and architecture. A timing is valid for driver major and MIG profile too; where no local device says which of them
-//! counts, whole devices come before slices, newer drivers before older ones, then profiles and architectures in the order of their names. That order
-//! looks at no time, so that the questions of one build are answered by one class as far as its records reach. Within a class the newest record wins.
+//! A verification is valid for a product and an architecture. A timing is also valid only for a driver major version and a MIG profile. If no local device
+//! decides between these, whole devices come before slices, newer drivers before older ones, then profiles and architectures in the order of their names. That
+//! order ignores times, so that one class answers the questions of a build as far as its records reach. Within a class the newest record wins.
 
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
@@ -15,40 +15,40 @@ use std::collections::BTreeSet;
 use super::{IndexedRecord, Record};
 use kforge_types::record::{DeviceClass, Validity};
 
-/// Whether what was observed on one device holds on another.
+/// Whether an observation of one device is valid for another.
 fn holds(validity: Validity, seen: &DeviceClass, on: &DeviceClass) -> bool {
     let same = (&seen.product, &seen.arch) == (&on.product, &on.arch);
     same && (validity == Validity::Product || (seen.driver_major, &seen.mig) == (on.driver_major, &on.mig))
 }
 
-/// Whose answer counts.
+/// The source whose answers count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedSource {
-    /// The local device, if there is one that could be asked: it can run the target's code.
+    /// The local device, if it can run the target's code and so could be asked.
     pub here: Option<DeviceClass>,
     /// The product named as the target's `device`.
     pub device: Option<String>,
-    /// For what an answer is valid.
+    /// What an answer is valid for.
     pub validity: Validity,
 }
 
-/// What is known.
+/// The answer to a question, as far as the records give one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Answer {
-    /// This.
+    /// This record answers.
     Found(Box<IndexedRecord>),
-    /// Nothing for the local device, whose answer counts: ask it.
+    /// The answer of the local device counts, and there is no record of it: ask it.
     AskHere,
-    /// Nothing, and there is nobody here to ask; these other products have answered.
+    /// No record answers, and no local device can be asked. These products have records.
     Unknown {
-        /// Their names, in order.
+        /// Their names, sorted.
         products: Vec<String>,
     },
 }
 
-/// Which of the records under one question answers it. Their order does not matter.
+/// Chooses the record that answers a question. The order of the records does not matter.
 pub fn choose(records: &[IndexedRecord], wanted: &AcceptedSource) -> Answer {
-    // A device that is not the one the target names does not match the target.
+    // If the target names another product, the local device does not match it.
     let here = wanted.here.as_ref().filter(|here| wanted.device.as_ref().is_none_or(|device| *device == here.product));
     if let Some(here) = here {
         let valid = |seen: &&IndexedRecord| holds(wanted.validity, device(seen), here);
@@ -87,12 +87,12 @@ fn better(validity: Validity, a: &IndexedRecord, b: &IndexedRecord) -> Ordering 
     class.then_with(|| newer(a, b))
 }
 
-/// By time; of two of the same time, by digest, so that the answer does not depend on the order of files.
+/// Orders by time; at equal times by digest, so that the answer does not depend on the order of files.
 fn newer(a: &IndexedRecord, b: &IndexedRecord) -> Ordering {
     time(&a.record).cmp(&time(&b.record)).then(a.digest.cmp(&b.digest))
 }
 
-/// When it was measured; a record that does not say so legibly is older than any other.
+/// The time of the measurement. A record whose time cannot be parsed counts as older than any other.
 fn time(record: &Record) -> Option<jiff::Timestamp> {
     record.provenance.measured_at.parse().ok()
 }

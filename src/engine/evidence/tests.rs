@@ -1,4 +1,4 @@
-//! Which record answers, and records that are damaged, doubled or incomplete.
+//! Which record answers, and records that are damaged, duplicated or incomplete.
 
 use super::*;
 use crate::blobs::Store;
@@ -39,7 +39,7 @@ fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> Index
 const H200: &str = "NVIDIA H200";
 const A100: &str = "NVIDIA A100";
 
-/// The day of the record that answers, or what else is said.
+/// The day of the record that answers, or a text for another answer.
 fn day(records: &[IndexedRecord], here: Option<DeviceClass>, device: Option<&str>, validity: Validity) -> String {
     let wanted = AcceptedSource { here, device: device.map(str::to_string), validity };
     let text = |answer: &Answer| match answer {
@@ -133,7 +133,7 @@ fn an_illegible_time_is_older_than_any_and_equal_times_are_decided() {
     let records = [illegible, seen(H200, 580, None, "01")];
     assert_eq!(day(&records, None, None, Timing), "01");
     let mut offset = seen(H200, 580, None, "02");
-    // The same day in another zone, an hour earlier than it looks.
+    // The day is the same, but in another time zone: the time is an hour earlier than it looks.
     offset.record.provenance.measured_at = "2026-11-02T00:30:00+01:00".into();
     assert_eq!(
         choose(
@@ -202,7 +202,7 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
     assert_eq!((days(&index), index.all().unwrap().len()), (vec!["1".to_string()], 1));
 }
 
-/// The record of a compilation that made a binary.
+/// The record of a compilation that produced a binary.
 fn compiled(question: Digest, binary: Digest) -> Record {
     let mut made = record(class(H200, 580, None), "1");
     made.question = question;
@@ -224,7 +224,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
         let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
         (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
     };
-    // Each comes first by its digest in one of the two orders.
+    // In one of the two orders, each binary comes first by its digest.
     for (few, many) in [("x", "y"), ("y", "x")] {
         std::fs::remove_dir_all(index.root.join(question.hex())).ok();
         index.import([&brought(few)], "few.kfe", &about(few, 3)).unwrap();
@@ -236,7 +236,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
             note.contains("kforge uses the one from `many.kfe`, which has 5") && note.contains("`few.kfe` (3)"),
             "{note}"
         );
-        // Of two of which as much is known, that of the repository.
+        // Among two with equally many observations, the one from the repository wins.
         let record = brought("z");
         let seen = IndexedRecord {
             digest: Digest::of(&serde_json::to_vec(&record).unwrap()),
@@ -258,7 +258,7 @@ fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_i
         let (index, store) = index(dir.path());
         let question = of_binary(&spec, &*store).unwrap().unwrap().key();
         let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
-        // The very same record of `x` comes with two bundles, of which one says little of it and the other much.
+        // Two bundles bring the same record of `x`: one has few observations of `x`, the other many.
         let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
         for (name, binary, known) in order.map(|at| bundles[at]) {
             let about = About::from([(Digest::of(binary.as_bytes()), known)]);
@@ -315,7 +315,7 @@ fn damaged_and_misplaced_records_are_passed_over() {
     std::fs::create_dir(&other).unwrap();
     std::fs::write(other.join(path.file_name().unwrap()), &whole).unwrap();
     assert!(index.records(&Digest::of(b"other")).unwrap().is_empty());
-    // Adding it again repairs it.
+    // Adding the record again repairs the file.
     index.add(&record(class(H200, 580, None), "2")).unwrap();
     assert_eq!(days(&index), ["1", "2"]);
 }

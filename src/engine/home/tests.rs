@@ -1,4 +1,4 @@
-//! Homes: made, shared, refused, and what is found in them.
+//! Homes: created, shared, refused, and listed.
 
 use super::*;
 
@@ -56,7 +56,7 @@ fn sweeps_what_dead_writers_left_and_nothing_else() {
     }
     age(&old, hours(2));
     age(&other, hours(2));
-    // A folder in which something was written lately is in use, however old it is itself.
+    // A folder in which a file was written recently is in use, whatever the age of the folder itself.
     let busy = home.toolchains().join(".tmp-busy");
     std::fs::create_dir(&busy).unwrap();
     std::fs::write(busy.join("part"), "x").unwrap();

@@ -1,4 +1,4 @@
-//! The journal as a cache: the first to be asked. Knows the journal and the store; does not write, because a row needs the node's id, which keys leave out.
+//! The journal as a cache, the first to be asked. Knows the journal and the store; does not write, because a row needs the node's id, which keys leave out.
 
 use std::io;
 use std::sync::Arc;
@@ -10,15 +10,15 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::CacheOrigin;
 use kforge_types::record::{Spec, StepResult};
 
-/// Answers with what the journal holds under a key, if all outputs are in the store. Questions to a device it leaves to the evidence index, which knows
-/// whose answer counts.
+/// Answers with the journal's result under a key, if all its outputs are in the store. Leaves questions to a device to the evidence index, which knows which
+/// device's answer counts.
 pub struct JournalCache {
     journal: Arc<Journal>,
     blobs: Arc<dyn Blobs>,
 }
 
 impl JournalCache {
-    /// A view of that journal.
+    /// A cache view of `journal`.
     pub fn new(journal: Arc<Journal>, blobs: Arc<dyn Blobs>) -> JournalCache {
         JournalCache { journal, blobs }
     }
@@ -33,7 +33,7 @@ impl Cache for JournalCache {
         Ok(result.map(|result| Hit { result, origin: CacheOrigin::Journal, evidence: None }))
     }
 
-    /// Does nothing: [`Journal::record_step`] does.
+    /// Does nothing: [`Journal::record_step`] records results.
     fn put(&self, _: &Digest, _: &Spec, _: &StepResult) -> io::Result<()> {
         Ok(())
     }

@@ -5,29 +5,29 @@
 //! frame    length of the payload u32 | kind u8 | payload | check u64      all little endian
 //! ```
 //!
-//! The check is [`mix`] over kind, length and payload. It must detect partially written records and disk faults, not forgeries;
-//! blake3 would take half of the time that a journal of 100,000 records takes to load.
+//! The check is [`mix`] over kind, length and payload. It must detect partially written records and disk faults, not forgeries. Computing blake3 instead would
+//! take half of the time that a journal of 100,000 records takes to load.
 
 use std::num::NonZeroUsize;
 
-/// What every journal of this version begins with.
+/// The first bytes of every journal of this version.
 pub(super) const HEADER: &[u8; 16] = b"kforge-journal\n\x01";
 
 const BEFORE: usize = 5;
 const AFTER: usize = 8;
 
-/// How a file begins.
+/// What a file begins with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Start {
-    /// As a journal of this version.
+    /// The header of this version.
     Ours,
-    /// With nothing.
+    /// Nothing: the file is empty.
     Empty,
-    /// With something else.
+    /// Anything else.
     Foreign,
 }
 
-/// How those bytes begin.
+/// Classifies the first bytes of a file.
 pub(super) fn start(bytes: &[u8]) -> Start {
     match bytes {
         [] => Start::Empty,
@@ -36,11 +36,11 @@ pub(super) fn start(bytes: &[u8]) -> Start {
     }
 }
 
-/// A 64-bit mixture of some bytes, from a seed. Every step maps states one to one, so a change within eight bytes that are mixed at once always changes
-/// the result; any other change fails to with a chance of about 2^-64.
+/// A 64-bit checksum of `bytes`, from a seed. Every step maps states one to one, so a change within one eight-byte word always changes the result. Any other
+/// change goes undetected with a probability of about 2^-64.
 pub(super) fn mix(seed: u64, bytes: &[u8]) -> u64 {
     let (words, rest) = bytes.as_chunks::<8>();
-    // Not zero for no bytes: a tail of zeros must not check.
+    // Not zero for empty input, so that a tail of zeros does not pass as a frame.
     let state = step(seed ^ FACTOR, bytes.len() as u64);
     let state = words.iter().fold(state, |state, word| step(state, u64::from_le_bytes(*word)));
     let mut last = [0; 8];
@@ -60,16 +60,16 @@ pub(super) fn step(state: u64, word: u64) -> u64 {
 /// A frame in a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Frame {
-    /// Where it begins: never at 0, where the header is.
+    /// Where the frame begins. Never 0, which is where the header is.
     start: NonZeroUsize,
-    /// Length of its payload.
+    /// The length of the payload in bytes.
     len: u32,
-    /// Its kind.
+    /// The kind of the record.
     pub(super) kind: u8,
 }
 
 impl Frame {
-    /// The frame at a position, if one is there whole.
+    /// The frame at a position, if there is an undamaged one.
     pub(super) fn at(bytes: &[u8], at: usize) -> Option<Frame> {
         let head = bytes.get(at..at + BEFORE)?;
         let len = u32::from_le_bytes([head[0], head[1], head[2], head[3]]);
@@ -78,7 +78,7 @@ impl Frame {
         (check == frame.check(bytes)).then_some(frame)
     }
 
-    /// Appends a frame whose payload is what `write` appends. Gives nothing, and appends nothing, if the payload is too long for a frame.
+    /// Appends a frame whose payload is written by `write`. Returns none, and appends nothing, if the payload is too long for a frame.
     pub(super) fn append(bytes: &mut Vec<u8>, kind: u8, write: impl FnOnce(&mut Vec<u8>)) -> Option<Frame> {
         let at = bytes.len();
         bytes.extend([0, 0, 0, 0, kind]);
@@ -94,17 +94,17 @@ impl Frame {
         Some(frame)
     }
 
-    /// Where it begins.
+    /// The position at which the frame begins.
     pub(super) fn start(self) -> usize {
         self.start.get()
     }
 
-    /// The first position after it.
+    /// The first position after the frame.
     pub(super) fn end(self) -> usize {
         self.start() + self.size()
     }
 
-    /// Bytes it takes in all.
+    /// The total size of the frame in bytes.
     pub(super) fn size(self) -> usize {
         BEFORE + self.len as usize + AFTER
     }
@@ -115,7 +115,7 @@ impl Frame {
     }
 
     fn check(self, bytes: &[u8]) -> [u8; AFTER] {
-        // The length is mixed in by `mix`.
+        // `mix` also mixes in the length.
         mix(self.kind.into(), self.payload(bytes)).to_le_bytes()
     }
 }

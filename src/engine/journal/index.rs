@@ -1,4 +1,4 @@
-//! The journal in memory: its file's bytes and where in them the living rows are. Knows which rows replace which; does not touch files.
+//! The journal in memory: the bytes of its file, and the positions of the live rows in them. Knows which rows replace which; does not touch files.
 //!
 //! Rows stay encoded until they are needed, so that loading is little more than a walk over frames.
 
@@ -13,7 +13,7 @@ use super::row::{Fields, StatRow, StepRow, kind, put_digest, put_stat, put_step}
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepResult;
 
-/// For keys that are hashes already.
+/// A hasher for keys that are already hashes.
 #[derive(Debug, Default)]
 pub(super) struct IdentityHasher(u64);
 
@@ -31,15 +31,15 @@ impl Hasher for IdentityHasher {
     }
 }
 
-/// By the first eight bytes of a digest's hash. Two digests that share them share a place: whoever looks there compares the whole, and the one that is
-/// not found is a miss, nothing worse.
+/// A map by the first eight bytes of a digest's hash. Two digests with the same first bytes share an entry. A lookup compares the whole digest, so the digest
+/// that lost its entry is a miss and nothing worse.
 type ByHash<T> = HashMap<u64, T, BuildHasherDefault<IdentityHasher>>;
 
 fn first(digest: &Digest) -> u64 {
     digest.hash().first_chunk().map_or(0, |first| u64::from_le_bytes(*first))
 }
 
-/// Where the rows about one name are.
+/// The positions of the rows of one name.
 #[derive(Debug, Clone, Copy, Default)]
 struct Places {
     /// The last row of the node.
@@ -55,29 +55,29 @@ struct Places {
 pub(super) struct Index {
     bytes: Vec<u8>,
     names: Vec<Frame>,
-    /// Of each name, by its mixture ...
+    /// The number of each name, by the hash of the name ...
     numbers: ByHash<u32>,
-    /// ... and of those whose mixture another name has already.
+    /// ... and of the names whose hash another name already has.
     clashes: HashMap<Box<[u8]>, u32>,
     places: Vec<Places>,
     by_key: ByHash<Frame>,
-    /// Where each key was last taken back: rows before that place have lost their results.
+    /// The position at which each key was last forgotten: rows before it have lost their results.
     forgotten: ByHash<usize>,
     scans: ByHash<Frame>,
     certificate: Option<Frame>,
-    /// Bytes of frames that count, names included.
+    /// The total size of live frames, including names, in bytes.
     live: usize,
 }
 
 impl Index {
-    /// Of an empty journal.
+    /// The index of an empty journal.
     pub(super) fn new() -> Index {
         Index::load(HEADER.to_vec())
     }
 
-    /// Of a file's bytes, whose header is right. Keeps those before the first frame that is not whole, or makes no sense.
+    /// The index of a file's bytes, which begin with the correct header. Keeps the bytes before the first frame that is damaged or invalid.
     pub(super) fn load(bytes: Vec<u8>) -> Index {
-        // About as many rows as there will be: two frames, a name and a row, take some 300 bytes.
+        // An estimate of the number of rows: two frames, a name and a row, take about 300 bytes.
         let rows = bytes.len() / 300;
         let mut index = Index {
             bytes,
@@ -107,12 +107,12 @@ impl Index {
         &self.bytes
     }
 
-    /// How many of them no longer count.
+    /// The number of bytes that are no longer live.
     pub(super) fn dead(&self) -> usize {
         self.bytes.len() - self.live
     }
 
-    /// Takes a frame that is in the bytes into account.
+    /// Enters a frame of `bytes` into the index. Returns none if the frame is invalid.
     fn admit(&mut self, frame: Frame) -> Option<()> {
         let mut fields = Fields(frame.payload(&self.bytes));
         let replaced = match frame.kind {
@@ -134,7 +134,7 @@ impl Index {
                 let places = self.places.get_mut(fields.u32()? as usize)?;
                 let (row, good) = fields.step_head()?;
                 let last = places.last.replace(frame);
-                // A good row lives on behind a bad one, until the next good one.
+                // A row with a result stays live behind rows without one, until the next row with a result.
                 let spare = last.filter(|l| places.good != Some(*l));
                 self.live -= spare.map_or(0, Frame::size);
                 if good {
@@ -152,7 +152,7 @@ impl Index {
                 let hash = first(&fields.digest()?);
                 self.by_key.remove(&hash);
                 self.forgotten.insert(hash, frame.start());
-                // Counts for nothing itself: what it takes back is left out when the journal is compacted.
+                // Never live itself: compaction leaves out the results that it removes.
                 Some(frame)
             }
             _ => return None,
@@ -162,7 +162,7 @@ impl Index {
         Some(())
     }
 
-    /// Appends a record. One too long for a frame (4 GiB) is not remembered.
+    /// Appends a record. A record that is too long for a frame (4 GiB) is dropped.
     fn add(&mut self, kind: u8, write: impl FnOnce(&mut Vec<u8>)) {
         if let Some(frame) = Frame::append(&mut self.bytes, kind, write) {
             let admitted = self.admit(frame);
@@ -170,13 +170,13 @@ impl Index {
         }
     }
 
-    /// The number of a name, which is given one if need be.
+    /// The number of a name. Assigns one if the name is new.
     fn number(&mut self, name: &[u8]) -> u32 {
         if let Some(number) = self.known(name) {
             return number;
         }
         self.add(kind::NAME, |out| out.extend(name));
-        // Four thousand million names do not fit into memory.
+        // 2^32 names do not fit in memory.
         (self.names.len() - 1) as u32
     }
 
@@ -197,7 +197,7 @@ impl Index {
         self.name(number).and_then(|bytes| std::str::from_utf8(bytes).ok()).map(str::to_string)
     }
 
-    /// A step's row; without its result, if that was taken back.
+    /// A step's row; without its result if the result was forgotten.
     fn step(&self, frame: Frame) -> Option<StepRow> {
         let mut fields = Fields(frame.payload(&self.bytes));
         fields.u32()?;
@@ -228,7 +228,7 @@ impl Index {
         self.add(kind::FORGET, |out| put_digest(out, key));
     }
 
-    /// The last row of a node but for its result.
+    /// The last row of a node without its result.
     fn head(&self, id: &str) -> Option<StepRow> {
         let mut fields = Fields(self.places(id.as_bytes())?.last?.payload(&self.bytes));
         fields.u32()?;
@@ -309,11 +309,11 @@ impl Index {
         contents
     }
 
-    /// The same with living rows only, in the order they were recorded in.
+    /// An index with only the live rows, in the order in which they were recorded.
     pub(super) fn compacted(&self) -> Index {
         let mut frames: Vec<Frame> = self.scans.values().copied().chain(self.certificate).collect();
         for places in &self.places {
-            // A row kept only for its result counts no more once that is taken back.
+            // A row that is kept only for its result is dropped once the result is forgotten.
             let has_result = |g: &Frame| self.step(*g).is_some_and(|row| row.result.is_some());
             let good = places.good.filter(|g| places.last != Some(*g) && has_result(g));
             frames.extend([places.last, good, places.stat, places.meta].into_iter().flatten());
@@ -321,13 +321,13 @@ impl Index {
         frames.sort_unstable_by_key(|frame| frame.start());
         let mut index = Index::new();
         for frame in frames {
-            // What cannot be read counts for nothing.
+            // A frame that cannot be decoded is dropped.
             let _ = self.hand_on(frame, &mut index);
         }
         index
     }
 
-    /// Adds one row to another index, under that one's numbers.
+    /// Adds one row to another index, with the numbers of that index.
     fn hand_on(&self, frame: Frame, to: &mut Index) -> Option<()> {
         let payload = frame.payload(&self.bytes);
         let mut fields = Fields(payload);

@@ -1,7 +1,7 @@
 //! The journal as the coordinator sees it. Knows the journal and the store; does not decide what is stale.
 //!
-//! Besides the row of a step it keeps, as values under names, why the step had another key than the time before (`because/ID`), whether it ran then, and how long steps of its
-//! kind take (`duration/KIND`): the last that ran, renewed when it is off by more than half.
+//! Besides the rows of steps it stores named values: why a step's key changed and whether the step then ran (`because/ID`), and how long steps of a kind take
+//! (`duration/KIND`). The duration is that of the last step that ran, stored only if it differs from the stored one by more than half.
 
 use std::io;
 use std::sync::Arc;
@@ -15,30 +15,30 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::CacheOrigin;
 
-/// Why a step had another key than the time before.
+/// Why a step's key changed.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(untagged)]
 enum StoredReasons {
-    /// It ran.
+    /// The step ran.
     Ran(Vec<Because>),
-    /// Its result was known.
+    /// The step did not run, because its result was known.
     Known {
         /// The reason.
         known: Vec<Because>,
     },
-    /// Nothing is kept, or nothing that can be read.
+    /// No reason is stored, or none that can be decoded.
     #[default]
     Nothing,
 }
 
-/// A workspace's memory: its journal, and the store that holds the explanations.
+/// A workspace's memory: its journal, and the store that holds explanations.
 pub struct JournalMemory {
     journal: Arc<Journal>,
     blobs: Arc<dyn Blobs>,
 }
 
 impl JournalMemory {
-    /// Of that journal.
+    /// The memory of `journal`.
     pub fn new(journal: Arc<Journal>, blobs: Arc<dyn Blobs>) -> JournalMemory {
         JournalMemory { journal, blobs }
     }
@@ -56,7 +56,7 @@ impl Memory for JournalMemory {
 
     fn last(&self, id: &str) -> Option<PreviousResult> {
         let row = self.journal.last(id)?;
-        // An explanation that was collected, or cannot be read, leaves the key to tell that something changed.
+        // Without an explanation, because it was collected or cannot be read, the changed key still shows that something changed.
         let explanation = row.explanation.and_then(|digest| read_explanation(&*self.blobs, &digest).ok().flatten());
         let because = self.journal.meta(&format!("because/{id}"));
         let kept = because.and_then(|bytes| serde_json::from_slice(&bytes).ok()).unwrap_or_default();
@@ -91,7 +91,7 @@ impl Memory for JournalMemory {
                 self.journal.record_meta(&format!("duration/{}", row.kind), &ms.to_le_bytes())?;
             }
         }
-        // What came with evidence is answered by what brought it, and by nothing once that is taken away.
+        // A binary from a bundle is not stored here: only the bundle may provide it, and nothing may once the bundle is removed.
         let brought = row.origin == CacheOrigin::Evidence && row.evidence.is_none();
         let known = || self.journal.duration(row.id).or(row.result.map(|result| result.duration_ms));
         let step = StepRow {
@@ -153,14 +153,14 @@ mod tests {
             (Some(50), Some(50))
         );
         assert_eq!(memory.duration("b", StepKind::Inspect), None);
-        // A time-out: remembered, not kept; a step that did not run keeps its duration.
+        // As after a time-out: the run is remembered but its result is not stored. A step that did not run keeps its duration.
         memory.remember(&Row { key: &two, result: None, duration_ms: None, because: &[], ..row }).unwrap();
         assert_eq!(
             memory.last("a"),
             Some(PreviousResult { key: two, forgotten: true, because: vec![], ..last.clone() })
         );
         assert_eq!((memory.duration("a", StepKind::Compile), memory.journal.by_key(&two)), (Some(50), None));
-        // Of one that did not run because its result was known, that is remembered too.
+        // It is also remembered that a step did not run because its result was known.
         memory.remember(&Row { duration_ms: None, known: true, ..row }).unwrap();
         assert_eq!(memory.last("a"), Some(PreviousResult { known: true, ..last }));
     }

@@ -1,4 +1,4 @@
-//! The journal against plain maps, over random records, reopenings and compactions.
+//! The journal against plain maps, under random records, reopenings and compactions.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,7 +7,7 @@ use proptest::prelude::*;
 
 use super::tests::{digest, open, row, stat};
 
-/// One call that records something.
+/// A random operation on the journal.
 #[derive(Debug, Clone)]
 enum Call {
     Step(u8, u8),
@@ -42,7 +42,7 @@ proptest! {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("journal");
         let mut journal = open(&path);
-        // What each node was last, and whether its result was taken back since.
+        // The last row of each node, and whether its result was forgotten since.
         let mut steps: BTreeMap<u8, (u8, bool)> = BTreeMap::new();
         let mut stats: BTreeMap<u8, u8> = BTreeMap::new();
         let mut scans = BTreeMap::new();

@@ -2,7 +2,7 @@
 //!
 //! | kind | payload |
 //! |---|---|
-//! | 1 name | the bytes of an id, a path, an output's name; names count from 0 in the order of the file, and other records give the number |
+//! | 1 name | the bytes of an id, a path or an output's name; names are numbered from 0 in the order of the file, and other records use the number |
 //! | 2 stat | name u32, size u64, mtime, ctime and time of recording in ns i128, inode u64, digest |
 //! | 3 step | name u32, key, flags u8 (1 result, 2 explanation), duration u64, explanation, result |
 //! | 4 scan | digest, bytes |
@@ -10,8 +10,8 @@
 //! | 6 meta | name u32, bytes |
 //! | 7 forget | key |
 //!
-//! A digest is its hash and its size u64. A result is: number of outputs u32, each name u32 and digest; duration u64; length u32 and bytes of the summary;
-//! then, unless verdict and notes are both absent, the two as JSON: they are rare, small and change their form more often than the rest.
+//! A digest is its hash and its size u64. A result is: number of outputs u32; for each, name u32 and digest; duration u64; length u32 and bytes of the summary.
+//! Then come verdict and notes as JSON, unless both are absent: they are rare and small, and their format changes more often than the rest.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use serde::{Deserialize, Serialize};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Note, StepResult, Verdict};
 
-/// Kinds of record.
+/// The kinds of records.
 pub(super) mod kind {
     pub(in super::super) const NAME: u8 = 1;
     pub(in super::super) const STAT: u8 = 2;
@@ -31,7 +31,7 @@ pub(super) mod kind {
     pub(in super::super) const FORGET: u8 = 7;
 }
 
-/// What a node was when it last ran.
+/// The last run of a node.
 #[derive(Debug, Clone, PartialEq)]
 pub struct StepRow {
     /// Its key.
@@ -40,28 +40,28 @@ pub struct StepRow {
     pub result: Option<StepResult>,
     /// The blob of [`super::super::action::keep_explanation`]: the fields that were hashed into the key.
     pub explanation: Option<Digest>,
-    /// How long it took, in milliseconds.
+    /// The duration of the run in milliseconds.
     pub duration_ms: u64,
 }
 
-/// What was known of a leaf file. Times are nanoseconds since 1970.
+/// What was known of a leaf file. Times are in nanoseconds since 1970.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct StatRow {
     /// Its size in bytes.
     pub size: u64,
-    /// When its contents were last modified.
+    /// The time of the last modification of its contents.
     pub mtime_ns: i128,
-    /// When its inode was last changed.
+    /// The time of the last change of its inode.
     pub ctime_ns: i128,
     /// Its inode.
     pub inode: u64,
-    /// When its contents were begun to be read for the digest.
+    /// The time at which kforge began to read the file for the digest.
     pub recorded_ns: i128,
     /// The digest of its contents.
     pub digest: Digest,
 }
 
-/// What is kept of a result as JSON.
+/// The part of a result that is stored as JSON.
 #[derive(Serialize, Deserialize)]
 struct VerdictAndNotes {
     verdict: Option<Verdict>,
@@ -85,7 +85,7 @@ pub(super) fn put_stat(out: &mut Vec<u8>, name: u32, row: &StatRow) {
     put_digest(out, &row.digest);
 }
 
-/// Appends a step's payload; `names` are those of the result's outputs, in order.
+/// Appends a step's payload. `names` are the numbers of the names of the result's outputs, in order.
 pub(super) fn put_step(out: &mut Vec<u8>, name: u32, row: &StepRow, names: &[u32]) {
     out.extend(name.to_le_bytes());
     put_digest(out, &row.key);
@@ -105,12 +105,12 @@ pub(super) fn put_step(out: &mut Vec<u8>, name: u32, row: &StepRow, names: &[u32
     out.extend(result.summary.as_bytes());
     if result.verdict.is_some() || !result.notes.is_empty() {
         let said = VerdictAndNotes { verdict: result.verdict.clone(), notes: result.notes.clone() };
-        // Texts and plain enums: writing them to memory cannot fail.
+        // Serializing strings and plain enums to memory cannot fail.
         out.extend(serde_json::to_vec(&said).unwrap_or_default());
     }
 }
 
-/// Takes fields off the front of a payload; none once it is too short.
+/// Takes fields off the front of a payload; returns none when too few bytes are left.
 pub(super) struct Fields<'a>(pub(super) &'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -150,7 +150,7 @@ impl<'a> Fields<'a> {
         Some(StatRow { size, mtime_ns, ctime_ns, recorded_ns, inode: self.u64()?, digest: self.digest()? })
     }
 
-    /// The fields of a step after its name, before its result; says whether a result follows.
+    /// The fields of a step between its name and its result, and whether a result follows.
     pub(super) fn step_head(&mut self) -> Option<(StepRow, bool)> {
         let key = self.digest()?;
         let flags = self.array::<1>()?[0];
@@ -159,7 +159,7 @@ impl<'a> Fields<'a> {
         Some((StepRow { key, result: None, explanation, duration_ms }, flags & 1 != 0))
     }
 
-    /// A result; `name` gives the text of an output's name.
+    /// A result. `name` returns the output name with a number.
     pub(super) fn result(&mut self, name: impl Fn(u32) -> Option<String>) -> Option<StepResult> {
         let mut outputs = BTreeMap::new();
         for _ in 0..self.u32()? {

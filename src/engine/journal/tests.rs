@@ -1,4 +1,4 @@
-//! The journal against torn tails, flipped bits, full disks, dying writers.
+//! The journal against torn tails, flipped bits, full disks and killed writers.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ pub(super) fn stat(n: u64) -> StatRow {
     StatRow { size: n, mtime_ns: t, ctime_ns: -t, inode: n, recorded_ns: t + 1, digest: digest(n) }
 }
 
-/// Records a little of everything.
+/// Adds records of every kind.
 fn fill(journal: &Journal, from: u64, to: u64) {
     for n in from..to {
         journal.record_step(&format!("kernel/variant/{}", n % 5), &row(n)).unwrap();
@@ -55,13 +55,13 @@ fn fill(journal: &Journal, from: u64, to: u64) {
     }
 }
 
-/// Where the frames of a whole file end.
+/// The end of each frame of an undamaged file.
 fn ends(bytes: &[u8]) -> Vec<usize> {
     let next = |at: &usize| frame::Frame::at(bytes, *at).map(|frame| frame.end());
     std::iter::successors(next(&HEADER.len()), next).collect()
 }
 
-/// All that can be asked of a journal filled by [`fill`].
+/// The answers to all queries of a journal that [`fill`] filled.
 fn answers(journal: &Journal) -> String {
     let mut text = String::new();
     for n in 0..40 {
@@ -119,7 +119,7 @@ fn a_file_torn_at_any_byte_gives_its_whole_records_and_one_warning() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("journal");
     let journal = open(&path);
-    // What is known after each whole record, by the length of the file.
+    // The answers after each batch of records, by the length of the file.
     let mut known = BTreeMap::from([(HEADER.len(), answers(&journal))]);
     for n in 0..4 {
         fill(&journal, n, n + 1);
@@ -137,7 +137,7 @@ fn a_file_torn_at_any_byte_gives_its_whole_records_and_one_warning() {
         if let Some((_, answers_then)) = known.get_key_value(&length) {
             assert_eq!(answers(&journal), *answers_then, "at {length}");
         }
-        // The tail is gone from the file, and what comes now is read back.
+        // The tail is gone from the file, and a new record is read back.
         journal.record_step("new", &row(8)).unwrap();
         let after = answers(&journal);
         drop(journal);
@@ -161,7 +161,7 @@ fn no_flipped_bit_goes_unseen() {
         std::fs::write(&path, &flipped).unwrap();
         let (journal, warnings) = Journal::open(&path).unwrap();
         assert_eq!(warnings.len(), 1, "at {at}");
-        // Exactly what stood before the damaged record is left.
+        // Exactly the records before the damaged one are left.
         let kept = ends.iter().rev().find(|end| **end <= at).copied().unwrap_or(HEADER.len());
         assert_eq!(journal.inner().index.bytes(), &whole[..kept], "at {at}");
     }
@@ -182,7 +182,7 @@ fn a_tail_of_zeros_is_dropped() {
 #[test]
 fn names_whose_mixtures_are_equal_are_told_apart() {
     use std::os::unix::ffi::OsStrExt;
-    // The second word makes good what the first one changed.
+    // The second word cancels the change of the first, so all hashes are equal.
     let begun = |word: u64| frame::step(frame::step(0x9e37_79b9_7f4a_7c15, 16), word);
     let name = |first: u64| [first.to_le_bytes(), begun(first).to_le_bytes()].concat();
     let names: Vec<Vec<u8>> = (1..4).map(name).collect();
@@ -248,7 +248,7 @@ fn a_forgotten_key_answers_no_more_until_it_is_recorded_again() {
     let journal = open(&path);
     check(&journal);
     check(&Journal::of(&path, journal.inner().index.compacted(), None));
-    // A good row behind a failed one is not kept for the result that it has lost.
+    // A row that is kept behind a failed one only for its result is dropped when the result is forgotten.
     journal.record_step("b", &row(1)).unwrap();
     journal.record_step("b", &row(6)).unwrap();
     journal.forget(&digest(1)).unwrap();
@@ -269,7 +269,7 @@ fn a_journal_of_mostly_dead_rows_is_made_small_and_says_the_same() {
         let ids: Vec<_> = (0..5).map(|n| journal.last(&format!("kernel/variant/{n}"))).collect();
         let stats: Vec<_> = (0..4).map(|n| journal.stat(Path::new(&format!("src/{n}.cu")))).collect();
         let scans: Vec<_> = (0..3).map(|n| journal.scan(&digest(n))).collect();
-        // Of the node that failed last, the good row is kept as well.
+        // For the node that failed last, the earlier row with a result is kept too.
         let keys = [
             journal.by_key(&digest(15)),
             journal.by_key(&digest(999)),
@@ -311,12 +311,12 @@ fn a_full_disk_is_named_and_what_waits_is_written_when_there_is_room() {
         room.truncate(room.len() - 4096);
     }
     let noise: Vec<u8> = (0..40_000u32).flat_map(u32::to_le_bytes).collect();
-    // Whether or not recording writes at once, flushing does.
+    // Recording may or may not write at once; flushing always does.
     let _ = journal.record_meta("noise", &noise);
     let error = journal.flush().unwrap_err();
     assert_eq!(error.kind(), io::ErrorKind::StorageFull);
     assert!(error.to_string().contains("journal`: "), "{error}");
-    // Meanwhile a reader sees what is whole, and a crash would leave it so.
+    // Meanwhile a reader sees the undamaged records, as it would after a crash.
     assert_eq!(Journal::view(&path).unwrap().last("before"), Some(row(1)));
     std::fs::remove_file(&ballast).unwrap();
     journal.flush().unwrap();

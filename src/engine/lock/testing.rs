@@ -1,14 +1,14 @@
-//! For tests that need a second process: runs one ignored test of this very binary in a folder of its own. That test finds its orders in the folder,
-//! and does nothing where there are none, as when somebody runs every ignored test.
+//! Child processes for tests: runs one ignored test of this test binary in a folder of its own. That test reads its orders from the folder and does nothing
+//! without them, for example when a user runs all ignored tests.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
-/// The file that holds a child's orders.
+/// The file with a child's orders.
 const ORDERS: &str = "orders.txt";
 
-/// Starts the ignored test `name` (its whole path) in `dir`, with `orders`. Its standard output can be read from the child.
+/// Starts the ignored test `name` (its full path) in `dir`, with `orders`. [`LockingChild::hear`] reads its standard output.
 pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> LockingChild {
     std::fs::write(dir.join(ORDERS), orders).unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
@@ -22,11 +22,11 @@ pub(crate) fn spawn(name: &str, dir: &Path, orders: &str) -> LockingChild {
     LockingChild(child)
 }
 
-/// In the child: its folder and its orders.
+/// Called in the child: returns its folder and its orders.
 pub(crate) fn orders() -> Option<(PathBuf, String)> {
     let dir = std::env::current_dir().unwrap();
     let orders = std::fs::read_to_string(dir.join(ORDERS)).ok()?;
-    // It must not outlive its parent, however that ends.
+    // The child must not outlive its parent, however the parent ends.
     std::thread::spawn(|| {
         let _ = std::io::stdin().read(&mut [0]);
         std::process::abort();
@@ -34,7 +34,7 @@ pub(crate) fn orders() -> Option<(PathBuf, String)> {
     Some((dir, orders))
 }
 
-/// In the child: says `word` to the parent. Not through `println`, which the house forbids and which is not flushed.
+/// Called in the child: sends `word` to the parent. Not through `println`, which the lints deny and which does not flush.
 pub(crate) fn say(word: &str) {
     use std::io::Write;
     let mut out = std::io::stdout().lock();
@@ -42,11 +42,11 @@ pub(crate) fn say(word: &str) {
     out.flush().unwrap();
 }
 
-/// In the parent: the child. Killed when dropped.
+/// The child as the parent sees it. Killed when dropped.
 pub(crate) struct LockingChild(Child);
 
 impl LockingChild {
-    /// Reads what the child says until it says `word`. Fails the test if the child ends first.
+    /// Reads the child's output until it sends `word`. Fails the test if the child ends first.
     pub(crate) fn hear(&mut self, word: &str) {
         let wanted = format!("<{word}>\n");
         let out = self.0.stdout.as_mut().unwrap();
@@ -60,7 +60,7 @@ impl LockingChild {
 
     /// Waits until the child has ended by itself.
     pub(crate) fn end(mut self) -> ExitStatus {
-        // Not `wait`, which would close its input and so end it.
+        // `wait` would close the child's input and so end the child.
         loop {
             match self.0.try_wait().unwrap() {
                 Some(status) => return status,
@@ -69,7 +69,7 @@ impl LockingChild {
         }
     }
 
-    /// Ends it with SIGKILL, in the midst of whatever it does.
+    /// Kills the child with SIGKILL, whatever it is doing.
     pub(crate) fn kill(self) {
         drop(self);
     }
@@ -86,7 +86,7 @@ impl Drop for LockingChild {
 pub(crate) struct SmallDisk(tempfile::TempDir);
 
 impl SmallDisk {
-    /// Mounts one; none, with the reason said, where this user may not.
+    /// Mounts one. Returns none, and reports the reason, if this user may not mount.
     pub(crate) fn mount() -> Option<SmallDisk> {
         let dir = tempfile::tempdir().unwrap();
         let done = Command::new("mount")
@@ -101,7 +101,7 @@ impl SmallDisk {
         None
     }
 
-    /// Nobody can write to it any more, root neither.
+    /// Makes it read-only, even for root.
     pub(crate) fn make_read_only(&self) {
         let done = Command::new("mount").args(["-o", "remount,ro"]).arg(self.0.path()).status();
         assert!(done.is_ok_and(|s| s.success()));

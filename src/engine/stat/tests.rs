@@ -11,7 +11,7 @@ fn row(stat: Stat, recorded_ns: i128) -> StatRow {
     StatRow { size, mtime_ns, ctime_ns, inode, recorded_ns, digest: Digest::of(b"abc") }
 }
 
-/// A row such as a build long after the file's last change would have made, with a digest that only a believer would give.
+/// A row as a build long after the file's last change would have recorded it, with a wrong digest that shows whether the row is used.
 fn plant(journal: &Journal, root: &Path, path: &Path) -> Digest {
     let stat = Stat::of(&std::fs::metadata(root.join(path)).unwrap());
     let planted = Digest::of(b"planted");
@@ -68,7 +68,7 @@ fn an_unchanged_file_is_not_read_and_a_changed_one_is() {
     assert_eq!(journal.stat(&path).unwrap().digest, Digest::of(b"abc"));
     let planted = plant(&journal, dir.path(), &path);
     assert_eq!(one(&journal, dir.path(), &path), Some(planted));
-    // Without trust the planted digest is not believed.
+    // Without trust the row is not used.
     let careful = StatCache::new(&journal, dir.path(), false);
     assert_eq!(careful.digests(std::slice::from_ref(&path))[0].as_ref().unwrap(), &Some(Digest::of(b"abc")));
     plant(&journal, dir.path(), &path);
@@ -82,7 +82,7 @@ fn a_file_of_the_same_size_with_its_times_set_back_is_read() {
     plant(&journal, dir.path(), &path);
     let place = dir.path().join(&path);
     let modified = place.metadata().unwrap().modified().unwrap();
-    // Until the file system's clock has moved on: a change within the tick of the planted row is what the granularity is for.
+    // Until the file system's clock has moved on: the granularity rule covers a change within the tick of the planted row.
     while Stat::of(&place.metadata().unwrap()).ctime_ns == journal.stat(&path).unwrap().ctime_ns {
         std::fs::write(&place, b"abd").unwrap();
         File::options().write(true).open(&place).unwrap().set_modified(modified).unwrap();
@@ -143,7 +143,7 @@ fn contents_are_kept_and_kept_again_if_they_are_gone() {
         let digest = cache.keep(std::slice::from_ref(&path), &store).remove(0).unwrap().unwrap();
         assert_eq!(store.get(&digest).unwrap().unwrap(), b"abc");
         assert!(dir.path().join(&path).exists(), "a user's file is never moved");
-        // Even with a row that is believed.
+        // The same with a valid row.
         let stat = Stat::of(&dir.path().join(&path).metadata().unwrap());
         journal.record_stat(&path, &row(stat, stat.ctime_ns + 10 * SECOND)).unwrap();
         std::fs::remove_file(store.place(&digest)).unwrap();

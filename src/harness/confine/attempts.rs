@@ -1,9 +1,9 @@
-//! Refuses what a candidate may not do although its runner had to do it before: write files or foreign descriptors. Reports attempts. Knows calls and one
-//! signal; does not know who reads the report.
+//! Refuses what a runner had to do before but a candidate may not: writing to files or foreign descriptors. Reports attempts. Knows calls and one signal; does
+//! not know who reads the report.
 //!
-//! A call that is refused to a candidate raises SIGSYS instead of being made. The handler here writes its number to the report and ends the process by a call
-//! for which the filter kills, so that the end itself shows what happened even if the report is lost. A candidate cannot put another handler in its
-//! place; one that blocks or ignores the signal is killed by the system. If it overwrites this code, its calls are refused without a report.
+//! A refused call is not executed but raises SIGSYS. The handler here writes the number of the call to the report and ends the process by a call for which the
+//! filter kills. So the exit status shows what happened even if the report is lost. A candidate cannot install another handler. If it blocks or ignores the
+//! signal, the system kills it. If it overwrites this code, its calls are refused without a report.
 #![expect(unsafe_code, reason = "installs a signal handler, which makes system calls")]
 
 use std::io;
@@ -18,17 +18,17 @@ use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompConditio
 use super::calls::Threads;
 use super::{Confinement, calls, table};
 
-/// The descriptor of the report, for the handler.
+/// The report's descriptor, for the handler.
 static REPORT: AtomicI32 = AtomicI32::new(-1);
 
-/// What the C library's headers know and `libc` does not.
+/// Defined in the headers of the C library but not in `libc`.
 const F_SETOWN_EX: i32 = 15;
 
-/// A call that nothing makes; the filter kills for it.
+/// A call that no program makes; the filter kills the process for it.
 const LAST: c::c_long = c::SYS_uselib;
 
-/// Refuses writes to files and to descriptors other than the standard output and error and `report`, and has every refused call reported there before it ends
-/// the process. Comes once, when nothing of ours but reporting is left to do. Does nothing where the system has no filters.
+/// Refuses writes to files and to descriptors other than standard output, standard error and `report`. Every refused call is written to `report` before it ends
+/// the process. Called once, when nothing but reporting is left to do for the runner. Does nothing if the system has no filters.
 pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
     if keep.programs || !calls::missing_here().is_empty() {
         return Ok(());
@@ -37,7 +37,7 @@ pub fn watch(keep: &Confinement, report: RawFd) -> io::Result<()> {
     tell(Threads::Own, report, refused)
 }
 
-/// As [`watch`], for every thread of a process that has a driver's; calls that are refused to all confined processes are refused here too.
+/// Like [`watch`], for all threads of a process with a driver. Also refuses the calls that are refused to all confined processes.
 pub(super) fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<()> {
     if !calls::missing_here().is_empty() {
         return Ok(());
@@ -47,7 +47,7 @@ pub(super) fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<()> {
     tell(Threads::All, report, refused)
 }
 
-/// Has every refused call reported to `report`, and refuses these too.
+/// Installs the handler that reports refused calls to `report`, and refuses the calls in `refused`.
 fn tell(threads: Threads, report: RawFd, refused: calls::Rules) -> io::Result<()> {
     REPORT.store(report, Ordering::Relaxed);
     // SAFETY: `told` makes only system calls, on its own memory.
@@ -61,23 +61,23 @@ fn tell(threads: Threads, report: RawFd, refused: calls::Rules) -> io::Result<()
         return Err(io::Error::last_os_error());
     }
     calls::install(threads, [(LAST, vec![])].into(), SeccompAction::KillProcess)?;
-    // Last, because it refuses to install filters.
+    // Comes last, because it refuses to install filters.
     calls::install(threads, refused, SeccompAction::Trap)
 }
 
 fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
     let is = |argument, value: i32| calls::when(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()));
     let mut rules: calls::Rules = table::numbers(table::DESCRIPTORS).map(|call| (call, vec![])).collect();
-    // A driver has two descriptors for what it opened once; neither stands in the place of another.
+    // A driver duplicates a descriptor that it opened; the copy does not replace another descriptor.
     let driven = !keep.devices.is_empty();
     let duplicates: &[i32] = if driven { &[] } else { &[c::F_DUPFD, c::F_DUPFD_CLOEXEC] };
     if driven {
         rules.remove(&c::SYS_dup);
     }
-    // A descriptor can be made to send any signal to any process when bytes come; Landlock knows of that since version 6 only.
+    // A descriptor can be set to send any signal to any process when data arrives; Landlock prevents that only since version 6.
     let commands = duplicates.iter().chain(&[c::F_SETPIPE_SZ, c::F_SETOWN, F_SETOWN_EX]);
     rules.insert(c::SYS_fcntl, commands.map(|command| is(1, *command)).collect::<Result<_, _>>()?);
-    // Its own limits too, which the superuser could raise; to be asked for they leave out what to set.
+    // Its own limits too, because the superuser could raise them. The third argument is null when limits are only read.
     let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)?;
     rules.insert(c::SYS_prlimit64, vec![SeccompRule::new(vec![sets]).map_err(io::Error::other)?]);
     rules.insert(c::SYS_setrlimit, vec![]);
@@ -104,9 +104,9 @@ fn refused(keep: &Confinement, report: RawFd) -> io::Result<calls::Rules> {
     Ok(rules)
 }
 
-/// Writes `{"attempted":{"call":41}}` as a line of its own, in whatever state the process is.
+/// Writes `{"attempted":{"call":41}}` as a line of its own. Must work whatever state the process is in.
 unsafe extern "C" fn told(_signal: i32, info: *mut c::siginfo_t, _context: *mut c::c_void) {
-    /// The beginning of what the kernel gives with SIGSYS (`_sigsys` of its `siginfo`).
+    /// The beginning of the data that the kernel passes with SIGSYS (`_sigsys` of its `siginfo`).
     #[repr(C)]
     struct Sigsys {
         signal: i32,
@@ -124,7 +124,7 @@ unsafe extern "C" fn told(_signal: i32, info: *mut c::siginfo_t, _context: *mut 
         line[at] = b'0' + (rest % 10) as u8;
         (at, rest) = (at - 1, rest / 10);
     }
-    // SAFETY: the line is ours. The second call ends the process: the filter says so; where it is not there, the third does.
+    // SAFETY: the line is ours. The filter ends the process at the second call; without the filter, the third call does.
     unsafe {
         c::write(REPORT.load(Ordering::Relaxed), line.as_ptr().cast(), line.len());
         c::syscall(LAST);

@@ -1,8 +1,8 @@
-//! Which system calls a confined process may not make, by seccomp. Knows how calls are refused; `table` knows which, `files` knows paths.
+//! Refuses system calls to a confined process, with seccomp. Knows how calls are refused; `table` lists the calls, `files` handles paths.
 //!
-//! This is a list of refused calls rather than of allowed ones: what a C library calls for memory, threads and time differs from system to system, and what
-//! is refused here is what could reach other processes, the network, files' metadata, or memory beyond the limits. To a program (an interpreter, a
-//! compiler) refused calls fail with EPERM, so that a library that only tries continues. To a candidate they raise SIGSYS, which ends it: see `attempts`.
+//! This is a list of refused calls rather than of allowed ones, because the calls of a C library for memory, threads and time differ between systems. The
+//! refused calls could reach other processes, the network, file metadata, or memory beyond the limits. For a program (an interpreter, a compiler) refused calls
+//! fail with EPERM, so that a library that only tries a call continues. For a candidate they raise SIGSYS, which ends it: see `attempts`.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,38 +15,38 @@ use seccompiler::{
 
 use super::{Confinement, table};
 
-/// Calls of the x32 interface carry this bit and do what the same number does without it.
+/// Calls of the x32 interface have this bit set, and otherwise the same numbers and effects.
 pub(super) const X32: i64 = 0x4000_0000;
 
 pub(super) type Rules = BTreeMap<i64, Vec<SeccompRule>>;
 
-/// To whom calls are refused.
+/// The threads to which calls are refused.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Threads {
-    /// This thread and those that it starts later.
+    /// This thread and the threads that it starts later.
     Own,
-    /// Every thread of this process, and those that they start later.
+    /// All threads of this process and the threads that they start later.
     All,
 }
 
-/// Restricts this thread and its future ones. Gives what the kernel could not do.
+/// Restricts this thread and the threads that it starts later. Returns what the kernel could not do.
 pub(super) fn restrict(keep: &Confinement) -> io::Result<Vec<String>> {
     let missing = missing_here();
     refuse(keep, if keep.programs { fails() } else { SeccompAction::Trap })?;
     Ok(missing)
 }
 
-/// A refused call gives an error, so that a library that only tries continues.
+/// A refused call fails, so that a library that only tries it continues.
 pub(super) fn fails() -> SeccompAction {
     SeccompAction::Errno(c::EPERM.unsigned_abs())
 }
 
-/// Has the calls refused by `refusal`, where the kernel can.
+/// Refuses calls with the action `refusal`, if the kernel can.
 pub(super) fn refuse(keep: &Confinement, refusal: SeccompAction) -> io::Result<()> {
     refuse_to(Threads::Own, keep, refusal)
 }
 
-/// The same to these threads.
+/// The same for `threads`.
 pub(super) fn refuse_to(threads: Threads, keep: &Confinement, refusal: SeccompAction) -> io::Result<()> {
     if !missing_here().is_empty() {
         return Ok(());
@@ -56,25 +56,26 @@ pub(super) fn refuse_to(threads: Threads, keep: &Confinement, refusal: SeccompAc
         let done = SeccompAction::Errno(0);
         install(threads, table::numbers(table::MODES).map(|call| (call, vec![])).collect(), done)?;
     }
-    // The arguments of clone3 lie in memory, where no filter can look: a C library that is told there is no such call uses clone.
+    // The arguments of clone3 are in memory, which filters cannot read. When the call fails as unknown, the C library uses clone.
     install(threads, [(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
 }
 
 fn refused(keep: &Confinement) -> io::Result<Rules> {
     let mut rules: Rules = table::numbers(table::NEVER).map(|call| (call, vec![])).collect();
-    // Dying with the parent, and who adopts orphans, were settled before.
+    // The parent-death signal and the subreaper were set before.
     let options = [c::PR_SET_PDEATHSIG, c::PR_SET_CHILD_SUBREAPER, c::PR_SET_MM, c::PR_SET_PTRACER];
     let options = options.iter().map(|option| when(0, SeccompCmpOp::Eq, option.unsigned_abs().into()));
     rules.insert(c::SYS_prctl, options.collect::<Result<_, _>>()?);
-    // Limits of other processes; 0 is this process. Input that the holder of a terminal writes into it.
+    // Limits of other processes (0 is this process), and simulated input to a terminal.
     rules.insert(c::SYS_prlimit64, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     rules.insert(c::SYS_ioctl, vec![when(1, SeccompCmpOp::Eq, c::TIOCSTI)?]);
-    // The processors that others may use: the verifier counts its own by it, and every kernel crowded onto one would run out of time.
+    // The processors of other processes: the verifier counts its processors by its own mask, and if every kernel ran on one processor, it would run out of
+    // time.
     rules.insert(c::SYS_sched_setaffinity, vec![when(0, SeccompCmpOp::Ne, 0)?]);
     if !keep.programs {
         rules.extend(table::numbers(table::ALONE).chain(table::numbers(table::MODES)).map(|call| (call, vec![])));
         let own = u64::from(std::process::id());
-        // To oneself signals may go: abort does that.
+        // A process may signal itself: abort does.
         rules.insert(c::SYS_kill, vec![when(0, SeccompCmpOp::Ne, own)?]);
         rules.insert(c::SYS_tgkill, vec![when(0, SeccompCmpOp::Ne, own)?]);
         rules.insert(c::SYS_clone, vec![when(0, SeccompCmpOp::MaskedEq(c::CLONE_THREAD as u64), 0)?]);
@@ -103,7 +104,7 @@ pub(super) fn install(threads: Threads, rules: Rules, refusal: SeccompAction) ->
     .map_err(io::Error::other)
 }
 
-/// What [`restrict`] would give, without restricting.
+/// What [`restrict`] would return, without restricting.
 pub(super) fn missing_here() -> Vec<String> {
     match std::path::Path::new("/proc/sys/kernel/seccomp/actions_avail").exists() {
         true => vec![],

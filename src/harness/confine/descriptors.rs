@@ -1,10 +1,10 @@
-//! Closes what was inherited. Knows descriptor numbers only.
+//! Closes inherited descriptors. Knows only descriptor numbers.
 #![expect(unsafe_code, reason = "descriptors are closed by number")]
 
 use std::io;
 use std::os::fd::RawFd;
 
-/// Closes every descriptor from 3 on but those in `keep`.
+/// Closes every descriptor from 3 on, except those in `keep`.
 pub(super) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     let mut keep: Vec<u32> = keep.iter().filter_map(|fd| u32::try_from(*fd).ok()).filter(|fd| *fd > 2).collect();
     keep.sort_unstable();
@@ -19,8 +19,8 @@ pub(super) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
 
 fn close_range(first: u32, last: Option<u32>) -> io::Result<()> {
     let Some(last) = last.filter(|last| *last >= first) else { return Ok(()) };
-    // SAFETY: only numbers are passed. The caller runs before anything of this process opened a descriptor that it means to keep, so none that a
-    // Rust value owns is closed.
+    // SAFETY: only numbers are passed. The caller runs before this process has opened a descriptor that it will use, so no descriptor that a Rust value owns is
+    // closed.
     match unsafe { libc::close_range(first, last, 0) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),

@@ -1,4 +1,4 @@
-//! Which files a confined process may touch, by Landlock. Knows paths; does not know system calls.
+//! The files that a confined process may access, by Landlock. Knows paths; does not know system calls.
 
 use std::io;
 use std::path::Path;
@@ -10,7 +10,7 @@ use landlock::{
 
 use super::{Confinement, Report};
 
-/// Where systems keep libraries and what loading them reads. Those that are not there are passed over.
+/// The places of system libraries and of the files that loading them reads. Missing ones are skipped.
 const SYSTEM: &[&str] = &[
     "/usr/lib",
     "/usr/lib32",
@@ -28,7 +28,7 @@ const SYSTEM: &[&str] = &[
     "/dev/zero",
     "/dev/urandom",
 ];
-/// What programs need besides.
+/// What programs need in addition.
 const PROGRAMS: &[&str] = &[
     "/usr/bin",
     "/bin",
@@ -42,7 +42,7 @@ const PROGRAMS: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
-/// What a GPU's driver reads, as it was seen to: what the machine is, and what it is to be like.
+/// What a GPU driver was observed to read: the properties of the machine, and the driver's configuration.
 const DRIVER: &[&str] = &[
     "/proc/cpuinfo",
     "/proc/devices",
@@ -59,10 +59,10 @@ const DRIVER: &[&str] = &[
     "/usr/share/zoneinfo",
 ];
 
-/// The rights we know how to ask for. Older kernels enforce those they know.
+/// The access rights that we ask for. Older kernels enforce those that they know.
 const WANTED: ABI = ABI::V6;
 
-/// Restricts this thread and its future ones. Gives what the kernel could not do.
+/// Restricts this thread and the threads that it starts later. Returns what the kernel could not do.
 pub(super) fn restrict(keep: &Confinement) -> io::Result<Report> {
     match enforce(keep) {
         Ok(status) => Ok(missing(&status)),
@@ -89,7 +89,7 @@ fn enforce(keep: &Confinement) -> Result<RestrictionStatus, Box<dyn std::error::
         for path in DRIVER {
             rules = allow(rules, Path::new(path), AccessFs::from_read(WANTED))?;
         }
-        // It names its threads, which makes the difference between a driver that starts and one that does not.
+        // The driver names its threads through this folder and does not start without that.
         let named = AccessFs::from_read(WANTED) | AccessFs::WriteFile | AccessFs::Truncate;
         rules = allow(rules, Path::new("/proc/self"), named)?;
         let controlled = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
@@ -109,7 +109,7 @@ fn allow(
     access: landlock::BitFlags<AccessFs>,
 ) -> Result<landlock::RulesetCreated, Box<dyn std::error::Error>> {
     let Ok(fd) = PathFd::new(path) else { return Ok(rules) };
-    // Rights over folders mean nothing for a file, and the kernel refuses them there.
+    // A file has no folder rights, and the kernel refuses them for one.
     let access = if path.is_dir() { access } else { access & AccessFs::from_file(WANTED) };
     Ok(rules.add_rule(PathBeneath::new(fd, access))?)
 }
@@ -136,12 +136,12 @@ fn partial(abi: ABI) -> Report {
     Report { weaker: vec![weaker], ..Report::default() }
 }
 
-/// What [`restrict`] would give, without restricting: a set of rules that insists on every right can be made only where the kernel knows them all.
+/// What [`restrict`] would return, without restricting. A ruleset that requires every right can be created only if the kernel knows all of them.
 pub(super) fn missing_here() -> Report {
     let known = |abi: ABI| {
         let rules = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
         let rules = rules.handle_access(AccessFs::from_all(abi));
-        // Rights over files did not change from version 5 to 6; scopes came.
+        // Version 6 added no file rights, only scopes.
         let rules = if abi < ABI::V6 { rules } else { rules.and_then(|rules| rules.scope(Scope::from_all(abi))) };
         rules.and_then(Ruleset::create).is_ok()
     };

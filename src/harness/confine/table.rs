@@ -1,12 +1,12 @@
-//! System calls that a confined process may not make, and what one who makes them tries to do. Knows names and numbers; installs nothing.
+//! The system calls that a confined process may not make, and what a process that makes them attempts. Knows names and numbers; does not install filters.
 
 use libc::c_long;
 
 use super::calls;
 
-/// Calls that try the same thing.
+/// Calls that attempt the same thing.
 pub(super) struct Group {
-    /// What, as in "the kernel tried to ...".
+    /// The attempt, to complete "the kernel tried to ...".
     pub(super) tried: &'static str,
     /// Numbers and names.
     pub(super) calls: &'static [(c_long, &'static str)],
@@ -20,9 +20,9 @@ macro_rules! group {
 #[rustfmt::skip]
 pub(super) const NEVER: &[Group] = &[
     group!("open a socket": SYS_socket SYS_socketpair),
-    // Calls only for sockets, and pipes that could be mistaken for sockets.
+    // These calls work only on sockets, which inherited pipes could be.
     group!("use the network": SYS_connect SYS_bind SYS_listen SYS_accept SYS_accept4 SYS_sendto SYS_sendmsg SYS_sendmmsg SYS_recvmsg SYS_recvmmsg),
-    // Their memory, their descriptors, their scheduling.
+    // Its memory, descriptors and scheduling.
     group!("access another process": SYS_ptrace SYS_process_vm_readv SYS_process_vm_writev SYS_process_madvise SYS_process_mrelease SYS_kcmp
         SYS_pidfd_open SYS_pidfd_getfd SYS_migrate_pages SYS_move_pages SYS_setpriority SYS_ioprio_set SYS_sched_setscheduler SYS_sched_setattr
         SYS_sched_setparam),
@@ -35,15 +35,15 @@ pub(super) const NEVER: &[Group] = &[
         SYS_fanotify_init SYS_lookup_dcookie),
     group!("change mounts or namespaces": SYS_mount SYS_umount2 SYS_pivot_root SYS_chroot SYS_move_mount SYS_fsopen SYS_fsconfig SYS_fsmount
         SYS_fspick SYS_open_tree SYS_mount_setattr SYS_setns SYS_unshare SYS_name_to_handle_at SYS_open_by_handle_at),
-    // Memory that no limit on address space counts, and ways to other processes.
+    // Memory that no limit on address space counts, and channels to other processes.
     group!("share memory or messages beyond its limits": SYS_memfd_create SYS_memfd_secret SYS_shmget SYS_shmat SYS_shmctl SYS_msgget SYS_msgsnd
         SYS_msgrcv SYS_msgctl SYS_semget SYS_semop SYS_semctl SYS_mq_open SYS_mq_unlink),
-    // Landlock leaves these open, whatever the path.
+    // Landlock does not restrict these, whatever the path.
     group!("change metadata of files": SYS_chown SYS_fchown SYS_lchown SYS_fchownat SYS_setxattr SYS_lsetxattr SYS_fsetxattr SYS_removexattr
         SYS_lremovexattr SYS_fremovexattr),
 ];
 
-/// fchmodat2, since Linux 6.6.
+/// The number of fchmodat2, available since Linux 6.6.
 const FCHMODAT2: c_long = 452;
 
 /// Refused to a process that may not start programs.
@@ -53,24 +53,24 @@ pub(super) const ALONE: &[Group] = &[
     group!("truncate a file": SYS_truncate),
 ];
 
-/// Refused to a process that may not start programs. To one that may, they do nothing: compilers and linkers set times and modes of what they write, which nobody
-/// needs, and Landlock would let them do so to any file of this user's.
+/// Refused to a process that may not start programs. For other processes these calls succeed without effect: compilers and linkers set times and modes of their
+/// output, which nothing needs, and Landlock would let them do that to any file of this user.
 #[rustfmt::skip]
 pub(super) const MODES: &[Group] = &[
     group!("change metadata of files": SYS_chmod SYS_fchmod SYS_fchmodat SYS_utime SYS_utimes SYS_utimensat SYS_futimesat),
     Group { tried: "change metadata of files", calls: &[(FCHMODAT2, "SYS_fchmodat2")] },
 ];
 
-/// Refused to a candidate, besides: every way to change what files there are.
+/// Also refused to a candidate: all ways to create, rename or remove files.
 #[rustfmt::skip]
 pub(super) const FILES: &[Group] = &[
-    // The flags of `openat2` lie in memory, where no filter can look.
+    // The flags of `openat2` are in memory, which filters cannot read.
     group!("open a file for writing": SYS_creat SYS_openat2),
     group!("make, rename or remove files": SYS_mkdir SYS_mkdirat SYS_mknod SYS_mknodat SYS_unlink SYS_unlinkat SYS_rmdir SYS_rename SYS_renameat
         SYS_renameat2 SYS_link SYS_linkat SYS_symlink SYS_symlinkat),
 ];
 
-/// Refused to a candidate, besides: what would put other bytes behind a descriptor than stores to memory do, or another file behind its number.
+/// Also refused to a candidate: calls that write to a descriptor other than by stores to memory, or that put another file behind a descriptor.
 #[rustfmt::skip]
 pub(super) const DESCRIPTORS: &[Group] = &[
     group!("write to a descriptor that is not its own": SYS_sendfile SYS_splice SYS_tee SYS_vmsplice SYS_copy_file_range SYS_ftruncate SYS_fallocate),
@@ -78,13 +78,13 @@ pub(super) const DESCRIPTORS: &[Group] = &[
     group!("change which calls are refused": SYS_seccomp),
 ];
 
-/// Refused to a candidate on descriptors other than its standard output and error, and the report.
+/// Refused to a candidate on descriptors other than standard output, standard error and the report.
 #[rustfmt::skip]
 pub(super) const WRITES: &[Group] = &[
     group!("write to a descriptor that is not its own": SYS_write SYS_writev SYS_pwrite64 SYS_pwritev SYS_pwritev2),
 ];
 
-/// Refused with some arguments only.
+/// Refused only with some arguments.
 #[rustfmt::skip]
 const BY_ARGUMENT: &[Group] = &[
     group!("open a file for writing": SYS_open SYS_openat),
@@ -98,7 +98,7 @@ const BY_ARGUMENT: &[Group] = &[
     group!("hide a call that is refused": SYS_rt_sigaction),
 ];
 
-/// What a call tried, with its name: `open a socket (socket)`.
+/// What a call attempts, with the name of the call: `open a socket (socket)`.
 pub fn attempt(call: i64) -> String {
     let call = call & !calls::X32;
     let all = [NEVER, ALONE, MODES, FILES, DESCRIPTORS, WRITES, BY_ARGUMENT].into_iter().flatten();

@@ -1,5 +1,5 @@
-//! A call of a function of the package's own, as files in a scratch folder: values in, values out, eight bytes each. Knows names, shapes and kinds of
-//! numbers; does not know the language.
+//! A call of a function of the package, by files in a scratch folder: values in, values out, eight bytes each. Knows names, shapes and kinds of numbers; does
+//! not know the language.
 
 use std::fs;
 use std::path::Path;
@@ -27,11 +27,11 @@ pub(super) struct InFile {
     pub(super) file: String,
     /// `float64` or `int64`.
     pub(super) kind: &'static str,
-    /// The shape the operator sees.
+    /// The shape as the operator sees it.
     pub(super) shape: Vec<usize>,
 }
 
-/// The folder of one call. It goes with this value.
+/// The folder of one call, removed with this value.
 pub(super) struct Call {
     pub(super) dir: TempDir,
 }
@@ -48,7 +48,7 @@ impl InFile {
 }
 
 impl Call {
-    /// A folder beside the outputs, gone before these are collected.
+    /// Creates a folder in the output folder, which is removed before outputs are collected.
     pub(super) fn new(task: &Task) -> Result<Self, Response> {
         let dir = tempfile::Builder::new().prefix(".reference-").tempdir_in(&task.output);
         Ok(Call { dir: dir.map_err(|e| failed(format!("cannot make a folder for the reference: {e}")))? })
@@ -62,7 +62,7 @@ impl Call {
         fs::write(self.path(file), bytes).map_err(|e| failed(format!("cannot write what the reference reads: {e}")))
     }
 
-    /// Writes values of tensors; `prefix` keeps several sets apart.
+    /// Writes the values of tensors. `prefix` separates several sets.
     pub(super) fn give(
         &self,
         prefix: &str,
@@ -95,7 +95,7 @@ impl Call {
         Ok(Values::from_le_bytes(tensor.dtype, &bytes))
     }
 
-    /// The scale in a file, where the reference wrote one.
+    /// The scale in a file, if the reference wrote one.
     pub(super) fn take_scale(&self, tensor: &Tensor, file: &str) -> Result<Option<Vec<f64>>, Response> {
         if !self.path(file).exists() {
             return Ok(None);
@@ -106,8 +106,8 @@ impl Call {
         }
     }
 
-    /// Runs a program confined: it reads `read` and its folder, and writes its folder only. It may take as long as one run of a candidate; [`ended`] says so
-    /// where it took longer.
+    /// Runs a confined program: it reads `read` and its folder, and writes only in its folder. Its time limit is that of one run of a candidate; [`ended`]
+    /// names the setting if it took longer.
     pub(super) fn run(
         &self,
         task: &Task,
@@ -145,7 +145,7 @@ impl Call {
     }
 }
 
-/// How a program of [`Call::run`] ended, with the setting that ended it where one did.
+/// How a program of [`Call::run`] ended, with the setting that ended it, if one did.
 pub(super) fn ended(task: &Task, end: End) -> String {
     match end {
         End::TimedOut(limit) if limit == task.run_limit => format!("{end} (setting `build.time-limit`)"),
@@ -153,28 +153,28 @@ pub(super) fn ended(task: &Task, end: End) -> String {
     }
 }
 
-/// A failed step that shows what the reference itself said.
+/// A failed step, with the output of the reference as a note.
 pub(super) fn said(message: String, finished: &Finished) -> Response {
     said_as(message, heard(finished))
 }
 
-/// The same, with files below the folder named as the package names them.
+/// The same, with paths below `root` shown as the package names them.
 pub(super) fn said_below(root: &Path, message: String, finished: &Finished) -> Response {
     said_as(message, below(root, &heard(finished)))
 }
 
-/// The same, with what was said as text.
+/// The same, with the output as text.
 pub(super) fn said_as(message: String, text: String) -> Response {
     let note = || Note::new(Severity::Error, "oracle.reference", text.trim().to_string());
     Response::Failed { message, notes: (!text.trim().is_empty()).then(note).into_iter().collect() }
 }
 
-/// A text with files below the folder named as from there.
+/// Replaces paths below `root` by relative ones.
 pub(super) fn below(root: &Path, text: &str) -> String {
     text.replace(&format!("{}/", root.display()), "")
 }
 
-/// All that a program said.
+/// The whole output of a program.
 pub(super) fn heard(finished: &Finished) -> String {
     format!("{}{}", finished.stdout.text(), finished.stderr.text())
 }

@@ -1,5 +1,5 @@
-//! References of the package in C++: compiled by the host's compiler into a program of one call, run confined. What such a function may use is written at
-//! the head of `reference.h`.
+//! References of the package in C++: compiled by the host compiler into a program that makes one call, and run confined. The head of `reference.h` documents
+//! what such a function may use.
 
 use std::fmt::Write;
 use std::os::unix::fs::PermissionsExt;
@@ -21,7 +21,7 @@ use kforge_types::model::{Problem, Scalar};
 
 const HEADER: &str = include_str!("reference.h");
 
-/// Expected values by a function.
+/// Computes expected values with a function.
 pub(super) fn expected(
     task: &Task,
     problem: &Problem,
@@ -76,14 +76,14 @@ fn describe(lines: &mut String, what: &str, name: &str, place: &InFile) {
     let _ = writeln!(lines, "{what} {name} {} {kind} {}", place.file, place.len());
 }
 
-/// What a compiled reference depends on: the package's files, the compiler, and which function it is.
+/// What a compiled reference depends on: the package's files, the compiler, the file and the function.
 type Key = (Option<Digest>, PathBuf, String, String);
 
-/// Programs that this worker compiled, the last [`KEPT`]: one reference serves many shapes, trials and null candidates.
+/// The last [`KEPT`] programs that this worker compiled: one reference serves many shapes, trials and null candidates.
 static COMPILED: Mutex<Vec<(Key, Arc<Vec<u8>>)>> = Mutex::new(Vec::new());
 const KEPT: usize = 16;
 
-/// The program of a reference, compiled if this worker has not done so.
+/// The program of a reference. Compiles it unless this worker has done so.
 fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Response> {
     let tree = task.spec.inputs.get("tree:reference").and_then(|input| input.digest);
     let key = (tree, task.tool("c++")?.to_path_buf(), file.to_string(), function.to_string());
@@ -100,7 +100,7 @@ fn program(task: &Task, file: &str, function: &str) -> Result<Arc<Vec<u8>>, Resp
     Ok(made)
 }
 
-/// Compiles the reference and a `main` that calls it, with the environment in which the compiler's fingerprint was taken.
+/// Compiles the reference and a `main` that calls it, in the environment in which the compiler's fingerprint was taken.
 fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<Vec<u8>, Response> {
     let call = Call::new(task)?;
     let root = task.required("tree:reference")?;
@@ -110,9 +110,9 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
     );
     call.write("kforge_reference.h", HEADER.as_bytes())?;
     call.write("main.cpp", main.as_bytes())?;
-    // No contraction of a * b + c: the same values on machines with and without fused multiply-add.
+    // Without contraction of a * b + c, machines with and without fused multiply-add compute the same values.
     let flags = ["-std=c++20", "-O2", "-ffp-contract=off", "-include", "kforge_reference.h", "-I.", "-I"];
-    // A failed assertion names its file as the package does, wherever the program was compiled.
+    // A failed assertion names its file as the package does, wherever it was compiled.
     let named = format!("-ffile-prefix-map={}/=", root.display());
     let cxx = task.tool("c++")?;
     let within = ToolSandbox::of(task, bounds);
@@ -151,7 +151,7 @@ fn compile(task: &Task, bounds: &Bounds, file: &str, function: &str) -> Result<V
     std::fs::read(call.path("reference")).map_err(|e| failed(format!("cannot read the compiled reference: {e}")))
 }
 
-/// The files read that are neither in the tree `root` nor in the folder of the call.
+/// The files in the list that are neither in the tree `root` nor in the folder of the call.
 fn elsewhere(list: &str, root: &Path, folder: &Path) -> Vec<PathBuf> {
     let ours = |file: &PathBuf| {
         let whole = tidy(&folder.join(file));

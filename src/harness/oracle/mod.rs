@@ -1,5 +1,5 @@
-//! Expected values of a trial: by a built-in operator, or by a Python or C++ function of the package in a confined process of its own. Knows problems and
-//! trials; never loads or sees candidate code, and reads no tolerance.
+//! Expected values of a trial: computed by a built-in operator, or by a Python or C++ function of the package in a confined process of its own. Knows problems
+//! and trials; never loads or sees candidate code, and does not read tolerances, except as `nulls` states.
 
 mod call;
 mod cpp;

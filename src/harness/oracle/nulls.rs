@@ -1,5 +1,5 @@
-//! How answers that take no work compare with the expectation. Knows candidates of `reference`; reads no
-//! tolerance but to count by where `matched` is below one, so that any other that is edited costs no run.
+//! Compares null candidates with the expected values. Knows the candidates of `reference`. Reads a tolerance only to count elements if `matched` is below one,
+//! so that an edit of any other tolerance reruns nothing.
 
 use super::source::{Named, Source};
 use crate::compare::{CheckResult, Compared, Leniency, observe};
@@ -19,12 +19,12 @@ pub(super) fn observed(
     expected: &OracleOutput,
 ) -> Result<NullsObserved, Response> {
     let (problem, trial) = (&params.problem, &params.trial);
-    // Any other seed will do; the complement of one is never the same.
+    // Any other seed will do; the complement of a seed always differs from it.
     let other = Trial { seed: !trial.seed, ..trial.clone() };
     let other = source.expected(&source.inputs(&other)?, false)?.outputs;
     let mut found = nulls::candidates(problem, inputs, &expected.outputs, &other)
         .map_err(|e| failed(format!("cannot make null candidates: {e}")))?;
-    // Of a reference of the package's own only its process can compute this one.
+    // For a reference of the package, only the package's process can compute this candidate.
     if !matches!(problem.reference, Reference::Builtin { .. })
         && let Some((name, rounded)) = nulls::lower_precision(problem, inputs)
     {
@@ -37,11 +37,12 @@ pub(super) fn observed(
     compared(params, inputs, expected, &found, &ask)
 }
 
-/// Asks a function of the package, its file and name, about answers for an output with its expectation.
+/// Asks a function of the package, given by file and name, about answers for an output with its expected values.
 type CheckFn<'a> =
     dyn Fn((&Tensor, &Values), &[(String, &Values)], (&str, &str)) -> Result<Vec<CheckResult>, Response> + 'a;
 
-/// Compares candidates as the answers of kernels are compared, output by output, so that a function of the package is called once for all candidates.
+/// Compares candidates in the same way as the outputs of kernels. Proceeds output by output, so that a function of the package is called once for all
+/// candidates.
 fn compared(
     params: &OracleParams,
     inputs: &Named,
@@ -54,7 +55,7 @@ fn compared(
     for tensor in problem.written() {
         let name = &tensor.name;
         let Some(want) = expected.outputs.get(name) else { continue };
-        // An output in which a candidate is the expectation says nothing of it.
+        // Candidates omit an output for which they equal the expected values, because that output cannot distinguish them.
         let answers = found.iter().filter_map(|(candidate, values)| Some((candidate, values.get(name)?)));
         let answers: Vec<(&String, Values)> =
             answers.map(|(candidate, got)| (candidate, round_values(tensor.dtype, got))).collect();
@@ -95,7 +96,7 @@ mod tests {
     use kforge_types::model::{DType, Problem, Role, Tolerance};
     use kforge_types::record::OutputObserved;
 
-    /// What is seen of an answer `copy of x` where 3, 1, 2 in `x` shall become 1, 2, 3 in `y`.
+    /// The observation of the answer `copy of x`, where `x` holds 3, 1, 2 and `y` should hold 1, 2, 3.
     fn copied(compare: Compare, count_beyond: &[(&str, f64)]) -> Option<OutputObserved> {
         let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[3]);
         let reference = Reference::Cpp { file: "ref.cpp".into(), function: "f".into() };

@@ -1,5 +1,5 @@
-//! Functions of the package in Python: references, generators of inputs, checks. Each call is a confined process. What such a function may expect is
-//! written at the head of `driver.py`.
+//! Functions of the package in Python: references, generators of inputs, checks. Each call is a confined process. The head of `driver.py` documents what such a
+//! function may rely on.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -23,21 +23,21 @@ use kforge_types::model::{Problem, Role, Scalar, Tensor};
 use kforge_types::record::params::Trial;
 
 const DRIVER: &str = include_str!("driver.py");
-/// Most characters of a check's message.
+/// The maximum number of characters of a check's message.
 const MOST_WORDS: usize = 2000;
-/// The exit status by which the driver says that there is no numpy.
+/// The exit status by which the driver reports that numpy is missing.
 const NO_NUMPY: i32 = 3;
 
-/// What the driver reads.
+/// The call, as the driver reads it.
 #[derive(Serialize)]
 struct Described<'a> {
     task: &'static str,
     root: &'a Path,
-    /// The folder that numpy is in.
+    /// The folder that contains numpy.
     numpy: Option<&'a Path>,
     /// The folders of Python's own library.
     library: &'a [PathBuf],
-    /// Folders within these that nothing may be imported from.
+    /// Folders in the library from which nothing may be imported.
     left_out: [&'static str; LEFT_OUT.len()],
     module: &'a str,
     function: &'a str,
@@ -48,7 +48,7 @@ struct Described<'a> {
 }
 
 impl<'a> Described<'a> {
-    /// A call of a function: the task, its file and its name.
+    /// A call of a function, given as the task, the function's file and its name.
     fn new(
         (task, module, function): (&'static str, &'a str, &'a str),
         problem: &Problem,
@@ -72,7 +72,7 @@ impl<'a> Described<'a> {
     }
 }
 
-/// Expected values by a function.
+/// Computes expected values with a function.
 pub(super) fn expected(
     task: &Task,
     problem: &Problem,
@@ -95,7 +95,7 @@ pub(super) fn expected(
     Ok(output)
 }
 
-/// Inputs by a function; those it does not make are drawn as usual. Rounded to what each tensor's type can hold.
+/// Makes inputs with a function. Inputs that it does not return are generated as usual. All values are rounded to the type of their tensor.
 pub(super) fn inputs(
     task: &Task,
     problem: &Problem,
@@ -123,25 +123,25 @@ pub(super) fn inputs(
     Ok(values)
 }
 
-/// One answer that a check is asked about.
+/// One answer to check.
 #[derive(Serialize)]
 struct CheckedOutput {
-    /// Whose it is, for messages: `the kernel's output`, or a null candidate.
+    /// The origin of the answer, for messages: the kernel, or a null candidate.
     whose: String,
     got: InFile,
-    /// The file for a truth value a byte, where it speaks of elements.
+    /// The file for one truth value per element, a byte each, if the function judges elements.
     accepted: String,
 }
 
-/// What the driver gives back of one answer.
+/// The driver's reply about one answer.
 #[derive(Deserialize)]
 struct DriverReply {
-    /// None where it speaks of elements.
+    /// None if the function judges elements.
     whole: Option<bool>,
     message: Option<String>,
 }
 
-/// What a function of the package says of answers for one output: each with whose it is. One process hears them all.
+/// Asks a function of the package about answers for one output, each given with its origin. One process checks them all.
 pub fn checked(
     task: &Task,
     problem: &Problem,
@@ -188,7 +188,7 @@ pub fn checked(
     said.into_iter().enumerate().map(hear).collect()
 }
 
-/// A check's words as they can be shown anywhere: of bounded length, without control characters.
+/// A check's message in a form that can be shown anywhere: limited in length and without control characters.
 fn words(text: &str) -> String {
     let plain = |c: char| if c.is_control() && c != '\n' { ' ' } else { c };
     let mut text: String = text.trim().chars().map(plain).take(MOST_WORDS + 1).collect();
@@ -204,14 +204,14 @@ fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec<(String, I
     wanted.map(|(at, tensor)| (tensor.name.clone(), InFile::of(tensor, format!("out{at}")))).collect()
 }
 
-/// Dims and params by name.
+/// The values of dims and params by name.
 fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
     let dims = problem.dims.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
     let params = problem.params.iter().map(|param| {
         let value = match param.value {
             Scalar::Bool(b) => Value::from(b),
             Scalar::Int(i) => Value::from(i),
-            // What the kernel gets is the value in its type.
+            // The kernel, too, gets the value rounded to its type.
             Scalar::Float(f) => Value::from(float::round_to(param.dtype, f)),
         };
         (param.name.clone(), value)
@@ -229,7 +229,8 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
     call.write("driver.py", DRIVER.as_bytes())?;
     let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
     read.push(&root);
-    // Nothing of what is installed but what the driver lets in, nor bytecode beside the sources; hashes in one order; as many threads as a digest can stand: one.
+    // Isolates Python: no installed packages except those that the driver admits, and no bytecode beside the sources. Hashes are fixed, and one thread keeps
+    // sums reproducible.
     let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
     let env =
         [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
@@ -247,20 +248,20 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
     }
 }
 
-/// A Python as it sees itself.
+/// A Python interpreter's description of itself.
 #[derive(Debug, Clone, Deserialize)]
 struct Interpreter {
-    /// The program itself, behind links and wrappers.
+    /// The program itself, with links and wrappers resolved.
     executable: PathBuf,
-    /// Folders it must read.
+    /// Folders that it must read.
     folders: Vec<PathBuf>,
-    /// The folder that numpy is in.
+    /// The folder that contains numpy.
     numpy: Option<PathBuf>,
     /// The folders of its own library.
     library: Vec<PathBuf>,
 }
 
-/// Interpreters by path: each is asked once in a worker's life.
+/// Known interpreters by path. A worker asks each only once.
 static KNOWN: Mutex<BTreeMap<PathBuf, Interpreter>> = Mutex::new(BTreeMap::new());
 
 const ASK: &str = r#"

@@ -1,4 +1,4 @@
-//! Recomputable bytes by content, in a folder with a size limit. Knows digests and files; does not know what the bytes mean.
+//! Bytes that can be computed again, by content, in a folder with a size limit. Knows digests and files; does not know what the bytes mean.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use std::time::SystemTime;
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 
-/// A folder of bytes that can be made again. Several processes use one at once; what one removes another makes again.
+/// A folder of bytes that can be computed again. Several processes may use it at once: if one removes bytes that another needs, the other computes them again.
 #[derive(Debug, Clone)]
 pub struct Scratch {
     folder: PathBuf,
@@ -16,7 +16,7 @@ pub struct Scratch {
 }
 
 impl Scratch {
-    /// In `folder`, at most `limit` bytes.
+    /// The scratch in `folder`, with at most `limit` bytes.
     pub fn new(folder: &Path, limit: u64) -> Self {
         Scratch { folder: folder.to_path_buf(), limit }
     }
@@ -25,7 +25,7 @@ impl Scratch {
         self.folder.join(digest.hex())
     }
 
-    /// The bytes of that digest, if they are still there and whole. They count as used now.
+    /// The bytes of a digest, if they are still stored and undamaged. Renews their time of last use.
     pub fn get(&self, digest: &Digest) -> Option<Vec<u8>> {
         let path = self.path(digest);
         let bytes = fs::read(&path).ok()?;
@@ -33,12 +33,12 @@ impl Scratch {
             let _ = fs::remove_file(&path);
             return None;
         }
-        // The order of removal is all that depends on it.
+        // A failure affects only the order of removal.
         let _ = fs::File::options().append(true).open(&path).and_then(|f| f.set_modified(SystemTime::now()));
         Some(bytes)
     }
 
-    /// Keeps bytes, and removes those used longest ago beyond the limit. Bytes larger than the limit are not kept.
+    /// Stores bytes, and removes the least recently used ones beyond the limit. Bytes larger than the limit are not stored.
     pub fn put(&self, bytes: &[u8]) -> io::Result<Digest> {
         let digest = Digest::of_long(bytes);
         if digest.size() > self.limit {
@@ -55,7 +55,7 @@ impl Scratch {
         let newest = self.path(newest);
         let mut files = vec![];
         for entry in fs::read_dir(&self.folder)?.flatten() {
-            // A file that another process removed meanwhile is none to remove.
+            // Another process may have removed the file in the meantime.
             let Ok(meta) = entry.metadata() else { continue };
             files.push((meta.modified().unwrap_or(SystemTime::UNIX_EPOCH), meta.len(), entry.path()));
         }

@@ -1,4 +1,4 @@
-//! Where a trial's inputs and expected values come from. Knows the three kinds of reference; does not know how each is run.
+//! The inputs and expected values of a trial. Knows the three kinds of reference; does not know how each is run.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +12,12 @@ use kforge_numerics::reference::{ProductBackend, Values, generate};
 use kforge_types::model::{Compare, DType, Problem, Reference, Tensor};
 use kforge_types::record::params::{Expected, Trial};
 
-/// Inputs and expected values of a problem, made with the tools and files of a task.
+/// Makes the inputs and expected values of a problem with the tools and files of a task.
 pub struct Source<'a> {
     task: &'a Task,
     problem: &'a Problem,
     scratch: Option<Scratch>,
-    /// Who makes large products, if anyone does.
+    /// Computes large products, if set.
     products: Option<Box<dyn ProductBackend>>,
 }
 
@@ -25,24 +25,24 @@ pub struct Source<'a> {
 pub type Named = BTreeMap<String, Values>;
 
 impl<'a> Source<'a> {
-    /// For one problem.
+    /// The source for one problem.
     pub fn new(task: &'a Task, problem: &'a Problem) -> Self {
         let scratch = task.places.scratch.as_ref().map(|(folder, limit)| Scratch::new(folder, *limit));
         Source { task, problem, scratch, products: None }
     }
 
-    /// The same, with large products made by `products` where there is one: to the same bits, so that no result depends on who made them.
+    /// The same, with large products computed by `products`, if there is one. They have the same bits, so no result depends on who computed them.
     #[must_use]
     pub fn with_products(self, products: Option<Box<dyn ProductBackend>>) -> Self {
         Source { products, ..self }
     }
 
-    /// Where large products were made, where there were any and there is a device.
+    /// Where large products were computed, if there were any and a device is present.
     pub fn said(&self) -> Option<String> {
         self.products.as_ref().and_then(|products| products.place())
     }
 
-    /// Every tensor that is read, with values that its type can hold.
+    /// The values of every tensor that is read, each rounded to its type.
     pub fn inputs(&self, trial: &Trial) -> Result<Named, Response> {
         let Some((file, function)) = &self.problem.generate_inputs else {
             return generate::inputs(self.problem, trial).map_err(|e| failed(format!("cannot generate inputs: {e}")));
@@ -50,7 +50,7 @@ impl<'a> Source<'a> {
         python::inputs(self.task, self.problem, trial, file, function)
     }
 
-    /// Every written tensor, and the scales where they are asked for and the reference has them.
+    /// The values of every written tensor, and the scales if `scale` is set and the reference returns them.
     pub fn expected(&self, inputs: &Named, scale: bool) -> Result<OracleOutput, Response> {
         match &self.problem.reference {
             Reference::Builtin { .. } => oracle::expected_with(self.problem, inputs, scale, self.products.as_deref())
@@ -62,7 +62,7 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// What a function of the package says of answers for one output, whose expectation comes with it.
+    /// Asks a function of the package about answers for one output, given with its expected values.
     pub fn checked(
         &self,
         inputs: &Named,
@@ -73,7 +73,7 @@ impl<'a> Source<'a> {
         python::checked(self.task, self.problem, inputs, output, answers, check)
     }
 
-    /// Keeps expected values in the scratch folder, and gives their digests.
+    /// Stores expected values in the scratch folder. Returns their digests.
     pub fn keep(&self, output: &OracleOutput) -> Result<Expected, Response> {
         let put = |bytes: Vec<u8>| match &self.scratch {
             Some(scratch) => scratch
@@ -91,8 +91,8 @@ impl<'a> Source<'a> {
         Ok(expected)
     }
 
-    /// The values whose digests `expected` states: from the scratch folder, or computed again from `inputs`. Values that are not those of the digests are
-    /// an error: the reference does not give the same twice, or something of it did not enter the key.
+    /// The values with the digests in `expected`: from the scratch folder, or computed again from `inputs`. If the computed values have other digests, that is
+    /// an error: the reference does not reproduce its values, or the key omits something that the values depend on.
     pub fn recall(&self, expected: &Expected, inputs: &Named) -> Result<OracleOutput, Response> {
         if let Some(kept) = self.kept(expected) {
             return Ok(kept);
@@ -109,8 +109,8 @@ impl<'a> Source<'a> {
         Ok(output)
     }
 
-    /// Inputs and expected values of a trial, to hold outputs against that are compared so. Inputs are made only where expected values have to be computed again, or a
-    /// comparison reads them.
+    /// The inputs and expected values of a trial, for comparing outputs as `compare` declares. Inputs are made only if expected values must be computed again
+    /// or a comparison reads them.
     pub fn held(
         &self,
         trial: &Trial,

@@ -1,4 +1,4 @@
-//! The oracle step: digests of expected values, and how null candidates compare. Knows the step's parameters and outputs.
+//! The oracle step: digests of expected values, and the comparison of null candidates. Knows the step's parameters and outputs.
 
 use super::nulls;
 use super::source::Source;
@@ -10,7 +10,7 @@ use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::model::{Problem, Reference};
 use kforge_types::record::params::OracleParams;
 
-/// Does an oracle step. Large matrix products are made by `elsewhere`, where there is one.
+/// Executes an oracle step. `elsewhere`, if set, computes large matrix products.
 pub fn run(task: &Task, elsewhere: Option<Box<dyn ProductBackend>>) -> Response {
     compute(task, elsewhere).unwrap_or_else(|response| response)
 }
@@ -32,14 +32,14 @@ fn compute(task: &Task, elsewhere: Option<Box<dyn ProductBackend>>) -> Result<Re
     Ok(done(format!("{}{made}", count(values, "expected value")), vec![]))
 }
 
-/// Refuses a reference of the package's own that gives no scale where a tolerance is measured in it: `scaled` would allow nothing.
+/// Refuses a reference of the package that returns no scale for an output whose tolerance uses it: `scaled` would then allow nothing.
 fn scale_given(problem: &Problem, output: &str, expected: &OracleOutput) -> Result<(), Response> {
     let float = problem.tensor(output).is_some_and(|tensor| tensor.dtype.is_float());
     if !float || expected.scales.contains_key(output) {
         return Ok(());
     }
     let (file, function, how) = match &problem.reference {
-        // Every built-in gives one.
+        // Every built-in returns a scale.
         Reference::Builtin { name, .. } => {
             return Err(failed(format!("BUG: the built-in `{name}` gave no scale for `{output}`")));
         }

@@ -1,4 +1,4 @@
-//! What a runner says, taken at its worth: order, truncation, ends of the process.
+//! How much each report of a runner counts: order, truncation, ends of the process.
 
 use super::*;
 use crate::message::Unemulated;
@@ -90,7 +90,7 @@ fn no_flood_before_or_after_hides_a_failure() {
             for (honest, flood) in honest.iter().flat_map(|honest| floods.iter().map(move |flood| (honest, flood))) {
                 let alone = heard(honest, more, end);
                 let both = heard(&[flood.as_slice(), *honest].concat(), more, end);
-                // What the verifier itself saw stays, but a failure that was reported already explains an early end.
+                // Findings of the verifier itself stay, but a failure that was already reported explains an early end.
                 let told = |kind: &&FindingKind| end != End::Exited(0) || **kind != FindingKind::Exited;
                 for kind in failing(&alone).iter().filter(told) {
                     assert!(kinds(&both).contains(kind), "{end:?}: a flood took {kind:?} away");
