@@ -1,21 +1,21 @@
-//! The binary interface between compiled kernels and the runtime: the context (also declared in `kf_runtime.h`), the table of calls, the generated stub.
+//! The binary interface between compiled kernels and the runtime: the context (also declared in `kf_runtime.h`), the table of calls, and the generated stub.
 //! Knows symbols, offsets and registers; does not know what the calls do (`hooks`).
 
 use std::ffi::c_void;
 use std::fmt::Write as _;
 
-/// The hook of what is not emulated, by the stub's name. A binary without such constructs has no symbol of that name.
+/// The stub's name for the hook that reports a construct that is not emulated. A binary without such constructs has no symbol of that name.
 pub(super) const HOOK: &str = "kf_not_emulated";
-/// What constructs in assembly pass to it before their text.
+/// The prefix of an inline PTX statement in the text that is passed to the hook.
 pub(super) const PTX: &str = "inline PTX ";
 
-/// Most bytes of dynamic shared memory a block may ask for: 227 KiB, as on compute capability 9.0.
+/// The most dynamic shared memory that a block may request, in bytes: 227 KiB, as on compute capability 9.0.
 pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;
 
-/// Most bytes of static shared memory a kernel may declare, on every architecture.
+/// The most static shared memory that a kernel may declare, in bytes, on every architecture.
 pub(super) const MAX_STATIC_SHARED: u64 = 48 * 1024;
 
-/// `kf_ctx` of `kf_runtime.h`: what the running thread reads of itself. One for each OS thread.
+/// `kf_ctx` of `kf_runtime.h`: what the running thread reads about itself. Each OS thread has one.
 #[repr(C)]
 pub(super) struct Context {
     pub(super) tid: [u32; 3],
@@ -35,10 +35,10 @@ pub(super) struct Context {
     pub(super) exit_pc: *const c_void,
 }
 
-/// An entry's trampoline: runs threads of the current block until none is left that has not started.
+/// An entry's trampoline: runs threads of the current block until all of them have started.
 pub(super) type Entry = unsafe extern "C" fn(*mut Context, *mut *mut c_void);
 
-/// The runtime's calls in the order of the table `kf_targets`, by the stub's names.
+/// The stub's names of the runtime's calls, in the order of the table `kf_targets`.
 pub(super) const CALLS: [&str; 15] = [
     "kf_self",
     "kf_barrier",
@@ -63,12 +63,12 @@ pub(super) const WRITE: u32 = 1;
 pub(super) const VOLATILE: u32 = 2;
 pub(super) const ATOMIC: u32 = 4;
 pub(super) const UNALIGNED: u32 = 8;
-/// An atomic operation that writes without looking at what was there.
+/// An atomic operation that writes without reading the old value.
 pub(super) const EXCHANGE: u32 = 16;
 
-/// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as sixth argument; the thread
-/// sanitizer's hooks as accesses; compare-and-swap; and the one area that all `dynamic` names (undefined thread-local arrays) stand for. The
-/// hook for what is not emulated is there only where something calls it, so that the binary itself tells whether it holds such a construct.
+/// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as the sixth argument; the thread
+/// sanitizer's hooks, as accesses; compare-and-swap; and one area that all `dynamic` names (undefined thread-local arrays) refer to. The hook for constructs
+/// that are not emulated is defined only if something calls it, so the binary itself shows whether it holds such a construct.
 pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
     let mut s = String::from(".text\n");
     let mut function = |name: &str, body: &str| {
@@ -108,7 +108,7 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
         }
         let _ = write!(body, "\tpopq %rdx\n\tpopq %rsi\n\tpopq %rdi\n1:\tjmp {name}@PLT\n");
         function(&format!("kf_{name}"), &body);
-        // As clang++ calls them in code that it instruments.
+        // Under the names that clang++ calls in instrumented code.
         function(&format!("__tsan_{name}"), &body);
     }
     function("kf_cas1", "\tmovl %esi, %eax\n\tlock cmpxchgb %dl, (%rdi)\n\tmovzbl %al, %eax\n\tret\n");

@@ -1,4 +1,4 @@
-//! Arguments of a launch against the parameters of its entry. Pure.
+//! Checks the arguments of a launch against the parameters of its entry. Pure.
 
 use super::error::ArgumentError;
 use super::image::{Parameter, ParameterKind};
@@ -7,7 +7,7 @@ use kforge_types::model::DType;
 use kforge_types::model::bound::Arg;
 use kforge_types::model::tensor_map;
 
-/// Checks count, sizes and kinds; says what is wrong, or nothing.
+/// Checks the number, sizes and kinds of the arguments.
 pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Result<(), ArgumentError> {
     if args.len() != parameters.len() {
         let (takes, passed) = (parameters.len(), args.len());

@@ -1,25 +1,25 @@
-//! Reads the assembly of an emulated source and rewrites parts of it before it is assembled. Knows the output of g++ and clang++; does not know how to run them.
+//! Rewrites parts of the assembly of an emulated source before it is assembled. Knows the output of g++ and clang++; does not know how to run them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
-/// Blanks file, line and column in what bounds checks pass to their handler, which takes its place from the return address: neither a comment nor another name of
-/// the file makes another binary.
+/// Blanks file, line and column in the data that bounds checks pass to their handler, because the handler derives its place from the return address. So neither
+/// a comment nor a renamed file changes the binary.
 pub(super) fn blank_lines(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
     let names = names_of_files(assembly);
-    // g++ numbers its texts; what clang++ calls so is the name of a file and nothing else.
+    // g++ numbers its strings. clang++ uses the label `.L.src` only for names of files.
     let named = |label: &str| names.contains(label) || label == ".L.src" || label.starts_with(".L.src.");
     let (mut left, mut is_name) = (0, false);
     for line in assembly.split_inclusive('\n') {
-        // The text goes: where it lies depends on its length.
+        // The string is dropped, because its length would shift what follows it.
         if let Some(label) = line.trim_end().strip_suffix(':') {
             is_name = named(label);
         } else if is_name && [".string", ".asciz"].iter().any(|d| line.trim_start().starts_with(d)) {
             is_name = false;
             continue;
         }
-        // g++ names what it passes; clang++ does not, but it begins with the file.
+        // g++ labels this data. clang++ does not, but the data begins with the file.
         if line.starts_with(".Lubsan_data") || line.trim() == ".quad\t.L.src" {
             left = 2;
         }
@@ -35,7 +35,7 @@ pub(super) fn blank_lines(assembly: &str) -> String {
     text
 }
 
-/// The labels of the texts that bounds checks name their files by, and nothing else refers to.
+/// The labels of strings that serve only as names of files in bounds checks.
 fn names_of_files(assembly: &str) -> BTreeSet<&str> {
     let (mut names, mut others) = (BTreeSet::new(), BTreeSet::new());
     let mut is_place = false;
@@ -51,11 +51,11 @@ fn names_of_files(assembly: &str) -> BTreeSet<&str> {
     names.difference(&others).copied().collect()
 }
 
-/// Bytes that no variable has, after each variable in shared memory.
+/// Unused bytes after each variable in shared memory.
 const RED_ZONE: usize = 512;
 
-/// For check builds: copies and fills go through the stub, which tells what they touch, and shared variables are set apart, so that what runs over the end of
-/// one is in none.
+/// For check builds: routes copies and fills through the stub, which reports what they touch, and separates shared variables, so that
+/// an access beyond the end of one variable hits none.
 pub(super) fn watched(assembly: &str) -> String {
     let mut text = String::with_capacity(assembly.len());
     let mut shared = false;
@@ -78,7 +78,7 @@ pub(super) fn watched(assembly: &str) -> String {
     text
 }
 
-/// Thread-local names that the assembly uses and does not define: `extern __shared__` arrays.
+/// Thread-local names that the assembly uses but does not define: `extern __shared__` arrays.
 pub(super) fn declared_only(assembly: &str) -> Vec<String> {
     let is_name = |c: char| c.is_alphanumeric() || matches!(c, '_' | '.' | '$');
     let mut used = BTreeSet::new();
@@ -128,7 +128,7 @@ mod tests {
         let blank = place.replace(".LC1", "0");
         let code = "\tleaq\t.LC0(%rip), %rax\n";
         assert_eq!(blank_lines(&format!("{code}{text}{name}{place}")), format!("{code}{text}{blank}"));
-        // A text that code reads too is what it is.
+        // A string that code also reads is kept.
         let shared = format!("\tleaq\t.LC1(%rip), %rax\n{text}{name}{place}");
         assert_eq!(blank_lines(&shared), shared);
         let clang =

@@ -1,4 +1,4 @@
-//! A block's threads and what they wait for. Knows barriers, warps and when each may go on; not coroutines.
+//! A block's threads and what they wait for. Knows barriers, warps and when each thread may continue; does not know coroutines.
 
 use std::sync::atomic::Ordering;
 
@@ -7,17 +7,17 @@ use super::warp::{self, Pending, lanes};
 use super::watch::BlockWatch;
 use kforge_types::record::FindingKind;
 
-/// What a thread does.
+/// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum State {
-    /// Not started, runs, may run, or has left: which of them follows from elsewhere.
+    /// Not started, running, ready, or exited: other fields show which.
     #[default]
     Running,
     Barrier,
     Warp,
-    /// Asks which lanes are with it.
+    /// Waits to learn which lanes are at the same place.
     Converge,
-    /// The same, to go on in step with them.
+    /// Like `Converge`, and the lanes then continue in step.
     Step,
     Poll,
     Grid,
@@ -42,7 +42,7 @@ pub(super) struct Warp {
     pub(super) lanes: [Pending; 32],
 }
 
-/// The block's barrier, as seen by those that wait at it.
+/// The block's barrier, as the threads that wait at it see it.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Barrier {
     pub(super) waiting: u32,
@@ -62,27 +62,27 @@ pub(super) struct Block {
     pub(super) linear: u64,
     pub(super) threads: Vec<Thread>,
     pub(super) warps: Vec<Warp>,
-    /// Lanes that have left the kernel or never were, by warp; written by the trampoline.
+    /// Lanes that have exited or never existed, by warp; written by the trampoline.
     pub(super) exited_lanes: Vec<u32>,
     pub(super) ready: Vec<u32>,
     pub(super) head: usize,
     pub(super) barrier: Barrier,
-    /// Barriers passed.
+    /// Number of barriers passed.
     pub(super) epoch: u32,
-    /// Barriers and warp operations done: signs of progress.
+    /// Number of completed barriers and warp operations: signs of progress.
     pub(super) events: u64,
     pub(super) stamp: u64,
-    /// Threads that wait for the grid, and the generation they wait in.
+    /// Number of threads that wait for the grid, and the generation that they wait in.
     pub(super) at_grid: u32,
     pub(super) generation: u64,
     pub(super) saved_context: (u32, u32),
     pub(super) saved_shared: Option<Vec<u8>>,
-    /// Whether a thread was stopped in its own code, which says nothing of progress.
+    /// Whether a thread was preempted in its own code, which says nothing about progress.
     pub(super) preempted: bool,
     pub(super) watch: Option<Box<BlockWatch>>,
 }
 
-/// What a block that ran out of ready threads can do.
+/// What a block without ready threads can do.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Unblocked {
     Ready,
@@ -92,7 +92,7 @@ pub(super) enum Unblocked {
 }
 
 impl Block {
-    /// Makes it the block `linear` of a launch with `count` threads a block.
+    /// Turns this value into the block `linear` of a launch with `count` threads per block.
     pub(super) fn begin(&mut self, linear: u64, count: u32) {
         let warps = count.div_ceil(32) as usize;
         self.linear = linear;
@@ -117,7 +117,7 @@ impl Block {
         }
     }
 
-    /// Thread `thread` has reached the barrier; whether all have, so that it need not wait.
+    /// Records that thread `thread` has reached the barrier. Returns whether all threads have, so that this one need not wait.
     pub(super) fn reach_barrier(
         &mut self,
         thread: u32,
@@ -141,7 +141,7 @@ impl Block {
         b.waiting == alive
     }
 
-    /// Empties the list of ready threads once all of them have gone on.
+    /// Empties the list of ready threads once all of them have resumed.
     fn forget_resumed(&mut self) {
         if self.head == self.ready.len() {
             self.ready.clear();
@@ -149,7 +149,7 @@ impl Block {
         }
     }
 
-    /// Lets every thread that waits at the barrier continue, except `running`, which already does. False if they wait at different barriers.
+    /// Releases every thread that waits at the barrier, except `running`, which continues anyway. Returns false if threads wait at different barriers.
     pub(super) fn release_barrier(&mut self, job: &Job, exited: u32, running: Option<u32>) -> bool {
         let b = self.barrier;
         if let Some((thread, pc)) = b.other {
@@ -203,7 +203,8 @@ impl Block {
         true
     }
 
-    /// Does the warp operation that lane `lane` of warp `warp` waits at, if every lane it names has come or left. `running` need not be made ready.
+    /// Evaluates the warp operation at which lane `lane` of warp `warp` waits, if every lane that it names has arrived or exited.
+    /// `running` is not added to the ready threads.
     pub(super) fn try_warp(&mut self, job: &Job, warp: usize, lane: usize, running: Option<u32>) -> bool {
         let w = &mut self.warps[warp];
         let first = w.lanes[lane];
@@ -248,7 +249,7 @@ impl Block {
         true
     }
 
-    /// No thread is ready and none is left to start: finds some that may go on because others have left, or because no other can come.
+    /// Called when no thread is ready and all have started. Finds threads that may continue because others have exited, or because no other thread can arrive.
     pub(super) fn unblock(&mut self, job: &Job, exited: u32, count: u32) -> Unblocked {
         for warp in 0..self.warps.len() {
             let mut tried = 0;
@@ -288,7 +289,7 @@ impl Block {
         Unblocked::Never
     }
 
-    /// Lanes that asked which are with them, at one place and with nothing else to wait for, are together.
+    /// Groups lanes that asked which others are with them: lanes at the same place continue together, as none of them waits for anything else.
     fn converge(&mut self) {
         for warp in 0..self.warps.len() {
             let threads = warp * 32..(warp * 32 + 32).min(self.threads.len());
@@ -313,7 +314,7 @@ impl Block {
         self.events += u64::from(!self.ready.is_empty());
     }
 
-    /// All threads wait for the grid: the block arrives once, and goes on when the generation changes.
+    /// All threads wait for the grid: the block arrives once, and continues when the generation changes.
     fn reach_grid(&mut self, job: &Job, count: u32) -> Unblocked {
         let now = job.grid_generation.load(Ordering::Acquire);
         self.generation = now;

@@ -1,16 +1,16 @@
-//! Decides whether a runner's claim that something is not emulated can be true of its binary. Reads the binary's bytes and the launches; loads and runs nothing, and
-//! does not know what the runner saw.
+//! Decides whether a runner's claim that something is not emulated can be true of its binary. Reads the binary's bytes and the launches; does not load or run
+//! anything, and does not know what the runner observed.
 //!
 //! "Not emulated" turns a failure into unknown, so a candidate would gain by claiming it. The claim counts only if the binary could have caused it:
 //!
 //! | claim | evidence |
 //! |---|---|
-//! | a construct | the binary calls the hook that such constructs compile to, and holds the construct's text, which they pass |
-//! | a stack beyond [`STACK_BYTES`] | the frames of all functions together come near it, or one has no fixed size, or a function can reach itself by direct calls |
-//! | more threads waiting, or stacks, than there is room for | a launch has that many threads |
+//! | a construct | the binary calls the hook that such constructs compile to, and contains the text of the construct, which it passes to the hook |
+//! | a stack beyond [`STACK_BYTES`] | all frames add up to about that, or one has a variable size, or direct calls lead from a function to itself |
+//! | more waiting threads or stacks than there is room for | a launch has that many threads |
 //!
-//! A kernel that contains the construct can still claim to have reached it: its verdict is then unknown, which is true. Recursion that goes only through pointers is
-//! not detected, and then treated as a forgery.
+//! A kernel that contains the construct can still claim falsely that it reached the construct: its verdict is then unknown, which is true. Recursion that goes
+//! only through pointers is not detected; a claim of a deep stack is then treated as a forgery.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,25 +24,25 @@ use super::stack::mapping_limit;
 use kforge_harness::message::Unemulated;
 use kforge_types::model::bound::Launch;
 
-/// What is known of a candidate that makes a claim.
+/// What is known about a candidate that makes a claim.
 #[derive(Debug, Clone, Copy)]
 pub struct Claimant<'a> {
     /// Its binary.
     pub binary: &'a [u8],
     /// Its launches.
     pub launches: &'a [Launch],
-    /// OS threads it may use.
+    /// The number of OS threads that it may use.
     pub threads: u32,
-    /// Bytes of memory it may take.
+    /// The memory that it may use, in bytes.
     pub memory: u64,
 }
 
 /// A claim that may be true.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Claim {
-    /// The launch ends with it, and the run goes on to its end.
+    /// The launch ends there, and the run continues to its end.
     Orderly,
-    /// The process is not to be trusted afterwards, and ends without saying that the run did.
+    /// The process cannot be trusted afterwards, and exits without reporting the end of the run.
     Abrupt,
 }
 
@@ -60,10 +60,10 @@ pub enum Incredible {
     Construct,
 }
 
-/// Whether a claim may be true, and how a run that makes it ends.
+/// Checks whether a claim may be true. Returns how a run that makes it ends.
 ///
 /// # Errors
-/// It cannot be true.
+/// The claim cannot be true.
 pub fn credible(claim: &Unemulated, of: &Claimant<'_>) -> Result<Claim, Incredible> {
     match claim {
         Unemulated::Stack => match Code::read(of.binary).is_some_and(|code| code.may_need(STACK_BYTES as u64)) {
@@ -99,28 +99,28 @@ fn has_construct(binary: &[u8], name: &str) -> bool {
     let data = |kind| matches!(kind, SectionKind::ReadOnlyData | SectionKind::ReadOnlyString | SectionKind::Data);
     file.sections().filter(|section| data(section.kind())).filter_map(|section| section.data().ok()).any(|bytes| {
         bytes.split(|byte| *byte == 0).filter_map(|text| std::str::from_utf8(text).ok()).any(|text| {
-            // The linker lets texts share their ends, and data may lie before a text.
+            // The linker lets strings share their ends, and data may precede a string.
             !name.is_empty() && text.ends_with(name)
                 || text.match_indices(PTX).any(|(at, _)| operation(&text[at + PTX.len()..]) == name)
         })
     })
 }
 
-/// What the machine code says of the stack.
+/// What the machine code shows about the stack.
 struct Code {
-    /// Bytes of fixed frames of all functions together, each a little more than its own locals.
+    /// Sum of the fixed frame sizes of all functions, in bytes, with an allowance for each function.
     frames: u64,
-    /// Whether a function has a frame of no fixed size.
+    /// Whether a function has a frame of variable size.
     variable: bool,
-    /// Functions by address, with those that each calls directly.
+    /// The address of each function, with the functions that it calls directly.
     calls: BTreeMap<u64, BTreeSet<u64>>,
 }
 
-/// What a call, its saved registers and alignment take beside locals.
+/// Bytes that a call, its saved registers and alignment need in addition to locals.
 const AROUND: u64 = 80;
 
 impl Code {
-    /// Looks for patterns at every byte, so that what is found may be too much and never too little.
+    /// Looks for patterns at every byte offset, so it may overestimate but never underestimate.
     fn read(binary: &[u8]) -> Option<Code> {
         let file = object::File::parse(binary).ok()?;
         let mut code = Code { frames: 0, variable: false, calls: BTreeMap::new() };
@@ -153,7 +153,7 @@ impl Code {
         Some(code)
     }
 
-    /// Whether some thread may need more than `bytes` of stack, including what the emulator's own functions need.
+    /// Whether a thread may need more than `bytes` of stack, including the stack of the emulator's own functions.
     fn may_need(&self, bytes: u64) -> bool {
         self.variable || self.frames > bytes / 2 || self.calls.keys().any(|start| self.comes_to(*start))
     }

@@ -1,13 +1,14 @@
-//! Compiles a `.cu` source for the emulator: the host's C++ compiler, our headers in front, a generated unit that defines the macros and appends the entries.
+//! Compiles a `.cu` source for the emulator with the host's C++ compiler: our headers come first, then a generated unit that defines
+//! the macros and appends the entries.
 //!
 //! | what | why |
 //! |---|---|
 //! | a working folder with links `source` and `headers`, a cleared environment | the output does not depend on paths or on the caller |
-//! | assembly first, then assembling and linking | the text tells which thread-local names are only declared (dynamic shared memory), and lets the lines that bounds checks carry be blanked |
-//! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, not the binary |
-//! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may hold host code, which is never run |
+//! | assembly first, then assembling and linking | the text shows names that are only declared (dynamic shared memory); lines in bounds checks can be blanked |
+//! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, but not the binary |
+//! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may contain host code, which is never run |
 //! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
-//! | of our headers, what a source can name (`prelude`) | each compilation parses what stands in front |
+//! | only those parts of our headers that a source can name (`prelude`) | every compilation parses the headers in front of the source |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
 //! `__LINE__` and `__FILE__` in a source still put line numbers into the binary. `assert` does not.
@@ -30,10 +31,10 @@ use kforge_project::toolchain::cxx::{beside, search_path};
 use kforge_project::workspace::includes::scan;
 use kforge_types::record::params::CompileFacts;
 
-/// What to compile and with what.
+/// What to compile, and with which tools and options.
 #[derive(Debug, Clone)]
 pub struct EmulatorCompile<'a> {
-    /// The C++ compiler (g++ 11 or later, clang++ 14 or later), an absolute path; it and `strip` are run with the `PATH` of [`search_path`].
+    /// The absolute path of the C++ compiler (g++ 11 or later, clang++ 14 or later). The compiler and `strip` run with the `PATH` of [`search_path`].
     pub cxx: &'a Path,
     /// The package's staged tree.
     pub source: &'a Path,
@@ -51,30 +52,30 @@ pub struct EmulatorCompile<'a> {
     pub flags: &'a [String],
     /// The language standard: `c++17`.
     pub std: &'a str,
-    /// Whether accesses are watched.
+    /// Whether this is a check build, which watches every access.
     pub check: bool,
-    /// Where the compiler works, how it is confined, and when its time is up.
+    /// Where the compiler works, how it is confined, and its deadline.
     pub within: ToolSandbox<'a>,
 }
 
-/// What came of it; the files `binary` and `lines` lie in the output folder.
+/// The result of a compilation; the files `binary` and `lines` are in the output folder.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Compiled {
-    /// What only the compiler can say.
+    /// Facts that only the compiler knows.
     pub facts: CompileFacts,
-    /// Its words: warnings.
+    /// The compiler's output: warnings.
     pub log: String,
-    /// What it read beside the sources and our headers: files of the system, by absolute path.
+    /// Files of the system that the compiler read in addition to the sources and our headers, by absolute path.
     pub system: Vec<PathBuf>,
 }
 
-/// The compiler refused, or could not be run.
+/// The compiler rejected the source, or could not be run.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{log}")]
 pub struct CompileFailed {
-    /// Its words.
+    /// The compiler's output.
     pub log: String,
-    /// How it ended, where it did not end by itself or said nothing.
+    /// How the compiler ended, if something else ended it or if it printed nothing.
     pub ended: Option<End>,
 }
 
@@ -84,7 +85,7 @@ impl From<String> for CompileFailed {
     }
 }
 
-/// Compiles into the existing folder `out`: the files `binary` and `lines`. The folder it works in lies in that of [`EmulatorCompile::within`].
+/// Compiles into the existing folder `out`: the files `binary` and `lines`. The working folder is created in the scratch folder of [`EmulatorCompile::within`].
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
     let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
@@ -100,7 +101,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
     let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
-    // Behind our headers, whose templates use such names as `N` and `width` themselves.
+    // After our headers, because their templates use such names as `N` and `width` themselves.
     let mut unit = String::from("#line 1 \"defines\"\n");
     if what.defines.keys().any(|name| !is_ours(name)) {
         for name in our_headers(&texts) {
@@ -108,7 +109,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         }
     }
     for (name, value) in what.defines.iter().filter(|(name, _)| !is_ours(name)) {
-        // What follows keeps a backslash at the value's end from joining the next line.
+        // The comment keeps a backslash at the end of the value from joining the next line.
         let _ = writeln!(unit, "#define {name} {} /**/", value.replace(['\n', '\r'], " "));
     }
     let _ = write!(unit, "#line 1 \"entries.cpp\"\n#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
@@ -123,7 +124,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let compile_with = |left_out: &[&str]| {
         let args = arguments(what, &cwd, left_out);
         match tool.run(what.cxx, &args) {
-            // g++ 11 does not know it.
+            // g++ 11 does not know this flag.
             Err(refused) if refused.log.contains(FILL_LOCALS) => {
                 tool.run(what.cxx, &args.into_iter().filter(|arg| arg != FILL_LOCALS).collect::<Vec<_>>())
             }
@@ -134,7 +135,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
     let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
     let compile = || match compile_with(&left_out) {
-        // Of what a limit or a signal ended nothing is known of the source, and it would come less far with more to read.
+        // If a limit or a signal ended the compiler, nothing is known about the source, and another run with more to parse would end sooner.
         Err(refused) if !left_out.is_empty() && refused.ended.is_none() => compile_with(&[]),
         ran => ran,
     };
@@ -188,7 +189,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     Ok(Compiled { facts, log: log.replace("source/", ""), system })
 }
 
-/// Copies the package's tree to `to` with kernel launches rewritten, if there is any; gives whether it did.
+/// Copies the package's tree to `to` with kernel launches rewritten, if it contains any. Returns whether it did.
 fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
     let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
     let mut rewritten = BTreeMap::new();
@@ -217,7 +218,7 @@ fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
     Ok(true)
 }
 
-/// A unit whose every entry says that something is not emulated, at the place that asks for it.
+/// A unit whose every entry reports that something is not emulated, at the place that uses it.
 fn unknown_entries(count: usize, missing: &Foreign) -> String {
     let quoted = |text: &str| text.replace('\\', "\\\\").replace('"', "\\\"");
     let (file, line) = &missing.place;
@@ -227,7 +228,7 @@ fn unknown_entries(count: usize, missing: &Foreign) -> String {
     (0..count).map(one).collect()
 }
 
-/// The files of the package's tree, and what they say.
+/// The files of the package's tree, with their contents.
 fn texts(source: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
     let mut texts = Vec::new();
     for entry in walkdir::WalkDir::new(source).follow_links(true) {
@@ -240,7 +241,7 @@ fn texts(source: &Path) -> std::io::Result<Vec<(PathBuf, String)>> {
     Ok(texts)
 }
 
-/// Our headers that the sources name and have no file for themselves; but for `assert`, which asks for `NDEBUG` wherever it is included.
+/// Our headers that the sources include and do not provide themselves, except `assert.h`, which depends on `NDEBUG` wherever it is included.
 fn our_headers(texts: &[(PathBuf, String)]) -> BTreeSet<&'static str> {
     let found = texts.iter().map(|(_, text)| scan(text));
     let named: BTreeSet<String> = found.flat_map(|found| found.quoted.into_iter().chain(found.angled)).collect();
@@ -249,7 +250,7 @@ fn our_headers(texts: &[(PathBuf, String)]) -> BTreeSet<&'static str> {
     ours.filter(meant).filter(|name| !["assert.h", "cassert"].contains(name)).collect()
 }
 
-/// Whether our header may ask for a macro of that name, as for `__CUDA_NO_HALF_OPERATORS__`; no template of it uses such a name.
+/// Whether one of our headers may test a macro of that name, such as `__CUDA_NO_HALF_OPERATORS__`. No template in our headers uses such a name.
 fn is_ours(name: &str) -> bool {
     ["_", "KF_", "KFORGE_"].iter().any(|start| name.starts_with(start))
 }
@@ -258,12 +259,12 @@ fn words(text: &str) -> Vec<String> {
     text.split_whitespace().map(str::to_owned).collect()
 }
 
-/// Fills local variables that nobody initialises with what is no value in any type, as shared memory and buffers are: what a register happens to hold is often
-/// what the author hoped for.
+/// Fills uninitialized local variables with a pattern that is not a plausible value in any type, as is done for shared memory and buffers. Otherwise a register
+/// often happens to hold the value that the author expected.
 const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
 
-/// Arguments of the first run; facts about the flags are in the page of prototypes: hidden visibility and no unique symbols keep variants apart, no initialiser
-/// calls for thread-local names, no contraction, and no aliasing rules because kernels reinterpret memory. `left_out`: macros of [`left_out`].
+/// Arguments of the first run. Hidden visibility and no unique symbols keep variants apart. Thread-local names need no initializer calls. There is no
+/// contraction, and there are no aliasing rules, because kernels reinterpret memory. `left_out`: macros of [`left_out`].
 fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<String> {
     let clang = is_clang(what.cxx);
     let mut args = words(
@@ -298,18 +299,18 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
     args
 }
 
-/// Whether the driver is clang++, by its own name or by that of what it links to.
+/// Whether the driver is clang++, by its own name or by the name that it links to.
 fn is_clang(cxx: &Path) -> bool {
     let named = |path: &Path| path.file_name().is_some_and(|name| name.to_string_lossy().contains("clang"));
     named(cxx) || cxx.canonicalize().is_ok_and(|path| named(&path))
 }
 
-/// Files that were read and are not among the files laid out here: files of the system by absolute path, and the first other one.
+/// Files that the compiler read and that were not laid out here: files of the system by absolute path, and the first other file.
 fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();
         let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";
-        // How deep it leads below the working folder; never out of `source` or `headers`.
+        // The depth of the path below the working folder; the path never leaves `source` or `headers`.
         let depth = steps.clone().try_fold(0i32, |depth, step| match step {
             Component::Normal(_) => Some(depth + 1),
             Component::ParentDir => Some(depth - 1).filter(|depth| *depth > 0),
@@ -329,7 +330,7 @@ struct Tool<'a> {
 }
 
 impl Tool<'_> {
-    /// Runs a tool to its end and gives its words; fails where it does, or when time is up.
+    /// Runs a tool to its end and returns its output. Fails if the tool fails or its deadline passes.
     fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
         let name = program.display();
         let fail = |e: std::io::Error| CompileFailed::from(format!("cannot run `{name}`: {e}"));

@@ -1,7 +1,7 @@
-//! One OS thread of the runner: a pool of coroutines, and how threads of a block take turns on them. Which block runs says [`blocks`].
+//! One OS thread of the runner: a pool of coroutines, and how threads of a block take turns on them. [`blocks`] decides which block runs.
 //!
-//! A coroutine enters the entry's trampoline, which takes threads of the block one after another. A thread that never waits is a turn of a loop; only one that
-//! waits keeps its coroutine, and the next thread starts on another. Threads never change their OS thread.
+//! A coroutine enters the entry's trampoline, which takes threads of the block one after another. A thread that never waits is one iteration of a loop. Only a
+//! thread that waits keeps its coroutine; the next thread then starts on another coroutine. Threads never change their OS thread.
 #![expect(
     unsafe_code,
     reason = "kernels call back into a scheduler that holds raw pointers to itself across coroutine switches"
@@ -23,7 +23,7 @@ pub(super) use blocks::run_job;
 
 /// No thread, no coroutine.
 pub(super) const NONE: u32 = u32::MAX;
-/// How often a spinning thread may poll before others get a turn.
+/// How often a spinning thread may poll before other threads get a turn.
 pub(super) const POLLS: u32 = 64;
 
 thread_local! {
@@ -35,7 +35,7 @@ pub(super) fn current() -> *mut Core {
     CURRENT.get()
 }
 
-/// What a signal handler leaves for the landing that runs after it.
+/// What a signal handler leaves for the landing function that runs after it.
 #[derive(Default, Clone, Copy)]
 pub(super) struct Fault {
     pub(super) signal: i32,
@@ -43,7 +43,7 @@ pub(super) struct Fault {
     pub(super) pc: usize,
 }
 
-/// See the module. The context comes first: kernels get its address.
+/// See the module. The context must be the first field: kernels get its address.
 #[repr(C)]
 pub(super) struct Core {
     pub(super) ctx: Context,
@@ -51,25 +51,25 @@ pub(super) struct Core {
     pub(super) block: *mut Block,
     fibers: Vec<Fiber>,
     free: Vec<u32>,
-    /// The coroutine that runs, or none while the scheduler does.
+    /// The coroutine that runs; [`NONE`] while the scheduler runs.
     pub(super) running: u32,
-    /// The scheduler's own stack, while a coroutine runs.
+    /// The top of the scheduler's own stack while a coroutine runs.
     scheduler: usize,
     /// First byte of this OS thread's shared memory.
     pub(super) tls: usize,
     pub(super) fault: Fault,
-    /// Where a fault is reported from: the faulting stack may have overflowed.
+    /// The stack on which a fault is reported: the faulting stack may have overflowed.
     pub(super) landing_stack: ThreadStack,
-    /// Whether kernel code runs on behalf of a whole warp, inside the scheduler, where no thread can be stopped.
+    /// Whether kernel code runs on behalf of a whole warp inside the scheduler, where no thread can be stopped.
     pub(super) collecting: bool,
-    /// Stores of watched kernels, as signs of progress.
+    /// Number of stores of watched kernels: a sign of progress.
     pub(super) writes: u64,
     #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
     spare: Vec<Box<Block>>,
 }
 
 impl Core {
-    /// A core for the calling OS thread, which must be the only one to use it.
+    /// A core for the calling OS thread. No other OS thread may use it.
     pub(super) fn new() -> std::io::Result<Box<Core>> {
         Ok(Box::new(Core {
             ctx: Context {
@@ -104,34 +104,34 @@ impl Core {
         }))
     }
 
-    /// Whether `address` lies in the guard page of the stack that runs.
+    /// Whether `address` is in the guard page of the running stack.
     pub(super) fn overflowed(&self, address: usize) -> bool {
         self.fibers.get(self.running as usize).is_some_and(|f| ThreadStack::guard(f.range().0).contains(&address))
     }
 
-    /// Whether `address` lies on the stack that runs.
+    /// Whether `address` is on the running stack.
     pub(super) fn on_stack(&self, address: usize) -> bool {
         self.fibers.get(self.running as usize).is_some_and(|f| within(f, address))
     }
 
-    /// Whether `address` lies on any thread's stack of this core.
+    /// Whether `address` is on the stack of any thread of this core.
     pub(super) fn on_any_stack(&self, address: usize) -> bool {
         self.fibers.iter().any(|f| within(f, address))
     }
 
-    /// Whether `address` lies in the context, which kernels read for their indices.
+    /// Whether `address` is in the context, from which kernels read their indices.
     pub(super) fn is_own(&self, address: usize) -> bool {
         let start = ptr::from_ref(self) as usize;
         (start..start + size_of::<Context>()).contains(&address)
     }
 
-    /// A coroutine is about to take its first thread: until it has, none runs. What ran last may be of another block, and who is stopped under its number with a
-    /// thread in hand would never be found again.
+    /// Called before a coroutine takes its first thread: until then, no thread runs. The last thread that ran may belong to another block. A coroutine that was
+    /// stopped under that thread's number would never be found again.
     fn begins(&mut self) {
         self.ctx.linear = NONE;
     }
 
-    /// The thread that runs kernel code and may be stopped there. None while the trampoline is between two, or before its first.
+    /// The thread that runs kernel code and may be stopped there; none while the trampoline is between two threads or before its first.
     ///
     /// # Safety
     /// A block of this core's launch is loaded.
@@ -144,7 +144,7 @@ impl Core {
         (at.state == State::Running && !exited).then_some(thread)
     }
 
-    /// The thread that a fault is reported for: the one that runs, or is about to, in a trampoline that has the kernel's frame in its own.
+    /// The thread that a fault is reported for: the running thread, or the first one if the trampoline, whose frame includes the kernel's, has not taken any.
     pub(super) fn faulting(&self) -> u32 {
         if self.ctx.linear < self.ctx.count { self.ctx.linear } else { 0 }
     }
@@ -190,15 +190,15 @@ fn within(fiber: &Fiber, address: usize) -> bool {
     (low..high).contains(&address)
 }
 
-/// Makes `core` the one that calls of kernels on this OS thread reach.
+/// Makes `core` the one that kernels on this OS thread call.
 pub(super) fn enter(core: *mut Core) {
     CURRENT.set(core);
 }
 
-/// Takes the next thread of the block that may go on, and makes it the one that kernels see; gives its coroutine.
+/// Takes the next ready thread of the block, and makes it the one that kernels see. Returns its coroutine.
 ///
 /// # Safety
-/// `core` is this OS thread's, and a block of its launch is loaded.
+/// `core` belongs to this OS thread, and a block of its launch is loaded.
 #[inline]
 unsafe fn next_ready(core: *mut Core) -> Option<u32> {
     // SAFETY: as stated; nothing else refers to the block meanwhile.
@@ -214,9 +214,9 @@ unsafe fn next_ready(core: *mut Core) -> Option<u32> {
     Some(at.fiber)
 }
 
-/// Runs a coroutine, and those it gives way to, until one finds no other.
+/// Runs a coroutine, and the coroutines that it switches to, until one finds no ready thread.
 unsafe fn switch_to(core: *mut Core, fiber: u32) {
-    // SAFETY: `fiber` is one of this core's that does not run.
+    // SAFETY: `fiber` belongs to this core and does not run.
     unsafe {
         (*core).running = fiber;
         let take = (&(*core).fibers)[fiber as usize].top;
@@ -225,23 +225,23 @@ unsafe fn switch_to(core: *mut Core, fiber: u32) {
     }
 }
 
-/// Asks for the top of the stack that is taken up after the next one: many stacks do not stay in the nearest cache, and their order is known.
+/// Prefetches the top of the stack that is resumed after the next one: many stacks do not fit in the nearest cache, but their order is known.
 #[inline]
 fn fetch_after_next(core: &Core, block: &Block) {
     let fiber = block.ready.get(block.head).and_then(|thread| block.threads.get(*thread as usize)).map(|t| t.fiber);
     if let Some(fiber) = fiber.and_then(|fiber| core.fibers.get(fiber as usize)) {
         for line in 0..4 {
             let at = ptr::without_provenance::<i8>(fiber.top + 64 * line);
-            // SAFETY: a hint, which no address makes fail.
+            // SAFETY: a hint, which does not fail for any address.
             unsafe { _mm_prefetch::<_MM_HINT_T0>(at) };
         }
     }
 }
 
-/// Leaves the running coroutine for that of the next thread that may go on, else for the scheduler.
+/// Switches from the running coroutine to that of the next ready thread, or to the scheduler if no thread is ready.
 ///
 /// # Safety
-/// Called on a coroutine of `core`, which has noted where it is to be found again.
+/// Called on a coroutine of `core` that has recorded where it can be resumed.
 #[inline]
 unsafe fn leave(core: *mut Core) {
     // SAFETY: as stated. Pointers into the pool are not kept across the switch.
@@ -261,7 +261,7 @@ unsafe fn leave(core: *mut Core) {
     }
 }
 
-/// Gives way: thread `thread`, which runs, stops here until somebody resumes it.
+/// Parks the running thread `thread` until another resumes it.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
@@ -282,7 +282,7 @@ unsafe fn new_fiber(core: *mut Core) -> std::io::Result<u32> {
     Ok((c.fibers.len() - 1) as u32)
 }
 
-/// What a coroutine does: it enters the trampoline, which takes threads while there are some, and is free again.
+/// The body of a coroutine: it enters the trampoline, which takes threads while any are left. The coroutine is then free again.
 unsafe extern "C" fn run_threads() -> ! {
     let core = current();
     loop {
@@ -298,7 +298,7 @@ unsafe extern "C" fn run_threads() -> ! {
     }
 }
 
-/// Forgets every thread that has not ended: its coroutine's stack goes, without unwinding.
+/// Discards every thread that has not ended: the stack of its coroutine is freed without unwinding.
 unsafe fn abandon(core: *mut Core) {
     // SAFETY: the scheduler runs, so no coroutine does; kernels own nothing that unwinding would free.
     let c = unsafe { &mut *core };

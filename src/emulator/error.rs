@@ -1,4 +1,4 @@
-//! What can be wrong with a binary, its launches and what they need of the system.
+//! Errors in a binary, in its launches, and in what they need from the system.
 
 use std::io;
 
@@ -7,16 +7,16 @@ use kforge_types::record::LaunchPart;
 
 use super::abi::MAX_DYNAMIC_SHARED;
 
-/// Why the bytes of a binary cannot be read as one that was compiled here.
+/// Why a binary cannot be read as one that kforge compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum ImageError {
-    /// They are not a shared object.
+    /// The bytes are not a shared object.
     #[error("the binary is not a shared object: {0}")]
     NotShared(object::Error),
     /// A symbol that states an entry's parameters has no bytes.
     #[error("`{0}` is not in any section")]
     NoSection(String),
-    /// It has fewer entries.
+    /// The binary has fewer entries.
     #[error("the binary has no entry {0}: it was compiled with fewer")]
     NoEntry(usize),
 }
@@ -24,12 +24,12 @@ pub enum ImageError {
 /// Why buffers cannot be mapped.
 #[derive(Debug, thiserror::Error)]
 pub enum MapError {
-    /// There is no room for them.
+    /// The address space for the buffers cannot be reserved.
     #[error("cannot reserve {bytes} bytes for buffers: {source}")]
     Reserve {
-        /// Bytes of all buffers and the gaps between them.
+        /// Size of all buffers and the gaps between them, in bytes.
         bytes: usize,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
     /// A buffer cannot be mapped.
@@ -37,22 +37,22 @@ pub enum MapError {
     Buffer {
         /// The buffer.
         name: String,
-        /// Its bytes.
+        /// Its size in bytes.
         bytes: u64,
         /// The descriptor of its file.
         fd: i32,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
-    /// More arrays of addresses than room was kept for.
+    /// There are more arrays of addresses than reserved space.
     #[error("no space was reserved for `{0}`")]
     NoRoom(String),
     /// An array of addresses cannot be mapped.
     #[error("cannot place `{name}`: {source}")]
     Place {
-        /// Which array.
+        /// The name of the array.
         name: String,
-        /// What the system says.
+        /// The error of the system.
         source: io::Error,
     },
 }
@@ -60,17 +60,17 @@ pub enum MapError {
 /// Why an entry does not take the arguments of a launch.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ArgumentError {
-    /// There are more or fewer than its parameters.
+    /// There are more or fewer arguments than parameters.
     #[error("`{entry}` takes {}, the launch passes {passed}", count(*.takes, "parameter"))]
     Count {
         /// The entry.
         entry: String,
-        /// Its parameters.
+        /// The number of its parameters.
         takes: usize,
-        /// The arguments.
+        /// The number of arguments.
         passed: usize,
     },
-    /// One has another size or kind than its parameter.
+    /// An argument differs from its parameter in size or kind.
     #[error("argument {number} of `{entry}` is {what} ({}), the parameter {expected} of {}", count(*.size, "byte"), count(*.parameter, "byte"))]
     Mismatch {
         /// The entry.
@@ -79,16 +79,16 @@ pub enum ArgumentError {
         number: usize,
         /// What the argument is.
         what: String,
-        /// Its bytes.
+        /// The argument's size in bytes.
         size: u64,
         /// What the parameter is.
         expected: &'static str,
-        /// The parameter's bytes.
+        /// The parameter's size in bytes.
         parameter: u32,
     },
 }
 
-/// Why a launch is refused, as a device would.
+/// Why a launch is refused, as a device would refuse it.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
     /// The entry does not take its arguments.
@@ -97,16 +97,16 @@ pub enum LaunchError {
     /// An array of addresses cannot be placed.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// It fills a buffer that may not be written.
+    /// The launch fills a buffer that is read-only.
     #[error("a launch fills `{0}`, which is read-only")]
     ReadOnly(String),
-    /// It names a buffer that is not there.
+    /// The launch names a buffer that does not exist.
     #[error("no buffer is named `{0}`")]
     NoBuffer(String),
-    /// It names an entry that is not there.
+    /// The launch names an entry that does not exist.
     #[error("the binary was not compiled with the entry `{0}`")]
     NoEntry(String),
-    /// The binary lacks a symbol to be filled.
+    /// The binary lacks a symbol that is to be filled.
     #[error("the binary has no `__constant__` symbol `{0}`")]
     NoConstant(String),
     /// A buffer is larger than the symbol that it fills.
@@ -114,14 +114,14 @@ pub enum LaunchError {
     ConstantTooSmall {
         /// The buffer.
         buffer: String,
-        /// Its bytes.
+        /// The buffer's size in bytes.
         bytes: usize,
         /// The symbol.
         symbol: String,
-        /// The symbol's bytes.
+        /// The symbol's size in bytes.
         room: u64,
     },
-    /// Its blocks have too many threads, or none.
+    /// The launch has blocks with too many threads, or none.
     #[error("`{entry}` is launched with blocks of {block:?} threads; 1 to 1024 are possible, at most 64 along z")]
     Block {
         /// The entry.
@@ -129,7 +129,7 @@ pub enum LaunchError {
         /// Threads along x, y, z.
         block: [u32; 3],
     },
-    /// Its grid has too many blocks, or none.
+    /// The launch has a grid with too many blocks, or none.
     #[error("`{entry}` is launched with a grid of {grid:?} blocks; at most 2^31-1, 65535 and 65535 are possible")]
     Grid {
         /// The entry.
@@ -137,18 +137,18 @@ pub enum LaunchError {
         /// Blocks along x, y, z.
         grid: [u32; 3],
     },
-    /// It asks for too much shared memory.
+    /// The launch requests too much shared memory.
     #[error("`{entry}` asks for {bytes} bytes of dynamic shared memory; at most {MAX_DYNAMIC_SHARED} are possible")]
     Shared {
         /// The entry.
         entry: String,
-        /// The bytes.
+        /// The requested size in bytes.
         bytes: u64,
     },
 }
 
 impl LaunchError {
-    /// The part of the launch that is at fault, where it is its arguments.
+    /// The part of the launch that is at fault, if the arguments are.
     pub(super) fn part(&self) -> Option<LaunchPart> {
         match self {
             LaunchError::Argument(ArgumentError::Count { entry, .. }) => {
@@ -162,36 +162,36 @@ impl LaunchError {
     }
 }
 
-/// Why a request cannot be served: no fault of the kernel's.
+/// Why a request cannot be served, through no fault of the kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// The binary cannot be read.
     #[error("cannot read the binary: {0}")]
     Read(io::Error),
-    /// It is none that was compiled here.
+    /// The binary is not one that kforge compiled.
     #[error(transparent)]
     Image(#[from] ImageError),
     /// Buffers cannot be mapped.
     #[error(transparent)]
     Map(#[from] MapError),
-    /// The loader refuses it.
+    /// The loader refuses the binary.
     #[error("cannot load the binary: {0}")]
     Load(String),
-    /// It lacks a symbol that every binary has.
+    /// The binary lacks a symbol that every binary has.
     #[error("the binary has no `{symbol}`: {why}")]
     NoSymbol {
         /// The symbol.
         symbol: String,
-        /// What the loader says.
+        /// The error of the loader.
         why: String,
     },
     /// A stack cannot be mapped.
     #[error("cannot map a stack: {0}")]
     Stack(io::Error),
-    /// A thread of the emulator's own ended.
+    /// An OS thread of the emulator ended.
     #[error("an OS thread of the emulator ended")]
     ThreadEnded,
-    /// All threads of the emulator's own ended.
+    /// All OS threads of the emulator ended.
     #[error("the OS threads of the emulator ended")]
     ThreadsEnded,
 }

@@ -1,5 +1,5 @@
-//! Signals that kernels raise: a bad address, a division by zero, `abort`. Handled on a stack of their own, then reported from a landing that runs where the thread
-//! was, so that the launch ends like any other and the process can say what happened before it goes.
+//! Handles signals that kernels raise: a bad address, a division by zero, `abort`. The handler runs on its own stack. It then enters a landing function in the
+//! faulting thread, so that the launch ends like any other and the process can report what happened before it exits.
 #![expect(unsafe_code, reason = "installs signal handlers and redirects the interrupted thread")]
 
 use std::mem;
@@ -16,11 +16,11 @@ use kforge_types::record::{FindingKind, Space};
 
 const SIGNALS: [i32; 5] = [libc::SIGSEGV, libc::SIGBUS, libc::SIGFPE, libc::SIGILL, libc::SIGABRT];
 
-/// The signal by which a thread that runs for long is asked to let others run.
+/// The signal that asks a long-running thread to let others run.
 const PREEMPT: i32 = libc::SIGURG;
 static ONCE_PREEMPT: Once = Once::new();
 
-/// An OS thread that can be asked; kernels may spin on plain or volatile memory that another thread has yet to write.
+/// An OS thread that can be preempted; kernels may spin on plain or volatile memory that another thread has yet to write.
 #[derive(Clone, Copy)]
 pub(super) struct Preemptible(libc::pthread_t);
 
@@ -31,7 +31,7 @@ impl Preemptible {
         Preemptible(unsafe { libc::pthread_self() })
     }
 
-    /// Asks the thread that runs there to let others of its block run, if it is in a kernel's code.
+    /// Asks the running thread of this OS thread to let others of its block run, if it is in a kernel's code.
     ///
     /// # Safety
     /// The OS thread has not ended.
@@ -42,8 +42,8 @@ impl Preemptible {
 }
 
 unsafe extern "C" fn preempt(_signal: i32, _info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes a valid context. Only a thread that was interrupted in the binary's own code gives way, so nothing of ours is half done; its
-    // registers lie on its own stack until it is resumed and returns from here.
+    // SAFETY: the kernel passes a valid context. Only a thread that was interrupted in the binary's own code gives way, so nothing of ours is half done. Its
+    // registers stay on its own stack until it is resumed and returns from here.
     unsafe {
         let core = core::current();
         if core.is_null() || (*core).running == core::NONE || (*core).job.is_null() || (*core).collecting {
@@ -62,10 +62,10 @@ unsafe extern "C" fn preempt(_signal: i32, _info: *mut libc::siginfo_t, context:
     }
 }
 
-/// The alternate stack of one OS thread; gone when dropped.
+/// The alternate signal stack of one OS thread; released when dropped.
 pub(super) struct AlternateStack(Vec<u8>);
 
-/// Installs the handlers of the process, once, and an alternate stack for the calling OS thread.
+/// Installs the handlers of the process, once, and an alternate signal stack for the calling OS thread.
 pub(super) fn guard() -> AlternateStack {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -80,7 +80,7 @@ pub(super) fn guard() -> AlternateStack {
         }
     });
     ONCE_PREEMPT.call_once(|| {
-        // SAFETY: `preempt` gives way only from inside a kernel. Not on the alternate stack, where only one thread could stop.
+        // SAFETY: `preempt` gives way only from inside a kernel. It does not run on the alternate stack, where only one thread could stop.
         unsafe {
             let mut action: libc::sigaction = mem::zeroed();
             action.sa_sigaction = preempt as *const () as usize;
@@ -90,7 +90,7 @@ pub(super) fn guard() -> AlternateStack {
     });
     let mut room = vec![0u8; 64 * 1024];
     let stack = libc::stack_t { ss_sp: room.as_mut_ptr().cast(), ss_flags: 0, ss_size: room.len() };
-    // SAFETY: `room` lives as long as the guard, which takes the stack back before.
+    // SAFETY: `room` lives as long as the guard, which removes the stack before `room` is freed.
     unsafe { libc::sigaltstack(&stack, ptr::null_mut()) };
     AlternateStack(room)
 }
@@ -104,11 +104,11 @@ impl Drop for AlternateStack {
 }
 
 unsafe extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *mut libc::c_void) {
-    // SAFETY: the kernel passes valid pointers; the core belongs to this OS thread and its coroutine is stopped in this very handler.
+    // SAFETY: the kernel passes valid pointers; the core belongs to this OS thread, and its coroutine is stopped in this very handler.
     unsafe {
         let core = core::current();
         if core.is_null() || (*core).running == core::NONE || (*core).fault.signal != 0 {
-            // Not a kernel's: as if we had never been here.
+            // Not a kernel's signal: restores the default action.
             libc::signal(signal, libc::SIG_DFL);
             return;
         }
@@ -119,7 +119,7 @@ unsafe extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *m
             address: if signal == libc::SIGSEGV || signal == libc::SIGBUS { (*info).si_addr() as usize } else { 0 },
             pc: registers[libc::REG_RIP as usize] as usize,
         };
-        // As if the faulting instruction had called the landing, on a stack that cannot have overflowed.
+        // As if the faulting instruction had called the landing function, on a stack that cannot have overflowed.
         let top = (*core).landing_stack.range().1 - 4096;
         registers[libc::REG_RIP as usize] = land as *const () as i64;
         registers[libc::REG_RSP as usize] = (top & !15) as i64 - 8;
@@ -128,12 +128,12 @@ unsafe extern "C" fn handle(signal: i32, info: *mut libc::siginfo_t, context: *m
 }
 
 unsafe extern "C" fn land(core: *mut Core) {
-    // SAFETY: entered from `handle` on this core's OS thread, in the middle of a launch; it gives way and is never resumed.
+    // SAFETY: entered from `handle` on this core's OS thread, during a launch; it gives way and is never resumed.
     unsafe {
         let job = &*(*core).job;
         let thread = (*core).faulting();
         let fault = (*core).fault;
-        // Places are return addresses: the instruction after.
+        // Places are return addresses: that of the instruction after.
         let pc = fault.pc + 1;
         if (*core).overflowed(fault.address) {
             let what = format!("a thread that needs more than {STACK_BYTES} bytes of stack at {}", job.at(pc));

@@ -1,8 +1,9 @@
-//! Coroutines of emulated threads, and the switch between any two of them: registers are kept on the stack that is left, and the other stack is taken up where
-//! it was left. Knows stacks and registers of x86-64; not threads or blocks.
+//! Coroutines of emulated threads, and the switch between any two of them: it saves the registers on the stack that it leaves, and resumes the other stack
+//! where that was left. Knows stacks and registers of x86-64; does not know threads or blocks.
 //!
-//! A library's coroutines go through the one that resumed them, so that a thread which waits costs two switches, and leave by `ret`, which the processor
-//! predicts from the calls of the stack that was left, so wrongly. Here a thread goes straight to the next, by a jump that is nearly always to the same place.
+//! The coroutines of a library return to the one that resumed them, so a thread that waits costs two switches. They also leave by
+//! `ret`, which the processor predicts from the calls of the stack that was left, and so mispredicts. Here a thread switches directly
+//! to the next, by a jump that nearly always has the same target.
 #![expect(unsafe_code, reason = "swaps stacks")]
 
 use std::arch::asm;
@@ -10,9 +11,9 @@ use std::io;
 
 use super::stack::ThreadStack;
 
-/// A coroutine that does not run: where its registers lie.
+/// A coroutine that does not run, with the place of its registers.
 pub(super) struct Fiber {
-    /// The top of its stack as it was left.
+    /// The top of its stack when it was left.
     pub(super) top: usize,
     stack: ThreadStack,
 }
@@ -21,7 +22,7 @@ impl Fiber {
     /// A coroutine on a new stack, the `number`th of its pool, that begins with `body`.
     pub(super) fn new(number: usize, body: unsafe extern "C" fn() -> !) -> io::Result<Fiber> {
         let stack = ThreadStack::map(number)?;
-        // As if `body` had been called: the stack is one word off a multiple of sixteen, and that word is a return address, of nowhere.
+        // As if `body` had been called: the stack is one word off a multiple of sixteen, and that word is a null return address.
         let top = (stack.base() & !15) - 16;
         // SAFETY: the two highest words of a stack that was just mapped and that nothing else uses.
         unsafe {
@@ -31,20 +32,20 @@ impl Fiber {
         Ok(Fiber { top, stack })
     }
 
-    /// First and last address of its stack, the guard page included.
+    /// First and last address of its stack, including the guard page.
     pub(super) fn range(&self) -> (usize, usize) {
         self.stack.range()
     }
 }
 
-/// Leaves the running stack, whose top is written to `leave`, and goes on where the stack with the top `take` was left. Comes back when somebody takes up the
-/// stack that was left.
+/// Leaves the running stack, whose top is written to `leave`, and continues where the stack with the top `take` was left. Returns
+/// when another switch resumes the stack that was left.
 ///
 /// # Safety
-/// `take` was written by this function, or is of a [`Fiber`] that has not begun, and has not been taken up since; its stack is still mapped.
+/// `take` was written by this function, or belongs to a [`Fiber`] that has not begun, and has not been resumed since. Its stack is still mapped.
 #[inline(always)]
 pub(super) unsafe fn switch(leave: *mut usize, take: usize) {
-    // SAFETY: as stated. What the calling convention lets a function change is given up; what it does not is pushed, or named as changed.
+    // SAFETY: as stated. Registers that the calling convention lets a function change are declared as clobbered; all others are pushed, or named as changed.
     unsafe {
         asm!(
             "push rbx",
@@ -101,7 +102,7 @@ mod tests {
         let fiber = Fiber::new(3, counts).unwrap();
         SAID.set(7);
         let kept: Vec<u64> = (0..20).collect();
-        // SAFETY: a fiber that has not begun, then where it left off; its stack lives to the end of the test.
+        // SAFETY: a fiber that has not begun, and later the place where it was left; its stack lives to the end of the test.
         unsafe {
             *top(1) = fiber.top;
             for round in 1..=5 {

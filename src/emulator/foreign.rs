@@ -1,16 +1,16 @@
-//! Finds the part of CUDA that a compiler error names and the emulator lacks: a header of the toolkit, a function, a member of one of CUDA's namespaces.
-//! Such a source compiles elsewhere, so its kernels are unknown here, not wrong. Pure: reads the messages of g++ and clang++, knows no files.
+//! Finds the part of CUDA that a compiler error names and that the emulator lacks: a header of the toolkit, a function, a member of one of CUDA's namespaces.
+//! nvcc compiles such a source, so its kernels are unknown here, not wrong. Pure: reads the messages of g++ and clang++, but no files.
 
-/// What is missing, and where the source asks for it.
+/// What is missing, and where the source uses it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Foreign {
-    /// As the source spells it.
+    /// The name as the source spells it.
     pub(super) what: String,
-    /// The file below the package, and the line.
+    /// The file, relative to the package, and the line.
     pub(super) place: (String, u32),
 }
 
-/// Folders and beginnings of the toolkit's headers.
+/// Folders and prefixes of the toolkit's headers.
 const HEADERS: [&str; 13] = [
     "cuda/",
     "cub/",
@@ -27,16 +27,17 @@ const HEADERS: [&str; 13] = [
     "sm_",
 ];
 
-/// Namespaces and beginnings of types that are CUDA's.
+/// CUDA's namespaces and prefixes of its types.
 const SPACES: [&str; 6] = ["cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv"];
 
-/// What the first error in `log`, whose places are relative to the package, names, if that is CUDA's and not emulated. A refusal for any other reason is the source's own mistake.
+/// What the first error in `log` names, if that belongs to CUDA and is not emulated. Places in `log` are relative to the package. An
+/// error for any other reason is the source's own mistake.
 pub(super) fn foreign(log: &str) -> Option<Foreign> {
     let lines: Vec<&str> = log.lines().collect();
     let at = lines.iter().position(|line| line.contains("error: "))?;
     let (place, message) = lines[at].split_once("error: ")?;
     let what = missing(message)?;
-    // An error inside our own headers is about the line that asked for them.
+    // An error inside our own headers is attributed to the line that caused it.
     let asked = || {
         let near = lines[..at].iter().rev().chain(&lines[at + 1..]);
         near.filter(|line| line.contains("required from here") || line.contains("requested here"))
@@ -45,7 +46,7 @@ pub(super) fn foreign(log: &str) -> Option<Foreign> {
     Some(Foreign { what, place: place_of(place).or_else(asked)? })
 }
 
-/// The place at the start of a message, if it lies in the package: not in our headers, the system's, or the unit around the source.
+/// The place at the start of a message, if it is in the package: not in our headers, the system's headers, or the unit around the source.
 fn place_of(text: &str) -> Option<(String, u32)> {
     let mut parts = text.trim_start().splitn(3, ':');
     let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
@@ -55,7 +56,7 @@ fn place_of(text: &str) -> Option<(String, u32)> {
 }
 
 fn missing(message: &str) -> Option<String> {
-    // Our own words, of a static assertion.
+    // The text of our own static assertion.
     if let Some(end) = message.find(" is not emulated").or_else(|| message.find(" are not emulated")) {
         let said = &message[..end];
         return Some(said.rsplit_once(": ").map_or(said, |(_, what)| what).trim_matches('"').to_owned());
@@ -95,7 +96,7 @@ fn is_space(name: &str) -> bool {
     SPACES.contains(&first)
 }
 
-/// Whether a name is spelled as CUDA spells its own: `cudaMalloc`, `cuTensorMapEncode`, `__viaddmax_s32`, `tex2DLod`.
+/// Whether a name is spelled like one of CUDA's: `cudaMalloc`, `cuTensorMapEncode`, `__viaddmax_s32`, `tex2DLod`.
 fn is_cuda(name: &str) -> bool {
     let name = bare(name);
     let then_upper =

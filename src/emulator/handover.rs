@@ -1,21 +1,22 @@
-//! What threads of one block hand over to each other by fence and atomic access, between two barriers. Pure: knows clocks and addresses, not accesses.
+//! What threads of one block hand over to each other by fence and atomic access, between two barriers. Pure: knows clocks and addresses, but not accesses.
 //!
-//! A fence records what its thread has done and knows; the thread's next atomic writes leave that record at their addresses; an atomic read or write of such an
-//! address takes it over. CUDA promises less if the reading thread has no fence: the emulator does not require one, so that it reports no false race.
+//! A fence records what its thread has done and knows. The thread's next atomic writes leave that record at their addresses. A thread
+//! that reads or writes such an address atomically takes the record over. CUDA promises less if the reading thread has no fence; the
+//! emulator does not require one, so that it reports no false race.
 
 use std::collections::HashMap;
 
 use super::shadow::Clocks;
 
-/// See the module. Vectors hold a clock for each thread of the block.
+/// See the module. Each vector holds a clock for each thread of the block.
 #[derive(Debug, Default)]
 pub(super) struct Handover {
-    /// Barriers passed: what is remembered is of the stretch after them, for a barrier orders all that came before.
+    /// Number of barriers passed. Records are kept only since the last barrier, because a barrier orders everything before it.
     epoch: u32,
     taken: HashMap<u32, Vec<u32>>,
     fenced: HashMap<u32, Vec<u32>>,
     left: HashMap<usize, Vec<u32>>,
-    /// Where a thread's last atomic access went: another may have left something there before the access itself happened.
+    /// The address of each thread's last atomic access: another thread may have left a record there before the access itself happened.
     last: HashMap<u32, usize>,
 }
 
@@ -36,7 +37,7 @@ impl Handover {
         }
     }
 
-    /// `thread` has passed a fence: what it did and knows is covered, what it does from now on is not.
+    /// `thread` has passed a fence: the fence covers what the thread did and knows so far, but not what it does from now on.
     pub(super) fn fence(&mut self, thread: u32, epoch: u32, clocks: &mut Clocks) {
         self.reach(epoch);
         self.settle(thread, epoch);
@@ -50,7 +51,7 @@ impl Handover {
         self.fenced.insert(thread, covered);
     }
 
-    /// `thread` makes an atomic access at `address`, which `writes` or only reads.
+    /// `thread` makes an atomic access at `address`; `writes` says whether it writes or only reads.
     pub(super) fn atomic(&mut self, thread: u32, epoch: u32, address: usize, writes: bool) {
         self.reach(epoch);
         self.take(thread, address);
@@ -60,9 +61,9 @@ impl Handover {
         }
     }
 
-    /// `thread` makes another access or fence: what was left meanwhile where its last atomic access went is taken over.
+    /// `thread` makes another access or fence: it takes over what was left meanwhile at the address of its last atomic access.
     pub(super) fn settle(&mut self, thread: u32, epoch: u32) {
-        // Most kernels hand nothing over: every access comes here.
+        // Every access comes here, and most kernels hand nothing over.
         if !self.last.is_empty()
             && epoch == self.epoch
             && let Some(address) = self.last.remove(&thread)
@@ -82,7 +83,7 @@ impl Handover {
         }
     }
 
-    /// Threads have synchronised with each other: each knows what any had taken over.
+    /// The threads have synchronized with each other: each knows what any of them had taken over.
     pub(super) fn together(&mut self, threads: impl Iterator<Item = u32> + Clone) {
         if self.taken.is_empty() && self.last.is_empty() {
             return;
@@ -106,7 +107,7 @@ impl Handover {
 mod tests {
     use super::*;
 
-    /// Whether thread `b` knows of what `a` did at its clock `at`.
+    /// Whether thread `b` knows what `a` did at its clock `at`.
     fn knows(h: &mut Handover, b: u32, a: usize, at: u32) -> bool {
         h.settle(b, 0);
         h.taken(b, 0).is_some_and(|t| t[a] >= at)

@@ -1,4 +1,4 @@
-//! The emulator's headers as a tree: what `.cu` sources are compiled against. Their content enters compile keys.
+//! The emulator's headers as a tree: `.cu` sources are compiled against them. Their content enters compile keys.
 
 macro_rules! tree {
     ($($name:literal),* $(,)?) => {
@@ -12,7 +12,7 @@ macro_rules! libcu {
     };
 }
 
-/// What stands under each name of libcu++ that is the standard library by another name: all of that.
+/// The content of each libcu++ header that only renames the standard library: it includes all of `kf_std.h`.
 const LIBCU: &[u8] = b"// See kf_std.h.\n#pragma once\n#include <kf_std.h>\n";
 
 /// Every header by its path below the include folder, and its bytes.

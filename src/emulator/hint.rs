@@ -1,34 +1,34 @@
-//! Says in words what would order two racing accesses of one block to its shared memory. Knows warps and places; does not find races.
+//! Describes what would order two racing accesses of one block to its shared memory. Knows warps and places; does not find races.
 //!
-//! The first pair that is found need not show which barrier is missing: if a block lacks `__syncthreads`, neighbours also race within a warp, and do so before they
-//! race across warps. So a pair from two warps replaces a pair from one warp at the same two places ([`shows_more`]), and only a race that was never seen across warps
-//! gets a hint about `__syncwarp`. One statement may have become several instructions: if one of the two places races across warps with a third, the pair within a
-//! warp gets no hint ([`settle`]).
+//! The first pair that is found need not show which barrier is missing. If a block lacks `__syncthreads`, neighbors also race within a warp, and are found
+//! before threads of different warps. So a pair from two warps replaces a pair from one warp at the same two places ([`shows_more`]), and only a race that was
+//! never seen across warps gets a hint about `__syncwarp`. One statement may compile to several instructions: if one of the two places races across warps with
+//! a third place, the pair within a warp gets no hint ([`settle`]).
 
 use kforge_types::record::{Finding, FindingKind};
 
 /// Threads of a warp.
 const WARP: u32 = 32;
-/// How a message ends whose threads are of different warps.
+/// The end of a message if the threads are in different warps.
 const ACROSS: &str = "; the two threads are in different warps: `__syncthreads` between the two places orders them";
-/// How it ends where they are of one warp, which is the whole block ...
+/// The end of a message if the threads are in one warp, which is the whole block.
 const ALONE: &str = "; the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
-/// ... or one of several.
+/// The end of a message if the threads are in one of several warps.
 const WITHIN: &str = "; `__syncthreads` orders the whole block, and no race between different warps was seen here: the lanes of one warp often run in step on hardware, but only `__syncwarp` guarantees it";
 
 /// The hint about the order of two racing accesses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Hint {
-    /// Their threads are of different warps.
+    /// The threads are in different warps.
     Across,
-    /// They are of one warp, which is the whole block.
+    /// The threads are in one warp, which is the whole block.
     Alone,
-    /// They are of one warp of several.
+    /// The threads are in one of several warps.
     Within,
 }
 
 impl Hint {
-    /// How a message with it ends.
+    /// The end of a message with this hint.
     fn words(self) -> &'static str {
         match self {
             Hint::Across => ACROSS,
@@ -38,16 +38,16 @@ impl Hint {
     }
 }
 
-/// A finding before its message is whole.
+/// A finding whose message is not complete yet.
 #[derive(Debug, Clone)]
 pub(super) struct PendingFinding {
     pub(super) finding: Finding,
-    /// What its message ends with, if anything.
+    /// The hint at the end of its message, if any.
     pub(super) hint: Option<Hint>,
 }
 
 impl PendingFinding {
-    /// The finding with its whole message.
+    /// The finding with its complete message.
     pub(super) fn told(self) -> Finding {
         let PendingFinding { mut finding, hint } = self;
         finding.message += hint.map_or("", Hint::words);
@@ -55,8 +55,8 @@ impl PendingFinding {
     }
 }
 
-/// The hint for a race of two threads of a block of this many; nothing if one instruction races with itself,
-/// for which a wrong index may be to blame as well as a barrier that a loop lacks.
+/// The hint for a race of two threads of a block of `threads` threads. None if one instruction races with itself: the cause may be a
+/// wrong index as well as a missing barrier in a loop.
 pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> Option<Hint> {
     match (one / WARP == other / WARP, threads <= WARP) {
         _ if same_place => None,
@@ -66,12 +66,12 @@ pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> O
     }
 }
 
-/// Whether of two findings of one race the second says more of what is missing: it is of two warps, and the first of one.
+/// Whether the second of two findings of one race shows more clearly what is missing: its threads are in two warps, and those of the first are in one.
 pub(super) fn shows_more(known: &PendingFinding, new: &PendingFinding) -> bool {
     (known.hint, new.hint) == (Some(Hint::Within), Some(Hint::Across))
 }
 
-/// Takes the hint from races within a warp one of whose places races across warps elsewhere.
+/// Removes the hint from each race within a warp if one of its places races across warps elsewhere.
 pub(super) fn settle(noted: &mut [PendingFinding]) {
     let places = |f: &Finding| [f.line.clone(), f.other_line.clone()].into_iter().flatten().collect::<Vec<_>>();
     let across: Vec<_> = noted

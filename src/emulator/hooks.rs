@@ -1,5 +1,5 @@
-//! What kernels call: each function implements one name of the stub, and finds the running thread through the core of its OS thread.
-//! Each takes its return address as the sixth argument. They run on coroutines: those that wait yield to the scheduler.
+//! The functions that kernels call: each implements one name of the stub, and finds the running thread through the core of its OS thread.
+//! Each gets its return address as the sixth argument. They run on coroutines: a function that waits yields to the scheduler.
 #![expect(unsafe_code, reason = "called by compiled kernels through a table of addresses")]
 
 use std::ffi::{CStr, c_char, c_void};
@@ -46,7 +46,7 @@ unsafe fn here<'a>() -> (*mut Core, &'a Job, u32) {
     unsafe { (core, &*(*core).job, (*core).ctx.linear) }
 }
 
-/// Ends the launch: the running thread stops here for good.
+/// Ends the launch: the running thread never continues.
 ///
 /// # Safety
 /// Called on a coroutine of `core`, in thread `thread`.
@@ -99,7 +99,7 @@ unsafe extern "C" fn warp(kind: u32, mask: u32, value: u64, arg: u32, _: u64, pc
         let warp = &mut block.warps[w];
         warp.lanes[lane] = Pending { kind, mask, arg, value };
         warp.waiting |= 1 << lane;
-        // Not before every lane of the mask has started: those not yet started have not left either.
+        // Not before every lane of the mask has started: those not yet started have not exited either.
         if !block.try_warp(job, w, lane, Some(thread)) {
             let at = &mut block.threads[thread as usize];
             at.state = State::Warp;
@@ -116,7 +116,7 @@ struct Collect {
     mine: u64,
 }
 
-/// Runs the function that all lanes of a collecting operation named, over what each handed over.
+/// Runs the function that all lanes of a collecting operation named, on the values that they handed over.
 pub(super) fn collect(waiting: &[Pending; 32], present: u32) {
     let mut values = [0u64; 32];
     let mut with = None;
@@ -128,7 +128,7 @@ pub(super) fn collect(waiting: &[Pending; 32], present: u32) {
         with.get_or_insert(request.with);
     }
     if let Some(with) = with {
-        // SAFETY: a function of the binary; the addresses are of waiting lanes' own variables.
+        // SAFETY: a function of the binary; the addresses are those of variables of waiting lanes.
         unsafe {
             let core = core::current();
             (*core).collecting = true;
@@ -149,7 +149,7 @@ unsafe extern "C" fn converge(site: u32, _: u64, _: u64, _: u64, _: u64, pc: usi
     }
 }
 
-/// Waits until no other lane of the running thread's warp can reach the same place: those that are there continue in step.
+/// Waits until no other lane of the running thread's warp can reach the same place. The lanes that are there then continue in step.
 ///
 /// # Safety
 /// Called on a coroutine of `core`.
@@ -227,7 +227,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
         if what.strip_prefix(PTX).is_some_and(is_hint) {
             return 0;
         }
-        // Of inline PTX, its operation: the first word of the first string.
+        // For inline PTX, the name is the operation: the first word of the first string.
         let name = match what.strip_prefix(PTX) {
             Some(ptx) => operation(ptx),
             None => &what,
@@ -238,7 +238,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     0
 }
 
-/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch, all of which are over.
+/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch (all of which have ended).
 fn is_hint(ptx: &str) -> bool {
     let hint =
         ["prefetch", "discard", "applypriority", "griddepcontrol"].iter().any(|name| operation(ptx).starts_with(name));
@@ -264,7 +264,7 @@ unsafe extern "C" fn access(address: usize, size: usize, kind: u32, _: u64, _: u
 }
 
 unsafe extern "C" fn out_of_bounds(data: *const c_void, index: u64, _: u64, _: u64, _: u64, pc: usize) {
-    // SAFETY: as for `barrier`; `data` is what the compiler lays out for its bounds checks.
+    // SAFETY: as for `barrier`; `data` points to what the compiler lays out for its bounds checks.
     unsafe {
         let (core, job, thread) = here();
         let array = watch::array_type(data);

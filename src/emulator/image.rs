@@ -1,4 +1,4 @@
-//! A compiled binary as bytes: entries, parameters, shared variables, globals. Knows ELF and the names of `KF_ENTRY`; loads nothing.
+//! A compiled binary as bytes: entries, parameters, shared variables, globals. Knows ELF and the names of `KF_ENTRY`; does not load anything.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ pub(super) struct Parameter {
     pub(super) kind: ParameterKind,
 }
 
-/// What C++ says a parameter is.
+/// The kind of a parameter's C++ type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ParameterKind {
     Struct,
@@ -24,31 +24,31 @@ pub(super) enum ParameterKind {
     Bool,
 }
 
-/// A named range: of the TLS segment for shared variables, of the image for globals.
+/// A named range: of the TLS segment for a shared variable, of the image for a global.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Variable {
-    /// The symbol as linked.
+    /// The linker symbol.
     pub(super) symbol: String,
-    /// As C++ spells it, where that can be read off the symbol.
+    /// The name as C++ spells it, if the symbol shows it.
     pub(super) name: String,
     pub(super) start: u64,
     pub(super) size: u64,
 }
 
-/// What the binary's symbol table and sections say.
+/// What the binary's symbol table and sections contain.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Image {
-    /// Parameters by entry; empty for those that are unknown.
+    /// Parameters by entry; empty for an entry whose parameters are unknown.
     pub(super) entries: Vec<Vec<Parameter>>,
-    /// Whether the source did not compile here, so that its entries only say what is not emulated.
+    /// Whether the source did not compile here, so that its entries only report what is not emulated.
     pub(super) unknown: bool,
     /// Static shared variables by offset in the TLS segment.
     pub(super) shared: Vec<Variable>,
-    /// Where the dynamic area begins in the TLS segment, and whether any name stands for it.
+    /// Where the dynamic area begins in the TLS segment, and whether any name refers to it.
     pub(super) dynamic: (u64, bool),
     /// A name of the dynamic area.
     pub(super) dynamic_name: String,
-    /// Thread-local bytes of the compiler's own, by offset in the TLS segment.
+    /// Thread-local bytes that the compiler added, by offset in the TLS segment.
     exempt: Vec<(u64, u64)>,
     /// Whether volatile accesses to shared memory step the lanes of a warp together.
     pub(super) warp_synchronous: bool,
@@ -90,7 +90,7 @@ impl Image {
                 }
             } else if symbol.kind() == SymbolKind::Tls {
                 let variable = variable(name, &symbol);
-                // g++ guards arrays of class types by thread-local bytes of its own.
+                // g++ guards arrays of class types with thread-local bytes that it adds.
                 if name.starts_with("_ZGV") || name.starts_with("__tls_guard") {
                     image.exempt.push((variable.start, variable.size));
                 } else {
@@ -124,13 +124,13 @@ impl Image {
         Ok(image)
     }
 
-    /// Whether a launch can leave anything in the binary itself: variables of its own that can be written.
+    /// Whether a launch can leave anything in the binary itself, because the binary has writable variables of its own.
     pub(super) fn keeps_state(&self) -> bool {
         let written = |at: u64| self.writable.iter().any(|(start, size)| (*start..start + size).contains(&at));
         self.globals.iter().any(|v| !v.name.starts_with("kf_") && written(v.start))
     }
 
-    /// Bytes of the TLS segment that are shared memory, asked for by the launch or not.
+    /// Size of the part of the TLS segment that is shared memory, in bytes, whether or not the launch requests all of it.
     pub(super) fn shared_window(&self) -> usize {
         (self.dynamic.0 + if self.dynamic.1 { MAX_DYNAMIC_SHARED } else { 0 }) as usize
     }
@@ -140,7 +140,8 @@ impl Image {
         at(&self.shared, offset)
     }
 
-    /// The static shared variables of one function that take more than a block may have, and how much they take. Functions that call others are not added up.
+    /// The static shared variables of one function that exceed what a block may have, and their size in bytes. The sizes of functions
+    /// that call each other are not added up.
     pub(super) fn too_much_shared(&self) -> Option<(Vec<&str>, u64)> {
         let mut by_function: BTreeMap<&str, (Vec<&str>, u64)> = BTreeMap::new();
         for variable in &self.shared {
@@ -151,7 +152,7 @@ impl Image {
         by_function.into_values().find(|(_, size)| *size > MAX_STATIC_SHARED)
     }
 
-    /// Whether an offset of the TLS segment is the compiler's own.
+    /// Whether an offset of the TLS segment belongs to the compiler.
     pub(super) fn is_exempt(&self, offset: u64) -> bool {
         self.exempt.iter().any(|(start, size)| (*start..start + size).contains(&offset))
     }
@@ -162,7 +163,8 @@ impl Image {
     }
 }
 
-/// Whether a launch of a binary, compiled with `entries` entries, can leave anything in it for the next. One that cannot be read keeps nothing: it fails elsewhere.
+/// Whether a launch of a binary with `entries` entries can leave anything in the binary for the next launch. False for a binary that
+/// cannot be read, which fails elsewhere.
 pub fn keeps_state(binary: &[u8], entries: usize) -> bool {
     Image::parse(binary, entries).is_ok_and(|image| image.keeps_state())
 }
@@ -176,7 +178,7 @@ fn variable<'a>(name: &str, symbol: &impl ObjectSymbol<'a>) -> Variable {
     Variable { symbol: name.to_owned(), name: spelled(name), start: symbol.address(), size: symbol.size() }
 }
 
-/// The parameters at an address, or that they are unknown; none if nothing lies there.
+/// The parameters at an address, or `Some(None)` if they are unknown. None if the address is in no section.
 fn parameters(file: &object::File<'_>, address: u64) -> Option<Option<Vec<Parameter>>> {
     let word = |n: u64| -> Option<u32> {
         file.sections().find_map(|s| {
@@ -203,12 +205,12 @@ fn parameters(file: &object::File<'_>, address: u64) -> Option<Option<Vec<Parame
         .map(Some)
 }
 
-/// The name as C++ spells it, of a variable: nested names of the Itanium ABI without template arguments, the variable's own name for one that is local to a
-/// function, the symbol itself for all else.
+/// The name of a variable as C++ spells it: a nested name of the Itanium ABI without template arguments, only the variable's own name if it is local to a
+/// function, or the symbol itself in all other cases.
 pub(super) fn spelled(symbol: &str) -> String {
     let Some(rest) = symbol.strip_prefix("_Z") else { return symbol.to_owned() };
     if rest.starts_with('Z') {
-        // `_ZZ <function> E <name>`: local to a function; its own name comes last, perhaps with a number.
+        // `_ZZ <function> E <name>`: local to a function; the variable's own name comes last, perhaps with a number.
         let tail = rest.rfind('E').map_or("", |e| &rest[e + 1..]);
         return source_name(tail.trim_start_matches('L'))
             .map_or_else(|| symbol.to_owned(), |(name, _)| name.to_owned());
@@ -228,7 +230,7 @@ pub(super) fn spelled(symbol: &str) -> String {
     if parts.is_empty() { symbol.to_owned() } else { parts.join("::") }
 }
 
-/// The part of a local variable's symbol that names its function: `_ZZ6kernelPf` of `_ZZ6kernelPfE4tile`; nothing for variables outside functions.
+/// The part of a local variable's symbol that names its function: `_ZZ6kernelPf` in `_ZZ6kernelPfE4tile`. Empty for variables outside functions.
 fn function_of(symbol: &str) -> &str {
     if !symbol.starts_with("_ZZ") {
         return "";

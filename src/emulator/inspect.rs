@@ -1,4 +1,4 @@
-//! What a compiled binary says of its entries. Knows symbols; runs nothing.
+//! Reads facts about the entries of a compiled binary. Knows symbols; does not run anything.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,8 @@ use super::error::ImageError;
 use super::image::Image;
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Facts of the entries of a binary, in the order they were compiled with. Static shared memory is known where one entry has it all to itself.
+/// Facts about the entries of a binary, in the order that they were compiled in. Static shared memory is known only if there is one entry, or if the binary
+/// has none.
 pub fn inspect(binary: &[u8], entries: &[String]) -> Result<Inspection, ImageError> {
     let image = Image::parse(binary, entries.len())?;
     let shared: u64 = image.shared.iter().map(|v| v.size).sum();

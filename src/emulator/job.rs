@@ -13,15 +13,15 @@ use super::watch::Watch;
 use kforge_harness::message::{NotEmulated, ThreadOrder, Unemulated};
 use kforge_types::record::{Finding, FindingKind};
 
-/// Most different findings and bytes of printed text of a trial that are kept.
+/// Limits on the different findings and on the bytes of printed text that are kept for a trial.
 const MOST_FINDINGS: usize = 32;
 const MOST_TEXT: usize = 64 * 1024;
 
-/// The binary as loaded: what it says of itself and where it is.
+/// The loaded binary: what its image contains and where it is loaded.
 pub(super) struct Loaded {
     pub(super) image: Image,
     pub(super) base: usize,
-    /// Gives the address of the calling thread's dynamic shared memory.
+    /// Returns the address of the calling thread's dynamic shared memory.
     pub(super) anchor: unsafe extern "C" fn() -> usize,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Job {
     pub(super) entry: Entry,
     /// Addresses of argument values, in order.
     pub(super) args: Vec<usize>,
-    /// The values those addresses point at.
+    /// The values that `args` points to.
     #[expect(dead_code, reason = "read by kernels through `args`")]
     pub(super) values: Vec<Box<[u64]>>,
     pub(super) grid: [u32; 3],
@@ -39,19 +39,19 @@ pub(super) struct Job {
     pub(super) shared: u64,
     pub(super) blocks: u64,
     pub(super) next_block: AtomicU64,
-    /// Position to linear thread index; empty for ascending.
+    /// The linear thread index at each position; empty for ascending order.
     pub(super) order: Vec<u32>,
     /// x, y, z of each linear thread index.
     pub(super) coords: Vec<u32>,
-    /// What shared memory is filled with at the start of a block.
+    /// The byte that fills shared memory at the start of a block.
     pub(super) poison: u8,
     pub(super) cooperative: bool,
-    /// How many OS threads share this launch, and how many see no way on.
+    /// How many OS threads share this launch, and how many of them see no progress.
     pub(super) cores: u32,
     pub(super) starved: AtomicU32,
     pub(super) grid_arrived: AtomicU64,
     pub(super) grid_generation: AtomicU64,
-    /// Coroutines that one OS thread may hold.
+    /// The number of coroutines that one OS thread may hold.
     pub(super) most_fibers: usize,
     pub(super) stop: AtomicBool,
     pub(super) crashed: AtomicBool,
@@ -67,18 +67,18 @@ impl Job {
         self.stop.load(Ordering::Relaxed)
     }
 
-    /// Ends the launch: no thread goes on.
+    /// Ends the launch: no thread continues.
     pub(super) fn end(&self) {
         self.stop.store(true, Ordering::Relaxed);
     }
 
-    /// The program counter relative to the image, for the line tables; none outside the image.
+    /// The program counter relative to the image, for the line tables; none if it is outside the image.
     pub(super) fn place(&self, pc: usize) -> Option<u32> {
         let offset = pc.wrapping_sub(self.loaded.base);
         (offset as u64 <= self.loaded.image.end).then(|| u32::try_from(offset).ok()).flatten()
     }
 
-    /// The place of a program counter, to be resolved later: text for a message.
+    /// The place of a program counter as text for a message; the place is resolved later.
     pub(super) fn at(&self, pc: usize) -> String {
         self.place(pc).map_or_else(|| "an unknown place".to_owned(), lines::mark)
     }
@@ -88,7 +88,7 @@ impl Job {
         (self.loaded.image.dynamic.0 + self.shared) as usize
     }
 
-    /// Argument addresses as the trampoline takes them.
+    /// Argument addresses in the form that the trampoline takes.
     pub(super) fn arguments(&self) -> *mut *mut c_void {
         self.args.as_ptr().cast_mut().cast()
     }
@@ -105,18 +105,18 @@ impl Job {
         [self.coords[at], self.coords[at + 1], self.coords[at + 2]]
     }
 
-    /// A thread as people number it: `3`, or `(3, 1)` where blocks have two axes.
+    /// A thread's index for messages: `3`, or `(3, 1)` if blocks have two axes.
     pub(super) fn thread_named(&self, linear: u32) -> String {
         named(self.thread_index(linear), self.block)
     }
 
-    /// A block, likewise.
+    /// A block's index for messages, likewise.
     pub(super) fn block_named(&self, linear: u64) -> String {
         named(self.block_index(linear), self.grid)
     }
 }
 
-/// An index along as many axes as there are.
+/// An index along the axes that the extents use.
 fn named(at: [u32; 3], extents: [u32; 3]) -> String {
     match (extents[1], extents[2]) {
         (1, 1) => at[0].to_string(),
@@ -125,7 +125,7 @@ fn named(at: [u32; 3], extents: [u32; 3]) -> String {
     }
 }
 
-/// What a trial's launches wrote down.
+/// What the launches of a trial recorded.
 #[derive(Default)]
 pub(super) struct Notebook {
     kept: Mutex<NotebookContents>,
@@ -144,16 +144,16 @@ impl Notebook {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps a finding whose message is whole; one like an earlier one is counted there.
+    /// Keeps a finding whose message is complete; one that repeats an earlier finding only increases its count.
     pub(super) fn add(&self, finding: Finding) {
         self.note(PendingFinding { finding, hint: None });
     }
 
-    /// The same of one whose message is not whole yet.
+    /// Like [`Self::add`], for a finding whose message is not complete yet.
     pub(super) fn note(&self, new: PendingFinding) {
         let mut kept = self.lock();
         let finding = &new.finding;
-        // A race is one, whichever side came second.
+        // A race is the same in either order of its two places.
         let turned =
             |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
         let like = kept.findings.iter().map(|noted| &noted.finding).position(|f| {
@@ -175,7 +175,7 @@ impl Notebook {
         }
     }
 
-    /// Keeps what is not emulated.
+    /// Keeps a claim that something is not emulated.
     pub(super) fn not_emulated(&self, cause: Unemulated, what: String) {
         let claim = NotEmulated { cause, what };
         let mut kept = self.lock();
@@ -191,7 +191,7 @@ impl Notebook {
         kept.printed.extend_from_slice(&text[..text.len().min(room)]);
     }
 
-    /// Takes everything written so far.
+    /// Takes everything recorded so far.
     pub(super) fn take(&self) -> NotebookContents {
         let mut kept = std::mem::take(&mut *self.lock());
         super::hint::settle(&mut kept.findings);
@@ -199,7 +199,7 @@ impl Notebook {
     }
 }
 
-/// Where threads of a block start and resume: positions to linear indices; empty for ascending order.
+/// The order in which the threads of a block start and resume: the linear index at each position; empty for ascending order.
 pub(super) fn positions(order: ThreadOrder, threads: u32, salt: u64) -> Vec<u32> {
     match order {
         ThreadOrder::Forward => Vec::new(),

@@ -1,7 +1,8 @@
-//! `kernel<<<grid, block>>>(...)` in a source, as C++ that a host compiler takes: `kf_launch("...", grid, block)(...)`, which says when it is executed that
-//! it is not emulated. Host code that launches kernels is never run; a kernel that launches others is dynamic parallelism. Pure; no line is moved.
+//! Rewrites `kernel<<<grid, block>>>(...)` in a source to C++ that a host compiler accepts: `kf_launch("...", grid, block)(...)`,
+//! which reports when it is executed that it is not emulated. Host code that launches kernels is never run; a kernel that launches
+//! others uses dynamic parallelism. Pure; line numbers do not change.
 
-/// The text with every launch rewritten; none if there is no launch in it.
+/// The text with every launch rewritten; none if it contains no launch.
 pub(super) fn without_launches(text: &str) -> Option<String> {
     if !text.contains("<<<") {
         return None;
@@ -16,7 +17,7 @@ pub(super) fn without_launches(text: &str) -> Option<String> {
             let callee = callee_before(&out);
             if let (Some(close), Some(callee)) = (closes, callee) {
                 let name = String::from_utf8_lossy(&out[callee..]).split_whitespace().collect::<String>();
-                // What stood between is kept as lines.
+                // Keeps the line breaks of the replaced text.
                 let lines = out[callee..].iter().filter(|b| **b == b'\n').count();
                 out.truncate(callee);
                 out.extend(format!("kf_launch(\"kernel launch {name}<<<>>>\", ").bytes());
@@ -34,7 +35,7 @@ pub(super) fn without_launches(text: &str) -> Option<String> {
     any.then(|| String::from_utf8_lossy(&out).into_owned())
 }
 
-/// For each byte, whether it is code: in no comment, string or character.
+/// For each byte, whether it is code: not in a comment, string or character.
 fn code_of(bytes: &[u8]) -> Vec<bool> {
     let mut code = vec![true; bytes.len()];
     let mut at = 0;
@@ -63,7 +64,7 @@ fn code_of(bytes: &[u8]) -> Vec<bool> {
     code
 }
 
-/// Where the `>>>` stands that closes a launch whose arguments begin at `from`.
+/// The position of the `>>>` that closes a launch whose arguments begin at `from`.
 fn closing(bytes: &[u8], code: &[bool], from: usize) -> Option<usize> {
     let mut depth = 0i32;
     for at in from..bytes.len() {
@@ -82,7 +83,7 @@ fn closing(bytes: &[u8], code: &[bool], from: usize) -> Option<usize> {
     None
 }
 
-/// Where the name of the kernel begins that ends what has been written: `ops::add<float, 4>`.
+/// The start of the kernel's name at the end of the text written so far: `ops::add<float, 4>`.
 fn callee_before(out: &[u8]) -> Option<usize> {
     let is_word = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     let mut at = out.len();

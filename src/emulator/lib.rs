@@ -1,42 +1,52 @@
 //! The SIMT emulator: CUDA C++ compiled by the host's compiler and run thread by thread on coroutines (docs/design.md, section 8).
 //! Knows CUDA's semantics and which thread waits for which; does not know operators, expected values or tolerances.
 //!
-//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] takes the verifier's request to a runner and reports what it saw; places in its
-//! reports are offsets until [`lines`] resolves them. [`inspect`] reads what a binary says about its entries.
+//! [`compile`] compiles a source with the headers of [`headers`] in front. [`run`] executes the verifier's request to a runner and reports what it observed;
+//! places in its reports are offsets until [`lines`] resolves them. [`inspect`] reads facts about the entries of a binary.
 //!
 //! # How a launch runs
 //!
-//! Blocks are handed to OS threads in ascending order, one at a time each. Within a block a coroutine runs threads one after another in a loop and is kept by a thread
-//! only when that thread waits. The last thread to reach a barrier or warp operation continues without switching. A block in which all threads wait for the grid, or
-//! poll memory, stays resident (its shared memory saved) while others run; so grid barriers, look-back and flags between blocks make progress.
+//! OS threads take blocks in ascending order and run one at a time. Within a block, a coroutine runs threads one after another in a loop; a thread keeps the
+//! coroutine only if it waits. The last thread to reach a barrier or warp operation continues without switching. A block in which all threads wait for the
+//! grid, or poll memory, stays resident (with its shared memory saved) while others run, so grid barriers, look-back and flags between blocks make progress.
 //!
 //! # Decisions and reasons
 //!
 //! | question | answer | reason |
 //! |---|---|---|
-//! | shared memory | thread-local variables of the binary, filled with a pattern at the start of a block | blocks run in parallel; `static`, `extern` and template arrays stay legal C++ |
-//! | who meets at a barrier | threads that have not left; by the barrier's number in the source, so two on one line differ | as on compute capability 7.0 and later; check builds report those that left before (`exited-before-barrier`) |
-//! | who meets at a warp operation | lanes of the mask that have not left, with the same operation and mask | sites are not compared: CUDA lets branches meet at `__syncwarp` |
-//! | a shuffle from an absent lane | all bits set | undefined in CUDA; a value that shows |
-//! | `__activemask`, `coalesced_threads` | lanes that are at the same place when no other can come | what hardware usually gives; CUDA promises nothing |
-//! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model. Within a block what a fence covers goes from the thread that leaves it at an address to the one that finds it there (`handover`); between blocks, from block to block, which may miss races and tells no false one |
-//! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code fails, saying that hardware may pass it, unless the source is compiled with `KFORGE_WARP_SYNCHRONOUS` defined and checked |
-//! | asynchronous copies | done at once, by the threads that ask | one of the orders CUDA allows. Other threads have to wait for them, or race; a thread that reads its own copy too early is not found |
-//! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) on which threads poll | they need nothing of the scheduler, and their hand-overs are fences and atomics like any other |
-//! | `cuda::std` | the host's standard library by another name | the same specification |
-//! | shared memory's size | 48 KiB static in one function, else it does not compile; 227 KiB dynamic, else the launch is refused | what CUDA has everywhere; the most that any target has. A smaller target refuses by itself |
-//! | dependent launches | begin when the kernel before them has ended | one of the orders CUDA allows; a kernel that does not wait for what it needs is not found |
-//! | grids sized for the device | 8 multiprocessors that hold 2 blocks each ([`kforge_types::model::grid::EMULATED`]) | few blocks, so that each takes several turns |
-//! | tensor maps | not emulated: a kernel that takes one does not run, no matter what it does with it | the driver encodes them |
-//! | host code, kernel launches | compile, are never run, and say so if a kernel executes them | a source may hold its launcher |
-//! | a source that compiles with CUDA but not here | a binary whose entries say what is missing, and where (`foreign`) | unknown, not an error; a source's own mistakes stay errors |
-//! | threads that spin | give way after some polls, or when a time slice ends inside the binary's own code | plain builds see no loads; a long run alone is not reported as stuck |
-//! | stuck forever | thousands of rounds of polling on all OS threads in which nothing was written, met or left | `no-progress`; endless loops without polling end by the caller's time limit |
-//! | a bad address in a plain build | reported from a handler on a separate stack; nothing more runs | the process is not to be trusted afterwards, but can say what happened |
-//! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory a thread |
+//! | shared memory | thread-local variables, filled with a pattern | blocks run in parallel; `static`, `extern` and template arrays stay legal C++ |
+//! | who meets at a barrier | threads that have not exited, at one barrier number in the source | as on compute capability 7.0 and later |
+//! | who meets at a warp operation | lanes of the mask that have not exited, with one operation and mask | CUDA lets branches meet at `__syncwarp` |
+//! | a shuffle from an absent lane | all bits set | undefined in CUDA; the value is conspicuous |
+//! | `__activemask`, `coalesced_threads` | lanes at the same place when no other lane can arrive | what hardware usually gives; CUDA promises nothing |
+//! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model |
+//! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code is reported |
+//! | asynchronous copies | done at once, by the threads that request them | an order that CUDA allows |
+//! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) that threads poll | no support by the scheduler; ordinary fences and atomics |
+//! | `cuda::std` | the host's standard library under another name | the same specification |
+//! | static shared memory | at most 48 KiB in one function, else the source does not compile | what CUDA has everywhere |
+//! | dynamic shared memory | at most 227 KiB, else the launch is refused | the most that any target has; a smaller target refuses by itself |
+//! | dependent launches | begin when the kernel before them has ended | an order that CUDA allows; a missing wait is not detected |
+//! | grids sized for the device | [8 multiprocessors of 2 blocks](kforge_types::model::grid::EMULATED) | few blocks, so that each takes several turns |
+//! | tensor maps | not emulated: a kernel that takes one as a parameter does not run | the driver encodes them |
+//! | host code, kernel launches | compile, are never run, and report it if a kernel executes them | a source may contain its launcher |
+//! | a source that only CUDA compiles | entries that report what is missing, and where (`foreign`) | unknown; a source's own mistakes stay errors |
+//! | threads that spin | yield after some polls, or when a time slice ends in the binary's own code | plain builds see no loads |
+//! | stuck forever (`no-progress`) | thousands of rounds of polling in which nothing was written, met or left | nothing can change any longer |
+//! | a bad address in a plain build | reported from a handler on a separate stack; nothing more runs | the process cannot be trusted afterwards, but reports |
+//! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory per thread |
 //!
-//! Check builds keep shared variables apart by unused bytes; an access that runs further, into another variable, is not seen unless the array's bounds tell. Parts of an
-//! element of a buffer written by different threads are kept apart, but only the last is remembered.
+//! * Barriers: shared memory is filled at the start of a block. Two barriers on one line have different numbers. Check builds report threads that exited before
+//!   a barrier (`exited-before-barrier`).
+//! * Order: within a block, a fence with an atomic access orders what the fence covers for the thread that finds it at the address (`handover`). Between
+//!   blocks, it orders one block after another, which may miss races but reports no false one.
+//! * Volatile: classic warp-synchronous code fails with a message that hardware may pass it, unless the source is compiled with
+//!   `KFORGE_WARP_SYNCHRONOUS` defined, as a check build.
+//! * Asynchronous copies: other threads have to wait for them, or race. A thread that reads its own copy too early is not detected.
+//! * Stuck: all OS threads have to poll without progress. A long run by itself is not reported; endless loops without polling end by the caller's time limit.
+//!
+//! Check builds separate shared variables by unused bytes. An access that reaches further, into another variable, is detected only if the array's bounds show
+//! it. Writes of different threads to parts of one element of a buffer do not conflict, but only the last write is remembered.
 
 mod abi;
 mod args;

@@ -1,13 +1,15 @@
-//! Places as program counters while a kernel runs, as file and line afterwards: only the verifier has the line tables, which are an output apart from the binary.
+//! Places are program counters while a kernel runs, and files and lines afterwards: only the verifier has the line tables, which are
+//! an output apart from the binary.
 //!
-//! A runner's findings carry [`PENDING`] as file and the offset in the image as line; messages hold `@{1a2b}` marks. [`Lines::resolve`] replaces both.
+//! A runner's findings carry [`PENDING`] as the file and the offset in the image as the line; messages contain `@{1a2b}` marks.
+//! [`Lines::resolve`] replaces both.
 
 use std::path::Path;
 
 use kforge_harness::message::RunnerReport;
 use kforge_types::record::Finding;
 
-/// Stands for the file in a place that is not resolved yet; the line is then an offset in the image, of the instruction after.
+/// The file of a place that is not resolved yet. Its line is the offset in the image of the instruction after.
 pub const PENDING: &str = "@pc";
 
 /// A place to be resolved.
@@ -15,12 +17,12 @@ pub(super) fn pending(offset: u32) -> (String, u32) {
     (PENDING.to_owned(), offset)
 }
 
-/// The same in a message.
+/// A place to be resolved, as a mark in a message.
 pub(super) fn mark(offset: u32) -> String {
     format!("@{{{offset:x}}}")
 }
 
-/// Whether a text holds marks.
+/// Whether a text contains marks.
 pub fn has_marks(text: &str) -> bool {
     text.contains("@{")
 }
@@ -33,7 +35,7 @@ pub struct Lines<'a> {
 type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndian>;
 
 impl<'a> Lines<'a> {
-    /// Reads the compile step's output `lines`; what cannot be read resolves nothing.
+    /// Reads the compile step's output `lines`. If it cannot be read, no place is resolved.
     pub fn parse(bytes: &'a [u8]) -> Self {
         Lines { context: context(bytes) }
     }
@@ -54,7 +56,7 @@ impl<'a> Lines<'a> {
         None
     }
 
-    /// Replaces places in a report by files and lines.
+    /// Replaces places in a report with files and lines.
     pub fn resolve(&self, report: &mut RunnerReport) {
         match report {
             RunnerReport::Finding { finding, .. } => self.resolve_finding(finding),
@@ -74,7 +76,7 @@ impl<'a> Lines<'a> {
         finding.message = self.resolve_text(&finding.message);
     }
 
-    /// Replaces marks in a text by files and lines.
+    /// Replaces marks in a text with files and lines.
     pub fn resolve_text(&self, text: &str) -> String {
         let mut out = String::with_capacity(text.len());
         let mut rest = text;
@@ -101,10 +103,10 @@ impl<'a> Lines<'a> {
     }
 }
 
-/// Characters of a file's name that are shown.
+/// The most characters of a file name that are shown.
 const LONGEST: usize = 300;
 
-/// A name as it may be shown: `#line` lets a source call itself what it likes, colours and line breaks included.
+/// A file name that is safe to show: `#line` lets a source set any name, including colors and line breaks.
 fn plain(file: &str) -> String {
     file.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
 }

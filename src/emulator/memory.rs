@@ -1,4 +1,4 @@
-//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart and each next to a page that nothing may access.
+//! Buffers of a trial in the runner: memory files mapped into one reserved range, far apart, each next to an inaccessible page.
 //! Knows addresses and names; does not know their contents, or what wrote them.
 #![expect(unsafe_code, reason = "maps memory files at fixed addresses inside a range it reserved")]
 
@@ -9,29 +9,29 @@ use super::error::MapError;
 use kforge_harness::message::SharedBuffer;
 
 const PAGE: u64 = 4096;
-/// What the start of a buffer is aligned to even where its end is hard against a guard page: the widest vector access.
+/// The alignment of a buffer's start, even if its end touches a guard page: the widest vector access.
 const ALIGN: u64 = 16;
 
-/// The inaccessible range on either side of every buffer. An address does not show which buffer it was meant for: buffers are so far apart that one with
-/// a wrong index goes to none rather than to another, where it would look like a race, or like nothing. Only room among addresses, no memory.
+/// The inaccessible range on either side of every buffer. An address does not show which buffer it was meant for. So buffers are far apart: an access with a
+/// wrong index then hits no buffer. In another buffer it would look like a race, or go unnoticed. This takes only address space, no memory.
 const GAP: u64 = 16 << 20;
 
-/// Address space between and around this many buffers of a trial.
+/// Address space between and around the `buffers` buffers of a trial.
 pub fn gaps(buffers: usize) -> u64 {
     (buffers as u64 + 1) * GAP
 }
 
-/// Where a buffer's bytes lie in its memory file.
+/// The position of a buffer's bytes in its memory file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Placement {
     /// Length of the memory file.
     pub file: u64,
-    /// Where the first byte lies in it.
+    /// Offset of the buffer's first byte in the file.
     pub offset: u64,
 }
 
-/// How the verifier lays `bytes` out in a memory file: whole pages, at least one, the buffer hard against the end (`guard_after`, up to fifteen bytes short of it to
-/// keep vector accesses aligned) or at the start. All other bytes of the file are canaries.
+/// The layout of `bytes` in a memory file of whole pages, at least one. The buffer is at the end of the file with `guard_after` (up to fifteen bytes short of
+/// it, to keep vector accesses aligned), else at the start. All other bytes of the file are canaries.
 pub fn placement(bytes: u64, guard_after: bool) -> Placement {
     let file = bytes.div_ceil(PAGE).max(1) * PAGE;
     Placement { file, offset: if guard_after { (file - bytes) / ALIGN * ALIGN } else { 0 } }
@@ -41,11 +41,11 @@ pub fn placement(bytes: u64, guard_after: bool) -> Placement {
 #[derive(Debug, Clone)]
 pub(super) struct Region {
     pub(super) name: String,
-    /// First byte a kernel may touch.
+    /// The first byte that a kernel may touch.
     pub(super) start: usize,
     pub(super) bytes: usize,
     pub(super) element: usize,
-    /// Extent and stride of each axis, in elements; empty for what is not a tensor.
+    /// Extent and stride of each axis, in elements; empty for a buffer that is not a tensor.
     pub(super) axes: Vec<(u64, u64)>,
     pub(super) writable: bool,
     pub(super) poisoned: bool,
@@ -55,14 +55,14 @@ pub(super) struct Region {
 pub(super) struct Arena {
     pub(super) start: usize,
     pub(super) bytes: usize,
-    /// By address.
+    /// Sorted by address.
     pub(super) regions: Vec<Region>,
-    /// Where the next mapping goes.
+    /// The address of the next mapping.
     next: usize,
 }
 
 impl Arena {
-    /// Reserves room and maps every buffer, with `extra` bytes for arrays of addresses; at address `near`, where that is free.
+    /// Reserves address space, at address `near` if that is free, and maps every buffer, with `extra` bytes for arrays of addresses.
     pub(super) fn map(
         buffers: &[SharedBuffer],
         guard_after: bool,
@@ -72,7 +72,7 @@ impl Arena {
         let pages = |bytes: usize| bytes.div_ceil(PAGE as usize) * PAGE as usize;
         let files: usize = buffers.iter().map(|b| placement(b.bytes, guard_after).file as usize).sum();
         let bytes = files + gaps(buffers.len()) as usize + pages(extra) + PAGE as usize;
-        // SAFETY: an anonymous, inaccessible mapping at an address the system chooses, at the one it is asked for only if nothing lies there.
+        // SAFETY: an anonymous, inaccessible mapping at an address that the system chooses: at the requested address only if nothing is mapped there.
         let start = unsafe {
             libc::mmap(
                 near as *mut libc::c_void,
@@ -113,12 +113,12 @@ impl Arena {
 
     fn map_fixed(&self, bytes: usize, protection: i32, fd: i32) -> io::Result<()> {
         let flags = libc::MAP_FIXED | if fd < 0 { libc::MAP_PRIVATE | libc::MAP_ANONYMOUS } else { libc::MAP_SHARED };
-        // SAFETY: `next` and `bytes` lie inside the range reserved in `map`, which nothing else uses.
+        // SAFETY: `next` and `bytes` are inside the range reserved in `map`, which nothing else uses.
         let at = unsafe { libc::mmap(self.next as *mut libc::c_void, bytes, protection, flags, fd, 0) };
         if at == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
-    /// Places an array of addresses where kernels may read it; gives its address.
+    /// Places an array of addresses where kernels may read it, and returns its address.
     pub(super) fn place(&mut self, name: String, words: &[u64]) -> Result<u64, MapError> {
         let bytes = words.len() * 8;
         let mapped = bytes.div_ceil(PAGE as usize).max(1) * PAGE as usize;
@@ -136,7 +136,7 @@ impl Arena {
         Ok(start as u64)
     }
 
-    /// Room in bytes that `place` needs for arrays of these lengths.
+    /// Size in bytes that `place` needs for arrays of these lengths.
     pub(super) fn room(lengths: impl Iterator<Item = usize>) -> usize {
         lengths.map(|n| (n * 8).div_ceil(PAGE as usize).max(1) * PAGE as usize).sum()
     }
@@ -159,7 +159,7 @@ impl Arena {
 
 impl Drop for Arena {
     fn drop(&mut self) {
-        // SAFETY: the range reserved in `map`; no launch runs when a trial's arena goes.
+        // SAFETY: the range reserved in `map`; no launch runs when a trial's arena is dropped.
         unsafe { libc::munmap(self.start as *mut libc::c_void, self.bytes) };
     }
 }

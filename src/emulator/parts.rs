@@ -35,6 +35,6 @@ pub(crate) const PARTS: &[Part] = &[
     },
 ];
 
-/// Code that no key holds, and why.
+/// Code that no key contains, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[("include", "enters as an input, `tree:emulator`")];

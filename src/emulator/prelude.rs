@@ -1,7 +1,9 @@
-//! Finds the parts of the prelude (`kforge_cuda.h`) that a source can name, by its words: every compilation parses the prelude, and few sources need most of it.
+//! Finds the parts of the prelude (`kforge_cuda.h`) that a source can name, by the words of the source: every compilation parses the
+//! prelude, and few sources need most of it.
 //!
-//! Leaving a part out saves time and changes nothing else: what no source names is not in the binary. So including too much costs only time. A source that pastes
-//! tokens or computes an include gets everything; and a source that does not compile with a part left out is compiled again with all of it (`build`).
+//! Leaving a part out saves time and changes nothing else, because the binary contains nothing that no source names. So including too
+//! much costs only time. A source that pastes tokens or computes an include gets everything. A source that does not compile with a
+//! part left out is compiled again with all parts (`build`).
 
 use kforge_project::workspace::includes::scan;
 
@@ -9,20 +11,20 @@ use kforge_project::workspace::includes::scan;
 struct Part {
     /// The macro that leaves it out.
     without: &'static str,
-    /// Whether a word may mean it: an identifier in lower case, or the name of a header.
+    /// Whether a word may refer to the part: an identifier in lower case, or the name of a header.
     named: fn(&str) -> bool,
 }
 
 const PARTS: [Part; 4] = [
     Part { without: "KF_WITHOUT_NARROW", named: names_narrow },
-    // The standard library beyond what CUDA needs for itself, with the macros that say what it has; also in front of other headers of it.
+    // The standard library beyond what CUDA itself needs, with its feature-test macros; it must also precede other headers of the standard library.
     Part {
         without: "KF_WITHOUT_STD",
         named: |word| word == "std" || word.starts_with("__cpp_lib_") || word.starts_with("cuda/"),
     },
     // Packed integers: `__vadd2`, `__viaddmax_s32`, `__dp4a`.
     Part { without: "KF_WITHOUT_SIMD", named: |word| word.starts_with("__v") || word.starts_with("__dp") },
-    // Besides the functions, what headers of ours do with them; and the narrow floats have atomic functions too.
+    // In addition to the functions, what our headers do with them; and the narrow floats also have atomic functions.
     Part {
         without: "KF_WITHOUT_ATOMIC",
         named: |word| {
@@ -33,14 +35,14 @@ const PARTS: [Part; 4] = [
     },
 ];
 
-/// Whether a word may mean 16- or 8-bit floats or tf32. Functions of them that are called otherwise (`__hadd2`) need a value of such a type first.
+/// Whether a word may refer to 16- or 8-bit floats or tf32. Their functions with other names (`__hadd2`) first need a value of such a type.
 fn names_narrow(word: &str) -> bool {
     ["half", "bf16", "bfloat", "fp16", "fp8", "tf32", "e4m3", "e5m2", "e8m0", "nv_sat", "nv_nosat", "cudaround", "mma"]
         .iter()
         .any(|part| word.contains(part))
 }
 
-/// Headers of the system that the prelude reads in any case, by their names in C++ or C.
+/// Headers of the system that the prelude always reads, by their names in C++ or C.
 const READ: [&str; 26] = [
     "cassert",
     "cfloat",
@@ -70,15 +72,15 @@ const READ: [&str; 26] = [
     "time.h",
 ];
 
-/// The macros that leave out what none of the `texts` names: sources with their headers, values of macros, entries, flags. `own` says whether the package has a
-/// header of that name.
+/// The macros that leave out the parts that none of the `texts` names: sources with their headers, values of macros, entries, flags. `own` says whether the
+/// package has a header of that name.
 pub(super) fn left_out<'a>(texts: impl IntoIterator<Item = &'a str>, own: impl Fn(&str) -> bool) -> Vec<&'static str> {
     let mut out: Vec<&Part> = PARTS.iter().collect();
     let ours = super::headers();
     for text in texts {
         let found = scan(text);
         let includes = || found.quoted.iter().chain(&found.angled);
-        // Another header of the system may need anything, and is to come behind the standard library.
+        // Another header of the system may need anything, and must come after the standard library.
         let known =
             |name: &String| READ.contains(&name.as_str()) || ours.iter().any(|(our, _)| our == name) || own(name);
         if found.computed || found.pastes || !includes().all(known) {

@@ -1,4 +1,4 @@
-//! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and hands each launch to the cores.
+//! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and passes each launch to the cores.
 //! Knows requests and reports; does not know seeds or expected values, which the verifier keeps.
 #![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
 
@@ -24,11 +24,11 @@ use kforge_harness::message::{RunnerReport, RunnerRequest, RunnerTrial};
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
 use kforge_types::record::{Finding, FindingKind};
 
-/// How long a launch runs before threads that never give way are asked to, and how often from then on.
+/// How long a launch runs before threads that never yield are asked to, and the interval between later requests.
 const SLICE: Duration = Duration::from_millis(20);
 
-/// Runs every trial of the request and reports as it goes: findings, text, what is not emulated, and the end of each trial but one that crashed, after which
-/// nothing more is run. An error says that the request itself cannot be served.
+/// Runs every trial of the request and reports as it goes: findings, text, what is not emulated, and the end of each trial except one that crashed, after which
+/// nothing more runs. An error means that the request itself cannot be served.
 pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), RunError> {
     let path = format!("/proc/self/fd/{}", request.binary_fd);
     let binary = std::fs::read(&path).map_err(RunError::Read)?;
@@ -37,10 +37,10 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     let limit = mapping_limit();
     let cores = u64::from(request.threads.max(1)).min(most_cores(widest, limit)) as u32;
     let most_fibers = most_fibers(limit, cores);
-    // A trial that goes on from another is mapped where that was.
+    // A trial that continues another is mapped at the same addresses.
     let first = |trial: &&RunnerTrial| !trial.goes_on;
     let arenas = request.trials.iter().filter(first).map(|t| arena(request, t, 0)).collect::<Result<Vec<_>, _>>()?;
-    // What cannot be done for reasons of ours or the system's is known by now, as far as that can be.
+    // Most failures with a cause in kforge or the system are known by now.
     report(RunnerReport::Loading);
     let library = Library::open(&path)?;
     let (loaded, entries) = library.bind(image)?;
@@ -71,7 +71,7 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
                     }
                     Err(mpsc::RecvTimeoutError::Timeout) => {
                         for core in &asked {
-                            // SAFETY: the crew ends only when its senders go, which `run` borrows.
+                            // SAFETY: the crew ends only when its senders are dropped, and `run` borrows them.
                             unsafe { core.ask() };
                         }
                     }
@@ -97,12 +97,12 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     })
 }
 
-/// Coroutines that one of `cores` OS threads may hold, where the system allows `limit` mappings.
+/// The number of coroutines that one of `cores` OS threads may hold if the system allows `limit` mappings.
 pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
     (limit / 4 * 3 / 2 / u64::from(cores)) as usize
 }
 
-/// The buffers of a trial, mapped, with room for the arrays of addresses that launches take.
+/// The mapped buffers of a trial, with room for the arrays of addresses that launches take.
 fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, MapError> {
     let args = request.launches.iter().flat_map(|l| match l {
         Launch::Kernel(k) => k.args.as_slice(),
@@ -128,7 +128,7 @@ fn serve(
     let mut core = match Core::new() {
         Ok(core) => core,
         Err(e) => {
-            // If no process listens any longer, none waits.
+            // If nobody receives any longer, nobody waits.
             let _ = done.send(Err(RunError::Stack(e)));
             return;
         }
@@ -152,7 +152,7 @@ fn threads_of(launch: &Launch) -> Option<u64> {
     }
 }
 
-/// An opened binary; closed when dropped.
+/// A loaded binary; closed when dropped.
 struct Library(*mut c_void);
 
 impl Library {
@@ -171,14 +171,14 @@ impl Library {
         if at.is_null() { Err(none(error())) } else { Ok(at) }
     }
 
-    /// Fills the table of calls; gives where everything is.
+    /// Fills the table of calls. Returns where the image and its entries are.
     fn bind(&self, image: Image) -> Result<(Arc<Loaded>, Vec<Entry>), RunError> {
         let targets = self.symbol("kf_targets")?;
         let table = hooks::table();
         // SAFETY: the stub reserves as many words under this name.
         unsafe { ptr::copy_nonoverlapping(table.as_ptr(), targets.cast(), CALLS.len()) };
         let anchor = self.symbol("kf_tls_anchor")?;
-        // SAFETY: the stub defines it as a function without parameters that gives an address.
+        // SAFETY: the stub defines it as a function without parameters that returns an address.
         let anchor = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(anchor) };
         let entries = (0..image.entries.len())
             .map(|i| {
@@ -200,7 +200,7 @@ impl Drop for Library {
 }
 
 fn error() -> String {
-    // SAFETY: gives a text or null.
+    // SAFETY: returns a string or null.
     let text = unsafe { libc::dlerror() };
     if text.is_null() {
         return "no reason given".into();
@@ -220,7 +220,7 @@ struct Session<'a> {
 }
 
 impl Session<'_> {
-    /// Runs one trial; whether the next may follow.
+    /// Runs one trial. Returns whether the next may follow.
     fn trial(
         &self,
         number: u32,
@@ -424,7 +424,7 @@ impl Session<'_> {
     }
 }
 
-/// What no device would take.
+/// Refuses blocks and grids that no device would take.
 fn refuse_shape(kernel: &KernelLaunch) -> Result<(), LaunchError> {
     let threads: u64 = kernel.block.iter().map(|n| u64::from(*n)).product();
     let entry = || kernel.entry.clone();

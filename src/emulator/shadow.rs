@@ -1,45 +1,51 @@
-//! Remembers accesses to a few bytes, and decides when two accesses are a race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
+//! Remembers accesses to a few bytes, and decides whether two accesses race. Pure: knows epochs, clocks and byte ranges, not addresses or names.
 //!
-//! Two accesses are ordered when they are of one thread, when a barrier of their block stands between (epochs), when lanes of one warp synchronised between
-//! (a clock for each lane, and what each lane knows of the others' clocks), when a launch or grid barrier stands between (phases), when a thread handed over to
-//! another of its block by fence and atomic (the same clocks), or when their blocks did (releases and what a block knows of them). All other accesses that overlap, of which at least one writes and not both are atomic, race.
+//! Two accesses are ordered if
+//! * one thread makes both,
+//! * a barrier of their block is between them (epochs),
+//! * lanes of one warp synchronized between them (a clock for each lane, and what each lane knows of the others' clocks),
+//! * a launch or grid barrier is between them (phases),
+//! * one thread handed over to the other, of the same block, by fence and atomic (the same clocks), or
+//! * their blocks did (releases, and what a block knows of them).
+//!
+//! All other accesses race if they overlap, at least one of them writes, and not both are atomic.
 
 use std::collections::HashMap;
 
 /// An access by one thread.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Record {
-    /// The launch and stretch between grid barriers, or the block's run for shared memory; zero for none.
+    /// The launch and the stretch between grid barriers; for shared memory, the run of the block. Zero for no access.
     pub(super) phase: u32,
     pub(super) block: u32,
     pub(super) thread: u32,
-    /// Barriers of the block passed before.
+    /// Number of barriers that the block had passed.
     pub(super) epoch: u32,
     /// The lane's clock.
     pub(super) clock: u32,
-    /// Hand-overs of the block before.
+    /// Number of hand-overs that the block had made.
     pub(super) release: u32,
     pub(super) pc: u32,
-    /// First byte and length in the granule.
+    /// First byte in the granule.
     pub(super) from: u8,
     pub(super) bytes: u8,
     pub(super) atomic: bool,
 }
 
-/// The last write and two of the last reads of a granule: enough that, of two readers, one is another than the writer to come.
+/// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     write: Record,
     reads: [Record; 2],
 }
 
-/// What the running thread knows of others.
+/// What the running thread knows about others.
 pub(super) struct Knowledge<'a> {
-    /// Clocks of the lanes of its warp, as far as it has synchronised with them.
+    /// Clocks of the lanes of its warp, as far as the thread has synchronized with them.
     pub(super) lanes: &'a [u32; 32],
-    /// Clocks of the threads of its block, as far as it has taken them over by atomic accesses since the last barrier.
+    /// Clocks of the threads of its block, as far as the thread has taken them over by atomic accesses since the last barrier.
     pub(super) threads: Option<&'a [u32]>,
-    /// Releases of other blocks, as far as its block has acquired them.
+    /// Releases of other blocks, as far as the thread's block has acquired them.
     pub(super) blocks: &'a HashMap<u32, u32>,
 }
 
@@ -65,7 +71,7 @@ fn conflicts(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
 }
 
 impl Cell {
-    /// What it remembers of the `part`th of its parts of `bytes` bytes each.
+    /// The records for part number `part`, if the cell is split into parts of `bytes` bytes each.
     pub(super) fn part(&self, part: u8, bytes: u8) -> Cell {
         let clip = |r: &Record| {
             let from = r.from.max(part * bytes);
@@ -75,7 +81,7 @@ impl Cell {
         Cell { write: clip(&self.write), reads: self.reads.map(|r| clip(&r)) }
     }
 
-    /// Remembers a write; gives what it races with, and whether that was a write.
+    /// Records a write. Returns the access that it races with, and whether that is a write.
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
         let race = if conflicts(&self.write, &new, knows) {
             Some((self.write, true))
@@ -86,10 +92,10 @@ impl Cell {
         race
     }
 
-    /// Remembers a read; gives the write it races with.
+    /// Records a read. Returns the write that it races with.
     pub(super) fn read(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Record> {
         let race = conflicts(&self.write, &new, knows).then_some(self.write);
-        // A reader that is ordered before this one need not be kept: what is ordered after this read is ordered after that one.
+        // An earlier read that is ordered before this one need not be kept: what is ordered after this read is also ordered after the earlier one.
         let gone = |r: &Record| {
             r.phase == 0 || (ordered(r, &new, knows) && r.from >= new.from && r.from + r.bytes <= new.from + new.bytes)
         };
@@ -104,12 +110,12 @@ impl Cell {
     }
 }
 
-/// Clocks of a block's lanes: for each thread, what it knows of its warp.
+/// Clocks of a block's lanes: for each thread, what it knows about its warp.
 #[derive(Debug, Clone)]
 pub(super) struct Clocks(Vec<[u32; 32]>);
 
 impl Clocks {
-    /// For `threads` threads that know of nothing; each one's own clock starts at one.
+    /// For `threads` threads that know nothing about each other; each thread's own clock starts at one.
     pub(super) fn new(threads: usize) -> Self {
         Clocks(
             (0..threads)
@@ -122,22 +128,22 @@ impl Clocks {
         )
     }
 
-    /// What `thread` knows; its own clock among it.
+    /// What `thread` knows, including its own clock.
     pub(super) fn of(&self, thread: usize) -> &[u32; 32] {
         &self.0[thread]
     }
 
-    /// `thread` begins another stretch: its own clock goes on.
+    /// `thread` begins another stretch: its own clock advances.
     pub(super) fn advance(&mut self, thread: usize) {
         self.0[thread][thread % 32] += 1;
     }
 
-    /// For how many threads.
+    /// The number of threads.
     pub(super) fn of_threads(&self) -> usize {
         self.0.len()
     }
 
-    /// The lanes of `mask` of a warp have synchronised: each knows what any knew.
+    /// The lanes of `mask` in a warp have synchronized: each now knows what any of them knew.
     pub(super) fn join(&mut self, warp: usize, mask: u32) {
         let mut all = [0u32; 32];
         for lane in super::warp::lanes(mask) {
@@ -192,7 +198,7 @@ mod tests {
         assert!(!race(&c, before, at(0, 2, 0, &c)));
         assert!(race(&c, before, at(0, 3, 0, &c)));
         assert!(race(&c, at(0, 1, 0, &c), at(0, 2, 0, &c)), "after the synchronisation nothing orders them");
-        // Through a third lane.
+        // By way of a third lane.
         c.join(0, 0b1100);
         assert!(!race(&c, before, at(0, 3, 0, &c)));
         assert!(race(&c, before, at(0, 33, 0, &c)), "another warp");

@@ -1,14 +1,15 @@
-//! Stacks of emulated threads: each with a guard page below, never returned to the system while the pool lives.
-//! Knows sizes and mappings; not what runs on them.
+//! Stacks of emulated threads: each has a guard page below, and is not returned to the system while the pool lives.
+//! Knows sizes and mappings; does not know what runs on them.
 #![expect(unsafe_code, reason = "maps memory and protects the guard page")]
 
 use std::io;
 use std::ptr;
 
-/// Bytes of stack of an emulated thread, its local arrays included. CUDA allows 512 KiB of local memory; a thread that needs more than this is not emulated.
+/// Bytes of stack of an emulated thread, including its local arrays. CUDA allows 512 KiB of local memory; a thread that needs more
+/// than this stack is not emulated.
 pub const STACK_BYTES: usize = 128 * 1024;
 const PAGE: usize = 4096;
-/// Tops of stacks are staggered by cache lines, or the hot ends of all stacks would share the same few cache sets.
+/// Tops of stacks are staggered by cache lines. Otherwise the hot ends of all stacks would share the same few cache sets.
 const STAGGER: usize = 192;
 
 /// One stack.
@@ -18,10 +19,10 @@ pub(super) struct ThreadStack {
 }
 
 impl ThreadStack {
-    /// Maps the stack number `number` of a pool.
+    /// Maps stack number `number` of a pool.
     pub(super) fn map(number: usize) -> io::Result<Self> {
         let size = STACK_BYTES + PAGE;
-        // SAFETY: an anonymous mapping at an address the system chooses touches no memory of ours.
+        // SAFETY: an anonymous mapping at an address that the system chooses touches no memory of ours.
         let low = unsafe {
             libc::mmap(
                 ptr::null_mut(),
@@ -35,7 +36,7 @@ impl ThreadStack {
         if low == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        // SAFETY: the first page of the mapping just made.
+        // SAFETY: the first page of the new mapping.
         if unsafe { libc::mprotect(low, PAGE, libc::PROT_NONE) } != 0 {
             return Err(io::Error::last_os_error());
         }
@@ -48,7 +49,7 @@ impl ThreadStack {
         low..low + PAGE
     }
 
-    /// Where it begins to grow down from: a multiple of sixteen.
+    /// The address from which the stack grows down: a multiple of sixteen.
     pub(super) fn base(&self) -> usize {
         self.base
     }
@@ -66,12 +67,12 @@ impl Drop for ThreadStack {
     }
 }
 
-/// How many OS threads may emulate blocks of `block` threads at once: each thread's stack takes two mappings, of which the system allows `limit` to a process.
+/// How many OS threads may emulate blocks of `block` threads at once: each thread's stack takes two mappings, and the system allows `limit` per process.
 pub(super) fn most_cores(block: u64, limit: u64) -> u64 {
     (limit / 4 * 3 / (2 * block.max(1))).max(1)
 }
 
-/// The system's limit on mappings of a process; the kernel's default where it does not say.
+/// The system's limit on mappings of a process, or the kernel's default if the limit cannot be read.
 pub(super) fn mapping_limit() -> u64 {
     std::fs::read_to_string("/proc/sys/vm/max_map_count").ok().and_then(|t| t.trim().parse().ok()).unwrap_or(65530)
 }

@@ -1,4 +1,4 @@
-//! What each warp operation gives, once every lane it names has come. Pure: knows values and masks, not who waits.
+//! The result of each warp operation, once every lane that it names has arrived. Pure: knows values and masks, but not which threads wait.
 
 /// Kinds of operation, as in `kf_warp.h`.
 pub(super) const SYNC: u32 = 0;
@@ -17,10 +17,10 @@ const MAX_UNSIGNED: u32 = 12;
 const AND: u32 = 13;
 const OR: u32 = 14;
 const XOR: u32 = 15;
-/// Lanes hand over addresses; the last to come runs a function over all of them.
+/// Lanes hand over addresses; the last lane to arrive runs a function on all of them.
 pub(super) const COLLECT: u32 = 16;
 
-/// What a shuffle gives that reads a lane which is not there: undefined in CUDA, so a value that shows.
+/// The result of a shuffle that reads an absent lane: undefined in CUDA, so the value is conspicuous.
 const POISON: u64 = u64::MAX;
 
 /// A lane that waits at an operation.
@@ -41,7 +41,7 @@ pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// Writes each present lane's result into `results`; `present` are the lanes of the mask that have not left the kernel.
+/// Writes each present lane's result into `results`. `present`: the lanes of the mask that have not exited the kernel.
 pub(super) fn evaluate(kind: u32, present: u32, pending: &[Pending; 32], results: &mut [u64; 32]) {
     let of = |p: &dyn Fn(u64, u64) -> u64| lanes(present).map(|l| pending[l].value).reduce(p).unwrap_or(0);
     let ballot = || lanes(present).filter(|l| pending[*l].value != 0).fold(0u64, |m, l| m | 1 << l);

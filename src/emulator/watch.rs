@@ -1,4 +1,4 @@
-//! Check builds: every access of a kernel, before it happens, against where it may go, what was written and who else was there.
+//! Check builds: checks every access of a kernel before it happens, against where it may go, what was written, and which other threads accessed the same place.
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
@@ -23,7 +23,7 @@ use report::{Place, found, stop, verb};
 use shared::shared;
 pub(super) use state::{BlockWatch, Watch};
 
-/// An access on its way: what the parts below pass on.
+/// An access that is about to happen, as the functions below pass it on.
 struct Access {
     address: usize,
     size: usize,
@@ -32,7 +32,7 @@ struct Access {
     thread: u32,
 }
 
-/// Looks at an access of the running thread. Comes back if it may happen.
+/// Checks an access of the running thread. Returns if the access may happen.
 ///
 /// # Safety
 /// Called on a coroutine of `core` in a launch that is watched.
@@ -80,17 +80,17 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
     }
 }
 
-/// Whether the address suits the size: the compiler marks accesses through types of lesser alignment.
+/// Whether the address is misaligned for the size. The compiler marks accesses through types of lesser alignment.
 fn misaligned(a: &Access) -> bool {
     a.kind & UNALIGNED == 0 && a.size.is_power_of_two() && !a.address.is_multiple_of(a.size.min(16))
 }
 
-/// Whether it depends on what was there.
+/// Whether the access depends on the old value.
 fn reads(kind: u32) -> bool {
     kind & WRITE == 0 || (kind & ATOMIC != 0 && kind & EXCHANGE == 0)
 }
 
-/// The cells that an access touches, and which bytes of each.
+/// The cells that an access touches, and the bytes of each.
 fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (usize, u8, u8)> {
     let end = offset + size;
     (offset / granule..end.div_ceil(granule)).map(move |cell| {
@@ -104,7 +104,7 @@ fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Optio
     if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
 }
 
-/// A pointer is followed whose alignment does not suit its type.
+/// Handles an access through a pointer whose alignment does not fit its type.
 ///
 /// # Safety
 /// As for [`access`].
@@ -132,7 +132,7 @@ pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
             let at = Place { name, space: Space::Shared, index: byte as i64, axes: &[] };
             stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(name, byte), &at));
         }
-        // Anything else is reported by the access itself.
+        // The check of the access itself reports anything else.
     }
 }
 

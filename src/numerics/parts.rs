@@ -1,4 +1,4 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The code of this package that executes steps, for `build.rs` and for `tests/layering`. Plain values.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
@@ -22,7 +22,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
 ];
 
-/// Code that no key holds, and why.
+/// Code that no key contains, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),

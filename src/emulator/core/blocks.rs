@@ -1,5 +1,5 @@
-//! Decides which block runs next on an OS thread, until the thread's share of a launch is done or nothing can change any longer. A block that can only wait (for the grid, or polling)
-//! stays resident, its shared memory saved, while others run.
+//! Decides which block runs next on an OS thread, until the thread's share of a launch is done or nothing can change any longer. A block that can only wait
+//! (for the grid, or polling) stays resident, with its shared memory saved, while others run.
 #![expect(unsafe_code, reason = "blocks run on coroutines, which hold raw pointers to the core")]
 
 use std::ptr;
@@ -12,9 +12,9 @@ use super::{Core, POLLS, abandon, new_fiber, next_ready, switch_to};
 use kforge_harness::message::Unemulated;
 use kforge_types::record::FindingKind;
 
-/// After this many rounds in which threads only polled and nothing changed, nothing will.
+/// If threads only polled and nothing changed for this many rounds, nothing will change.
 const FRUITLESS_ROUNDS: u32 = 4096;
-/// Rounds of polling before another block is started beside those that wait.
+/// Rounds of polling before another block is started in addition to those that wait.
 const PATIENCE: u32 = 8;
 
 /// How a block's turn ended.
@@ -29,15 +29,15 @@ enum Turn {
     Stopped,
 }
 
-/// Runs this OS thread's share of a launch: all blocks it can get.
+/// Runs this OS thread's share of a launch: all blocks that it can get.
 ///
 /// # Safety
-/// `core` is this OS thread's, entered, and no launch runs on it.
+/// `core` belongs to this OS thread and was entered, and no launch runs on it.
 pub(crate) unsafe fn run_job(core: *mut Core, job: &Job) {
     // SAFETY: `core` is valid, and only this OS thread uses it.
     let c = unsafe { &mut *core };
     c.job = job;
-    // SAFETY: the stub's function, which takes nothing.
+    // SAFETY: a function of the stub without parameters.
     c.tls = unsafe { (job.loaded.anchor)() } - job.loaded.image.dynamic.0 as usize;
     c.ctx.bdim = job.block;
     c.ctx.gdim = job.grid;
@@ -54,7 +54,7 @@ pub(crate) unsafe fn run_job(core: *mut Core, job: &Job) {
 
 unsafe fn run_blocks(core: *mut Core, job: &Job) {
     let mut resident: Vec<(Box<Block>, Turn)> = Vec::new();
-    // Several blocks at a time where they are many: the counter is shared by all cores.
+    // Takes several blocks at a time if there are many, because all cores share the counter.
     let step = (job.blocks / (u64::from(job.cores) * 64)).clamp(1, 64);
     let mut taken = 0..0u64;
     let mut rounds = 0u32;
@@ -166,7 +166,7 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
     }
 }
 
-/// Whether nothing can change any longer: this core has seen no progress for long, and neither has any other.
+/// Whether nothing can change any longer: neither this core nor any other has seen progress for a long time.
 fn fruitless(job: &Job, starving: &mut bool, rounds: u32) -> bool {
     if rounds >= FRUITLESS_ROUNDS && !std::mem::replace(starving, true) {
         job.starved.fetch_add(1, Ordering::AcqRel);
@@ -187,7 +187,7 @@ fn report_stuck(job: &Job, block: &Block) {
 
 unsafe fn run_block(core: *mut Core, job: &Job, block: &mut Box<Block>) -> Turn {
     let block: *mut Block = &mut **block;
-    // SAFETY: `core` and `block` are this OS thread's; references to them do not outlive the statements that a coroutine switch stands between.
+    // SAFETY: `core` and `block` belong to this OS thread; references to them do not outlive a statement, so none is held across a coroutine switch.
     unsafe {
         (*core).block = block;
         loop {

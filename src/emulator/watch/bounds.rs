@@ -1,14 +1,14 @@
-//! Which array a bounds check of the compiler is about. Knows the compiler's description of types, and the sizes of shared variables.
+//! Finds the array that a bounds check of the compiler refers to. Knows the compiler's description of types, and the sizes of shared variables.
 #![expect(unsafe_code, reason = "the compiler hands over an address")]
 
 use std::ffi::{CStr, c_char, c_void};
 
 use super::super::job::Job;
 
-/// The type of the array that a bounds check of the compiler is about: `float [32]`.
+/// The type of the array that a bounds check of the compiler refers to: `float [32]`.
 ///
 /// # Safety
-/// `data` is what the compiler passes to the handler: a location of sixteen bytes, then the address of the type, whose name stands after four bytes.
+/// `data` is what the compiler passes to the handler: a location of sixteen bytes, then the address of the type, whose name begins after four bytes.
 pub(crate) unsafe fn array_type(data: *const c_void) -> String {
     // SAFETY: as stated.
     unsafe {
@@ -17,7 +17,7 @@ pub(crate) unsafe fn array_type(data: *const c_void) -> String {
     }
 }
 
-/// The shared variable that an array type must mean, if only one has its size.
+/// The shared variable that an array type must refer to, if only one has its size.
 pub(crate) fn shared_of_type<'a>(job: &'a Job, array: &str) -> Option<&'a str> {
     let (element, extents) = array.split_once(" [")?;
     let size = match element {

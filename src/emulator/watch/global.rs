@@ -13,7 +13,7 @@ use super::{Access, look, misaligned, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
-/// An access to the buffers, which the arena holds.
+/// Checks an access to the buffers, which the arena holds.
 ///
 /// # Safety
 /// As for [`super::access`].
@@ -30,7 +30,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
             let offset = a.address as i64 - region.start as i64;
             let index = offset.div_euclid(region.element as i64);
             let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
-            // One that begins inside and ends outside has coordinates.
+            // An access that begins inside and ends outside has coordinates.
             let element = at.element();
             let elements = region.bytes / region.element;
             let message = format!(
@@ -82,7 +82,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
     }
 }
 
-/// An access to the image's globals.
+/// Checks an access to the image's globals.
 ///
 /// # Safety
 /// As for [`super::access`].
@@ -114,10 +114,11 @@ unsafe fn in_global(
     unsafe {
         let block = &mut *(*core).block;
         let Some(own) = &mut block.watch else { return };
-        // PTX's volatile accesses are relaxed ones: they do not race with each other.
+        // PTX's volatile accesses are relaxed: they do not race with each other.
         let atomic = a.kind & (ATOMIC | VOLATILE) != 0;
         own.handover.settle(a.thread, block.epoch);
-        // What an atomic operation acquires is looked at again after it: another core may have handed over between this call and the operation itself.
+        // An atomic operation's address is acquired again after the operation: another core may have handed over between the first call and
+        // the operation itself.
         if let Some(address) = own.pending.take() {
             acquire(watch, own, address);
         }

@@ -1,4 +1,4 @@
-//! Describes an access: its target, its thread, and the finding. Decides nothing.
+//! Describes an access: its target, its thread, and the finding. Does not decide anything.
 #![expect(unsafe_code, reason = "the block that runs is found through the core")]
 
 use super::super::abi::{ATOMIC, WRITE};
@@ -19,7 +19,7 @@ pub(super) fn verb(kind: u32) -> &'static str {
     }
 }
 
-/// Whose access it is: `thread 3 of block 0`.
+/// The thread of an access: `thread 3 of block 0`.
 pub(super) unsafe fn by(core: *mut Core, job: &Job, a: &Access) -> String {
     // SAFETY: as for `access`.
     let block = unsafe { (*(*core).block).linear };
@@ -32,7 +32,7 @@ pub(super) unsafe fn stop(core: *mut Core, job: &Job, access: &Access, found: Fi
     unsafe { hooks::end(core, job, access.thread) };
 }
 
-/// A finding at the access, in the block that runs.
+/// A finding at the access, in the running block.
 pub(super) unsafe fn found(
     core: *mut Core,
     job: &Job,
@@ -50,17 +50,17 @@ pub(super) unsafe fn found(
     found
 }
 
-/// Where an access goes, for people.
+/// The target of an access, for messages.
 pub(super) struct Place<'a> {
     pub(super) name: &'a str,
     pub(super) space: Space,
     pub(super) index: i64,
-    /// Extent and stride of each axis, where it goes into a tensor.
+    /// Extent and stride of each axis, if the target is a tensor.
     pub(super) axes: &'a [(u64, u64)],
 }
 
 impl Place<'_> {
-    /// The element, for people.
+    /// The element as text.
     pub(super) fn element(&self) -> String {
         stored(self.index, self.axes)
     }

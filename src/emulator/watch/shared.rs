@@ -1,4 +1,4 @@
-//! Accesses to a block's shared memory, by variable. Knows the threads of the block that runs, and no other block.
+//! Accesses to a block's shared memory, by variable. Knows the threads of the running block, and no other block.
 #![expect(unsafe_code, reason = "the block that runs is found through the core")]
 
 use super::super::abi::{ATOMIC, WRITE};
@@ -10,7 +10,7 @@ use super::{Access, look, misaligned, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
-/// An access to the shared memory of the block that runs.
+/// Checks an access to the shared memory of the running block.
 ///
 /// # Safety
 /// As for [`super::access`].

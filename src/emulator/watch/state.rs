@@ -1,5 +1,5 @@
-//! What is known of memory while a trial runs: of buffers and globals over its launches, of a block's shared memory and threads while it runs. Knows who has met
-//! whom; looks at no access.
+//! What is known about memory while a trial runs: about buffers and globals over its launches, and about a block's shared memory and threads while the block
+//! runs. Knows which threads and blocks have synchronized; does not check accesses.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
@@ -11,10 +11,10 @@ use super::super::memory::Arena;
 use super::super::shadow::{Cell, Clocks};
 use super::super::warp;
 
-/// Bytes that one cell stands for: of shared memory until a smaller access is seen, and of globals.
+/// Bytes per cell: of shared memory until a smaller access is seen, and of globals.
 const SHARED_GRANULE: usize = 4;
 const IMAGE_GRANULE: usize = 4;
-/// Cells that share a lock and are made at first touch.
+/// Cells that share a lock, and are allocated together at first touch.
 pub(super) const CHUNK: usize = 1024;
 
 pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -25,7 +25,7 @@ pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 pub(super) struct Shadow {
     pub(super) granule: usize,
     pub(super) chunks: Vec<Mutex<Vec<Cell>>>,
-    /// A byte each, for buffers that are poisoned.
+    /// Whether each byte was written, for poisoned buffers.
     pub(super) written: Option<Vec<AtomicBool>>,
 }
 
@@ -40,19 +40,19 @@ impl Shadow {
     }
 }
 
-/// What is known of global memory over the launches of a trial.
+/// What is known about global memory over the launches of a trial.
 pub(crate) struct Watch {
     pub(super) shadows: Vec<Shadow>,
     pub(super) image: Shadow,
-    /// Rises with every launch and every grid barrier.
+    /// Increases with every launch and every grid barrier.
     pub(super) phase: AtomicU32,
-    /// What was handed over at an address by fence and atomic: releases by block.
+    /// What was handed over at each address by fence and atomic: releases by block.
     pub(super) handed: Mutex<HashMap<usize, HashMap<u32, u32>>>,
     pub(super) any_handed: AtomicBool,
 }
 
 impl Watch {
-    /// Knows nothing written of poisoned buffers.
+    /// The initial state: no byte of a poisoned buffer was written.
     pub(crate) fn new(arena: &Arena, loaded: &Loaded) -> Watch {
         Watch {
             shadows: arena.regions.iter().map(|r| Shadow::new(r.bytes, r.element.min(16), r.poisoned)).collect(),
@@ -69,7 +69,7 @@ impl Watch {
         lock(&self.handed).clear();
     }
 
-    /// The bytes of the region were written from outside.
+    /// The bytes of the region were written from outside the kernel.
     pub(crate) fn filled(&self, region: usize) {
         for byte in self.shadows[region].written.iter().flatten() {
             byte.store(true, Ordering::Relaxed);
@@ -77,9 +77,9 @@ impl Watch {
     }
 }
 
-/// What is known of a block: its shared memory, its lanes' clocks, what other blocks handed over to it.
+/// What is known about a block: its shared memory, its lanes' clocks, and what other blocks handed over to it.
 pub(crate) struct BlockWatch {
-    /// Tells this run of the block's memory from earlier ones.
+    /// Distinguishes this run of the block's memory from earlier ones.
     pub(super) run: u32,
     pub(super) cells: Vec<Cell>,
     pub(super) granule: usize,
@@ -89,7 +89,7 @@ pub(crate) struct BlockWatch {
     pub(super) knows: HashMap<u32, u32>,
     pub(super) releases: u32,
     pub(super) fenced: bool,
-    /// Where the last atomic or volatile access went.
+    /// The address of the last atomic or volatile access.
     pub(super) pending: Option<usize>,
 }
 
@@ -110,7 +110,7 @@ impl BlockWatch {
         }
     }
 
-    /// Whether it serves blocks of this make.
+    /// Whether this value fits blocks of that many threads and bytes.
     pub(crate) fn fits(&self, threads: usize, bytes: usize) -> bool {
         self.clocks.of_threads() == threads && self.written.len() == bytes
     }
@@ -126,20 +126,20 @@ impl BlockWatch {
         self.pending = None;
     }
 
-    /// Accesses of `bytes` bytes occur: from now on a cell stands for no more.
+    /// Accesses of `bytes` bytes occur: from now on, a cell covers no more bytes than that.
     pub(super) fn refine(&mut self, bytes: usize) {
         let parts = self.granule / bytes;
         self.cells = self.cells.iter().flat_map(|c| (0..parts).map(|p| c.part(p as u8, bytes as u8))).collect();
         self.granule = bytes;
     }
 
-    /// Lanes of a warp have synchronised.
+    /// Lanes of a warp have synchronized.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         self.clocks.join(warp, mask);
         self.handover.together(warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32));
     }
 
-    /// A thread has passed a fence: its next atomic or volatile store hands over what came before.
+    /// A thread has passed a fence: its next atomic or volatile store hands over everything before the fence.
     pub(crate) fn fence(&mut self, thread: u32, epoch: u32) {
         self.fenced = true;
         self.handover.fence(thread, epoch, &mut self.clocks);

@@ -5,25 +5,25 @@ use kforge_types::record::Verdict;
 use kforge_types::record::params::{Attribution, Fate, Matched, Shown};
 use kforge_types::record::timing::PairsObserved;
 
-/// The reason for a kernel without any result: there was no device, or it could not be built.
+/// The reason if the kernel without the method has no result: there was no device, or the kernel could not be built.
 const UNTRIED: &str =
     "the kernel without it was neither verified nor timed on a device, so the saving of the method is unknown";
 
-/// Classifies a method from its match, and from pairs of (without, with) and the verdict on the kernel without it at each shape where they were to be taken;
-/// none where that step gave nothing. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
+/// Classifies a method from its match, from pairs of (without, with), and from the verdict on the kernel without the method, at each shape where these were
+/// requested; none if that step had no result. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
 pub fn attribute(
     matched: Option<&Matched>,
     pairs: &[Option<PairsObserved>],
     without: &[Option<Verdict>],
     threshold: f64,
 ) -> Attribution {
-    // A saving is one over all bench shapes: where one is not known, none is.
+    // A saving covers all bench shapes: if it is unknown at one shape, it is unknown.
     let blocks: Option<Vec<&[Vec<f64>]>> = pairs.iter().map(|p| p.as_ref().map(|p| p.blocks.as_slice())).collect();
-    // Log-ratios of time(without)/time(with): the saving relative to the champion is their exponential less one.
+    // Log-ratios of time(without)/time(with): the saving relative to the champion is their exponential minus one.
     let interval = blocks.and_then(|b| block_interval(&over_shapes(&b)));
     let interval = interval.map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
     let without = worst(without);
-    // What a verdict says may name a shape.
+    // The text of a verdict may name a shape.
     let detail = match (matched.map(|m| &m.shown), without) {
         (Some(Shown::Shown), Some(Verdict::Fail(why))) => Some(why.clone()),
         (Some(Shown::Shown), Some(Verdict::Unknown(why))) => Some(why.to_string()),
@@ -51,14 +51,14 @@ pub fn attribute(
     Attribution { fate, because, detail, saving: interval }
 }
 
-/// The verdict over all shapes: wrong at one is wrong, unknown at one is unknown.
+/// The verdict over all shapes: wrong at one shape means wrong, and otherwise unknown at one shape means unknown.
 fn worst(verdicts: &[Option<Verdict>]) -> Option<&Verdict> {
     let badness = |v: &Option<Verdict>| match v {
         Some(Verdict::Fail(_)) => 2,
         Some(Verdict::Unknown(_)) | None => 1,
         Some(Verdict::Pass) => 0,
     };
-    // The first of the worst, so that the reason does not depend on their number.
+    // The first of the worst, so that the reason does not depend on how many there are.
     verdicts.iter().rev().max_by_key(|v| badness(v)).and_then(Option::as_ref)
 }
 
@@ -115,7 +115,7 @@ mod tests {
         assert_eq!(fate(Shown::Shown, Some(pairs(0.5, 0.6)), Verdict::Fail("x".into())), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, None, Verdict::Pass), Fate::Inconclusive);
         assert_eq!(attribute(None, &[], &[], 0.02).fate, Fate::Inconclusive);
-        // Which of the two is not known is said: that it was never tried, or that times stand beside no verdict.
+        // The reason says which of the two is unknown: the kernel was never tried, or it has times but no verdict.
         let of = |pairs| attribute(Some(&shown(Shown::Shown)), &[pairs], &[None], 0.02).because;
         assert_eq!(of(None), UNTRIED);
         assert!(of(Some(pairs(0.5, 0.6))).contains("was not verified, so its times"), "{}", of(Some(pairs(0.5, 0.6))));
@@ -135,14 +135,14 @@ mod tests {
         }
     }
 
-    /// Pairs of which all of a block say the same saving, so that the interval is that saving.
+    /// Pairs in which every block shows the same saving, so that the interval is that saving.
     fn exactly(saving: f64) -> Option<PairsObserved> {
         Some(PairsObserved { blocks: vec![vec![saving.ln_1p()]; 12] })
     }
 
     #[test]
     fn the_worked_example() {
-        // Milliseconds of the champion, and of it without each of its methods: issue 3, check 6.
+        // Milliseconds of the champion, and of the champion without each of its methods: issue 3, check 6.
         let (champion, a, b, c) = (2.14, 4.82, 2.31, 2.19);
         let told = |without: f64| {
             let pairs = exactly(without / champion - 1.0);
@@ -152,7 +152,7 @@ mod tests {
         let (a, b, c) = (told(a), told(b), told(c));
         assert_eq!((a.fate, saved(&a)), (Fate::Effective, 125.2));
         assert_eq!((b.fate, saved(&b)), (Fate::Effective, 7.9));
-        // 2.3 % by its median alone: the interval decides.
+        // The median is 2.3 %, but the interval decides.
         assert_eq!(saved(&c), 2.3);
         let c = |low: f64, high: f64| {
             attribute(Some(&shown(Shown::Shown)), &[between(low, high)], &[Some(Verdict::Pass)], 0.02)
@@ -160,13 +160,13 @@ mod tests {
         let (wide, narrow) = (c(0.016, 0.031), c(0.021, 0.026));
         assert_eq!((wide.fate, interval(&wide)), (Fate::Ineffective, (1.6, 3.1)));
         assert_eq!((narrow.fate, interval(&narrow)), (Fate::Effective, (2.1, 2.6)));
-        // The compiler did not emit it, though the kernel is faster with it.
+        // The compiler did not emit the method, though the kernel is faster with it.
         let unseen = attribute(Some(&shown(Shown::NotShown)), &[exactly(0.08)], &[Some(Verdict::Pass)], 0.02);
         assert_eq!(unseen.fate, Fate::ImplementationFailed);
         assert!(unseen.saving.is_some_and(|(_, low, _)| low > 0.07), "what it saved is still said");
     }
 
-    /// Blocks that say one end or the other, as often: the interval of their median goes from end to end.
+    /// Blocks that show one end or the other equally often: the interval of their median spans both ends.
     fn between(low: f64, high: f64) -> Option<PairsObserved> {
         let blocks = (0..12).map(|i| vec![if i % 2 == 0 { low } else { high }.ln_1p()]).collect();
         Some(PairsObserved { blocks })

@@ -1,5 +1,5 @@
-//! Calibration: whether an operator's tolerance, shapes and distributions can tell correct from wrong. Null candidates are judged like kernels, and must fail
-//! somewhere.
+//! Calibration: whether an operator's tolerance, shapes and distributions can distinguish correct from wrong. Null candidates are
+//! judged like kernels, and must fail somewhere.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use kforge_types::model::{DType, Tolerance};
 use kforge_types::record::OutputObserved;
 use kforge_types::record::params::{CalibrateParams, Calibration, NullsObserved};
 
-/// The tolerance for an output of that type whose elements sum up to `reduction` terms, for `tolerance = "auto"`.
+/// The tolerance under `tolerance = "auto"` for an output of that type whose elements sum up to `reduction` terms.
 ///
-/// One unit in the last place is for the rounding to the output's type. What an f32 accumulator loses over a sum grows like the square root of its length
-/// (random signs), to which a factor of four is given: relative to the element, and absolute against values of order one. The rounding has no absolute part,
-/// which would let coarse types hide anything in an average.
+/// One unit in the last place is for the rounding to the output's type. The error of an f32 accumulator over a sum grows like the square root of the sum's
+/// length (random signs). The tolerance allows four times that error, relative to the element and absolute for values of order one. The rounding has no
+/// absolute part, because that would let coarse types hide anything in an average.
 pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
     if !dtype.is_float() {
         return Tolerance::default();
@@ -22,8 +22,8 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
     Tolerance { atol: lost, rtol: lost, ulp: 1.0, acc, ..Tolerance::default() }
 }
 
-/// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing of another. `nulls[i]` belongs to
-/// `params.cases[i]`, and holds a candidate's outputs only where they differ from the expectation.
+/// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing about another. `nulls[i]` belongs to
+/// `params.cases[i]`, and lists a candidate's outputs only if they differ from the expectation.
 pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibration {
     let mut passes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
     let mut listed: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
@@ -51,15 +51,16 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
     calibration
 }
 
-/// Outputs whose expectation was nothing but zeros wherever it has elements: constant ones differ from it somewhere, and zeros nowhere. A reference that never
-/// writes looks like that, and a kernel that computes nothing would pass.
+/// Outputs whose expectation was zero everywhere: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes looks like that, and
+/// a kernel that computes nothing would pass.
 fn always_zero(listed: &BTreeMap<String, BTreeSet<usize>>) -> Vec<String> {
     let outputs = listed.keys().filter_map(|name| name.strip_prefix("constant 1 as "));
     let zeros = outputs.map(|output| format!("zeros as {output}"));
     zeros.filter(|zeros| !listed.contains_key(zeros)).collect()
 }
 
-/// Whether nothing shows that this null candidate fails. Where elements were not counted though only a share must pass, the share is no evidence against it.
+/// Whether nothing shows that this null candidate fails. If only a share of the elements must pass but they were not counted, the
+/// share is no evidence against the candidate.
 fn may_pass(seen: &OutputObserved, tolerance: &Tolerance) -> bool {
     if seen.beyond.is_none() && tolerance.matched < 1.0 {
         return judge_output(&OutputObserved { beyond: Some(0), ..seen.clone() }, tolerance).pass;
@@ -118,7 +119,7 @@ mod tests {
 
     #[test]
     fn an_expectation_of_nothing_but_zeros_tells_nothing() {
-        // What equals the expectation is not listed.
+        // A candidate that equals the expectation is not listed.
         let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0)])]);
         assert_eq!(c.indecisive, ["zeros as y"]);
         let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0), ("zeros", 1.0)])]);
@@ -131,7 +132,7 @@ mod tests {
         let allowed = |dtype, terms, want| super::super::judge::allowance(&derived(dtype, terms), dtype, want, None);
         assert!(allowed(DType::F16, 1, 1.0) > allowed(DType::F32, 4096, 1.0));
         assert_eq!(derived(DType::F32, 4096).rtol, 64.0 * derived(DType::F32, 1).rtol);
-        // A sixteenth of what is allowed at one: nothing of a coarse type's rounding is absolute.
+        // A sixteenth of what is allowed at one: no part of a coarse type's rounding is absolute.
         assert!(allowed(DType::Bf16, 1, 1.0 / 16.0) < allowed(DType::Bf16, 1, 1.0) / 15.0);
         assert_eq!(derived(DType::F64, 1).atol, 4.0 * f64::EPSILON);
         assert_eq!(derived(DType::I32, 4096), Tolerance::default());

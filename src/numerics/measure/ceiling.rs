@@ -1,31 +1,34 @@
-//! The ceiling of memory bandwidth for a mix of reads and writes, from measurements of single mixes. Knows rates; knows no kernel and no device.
+//! The ceiling of memory bandwidth for a mix of reads and writes, from measurements of single mixes. Knows rates; does not know kernels or devices.
 //!
-//! Memory that is alternately read and written moves less than memory that is only read: its bus has to turn around, and written cells need time to recover
-//! before others of their bank are opened. So a kernel that writes half of its bytes is not compared with the rate of reading only, which it cannot reach.
+//! Memory that is alternately read and written transfers less than memory that is only read: its bus has to turn around, and written cells need time to recover
+//! before others of their bank are opened. So a kernel that writes half of its bytes is not compared with the rate of pure reading, which it cannot reach.
 //!
 //! # The formula
 //!
-//! With the share `s` of bytes that are written, the time that a byte takes lies on straight lines between the mixes that were measured: reading alone (`s` =
-//! 0, at a rate `r`), a copy (`s` = 1/2, at `c`, both directions together) and writing alone (`s` = 1, at `w`).
+//! Let `s` be the share of bytes that are written. The time per byte is interpolated linearly between the measured mixes: only reading (`s` = 0, at a rate
+//! `r`), a copy (`s` = 1/2, at `c`, both directions together) and only writing (`s` = 1, at `w`).
 //!
-//! | `s` | time of a byte | because |
+//! | `s` | time per byte | because |
 //! |---|---|---|
-//! | 0 to 1/2 | `(1 - 2 s) / r + 2 s / c` | reads take the time that they take alone, and writes what a copy takes beyond that of its reads: `(1 - s) / r + s (2 / c - 1 / r)` is the same |
-//! | 1/2 to 1 | `(2 - 2 s) / c + (2 s - 1) / w` | what only writes has nothing to turn round for either |
+//! | 0 to 1/2 | `(1 - 2 s) / r + 2 s / c` | reads take their time in pure reading, and writes the rest of a copy's time; see below |
+//! | 1/2 to 1 | `(2 - 2 s) / c + (2 s - 1) / w` | bytes that are only written need no turnaround either |
 //!
-//! So the three that were measured are met, and nothing is held to more than the fastest of them. Seen on an H200 (read 4.66 TB/s, write 4.63, and copies that
-//! came to 4.08 or 4.19 by how many vectors a thread had under way): two reads a write 4.36 to 4.39, where the line says 4.26 or 4.34; two writes a read 3.9 to
-//! 4.1, where it says 4.25 or 4.33. The step that measures takes the faster copy, so that the line is rather too high than too low.
+//! The first row is the same as `(1 - s) / r + s (2 / c - 1 / r)`.
 //!
-//! What was not measured has the rate of the nearest mix that was, as where evidence is older than the measurement of writes.
+//! So the formula gives the three measured rates at their mixes, and no ceiling exceeds the fastest of them. Seen on an H200 (read
+//! 4.66 TB/s, write 4.63, and copies of 4.08 or 4.19, depending on how many vectors a thread had in flight): two reads per write
+//! reach 4.36 to 4.39, where the formula gives 4.26 or 4.34; two writes per read reach 3.9 to 4.1, where it gives 4.25 or 4.33. The
+//! measuring step takes the faster copy, so that the ceiling is too high rather than too low.
+//!
+//! A mix beyond the measured ones gets the rate of the nearest measured mix, for example if evidence is older than the measurement of writes.
 
 use kforge_types::record::peaks::PeaksObserved;
 
-/// What is measured, by the share of bytes that it writes.
+/// The measured mixes, with the share of bytes that each writes.
 const MIXES: [(&str, f64); 3] = [("read", 0.0), ("copy", 0.5), ("write", 1.0)];
 
-/// Bytes a second of traffic of which a share `written` is written, and the share that this is the ceiling of: that of the nearest mix that was measured where
-/// there is none on both sides. None where no peak was measured.
+/// The ceiling in bytes per second for traffic of which a share `written` is written, and the share that the ceiling applies to: that of the nearest measured
+/// mix, if there are no measured mixes on both sides. None if no peak was measured.
 pub fn ceiling(peaks: &PeaksObserved, written: f64) -> Option<(f64, f64)> {
     let rate = |name: &str| peaks.dram_bytes_per_s.get(name).map(|r| r.per_s).filter(|r| *r > 0.0 && r.is_finite());
     let known: Vec<(f64, f64)> = MIXES.iter().filter_map(|(name, share)| Some((*share, rate(name)?))).collect();
@@ -63,13 +66,13 @@ mod tests {
         let both = peaks(&[("read", 4.0e12), ("copy", 3.0e12)]);
         is(ceiling(&both, 0.0), 4.0e12, 0.0);
         is(ceiling(&both, 0.5), 3.0e12, 0.5);
-        // Two bytes read and one written: the read's time, and a third of a byte at 2.4 TB/s, which is 2/3 - 1/4 of a second a terabyte.
+        // Two bytes read and one written: the read's time, and a third of a byte at 2.4 TB/s, which is 2/3 - 1/4 of a second per terabyte.
         is(
             ceiling(&both, 1.0 / 3.0),
             1.0 / (2.0 / 3.0 / 4.0e12 + 1.0 / 3.0 * (2.0 / 3.0e12 - 1.0 / 4.0e12)),
             1.0 / 3.0,
         );
-        // Before writes were measured, a copy stood for all that writes more than it reads.
+        // Before writes were measured, a copy was used for every mix that writes more than it reads.
         is(ceiling(&both, 0.9), 3.0e12, 0.5);
         is(ceiling(&both, f64::NAN), 4.0e12, 0.0);
         let all = peaks(&[("read", 4.0e12), ("copy", 3.0e12), ("write", 3.5e12)]);

@@ -1,4 +1,5 @@
-//! Compares an output with its expectation, whole and without policy, into an [`OutputObserved`]. Knows values as f64 or i64; does not know where they come from.
+//! Compares an output with its expectation into an [`OutputObserved`], completely and without policy. Knows values as f64 or i64;
+//! does not know where they come from.
 
 use std::ops::Range;
 
@@ -9,9 +10,9 @@ use kforge_types::model::{DType, Tolerance};
 use kforge_types::record::observation::{Gross, Mismatch};
 use kforge_types::record::{CheckObserved, FrontPoint, OutputObserved};
 
-/// A share of the magnitude beyond which an element is far off, whatever the tolerance: see [`Gross`].
+/// The share of the magnitude beyond which an element is far off under any tolerance: see [`Gross`].
 pub(super) const GROSS: f64 = 1e-2;
-/// Pieces that are compared at once: the places of what is wrong in them are kept until they are put together.
+/// Pieces that are compared at once: the indices of their wrong elements are kept until the pieces are joined.
 const AT_ONCE: usize = 256;
 
 /// Compares one output, in pieces of ascending index.
@@ -25,8 +26,8 @@ pub struct Comparison<'a> {
 }
 
 impl<'a> Comparison<'a> {
-    /// For an output of that name, type and shape, whose expectation has the root mean square `rms` (over finite elements). `beyond` is the tolerance
-    /// beyond which elements are to be counted, where the operator declares `matched` below one.
+    /// For an output of that name, type and shape, whose expectation has the root mean square `rms` (over finite elements). `beyond` is the tolerance beyond
+    /// which elements are counted, if the operator declares `matched` below one.
     pub fn new(output: &str, dtype: DType, shape: &[u64], rms: f64, beyond: Option<&'a Tolerance>) -> Self {
         let seen = OutputObserved {
             output: output.into(),
@@ -48,7 +49,7 @@ impl<'a> Comparison<'a> {
         Comparison { seen, front: Front::default(), places: Places::new(shape), rms, first_gross: None, beyond }
     }
 
-    /// Takes elements from `start` on: what was written, what was expected (rounded to the output's type), and the scale where it is carried.
+    /// Compares elements from `start` on: written values, expected values (rounded to the output's type), and the scale if there is one.
     pub fn floats(&mut self, start: u64, got: &[f64], want: &[f64], scale: Option<&[f64]>) {
         let count = got.len().min(want.len());
         let each = |part: &mut Self, range: Range<usize>| {
@@ -57,16 +58,16 @@ impl<'a> Comparison<'a> {
         self.share(count, each);
     }
 
-    /// Takes elements of an exactly compared output from `start` on.
+    /// Compares elements of an exactly compared output from `start` on.
     pub fn ints(&mut self, start: u64, got: &[i64], want: &[i64]) {
         self.share(got.len().min(want.len()), |part, range| {
             range.for_each(|i| part.int(start + i as u64, got[i], want[i]));
         });
     }
 
-    /// Has `each` take so many elements. Of many it takes pieces at once, each into a part of its own, and what they saw is put together in their order: what is seen
-    /// does not hang on how many processors there are. Where scales are carried and more elements of a binade matter than a front keeps, which of them stand for the
-    /// rest hangs on where pieces end; that is the same everywhere, and within what a front allows itself (see there).
+    /// Applies `each` to `count` elements. Many elements are compared in parallel, each piece into its own part, and the parts are joined in order, so that the
+    /// result does not depend on the number of processors. If there are scales and more elements of a binade matter than a front keeps, the ends of the pieces
+    /// decide which elements represent the others. The pieces are the same everywhere, and the front's bound on the difference still holds (see there).
     fn share(&mut self, count: usize, each: impl Fn(&mut Self, Range<usize>) + Sync) {
         if count <= PIECE {
             return each(self, 0..count);
@@ -81,7 +82,7 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Takes what a part saw of the elements behind those that were taken so far.
+    /// Adds a part's observations of the elements after those compared so far.
     fn join(&mut self, part: Self) {
         let (seen, more) = (&mut self.seen, part.seen);
         seen.elements += more.elements;
@@ -111,8 +112,8 @@ impl<'a> Comparison<'a> {
         self.seen.histogram[10] += 1;
     }
 
-    /// Takes the word of a function of the package on all `elements` in place of comparing them. `accepts` says of an element whether it may stand, and `shown`
-    /// what was written and what was expected there.
+    /// Takes the result of a function of the package for all `elements` instead of comparing them. `accepts` says whether an element is accepted, and `shown`
+    /// returns its written and expected values.
     pub fn checked(
         &mut self,
         checked: CheckObserved,
@@ -153,7 +154,7 @@ impl<'a> Comparison<'a> {
             }
             return;
         }
-        // Infinity has no place in JSON: an error beyond the largest number is written as that, and a scale that is no number allows nothing.
+        // JSON cannot hold infinity: an error beyond the largest number becomes that number, and a scale that is not finite allows nothing.
         let error = (got - want).abs().min(f64::MAX);
         let scale = scale.map(|scale| if scale.is_finite() { scale } else { 0.0 });
         seen.histogram[decade(error, want)] += 1;
@@ -169,13 +170,13 @@ impl<'a> Comparison<'a> {
         }
     }
 
-    /// Takes down where a value is grossly wrong; only of the first is it told how.
+    /// Records the index of a grossly wrong value. Only the first is described.
     fn gross(&mut self, index: u64, mismatch: impl FnOnce() -> Mismatch) {
         self.places.push(index);
         self.first_gross.get_or_insert_with(mismatch);
     }
 
-    /// What was seen.
+    /// The completed observation.
     pub fn finish(mut self) -> OutputObserved {
         self.seen.front = self.front.finish();
         self.seen.gross =
@@ -184,7 +185,7 @@ impl<'a> Comparison<'a> {
     }
 }
 
-/// The root mean square of the finite values; 0 for none.
+/// The root mean square of the finite values; 0 if there are none.
 pub fn rms(values: &[f64]) -> f64 {
     let finite = |at: usize, len: usize| values[at..at + len].iter().filter(|v| v.is_finite());
     let of = |unit: f64| {
@@ -194,7 +195,7 @@ pub fn rms(values: &[f64]) -> f64 {
         if count == 0 { 0.0 } else { (sum / count as f64).sqrt() * unit }
     };
     let plain = of(1.0);
-    // Squares overflow from 1.3e154 on and vanish below 1e-162: there they are taken relative to the largest.
+    // Squares overflow from 1.3e154 on and vanish below 1e-162: such values are taken relative to the largest.
     if (1e-140..1e140).contains(&plain) {
         return plain;
     }
@@ -202,7 +203,7 @@ pub fn rms(values: &[f64]) -> f64 {
     if largest > 0.0 { of(largest) } else { plain }
 }
 
-/// The decade of a relative error: 0 below 1e-9 (and for none at all), then one each, 10 from 1 on.
+/// The decade of a relative error: 0 below 1e-9 (including no error), then one per decade, and 10 from 1 on.
 fn decade(error: f64, want: f64) -> usize {
     // Ten comparisons take a third of the time of a logarithm.
     const FROM: [f64; 10] = [1e-9, 1e-8, 1e-7, 1e-6, 1e-5, 1e-4, 1e-3, 1e-2, 1e-1, 1.0];
@@ -210,21 +211,21 @@ fn decade(error: f64, want: f64) -> usize {
     FROM.iter().map(|from| usize::from(relative >= *from)).sum()
 }
 
-/// A value of a type as people read it: the fewest digits that read back to it in that type. All of them where the type does not hold it, and of whole numbers and
-/// the types of a byte, whose few values people know as they are: 65504, 0.25.
+/// A value of a type in readable form: the fewest digits that read back to it in that type. All digits if the type does not hold the value, for whole numbers,
+/// and for types of one byte, whose few values are well known: 65504, 0.25.
 pub fn show(dtype: DType, x: f64) -> String {
     let x = shortest(dtype, x);
     if x != 0.0 && (x.abs() < 1e-4 || x.abs() >= 1e7) && x.is_finite() { format!("{x:e}") } else { format!("{x}") }
 }
 
-/// The number of fewest decimal digits that is nearer to `x` than to any other value of the type.
+/// The number with the fewest decimal digits that is nearer to `x` than to any other value of the type.
 fn shortest(dtype: DType, x: f64) -> f64 {
     let ulp = dtype.ulp(x);
     let known = dtype.bytes() == 1 || x.fract() == 0.0 && x.abs() < 1e7;
     if !x.is_finite() || known || ulp == 0.0 || x % ulp != 0.0 {
         return x;
     }
-    // Below a power of two values lie twice as near.
+    // Below a power of two, values are twice as dense.
     let below = if x.to_bits() << 12 == 0 { ulp / 4.0 } else { ulp / 2.0 };
     let near = |text: &f64| if text.abs() < x.abs() { (x - text).abs() < below } else { (x - text).abs() < ulp / 2.0 };
     (0..17).filter_map(|digits| format!("{x:.digits$e}").parse().ok()).find(near).unwrap_or(x)
@@ -315,7 +316,7 @@ mod tests {
         assert_eq!(show(DType::F16, 65504.0), "65504");
         assert_eq!(show(DType::F8e8m0, 0.25), "0.25");
         assert_eq!(show(DType::F64, 0.1 + 0.2), "0.30000000000000004");
-        // What the type does not hold is told as it is; neither is there a short form of what is no number.
+        // A value that the type does not hold is shown in full, and NaN and infinities have no short form.
         assert_eq!(show(DType::F16, 0.1), "0.1");
         assert_eq!(show(DType::F32, 1e-9 + 1.0), "1.000000001");
         assert_eq!([f64::NAN, f64::NEG_INFINITY, 0.0, -0.0].map(|x| show(DType::F16, x)), ["NaN", "-inf", "0", "-0"]);
@@ -366,7 +367,7 @@ mod tests {
         (bits.wrapping_mul(0xd134_2543_de82_ef95) >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// By how much elements exceed a tolerance at most: one by one, or those of a front.
+    /// By how much elements exceed a tolerance at most: all elements, or those of a front.
     fn worst(tolerance: &Tolerance, all: impl Iterator<Item = (f64, f64, f64)>) -> f64 {
         let excess =
             |(error, want, scale)| super::super::judge::excess(tolerance, DType::F32, error, want, Some(scale));
@@ -379,7 +380,7 @@ mod tests {
         let in_threads = |threads: usize, f: &(dyn Fn() -> OutputObserved + Sync)| {
             rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap().install(f)
         };
-        // Errors that grow with the scale, as of sums, and errors that do not.
+        // Errors that grow with the scale, as errors of sums do, and errors that do not.
         for (salt, grows) in [(0, 1.0), (1, 1.0), (2, 0.0), (3, 0.0)] {
             let want: Vec<f64> = (0..count).map(|i| 8.0 * unit(i, salt) - 4.0).collect();
             let scale: Vec<f64> = (0..count).map(|i| (6.0 * unit(i, salt + 9) - 2.0).exp2() + want[i].abs()).collect();
@@ -416,7 +417,7 @@ mod tests {
 
     #[test]
     fn where_more_elements_with_scales_matter_than_are_kept_no_tolerance_looks_looser() {
-        // Error, value and scale rise together: no element stands for another, and all are of one binade.
+        // Error, value and scale rise together: no element dominates another, and all are in one binade.
         let count = 3 * PIECE + 7;
         let of = |from: f64, by: f64| (0..count).map(|i| from + by * i as f64 / count as f64).collect::<Vec<f64>>();
         let (want, scale, error) = (of(1.0, 0.99), of(1.0, 3.0), of(1e-4, 1e-3));

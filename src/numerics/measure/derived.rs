@@ -1,14 +1,14 @@
-//! Metrics that are computed from others: the [`Set::Derived`](kforge_types::record::metric::Set::Derived) ones of [`kforge_types::record::metric`], by the
-//! formulas that stand there. If a part is unknown, so is the metric.
+//! Metrics that are computed from others: the [`Set::Derived`](kforge_types::record::metric::Set::Derived) metrics of [`kforge_types::record::metric`], by the
+//! formulas given there. If a part is unknown, so is the metric.
 
 use std::collections::BTreeMap;
 
-/// What the operator and its verification say, beside what was measured.
+/// What the operator and its verification state, in addition to the measurements.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Work {
-    /// Bytes that it must move at this shape: inputs once, outputs once, unless it states otherwise.
+    /// Bytes that the operator must move at this shape: inputs once, outputs once, unless the operator states otherwise.
     pub bytes: Option<f64>,
-    /// Bytes of the tensors that it writes.
+    /// Bytes of the tensors that the operator writes.
     pub written: Option<f64>,
     /// The largest relative error that verify saw.
     pub relative_error: Option<f64>,

@@ -1,13 +1,13 @@
-//! Floors: times that no kernel can beat. The bytes that must be moved, over the peak rate of the device (docs/design.md, section 7). Pure: peaks are
-//! arguments.
+//! Floors: times that no kernel can beat. A floor is the bytes that must be moved, over the peak rate of the device (docs/design.md,
+//! section 7). Pure: peaks are arguments.
 //!
 //! | | floor |
 //! |---|---|
-//! | cold | (bytes that have to be read or written, less those that the L2 cache may keep from reaching memory) / peak of the memory |
-//! | hot | the larger of bytes read and bytes written / peak of the L2 cache, whose two directions do not share |
-//! | both, where the operator states its least arithmetic | that / rate of the fastest unit that may do it ([`super::units::fastest`]) |
+//! | cold | (bytes that must be read or written, minus those that the L2 cache may keep from reaching memory) / peak of the memory |
+//! | hot | the larger of bytes read and bytes written / peak of the L2 cache, whose two directions are independent |
+//! | both, if the operator states its least arithmetic | that / rate of the fastest unit that may do it ([`super::units::fastest`]) |
 //!
-//! A floor must err low, or it would accuse an honest kernel: it assumes the highest clocks, counts every byte once however often it is moved, and counts
+//! A floor must err low, or it would accuse an honest kernel: it assumes the highest clocks, counts every byte once even if it is moved more often, and counts
 //! arithmetic only as far as the operator states that every implementation needs it.
 
 use std::collections::BTreeMap;
@@ -18,35 +18,35 @@ use kforge_types::model::DType;
 /// A device's theoretical peaks.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Peaks {
-    /// Bytes a nanosecond between memory and L2 cache, both directions together.
+    /// Bytes per nanosecond between memory and L2 cache, both directions together.
     pub memory_bytes_ns: f64,
-    /// Bytes a nanosecond between L2 cache and multiprocessors, each direction.
+    /// Bytes per nanosecond between L2 cache and multiprocessors, in each direction.
     pub l2_bytes_ns: f64,
-    /// Bytes of the L2 cache.
+    /// Size of the L2 cache in bytes.
     pub l2_bytes: u64,
-    /// Operations a second by unit, as in [`super::units::per_second`].
+    /// Operations per second by unit, as in [`super::units::per_second`].
     pub ops_s: BTreeMap<String, f64>,
 }
 
 /// The least arithmetic of an operator, and the dtypes that it reads.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Arithmetic {
-    /// Operations.
+    /// The number of operations.
     pub least: f64,
-    /// What it reads.
+    /// The dtypes that the operator reads.
     pub read: Vec<DType>,
 }
 
-/// A floor: what it is for.
+/// A floor, and what it is derived from.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Floor {
-    /// Least nanoseconds; 0 where nothing is known.
+    /// Least time in nanoseconds; 0 if nothing is known.
     pub ns: f64,
-    /// What takes as long: `move the operator's bytes` or `do its least arithmetic`.
+    /// The work that takes this long: `move the operator's bytes` or `do its least arithmetic`.
     pub what: &'static str,
 }
 
-/// Bytes that an operator has to move: every input read once, every output written once.
+/// Bytes that an operator must move: every input read once, every output written once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Moved {
     /// Bytes read.
@@ -56,17 +56,17 @@ pub struct Moved {
 }
 
 impl Peaks {
-    /// Least nanoseconds of a cold run; 0 where nothing is known.
+    /// Least time of a cold run in nanoseconds; 0 if nothing is known.
     pub fn cold_ns(&self, moved: Moved) -> f64 {
         at(moved.read.saturating_add(moved.written).saturating_sub(self.l2_bytes), self.memory_bytes_ns)
     }
 
-    /// Least nanoseconds of a hot run; 0 where nothing is known.
+    /// Least time of a hot run in nanoseconds; 0 if nothing is known.
     pub fn hot_ns(&self, moved: Moved) -> f64 {
         at(moved.read.max(moved.written), self.l2_bytes_ns)
     }
 
-    /// Least nanoseconds of arithmetic on the fastest unit there is for it; 0 where nothing is stated or known.
+    /// Least time of arithmetic on the fastest possible unit in nanoseconds; 0 if nothing is stated or known.
     pub fn arithmetic_ns(&self, arithmetic: Option<&Arithmetic>) -> f64 {
         let least = |a: &Arithmetic| Some(a.least / units::fastest(a.read.iter().copied(), &self.ops_s)? * 1e9);
         arithmetic.and_then(least).unwrap_or(0.0)
@@ -90,7 +90,7 @@ fn at(bytes: u64, bytes_ns: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Of a device with one unit: 1e15 operations a second of `f16`.
+    /// Peaks of a device with one unit: 1e15 operations per second of `f16`.
     fn peaks() -> Peaks {
         let ops_s = [("f16".to_string(), 1e15)].into();
         Peaks { memory_bytes_ns: 4800.0, l2_bytes_ns: 16000.0, l2_bytes: 60_000_000, ops_s }

@@ -2,27 +2,29 @@
 //!
 //! An element fails when `error > atol + rtol*|want| + ulp*ulp(want) + scaled*eps*S`. Which elements can be the ones that fail first?
 //!
-//! * Another element with at least the error and at most the `|want|` (and `S`) fails whenever this one does, since `ulp` never falls as `|want|` grows: such
-//!   elements are dominated and dropped.
-//! * Within one binade of `|want|` the ulp term is constant and the rest is linear in `|want|`, so only corners of the upper convex hull of (|want|, error) can
-//!   be the worst. Which points are corners is decided in arithmetic that neither overflows nor vanishes, from 5e-324 to 1.8e308. That bounds the front where the error grows with the value (a wrong factor), for which nothing is dominated.
+//! * Another element with at least the same error and at most the same `|want|` (and `S`) fails whenever this element does, since `ulp` never falls as
+//!   `|want|` grows. This element is dominated and dropped.
+//! * Within one binade of `|want|`, the ulp term is constant and the rest is linear in `|want|`, so only corners of the upper convex hull of (|want|, error)
+//!   can be the worst. The arithmetic that decides which points are corners neither overflows nor vanishes, from 5e-324 to 1.8e308. The hull bounds the front
+//!   if the error grows with the value (a wrong factor), where no element is dominated.
 //!
-//! With a scale `S` the hull would have a dimension more; there only dominated elements are dropped, and should more than [`CAP`] remain in a binade, those
-//! whose `|want|` and `S` agree within a sixty-fourth are merged into the strictest of them. A merge can only make a tolerance look tighter, by 1.6 %.
+//! With a scale `S`, the hull would have one more dimension, so only dominated elements are dropped. If more than [`CAP`] remain in a binade, those whose
+//! `|want|` and `S` agree within a sixty-fourth are merged into the strictest of them. A merge can only make a tolerance look tighter, by 1.6 %.
 
 use std::collections::BTreeMap;
 
 use kforge_types::record::FrontPoint;
 
-/// Points with scales of one binade beyond which it is thinned.
+/// The number of points with scales in one binade beyond which the binade is thinned.
 const CAP: usize = 256;
-/// The same without scales, of which a hull leaves few, and the sooner it is known the more points end on arrival: 64 took the least time of 32, 64 and 256.
+/// The same limit without scales. A hull leaves few points, and the sooner it is known, the more new points are dropped at once: of
+/// 32, 64 and 256, 64 was fastest.
 const FIRST: usize = 64;
 
-/// Points of one binade, thinned whenever they have doubled, so that taking a point costs little on average however many stay.
+/// Points of one binade, thinned whenever their number has doubled, so that adding a point costs little on average.
 struct Binade {
     points: Vec<FrontPoint>,
-    /// How many points without scales the last thinning left. They stand first and rise strictly in |want| and in error.
+    /// How many points without scales the last thinning left. They come first and rise strictly in |want| and in error.
     thinned: usize,
     limit: usize,
 }
@@ -34,8 +36,8 @@ impl Default for Binade {
 }
 
 impl Binade {
-    /// Takes a point, unless one that the last thinning left dominates it or two of these have it below the line between them: most points end there, without
-    /// being sorted.
+    /// Adds a point, unless a point that the last thinning left dominates it, or it is below the line between two of them. This drops
+    /// most points without sorting.
     fn push(&mut self, point: FrontPoint) {
         if point.scale.is_none() {
             let left = &self.points[..self.thinned];
@@ -62,7 +64,7 @@ impl Binade {
 pub struct Front {
     /// By exponent of |want|; `i32::MIN` for zero.
     binades: BTreeMap<i32, Binade>,
-    /// Largest error seen with a `|want|` below each binade's: what the newest point is first tested against.
+    /// The error and `|want|` of an element that no later one dominated: new points are first tested against it.
     quick: Option<(f64, f64)>,
 }
 
@@ -98,7 +100,7 @@ impl Front {
         self.binades.entry(binade(magnitude)).or_default().push(point);
     }
 
-    /// The points that matter, largest error first.
+    /// The points that matter, by descending error.
     pub fn finish(mut self) -> Vec<FrontPoint> {
         let mut all: Vec<FrontPoint> = Vec::new();
         for Binade { points, .. } in self.binades.values_mut() {
@@ -111,14 +113,14 @@ impl Front {
     }
 }
 
-/// Drops dominated points, then what the hull or the merge allows.
+/// Drops dominated points, then those that the hull or the merge removes.
 fn thin(points: &mut Vec<FrontPoint>) {
     let kept = undominated(std::mem::take(points));
     *points = if kept.first().is_some_and(|p| p.scale.is_some()) { merge(kept) } else { hull(kept) };
 }
 
-/// Points that no other dominates, by one sweep over rising |want|. With scales the sweep carries a staircase: scale to the largest error of any point so far
-/// with at most that scale, both rising.
+/// Points that no other point dominates, by one sweep over ascending |want|. With scales, the sweep carries a staircase from each scale to the largest error of
+/// any point so far with at most that scale; both rise.
 fn undominated(mut points: Vec<FrontPoint>) -> Vec<FrontPoint> {
     points.sort_by(|a, b| {
         let scale = |p: &FrontPoint| p.scale.unwrap_or(0.0);
@@ -126,7 +128,7 @@ fn undominated(mut points: Vec<FrontPoint>) -> Vec<FrontPoint> {
         want.then(scale(a).total_cmp(&scale(b))).then(b.error.total_cmp(&a.error)).then(a.index.cmp(&b.index))
     });
     let mut kept: Vec<FrontPoint> = Vec::new();
-    // Bits of floats that are not negative order as the floats do.
+    // The bits of nonnegative floats have the same order as the floats.
     let mut stairs: BTreeMap<u64, f64> = BTreeMap::new();
     for point in points {
         let scale = point.scale.unwrap_or(0.0).abs().to_bits();
@@ -159,11 +161,11 @@ fn hull(points: Vec<FrontPoint>) -> Vec<FrontPoint> {
     kept
 }
 
-/// Whether `b` lies on or below the line from `a` to `p`, so that it is never the worst of them. All are of one binade, in which |want| and error rise strictly.
+/// Whether `b` is on or below the line from `a` to `p`, so that it is never the worst of them. All are in one binade, in which |want| and error rise strictly.
 ///
-/// Errors may be as large as numbers get or as small, so that their products would overflow or vanish. Here none can: the bits of floats of one binade are
-/// as far apart as the floats, which gives distances along |want| as integers below 2^52; and errors are taken relative to the binade of the largest.
-/// Products and differences keep what they round away, since what is dropped for a rounding error would add up over many points.
+/// Errors may be as large or as small as floats can be, so that their products could overflow or vanish. These products cannot: the bits of floats of one
+/// binade are as far apart as the floats, which gives distances along |want| as integers below 2^52, and errors are taken relative to the binade of the
+/// largest. Products and differences keep their rounding errors, because points dropped for a rounding error would add up over many points.
 fn below(a: &FrontPoint, b: &FrontPoint, p: &FrontPoint) -> bool {
     let along = |q: &FrontPoint| (q.want.abs().to_bits() - a.want.abs().to_bits()) as f64;
     let unit = -binade(p.error);
@@ -172,13 +174,13 @@ fn below(a: &FrontPoint, b: &FrontPoint, p: &FrontPoint) -> bool {
     left.0 < right.0 || (left.0 == right.0 && left.1 <= right.1)
 }
 
-/// `x - y` for `x >= y >= 0`, and what rounding took away (Dekker's two-sum, exact as `x` is the larger).
+/// `x - y` for `x >= y >= 0`, and its rounding error (Dekker's two-sum, exact because `x` is the larger).
 fn difference(x: f64, y: f64) -> (f64, f64) {
     let rounded = x - y;
     (rounded, (x - rounded) - y)
 }
 
-/// A number with its remainder times another, as a number and what rounding took away, normalised.
+/// A number with its remainder, times another number, as a normalized number with its rounding error.
 fn product((high, low): (f64, f64), by: f64) -> (f64, f64) {
     let rounded = high * by;
     let rest = high.mul_add(by, -rounded) + low * by;
@@ -196,7 +198,7 @@ fn merge(points: Vec<FrontPoint>) -> Vec<FrontPoint> {
     for point in points {
         let scale = point.scale.unwrap_or(0.0);
         let into = cells.entry((cell(point.want.abs()), cell(scale))).or_insert(point);
-        // Whichever of the two stays, what it is allowed is the less of what both are.
+        // The point that stays is allowed the smaller of the two allowances.
         let (want, scale) = (into.want.abs().min(point.want.abs()), into.scale.unwrap_or(0.0).min(scale));
         let stays = if point.error > into.error { point } else { *into };
         *into = FrontPoint { want: want.copysign(stays.want), scale: Some(scale), ..stays };
@@ -243,7 +245,7 @@ mod tests {
             bits = bits.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (bits >> 11) as f64 / (1u64 << 53) as f64
         };
-        // Errors that have nothing to do with the value; errors that grow with it, of which many stay; and a wrong factor in f32, whose errors lie at a line.
+        // Errors that do not depend on the value; errors that grow with it, of which many stay; and a wrong factor in f32, whose errors are close to a line.
         let errors: [fn(f64, f64) -> f64; 3] = [
             |_, noise| noise,
             |want, noise| want * want * (1.0 + 1e-3 * noise),
@@ -262,7 +264,7 @@ mod tests {
         }
     }
 
-    /// Magnitudes from the least positive float to the largest, zero, and neighbours of each other.
+    /// Magnitudes from the least positive float to the largest, zero, and neighbors of each other.
     fn magnitude() -> impl Strategy<Value = f64> {
         prop_oneof![
             2 => Just(0.0),
@@ -290,7 +292,7 @@ mod tests {
                     FrontPoint { index: i as u64, error: *e, got: want, want, scale: None }
                 })
                 .collect();
-            // Any two terms, or those that lie just at one element, or at the line through two.
+            // Any two terms, or terms that are exact at one element, or on the line through two.
             let (p, q) = (&all[terms.2 % all.len()], &all[terms.3 % all.len()]);
             let slope = ((p.error - q.error) / (p.want.abs() - q.want.abs())).abs();
             let slope = if slope.is_finite() { slope } else { 1.0 };
@@ -303,7 +305,8 @@ mod tests {
             let tolerance = Tolerance { atol, rtol, ulp, ..Tolerance::default() };
             let kept = front(&all);
             prop_assert!(kept.iter().all(|k| all.contains(k)));
-            // Beyond the rounding of the allowance itself, a few parts in 2^53, the front must not miss what fails, nor hold what the elements do not.
+            // Beyond the rounding of the allowance itself, a few parts in 2^53, the front must not miss what fails, and must not contain points
+            // that are not elements.
             let fails = |p: &FrontPoint, slack: f64| p.error * slack > allowance(&tolerance, DType::F64, p.want, None);
             let first = all.iter().find(|p| fails(p, 1.0 - 1e-14));
             prop_assert!(first.is_none() || kept.iter().any(|p| fails(p, 1.0)), "{first:?} of {kept:?}");
@@ -324,7 +327,7 @@ mod tests {
     #[test]
     fn a_wrong_factor_leaves_a_small_front() {
         let all: Vec<_> = (1..100_000u64).map(|i| point(i, i as f64 * 0.01, i as f64)).collect();
-        // 17 binades, and a few corners of each that are of rounding errors.
+        // 17 binades, each with a few corners from rounding errors.
         assert!(front(&all).len() < 128, "{}", front(&all).len());
     }
 
@@ -345,7 +348,7 @@ mod tests {
             let x = (i * 7919 % 200_003) as f64 / 200_003.0;
             front.push(FrontPoint { scale: Some(1.0 + x), ..point(i, x * 1e-6 + 1e-9, 1.0 + x) });
         }
-        // Within one binade the merge leaves a point for each sixty-fourth of |want| and scale.
+        // Within one binade, the merge leaves one point for each sixty-fourth of |want| and scale.
         assert!(front.finish().len() < 4 * CAP);
     }
 

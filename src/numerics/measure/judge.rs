@@ -1,4 +1,4 @@
-//! Judges an observation of a verification under a tolerance and gives a verdict. Pure, so an edited tolerance runs no kernel.
+//! Judges an observation of a verification under a tolerance and returns a verdict. Pure, so an edited tolerance does not rerun a kernel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -12,11 +12,11 @@ use kforge_types::record::{
     CheckObserved, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 
-/// How a reason begins that tells of the element whose error is largest beside what is allowed: everywhere *wrong* is what exceeds that, and *far off* what is
-/// wrong by more than [`GROSS`], under any tolerance.
+/// The start of a reason about the element with the largest error relative to its allowance. In all reasons, *wrong* elements exceed their allowance, and *far
+/// off* elements are wrong by more than [`GROSS`], under any tolerance.
 const WORST: &str = "the worst is at ";
 
-/// How far an element may lie from `want`: the tolerance of manifest.md, with `want` rounded to the output's type already.
+/// How far an element may be from `want`: the tolerance of manifest.md. `want` is already rounded to the output's type.
 pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f64>) -> f64 {
     let mut allowed = tolerance.atol + tolerance.rtol * want.abs();
     if tolerance.ulp > 0.0 {
@@ -28,8 +28,8 @@ pub fn allowance(tolerance: &Tolerance, dtype: DType, want: f64, scale: Option<f
     allowed
 }
 
-/// An error over what is allowed; infinite where nothing is. An error beyond the largest number, which is kept as that, exceeds every tolerance: how far
-/// beyond is not known.
+/// An error over its allowance; infinite if nothing is allowed. An error beyond the largest number is recorded as that number and exceeds every tolerance
+/// by an unknown amount.
 pub fn excess(tolerance: &Tolerance, dtype: DType, error: f64, want: f64, scale: Option<f64>) -> f64 {
     let allowed = allowance(tolerance, dtype, want, scale);
     match error {
@@ -44,18 +44,18 @@ pub fn excess(tolerance: &Tolerance, dtype: DType, error: f64, want: f64, scale:
     }
 }
 
-/// Whether one output of one trial is right, and how near it came: the largest error over its allowance.
+/// Whether one output of one trial is correct, and how near it came: the largest error over its allowance.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OutputJudged {
     /// Whether every condition holds.
     pub pass: bool,
-    /// Largest error over its allowance (infinite where nothing is allowed).
+    /// Largest error over its allowance (infinite if nothing is allowed).
     pub worst: f64,
-    /// The failing conditions, a line each; empty if it passes.
+    /// The failing conditions, one line each; empty if the output passes.
     pub reasons: Vec<String>,
 }
 
-/// Judges one output of one trial. Where a function of the package has spoken, the tolerance says nothing.
+/// Judges one output of one trial. If a function of the package has decided, the tolerance is not used.
 pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudged {
     if let Some(checked) = &seen.checked {
         let reasons: Vec<String> = rejection(seen, checked).into_iter().collect();
@@ -108,12 +108,12 @@ pub fn judge_output(seen: &OutputObserved, tolerance: &Tolerance) -> OutputJudge
     }
 }
 
-/// An element that is wrong, by its coordinates: `[18, 103]: got 7, want 2`.
+/// A wrong element by its coordinates: `[18, 103]: got 7, want 2`.
 fn mismatch(seen: &OutputObserved, wrong: &Mismatch) -> String {
     format!("{}: got {}, want {}", element(wrong.index, &seen.shape), wrong.got, wrong.want)
 }
 
-/// What a function of the package rejects, in its own words; none if it accepts.
+/// Why a function of the package rejects the output, in that function's words; none if it accepts.
 fn rejection(seen: &OutputObserved, checked: &CheckObserved) -> Option<String> {
     if checked.rejected == 0 {
         return None;
@@ -130,10 +130,10 @@ fn rejection(seen: &OutputObserved, checked: &CheckObserved) -> Option<String> {
     Some(format!("`{}` rejects {what}{words}", checked.by))
 }
 
-/// The conditions where only a share of the elements must pass.
+/// The conditions if only a share of the elements must pass.
 fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<String>) {
     let beyond = seen.beyond.unwrap_or(seen.elements);
-    // Divided last, so that 93 of 100 is the very number that a manifest's 0.93 is.
+    // Divided last, so that 93 of 100 is exactly the 0.93 of a manifest.
     let share = match seen.elements {
         0 => 1.0,
         all => all.saturating_sub(beyond) as f64 / all as f64,
@@ -155,7 +155,7 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
     }
 }
 
-/// The verdict on a verification, under one tolerance an output.
+/// The verdict on a verification, with a tolerance for each output.
 pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Tolerance>) -> Judgement {
     let emulated = observation.emulated;
     let done = |verdict, explanation, worst| Judgement {
@@ -166,8 +166,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         worst,
     };
     let mut lines = String::new();
-    // An access out of bounds may land where another thread writes, which looks like a race, and either explains the reads of uninitialised memory that come
-    // with it: in the order of the kinds.
+    // Findings are ordered by kind. An access out of bounds may hit memory that another thread writes, which looks like a race, and either explains the reads
+    // of uninitialized memory that come with it.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
     findings.sort_by_key(|f| f.kind);
     for finding in &findings {
@@ -212,7 +212,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     done(Verdict::Pass, lines, worst)
 }
 
-/// The line that stands for a failure: output, element, got, want.
+/// The one-line summary of a failure: output, element, got, want.
 fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     match &seen.gross {
         Some(gross) if seen.checked.is_none() => {
@@ -225,12 +225,12 @@ fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     }
 }
 
-/// A failure in full: what, where first, how many, how the errors are distributed, what would explain it.
+/// The full description of a failure: what failed, where first, how many elements, how the errors are distributed, and what would explain them.
 fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged) -> String {
     let mut text =
         format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
-        // Where a condition counts the very same elements, they are not counted twice.
+        // If a condition counts exactly the same elements, they are not reported twice.
         let told = |count: u64, first: &Option<Mismatch>| count == gross.count && first.as_ref() == Some(&gross.first);
         let told =
             told(seen.differing, &seen.first_differing) || told(seen.class_differing, &seen.first_class_differing);

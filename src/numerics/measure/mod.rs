@@ -1,6 +1,6 @@
 //! The arithmetic of evidence: comparison and error fronts, judgement, sufficient tolerances, calibration, signatures, derived metrics, floors, ceilings of
-//! memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution, search over tunables. Pure functions of observations and policy:
-//! knows no files, clock or processes.
+//! memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution, search over tunables. Pure functions of observations and policy.
+//! Knows no files, clock or processes.
 
 pub mod attribute;
 pub mod calibrate;

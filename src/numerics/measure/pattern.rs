@@ -1,8 +1,8 @@
-//! Explains where the wrong elements lie, if the pattern is plain: a tail, one tile, one row in thirty-two. Knows indices; does not know values.
+//! Explains where the wrong elements are, if there is a simple pattern: a tail, one tile, one row in thirty-two. Knows indices; does not know values.
 
 use kforge_types::model::coordinates::element;
 
-/// Wrong elements beyond which only their extents are kept.
+/// The number of wrong elements beyond which only their extents are kept.
 const KEPT: usize = 1 << 20;
 
 /// Collects row-major indices of wrong elements of a tensor.
@@ -18,7 +18,7 @@ impl Places {
         Places { shape: shape.to_vec(), indices: Vec::new(), count: 0 }
     }
 
-    /// Takes an index; they come in ascending order.
+    /// Adds an index. Indices come in ascending order.
     pub fn push(&mut self, index: u64) {
         self.count += 1;
         if self.indices.len() < KEPT {
@@ -26,18 +26,18 @@ impl Places {
         }
     }
 
-    /// Takes what another took of the elements behind.
+    /// Adds the indices of `other`, which follow those of this value.
     pub fn join(&mut self, other: &Places) {
         self.count += other.count;
         self.indices.extend(other.indices.iter().take(KEPT - self.indices.len()));
     }
 
-    /// How many were taken.
+    /// How many indices were added.
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// What would explain them; none where nothing is plain.
+    /// The pattern of the wrong elements; none if there is no simple one.
     pub fn explain(&self) -> Option<String> {
         let total: u64 = self.shape.iter().product();
         let (first, last) = (*self.indices.first()?, *self.indices.last()?);
@@ -68,7 +68,7 @@ impl Places {
         self.every(first, total)
     }
 
-    /// Wrong columns that form one run, in every row or in some.
+    /// Wrong columns that form one run, in every row or in some rows.
     fn columns(&self, columns: u64) -> Option<String> {
         let mut wrong = vec![false; usize::try_from(columns).ok()?];
         self.indices.iter().for_each(|i| wrong[(i % columns) as usize] = true);
@@ -93,7 +93,7 @@ impl Places {
         })
     }
 
-    /// Whole wrong rows: the last ones, or one in so many.
+    /// Whole wrong rows: the last ones, or one row in every n.
     fn rows(&self, rows: u64, columns: u64) -> Option<String> {
         let wrong: std::collections::BTreeSet<u64> = self.indices.iter().map(|i| i / columns).collect();
         if wrong.len() as u64 * columns != self.count || wrong.len() as u64 == rows {
@@ -113,12 +113,12 @@ impl Places {
             .map(|m| format!("one row in {m}, from row {first}"))
     }
 
-    /// One element in so many.
+    /// One element in every n.
     fn every(&self, first: u64, total: u64) -> Option<String> {
         let step = [1024u64, 512, 256, 128, 64, 32, 16, 8, 4, 2]
             .into_iter()
             .find(|m| self.indices.iter().all(|i| i % m == first % m))?;
-        // Only where they are nearly all the elements of that residue is the pattern plain.
+        // The pattern is reported only if nearly all elements of that residue are wrong.
         (self.count >= 4 && self.count * step * 2 > total)
             .then(|| format!("one element in {step}, from element {}", element(first, &self.shape)))
     }

@@ -1,23 +1,23 @@
-//! The roofline: how far a kernel is from the limits of its device, in three gaps, what bounds it, and whether anything is left to gain (docs/design.md,
-//! section 9.1).
+//! The roofline: how far a kernel is from the limits of its device, in three gaps, what bounds it, and whether anything is left to
+//! gain (docs/design.md, section 9.1).
 //!
 //! # Where a gap comes from
 //!
-//! | axis | counters | timing, where counters are missing |
+//! | axis | counters | timing, if counters are missing |
 //! |---|---|---|
 //! | compute | 1 - the busiest of tensor pipe, fp32 pipe and multiprocessor / 100 | 1 - operations / (time x the unit's peak) |
 //! | memory | 1 - throughput of device memory / 100 | 1 - compulsory bytes / (time x the memory's peak) |
-//! | latency | the largest share of warps that wait for one cause / 100 | cannot be told |
+//! | latency | the largest share of warps that wait for one cause / 100 | unknown |
 //!
-//! The formulas over counters are those of KernelFlow's roofline step, but for what is missing: there a missing metric counts as 0, so that a profile without
-//! counters says that everything is to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor includes its pipes, so the compute
-//! gap is known from that metric, but not from pipes only: another pipe might be busier. A share of waiting is known once the causes that no kind of GPU lacks
-//! are.
+//! The formulas over counters are those of KernelFlow's roofline step, except for missing metrics. In KernelFlow, a missing metric counts as 0, so that a
+//! profile without counters shows everything as still to be gained. Here it is unknown, with its reason. The throughput of a multiprocessor includes its pipes,
+//! so the compute gap is known from that metric, but not from the pipes only: another pipe might be busier. A share of waiting is known once those causes are
+//! known that every kind of GPU reports.
 //!
-//! A peak is the one that was measured on the device, where it was; else the theoretical one. What was measured of the memory is of reading and of copying: a
-//! kernel has the ceiling of its own mix of both ([`super::ceiling`]).
+//! A peak is the measured one if the device was measured, otherwise the theoretical one. The peaks of memory are measured for single mixes of reads and writes:
+//! a kernel has the ceiling of its own mix ([`super::ceiling`]).
 //!
-//! A gap is a distance for compute and memory, a severity for latency: 0 is good on every axis.
+//! A gap is a distance for compute and memory, and a severity for latency: 0 is good on every axis.
 
 use std::collections::BTreeMap;
 
@@ -31,26 +31,26 @@ use kforge_types::record::profile::{
 };
 use kforge_types::record::timing::BenchObserved;
 
-/// A kernel all of whose gaps are smaller has nothing left that is worth a round.
+/// If all gaps of a kernel are smaller than this, it has nothing left that is worth a round.
 pub const NEAR_PEAK: f64 = 0.15;
 
-/// What the busiest part of a multiprocessor may be, beside its own throughput.
+/// The pipes that may be the busiest part of a multiprocessor, in addition to its own throughput.
 const PIPES: [&str; 3] = ["pipe_tensor", "pipe_tensor_integer", "pipe_fp32"];
-/// The throughput that takes in all pipes.
+/// The throughput that includes all pipes.
 const BUSIEST: &str = "sm_throughput";
-/// The throughput of device memory: the metric, and its twin as seen from the GPU.
+/// The throughput of device memory: the metric, and its counterpart as seen from the GPU.
 const MEMORY: [&str; 2] = ["dram_throughput", "gpu_dram_throughput"];
-/// The causes of waiting that have to be known.
+/// The causes of waiting that must be known.
 const CAUSES: [&str; 3] = ["stall_long_scoreboard", "stall_short_scoreboard", "stall_barrier"];
-/// What the names of all causes begin with.
+/// The prefix of the names of all causes.
 const CAUSE: &str = "stall_";
-/// How a gap's source is called.
+/// The names of a gap's sources.
 const COUNTERS: &str = "counters";
 const MEASURED: &str = "timing of measured peaks";
 const THEORETICAL: &str = "timing of theoretical peaks";
 
-/// The roofline of a variant from what was seen at each bench shape, by position, and what was measured of the device. It is that of the shape that takes
-/// longest.
+/// The roofline of a variant from the observations at each bench shape, by position, and the measurements of the device. It is the
+/// roofline of the shape that takes longest.
 pub fn roofline(
     params: &RooflineParams,
     bench: &BTreeMap<u32, BenchObserved>,
@@ -62,7 +62,7 @@ pub fn roofline(
         series.map(|s| median(&s.samples_ns)).filter(|t| *t > 0.0)
     };
     let timed = params.cases.iter().filter_map(|(at, case)| Some((*at, case, time(bench.get(at)?)?)));
-    // The first of those that take equally long.
+    // The first of the shapes that take equally long.
     let longest = timed.reduce(|a, b| if b.2 > a.2 { b } else { a });
     let Some((shape, case, time_ns)) = longest else {
         let why = "no bench shape was timed".to_string();
@@ -116,7 +116,7 @@ fn of(gaps: &mut Gaps, axis: Axis) -> &mut Option<f64> {
     }
 }
 
-/// What is known of what a device does at most.
+/// What is known about the peaks of a device.
 #[derive(Clone, Copy)]
 struct DevicePeaks<'s> {
     measured: Option<&'s PeaksObserved>,
@@ -130,14 +130,14 @@ impl DevicePeaks<'_> {
         known(measured).map(|p| (p, true)).or(known(stated).map(|p| (p, false)))
     }
 
-    /// Bytes a second of the memory for what a case reads and writes, whether that was measured, and of which share of written bytes.
+    /// The memory's peak in bytes per second for the reads and writes of a case, whether it was measured, and the share of written bytes that it applies to.
     fn memory(self, case: &RooflineCase) -> Option<(f64, bool, Option<f64>)> {
         let measured = self.measured.and_then(|peaks| ceiling(peaks, case.written / case.bytes));
         let (peak, of) = Self::choose(measured.map(|m| m.0), self.stated.map(|p| p.dram_bytes_per_s))?;
         Some((peak, of, measured.map(|m| m.1).filter(|written| *written > 0.0)))
     }
 
-    /// Operations a second of a unit.
+    /// The peak of a unit in operations per second.
     fn ops(self, unit: &str) -> Option<(f64, bool)> {
         let stated = self.stated.and_then(|p| p.ops_per_s.get(unit).copied());
         Self::choose(self.measured.and_then(|m| m.ops(unit)), stated)
@@ -152,7 +152,7 @@ fn from(measured: bool) -> &'static str {
     if measured { MEASURED } else { THEORETICAL }
 }
 
-/// What is reached at a shape in so many nanoseconds.
+/// The shares of the peaks that are reached at a shape in `time_ns` nanoseconds.
 fn achieved(case: &RooflineCase, time_ns: f64, peaks: DevicePeaks<'_>) -> Achieved {
     let share =
         |rate: f64, (peak_per_s, measured)| Share { share: rate / peak_per_s, peak_per_s, measured, written: None };
@@ -170,7 +170,7 @@ fn achieved(case: &RooflineCase, time_ns: f64, peaks: DevicePeaks<'_>) -> Achiev
     }
 }
 
-/// Everything that is known of the shape.
+/// Everything that is known about the shape.
 struct ShapeObservations<'s> {
     profile: &'s ProfileObserved,
     taken: bool,
@@ -222,7 +222,7 @@ impl ShapeObservations<'_> {
         Ok((causes.map(|(_, value)| *value).fold(0.0, f64::max) / 100.0).clamp(0.0, 1.0))
     }
 
-    /// Why these metrics are not there.
+    /// Why these metrics are missing.
     fn without(&self, metrics: &[&str]) -> String {
         match &self.profile.absent {
             Some(why) => why.to_string(),
@@ -238,13 +238,13 @@ impl ShapeObservations<'_> {
     }
 }
 
-/// What is left of a peak of which so much is used. A device may run a little beyond its stated peak.
+/// The rest of a peak of which the share `used` is used. A device may run slightly beyond its stated peak.
 fn distance(used: f64) -> f64 {
     (1.0 - used).clamp(0.0, 1.0)
 }
 
-/// What bounds a kernel: the unit nearest to its peak, unless warps wait for a larger share of the time than it works. Of one unit alone it is known only where
-/// that is at its peak.
+/// What bounds a kernel: the unit nearest to its peak, unless warps wait for a larger share of the time than the unit works. If only one unit is known, the
+/// bound is known only if that unit is near its peak.
 fn bound(gaps: &Gaps) -> Option<Axis> {
     let (axis, gap) = match (gaps.compute, gaps.memory) {
         (Some(compute), Some(memory)) if compute < memory => (Axis::Compute, compute),

@@ -1,13 +1,13 @@
-//! Sampling: when enough samples were taken, which of them count, and how short times are measured (docs/design.md, section 7). Pure: samples and states are
-//! arguments.
+//! Sampling: when there are enough samples, which of them count, and how short times are measured (docs/design.md, section 7). Pure:
+//! samples and states are arguments.
 
 use super::stats::{block_interval, median};
 
-/// Nanoseconds that the times of two events are apart at least: CUDA documents a resolution of about half a microsecond (cuEventElapsedTime).
+/// The resolution of event times in nanoseconds: CUDA documents about half a microsecond (cuEventElapsedTime).
 const RESOLUTION_NS: f64 = 500.0;
-/// Times below this are taken as the slope over graphs of one and of many copies.
+/// Times below this are measured as the slope between a graph of one copy and a graph of many.
 pub const SHORT_NS: f64 = 10_000.0;
-/// What many copies should take together: so long that the resolution is a four-hundredth of it.
+/// How long many copies should take together: long enough that the resolution is a four-hundredth of it.
 const LONG_NS: f64 = 200_000.0;
 /// Copies in a graph, least and most.
 const COPIES: (f64, f64) = (20.0, 400.0);
@@ -15,20 +15,20 @@ const COPIES: (f64, f64) = (20.0, 400.0);
 /// When to stop.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Stopping {
-    /// Samples that are taken in any case.
+    /// The least number of samples.
     pub least: usize,
-    /// Samples after which nothing more is taken.
+    /// The most samples.
     pub most: usize,
-    /// Width of the interval of the median, as a share of it, at which it is known well enough.
+    /// The width of the median's interval, as a share of the median, at which the median is known well enough.
     pub width: f64,
 }
 
-/// As bench does it: half a per cent, which is half the margin that variants are told apart by. Times that three hundred samples do not know so well come from
-/// several states of the device, between which more samples do not decide; pairs do.
+/// The rule of bench: half a percent, which is half the margin that distinguishes variants. If three hundred samples do not determine a time that well, they
+/// come from several states of the device. More samples do not decide between such states; pairs do.
 pub const BENCH: Stopping = Stopping { least: 30, most: 300, width: 0.005 };
 
 impl Stopping {
-    /// Whether nothing more need be taken.
+    /// Whether no more samples are needed.
     pub fn enough(&self, samples: &[f64]) -> bool {
         if samples.len() < self.least || samples.len() >= self.most {
             return samples.len() >= self.most;
@@ -40,8 +40,8 @@ impl Stopping {
     }
 }
 
-/// The interval of 95 % of the median, between order statistics: ranks n/2 -+ 0.98 sqrt(n), from the normal approximation of the binomial (Conover, "Practical
-/// Nonparametric Statistics", 3.2). None for fewer than six, which have none of that level.
+/// The 95 % interval of the median, between order statistics: ranks n/2 -+ 0.98 sqrt(n), from the normal approximation of the binomial (Conover, "Practical
+/// Nonparametric Statistics", 3.2). None for fewer than six samples, which have no interval of that level.
 pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
     let n = samples.len();
     if n < 6 {
@@ -55,18 +55,19 @@ pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
     Some((sorted[low], sorted[high]))
 }
 
-/// Blocks of pairs after which they may be enough: each order on each of two inputs, twice.
+/// The number of blocks of pairs that may be enough: each order on each of two inputs, twice.
 const BLOCKS: usize = 8;
-/// Width of the interval of the log-ratio at which it is known well enough: half the margin of one per cent, so that what lies beyond it, or within half of it,
-/// is told.
+/// The width of the log-ratio's interval at which the ratio is known well enough: half the margin of one percent, so that a ratio
+/// beyond the margin, or within half of it, is decided.
 const PRECISE: f64 = 0.005;
 
-/// Whether blocks of pairs tell the ratio well enough. How it comes out has no part in that: who stops when he likes what he sees finds what is not there.
+/// Whether blocks of pairs determine the ratio well enough. The ratio itself does not matter: a rule that stops at a favorable result
+/// finds differences that do not exist.
 pub fn known(blocks: &[Vec<f64>]) -> bool {
     blocks.len() >= BLOCKS && block_interval(blocks).is_some_and(|(_, low, high)| high - low <= PRECISE)
 }
 
-/// Samples of one look at whether a device has warmed up.
+/// The number of samples per check of whether a device has warmed up.
 const WINDOW: usize = 10;
 
 /// Whether clocks and caches have settled: the medians of the last two windows are within one per cent of each other.
@@ -76,18 +77,18 @@ pub fn settled(samples: &[f64]) -> bool {
     (a - b).abs() <= 0.01 * a.min(b)
 }
 
-/// How many copies of what takes about `ns` go into the longer graph.
+/// How many copies of a kernel that takes about `ns` go into the longer graph.
 pub fn copies(ns: f64) -> u32 {
     (LONG_NS / ns.max(1.0)).ceil().clamp(COPIES.0, COPIES.1) as u32
 }
 
-/// Nanoseconds of one copy, from a graph of one and one of many; none where the difference is not well over the resolution.
+/// Nanoseconds per copy, from a graph of one copy and a graph of many; none if the difference is not well above the resolution.
 pub fn slope(one: f64, many: f64, copies: u32) -> Option<f64> {
     let apart = many - one;
     (copies > 1 && apart >= 20.0 * RESOLUTION_NS).then(|| apart / f64::from(copies - 1))
 }
 
-/// NVML's bits of event reasons and their names, lower case.
+/// NVML's bits of event reasons, with their names in lower case.
 const REASONS: [(u64, &str); 9] = [
     (0x1, "gpu_idle"),
     (0x2, "applications_clocks_setting"),
@@ -99,9 +100,9 @@ const REASONS: [(u64, &str); 9] = [
     (0x80, "hw_power_brake_slowdown"),
     (0x100, "display_clocks_setting"),
 ];
-/// Under these a sample does not count: hardware slowdown and thermal limits.
+/// A sample does not count under these reasons: hardware slowdown and thermal limits.
 const DROPPED: u64 = 0x8 | 0x20 | 0x40 | 0x80;
-/// Idleness is no limit; it is what a device says between launches.
+/// Idleness is not a limit; a device reports it between launches.
 const IDLE: u64 = 0x1;
 
 /// Whether samples under these reasons do not count.
@@ -114,7 +115,7 @@ pub fn names(reasons: u64) -> Vec<String> {
     REASONS.iter().filter(|(bit, _)| reasons & bit & !IDLE != 0).map(|(_, name)| (*name).to_string()).collect()
 }
 
-/// Whether two clocks are near enough for times under them to be compared: within two per cent.
+/// Whether two clocks are near enough to compare times under them: within two percent.
 pub fn alike(a_mhz: u32, b_mhz: u32) -> bool {
     a_mhz.abs_diff(b_mhz) as f64 <= 0.02 * f64::from(a_mhz.max(b_mhz))
 }
@@ -127,7 +128,7 @@ pub enum Side {
     B,
 }
 
-/// The order of the samples of a block of pairs: ABBA and BAAB in turn, so that neither side profits from coming first or from a drift.
+/// The order of the samples in a block of pairs: ABBA and BAAB in turn, so that neither side profits from coming first or from a drift.
 pub fn order(block: usize) -> [Side; 4] {
     match block % 2 {
         0 => [Side::A, Side::B, Side::B, Side::A],
@@ -135,8 +136,8 @@ pub fn order(block: usize) -> [Side; 4] {
     }
 }
 
-/// The logarithms of (time of A / time of B) of four samples in their order: the outer pair's and the inner pair's mean, which a drift that is linear in time
-/// leaves alone. None if a time is none.
+/// The logarithm of (time of A / time of B) from four samples in their order: the mean over the outer and the inner pair, which cancels a drift that is linear
+/// in time. None if a time is invalid.
 pub fn log_ratio(order: [Side; 4], ns: [f64; 4]) -> Option<f64> {
     let of = |side| order.iter().zip(ns).filter(|(s, _)| **s == side).map(|(_, ns)| ns.ln()).sum::<f64>() / 2.0;
     let ratio = of(Side::A) - of(Side::B);
@@ -217,7 +218,7 @@ mod tests {
     fn a_linear_drift_favours_neither_side() {
         for block in 0..2 {
             let order = order(block);
-            // Each sample takes longer than the last by the same factor.
+            // Each sample takes longer than the one before by the same factor.
             let drifting =
                 std::array::from_fn(|i| 1000.0 * 1.01f64.powi(i as i32) * if order[i] == Side::A { 1.05 } else { 1.0 });
             let ratio = log_ratio(order, drifting).unwrap();
@@ -226,7 +227,7 @@ mod tests {
         assert_eq!(log_ratio(order(0), [1.0, 0.0, 1.0, 1.0]), None);
     }
 
-    /// What the suite asks of a device, asked of the arithmetic: a planted two per cent is found, and nothing is found where there is nothing.
+    /// Tests on the arithmetic what the suite tests on a device: a planted difference of two percent is found, and no difference is found if there is none.
     #[test]
     fn two_per_cent_are_found_and_nothing_is_not() {
         let blocks = |slower: f64, salt: usize| -> Vec<Vec<f64>> {

@@ -1,58 +1,58 @@
 //! Scores: of one candidate against a baseline, and of many. Knows verdicts, speed-ups and profiling ratios; does not know where they come from.
 //!
-//! | score | of a correct candidate that is s times as fast | from |
+//! | score | for a correct candidate that is s times as fast | source |
 //! |---|---|---|
 //! | speed-up | s | the common measure of KernelBench and its successors |
-//! | logistic | s^k / (1 + s^k), 0.5 at parity, k = [`STEEPNESS`] | the reward that Makora describes; its constants are not published, so k is stated wherever a score is |
-//! | weighted | 0.5 + 0.5 where s is at least 1.01, + 0.25 of the profiling ratio | Dr. Kernel's `calculate_reward_weighted` with its coverage term |
+//! | logistic | s^k / (1 + s^k), 0.5 at parity, k = [`STEEPNESS`] | the reward that Makora describes; it states no constants, so k is given with the score |
+//! | weighted | 0.5, + 0.5 if s is at least 1.01, + 0.25 of the profiling ratio | Dr. Kernel's `calculate_reward_weighted` with its coverage term |
 //!
-//! Every score of a wrong candidate is 0. Unknown is not 0: what is not verified or not timed has a score between bounds, and a suite says how many such there
-//! are, gives bounds of its shares, and leaves them out of what has none. The profiling ratio is the share of the time that is spent in code of the candidate's
-//! own.
+//! Every score of a wrong candidate is 0. Unknown is not 0: a candidate that was not verified or not timed has a score between bounds. A suite reports the
+//! number of such candidates, gives bounds for its shares, and leaves them out of statistics without bounds. The profiling ratio is the share of the time that
+//! is spent in the candidate's own code.
 //!
-//! Over suites, as the papers define them: the correctness rate; median, geometric mean and 75th percentile of speed-ups over correct candidates; and fast_p,
-//! the share of *all* candidates that are correct and more than p times as fast (KernelBench).
+//! For suites, as the papers define them: the correctness rate; the median, geometric mean and 75th percentile of speed-ups over correct candidates; and
+//! fast_p, the share of *all* candidates that are correct and more than p times as fast (KernelBench).
 
 use serde::{Deserialize, Serialize};
 
 use super::stats::{geometric_mean, median};
 
-/// The exponent k of the logistic score: at 1 a candidate twice as fast scores 2/3.
+/// The exponent k of the logistic score: with k = 1, a candidate that is twice as fast scores 2/3.
 pub const STEEPNESS: f64 = 1.0;
-/// A candidate counts as faster from this speed-up on (Dr. Kernel: one per cent).
+/// The speed-up from which a candidate counts as faster (Dr. Kernel: one percent).
 const FASTER: f64 = 1.01;
 /// The weights of being correct, of being faster, and of the profiling ratio.
 const WEIGHTS: (f64, f64, f64) = (0.5, 0.5, 0.25);
 
-/// Which score.
+/// The form of a score.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Form {
     /// How many times as fast.
     Speedup,
-    /// The same between 0 and 1, 0.5 at parity.
+    /// The speed-up mapped to 0 to 1, 0.5 at parity.
     Logistic,
-    /// Correct, faster, and by its own code.
+    /// Whether it is correct, whether it is faster, and how much of its time is spent in its own code.
     Weighted,
 }
 
-/// What is known of a candidate.
+/// What is known about a candidate.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub struct Scored {
     /// Whether it is correct; none if unknown.
     pub correct: Option<bool>,
-    /// The baseline's time over its own time; none if either is unknown.
+    /// The baseline's time over the candidate's time; none if either is unknown.
     pub speedup: Option<f64>,
-    /// Share of its time that is spent in its own code; none if unknown.
+    /// Share of the candidate's time that is spent in its own code; none if unknown.
     pub ratio: Option<f64>,
 }
 
-/// A score: known where both bounds are the same.
+/// A score: known if both bounds are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Score {
     /// The lower bound.
     pub at_least: f64,
-    /// The upper bound; none if there is none.
+    /// The upper bound; none if the score is unbounded.
     pub at_most: Option<f64>,
 }
 
@@ -61,7 +61,7 @@ impl Score {
         Score { at_least: value, at_most: Some(value) }
     }
 
-    /// The score, where it is known.
+    /// The score, if it is known.
     pub fn value(&self) -> Option<f64> {
         self.at_most.filter(|most| *most == self.at_least)
     }
@@ -85,7 +85,7 @@ pub fn score(form: Form, of: &Scored) -> Score {
     };
     match of.correct {
         Some(_) => right,
-        // It may be wrong.
+        // The candidate may be wrong.
         None => Score { at_least: 0.0, ..right },
     }
 }
@@ -98,28 +98,28 @@ fn logistic(speedup: f64) -> f64 {
 /// The share of all candidates that are correct and more than p times as fast.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fast {
-    /// More than so many times as fast.
+    /// The factor p.
     pub p: f64,
-    /// The share if no unknown candidate is.
+    /// The share if no unknown candidate counts.
     pub at_least: f64,
-    /// The share if every unknown candidate is.
+    /// The share if every unknown candidate counts.
     pub at_most: f64,
 }
 
 /// The scores of a suite of candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Suite {
-    /// How many there are.
+    /// The number of candidates.
     pub candidates: u32,
     /// The number known to be correct.
     pub correct: u32,
     /// The number known to be wrong.
     pub wrong: u32,
-    /// The number for which neither is known.
+    /// The number whose correctness is unknown.
     pub unverified: u32,
     /// The number known to be correct whose speed-up is unknown: left out of median, mean and percentile.
     pub untimed: u32,
-    /// The share that is correct: if no unverified candidate is, and if all are. None without candidates.
+    /// The share that is correct: if no unverified candidate is correct, and if all are. None without candidates.
     pub correctness: Option<(f64, f64)>,
     /// The mean of the requested score. None without candidates.
     pub mean: Option<Score>,
@@ -127,26 +127,26 @@ pub struct Suite {
     pub median: Option<f64>,
     /// Their geometric mean.
     pub geometric_mean: Option<f64>,
-    /// Their 75th percentile, by linear interpolation between neighbours.
+    /// Their 75th percentile, by linear interpolation between neighbors.
     pub percentile_75: Option<f64>,
     /// fast_p for each requested p.
     pub fast: Vec<Fast>,
 }
 
-/// The scores of these candidates, in one form of score and for these p.
+/// The scores of these candidates, for one form of score and for these p.
 pub fn suite(form: Form, of: &[Scored], ps: &[f64]) -> Suite {
     let n = of.len() as f64;
     let count = |takes: &dyn Fn(&Scored) -> bool| of.iter().filter(|c| takes(c)).count() as u32;
     let correct = count(&|c| c.correct == Some(true));
-    // What is no number says nothing.
+    // A speed-up that is not a positive number counts as unknown.
     let timed = |c: &Scored| c.speedup.filter(|s| s.is_finite() && *s > 0.0);
     let unverified = count(&|c| c.correct.is_none());
     let mut speedups: Vec<f64> = of.iter().filter(|c| c.correct == Some(true)).filter_map(timed).collect();
     speedups.sort_by(f64::total_cmp);
     let of_some = |value: &dyn Fn(&[f64]) -> f64| (!speedups.is_empty()).then(|| value(&speedups));
     let fast = |p: &f64| {
-        // What is unknown of a candidate that is not wrong: whether it is right, or whether it is so fast.
-        // Whatever is right is more than 0 times as fast: fast_0 is the correctness rate.
+        // For a candidate that is not wrong, its correctness or its speed-up may be unknown.
+        // Every correct candidate is more than 0 times as fast: fast_0 is the correctness rate.
         let sure = count(&|c| c.correct == Some(true) && timed(c).map_or(*p <= 0.0, |s| s > *p));
         let perhaps = count(&|c| c.correct != Some(false) && timed(c).is_none_or(|s| s > *p));
         Fast { p: *p, at_least: f64::from(sure) / n, at_most: f64::from(perhaps) / n }
@@ -171,7 +171,7 @@ pub fn suite(form: Form, of: &[Scored], ps: &[f64]) -> Suite {
     }
 }
 
-/// The value below which a share of sorted values lies: between the two nearest, in proportion.
+/// The percentile of sorted values at a share: interpolated between the two nearest values.
 fn percentile(sorted: &[f64], share: f64) -> f64 {
     let at = share * (sorted.len() - 1) as f64;
     let (low, high) = (sorted[at.floor() as usize], sorted[at.ceil() as usize]);

@@ -1,8 +1,8 @@
 //! Selection: which variant is the champion of a class of shapes, from verdicts, times, paired comparisons, the lockfile's pin and the declaration order.
 //!
-//! Among the variants that serve the whole class, are correct on all of it, and are not shown by a paired comparison to be slower than the best by more than
-//! the margin, the pinned one wins, or else the first in declaration order. So noise does not change champions, and an incremental build selects the same
-//! variant as a clean one.
+//! A variant takes part only if it serves the whole class, is correct on all of it, and no paired comparison shows it to be slower than the best by more than
+//! the margin. Of these variants the pinned one wins, or else the first in declaration order. So noise does not change champions, and an incremental build
+//! selects the same variant as a clean one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,24 +13,24 @@ use kforge_types::record::params::{
 };
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 
-/// What is known when selecting; keys are positions in the parameters.
+/// What is known for a selection; keys are positions in the parameters.
 #[derive(Debug, Clone, Default)]
 pub struct SelectInputs {
-    /// Variants that could not be compiled, or whose launches their binary does not take: none of these stands for anything.
+    /// Variants that could not be compiled, or whose binary does not accept their launches: none of these can be a champion.
     pub unbuilt: BTreeSet<u32>,
     /// Judgement of (variant, shape).
     pub judgements: BTreeMap<(u32, u32), Judgement>,
-    /// What the emulator says of (variant, shape), for a target that is a device: counts only where the device says nothing, and never in times.
+    /// Judgement of (variant, shape) on the emulator, for a target that is a device: it counts only if the device has none, and never for times.
     pub emulated: BTreeMap<(u32, u32), Judgement>,
     /// Times of (variant, shape).
     pub benches: BTreeMap<(u32, u32), BenchObserved>,
-    /// The same of few samples.
+    /// Times of (variant, shape) from few samples.
     pub few: BTreeMap<(u32, u32), BenchObserved>,
     /// Pairs of (variant A, variant B, shape).
     pub pairs: BTreeMap<(u32, u32, u32), PairsObserved>,
 }
 
-/// What is known of a variant's correctness on a class.
+/// What is known about a variant's correctness on a class.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Wrong,
@@ -38,7 +38,7 @@ enum Standing {
     Right,
 }
 
-/// What a judgement says, if there is one.
+/// The standing according to one judgement, if there is one.
 fn one(judgement: Option<&Judgement>) -> Standing {
     match judgement.map(|j| &j.verdict) {
         Some(Verdict::Pass) => Standing::Right,
@@ -47,12 +47,12 @@ fn one(judgement: Option<&Judgement>) -> Standing {
     }
 }
 
-/// What the device's judgements say of a candidate on these shapes.
+/// The standing of a contender on these shapes, according to the device's judgements.
 fn standing(candidate: &Contender, shapes: &[u32], known: &SelectInputs) -> Standing {
     shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
 }
 
-/// The classes in order of first shape, and the positions of the shapes of each.
+/// The classes in the order of their first shapes, with the positions of each class's shapes.
 fn classes(params: &SelectParams) -> Vec<(&str, Vec<u32>)> {
     let mut classes: Vec<(&str, Vec<u32>)> = Vec::new();
     for (at, class) in (0u32..).zip(&params.shapes) {
@@ -64,12 +64,12 @@ fn classes(params: &SelectParams) -> Vec<(&str, Vec<u32>)> {
     classes
 }
 
-/// The candidates that serve every shape of a class.
+/// The contenders that serve every shape of a class.
 fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Contender> {
     params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect()
 }
 
-/// Those that serve a class, are right on all of it and were timed on all its bench shapes: with their times, the fastest first.
+/// The contenders that serve a class, are correct on all of it and were timed on all its bench shapes: with their times, the fastest first.
 fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -> Vec<(f64, &'p Contender)> {
     let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Right);
     let mut by_time: Vec<(f64, &Contender)> =
@@ -78,8 +78,9 @@ fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -
     by_time
 }
 
-/// Names, for each class, the fastest by medians and those so near to it that only pairs can tell. Of more than a shortlist holds, those come first that
-/// [`select`] would take first, the pinned one and then declared order: if any of them holds its place, whoever was left out could not have won.
+/// Names, for each class, the fastest by medians and those so near to it that only pairs can decide. If there are more than a
+/// shortlist holds, it keeps those that [`select`] would take first: the pinned one, then in declaration order. If any of them is not
+/// slower than the best, none of those left out could have won.
 pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &SelectInputs) -> Nomination {
     let nominees = |(class, shapes): (&str, Vec<u32>)| {
         let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
@@ -97,9 +98,9 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &SelectInpu
     Nomination { classes: classes(params).into_iter().map(nominees).collect() }
 }
 
-/// Names, for each class, the fastest after few samples and those who are to be timed in full: all that are not yet and whose fastest samples are not slower
-/// than the best's median by more than the share. A full timing that failed takes its variant out, and one that is slower than the few samples by more than the
-/// share counts in their place, so that what was fast by cheating, or for a moment, hides nobody for long.
+/// Names, for each class, the fastest after few samples, and the contenders to be timed in full: those not yet timed in full whose fastest samples are not
+/// slower than the best's median by more than the share. A contender whose full timing failed is excluded. A full timing that is slower than the few samples by
+/// more than the share replaces them, so that a variant that was fast by cheating, or for a moment, does not hide others for long.
 pub fn finalists(params: &SelectParams, finals: &Finals, known: &SelectInputs) -> Nomination {
     let of_class = |(class, shapes): (&str, Vec<u32>)| {
         let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
@@ -132,9 +133,9 @@ fn least(samples: &[f64]) -> f64 {
     samples.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Selects.
+/// Selects the champions.
 pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
-    // For want of a device's word, the emulator's: enough to stand provisionally.
+    // If the device has no judgement, the emulator's: enough for a provisional champion.
     let supposed = |candidate: &Contender, shapes: &[u32]| {
         let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
             Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
@@ -169,7 +170,7 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
     }
 }
 
-/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong. `seen` says of a candidate whether the
+/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong. `seen` says for a contender whether the
 /// target itself found it correct, and whether it was timed there.
 fn provisional(
     class: &str,
@@ -206,13 +207,13 @@ fn provisional(
     Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
 }
 
-/// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all are there.
+/// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all of them have a time.
 fn time(candidate: &Contender, shapes: &[u32], params: &SelectParams, known: &SelectInputs) -> Option<f64> {
     let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
     over(&bench, params.hot, stats::median, |s| known.benches.get(&(candidate.order, s)))
 }
 
-/// The geometric mean over shapes of what stands for the samples at each; none unless there are right ones at all of them.
+/// The geometric mean over shapes of a statistic of the samples at each; none unless all shapes have valid samples.
 fn over<'b>(
     shapes: &[u32],
     hot: bool,
@@ -230,8 +231,8 @@ fn over<'b>(
     times.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
 }
 
-/// Log-ratios of a candidate's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and gave
-/// enough for an interval.
+/// Log-ratios of a contender's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken
+/// at all of them and sufficed for an interval.
 fn ratios(
     candidate: &Contender,
     best: &Contender,
@@ -245,8 +246,8 @@ fn ratios(
     paired.map(|p| stats::over_shapes(&p)).filter(|blocks| stats::block_interval(blocks).is_some())
 }
 
-/// The champion by times: the fastest by medians is the one to beat, or whoever pairs show to be faster still; whoever pairs do not show slower than that stays
-/// in the running.
+/// The champion by times. The best is the fastest by medians, or a contender that pairs show to be even faster. Contenders that pairs do not show to be slower
+/// than the best stay in the running.
 fn timed(
     class: &str,
     (best_time, best): (f64, &Contender),
@@ -263,15 +264,15 @@ fn timed(
     let faster = paired.values().filter(|blocks| stats::decide(blocks, margin) == Paired::Faster);
     let beat = faster.min_by(|a, b| typical(a).total_cmp(&typical(b)));
     let slower = |c: &Contender, t: f64| match (paired.get(&c.order), beat) {
-        // Undecided is not slower: whoever noise alone could throw out stays.
+        // Undecided is not slower: a contender that noise alone could exclude stays.
         (Some(blocks), None) => stats::decide(blocks, margin) == Paired::Slower,
-        // Both were paired with the same one, block by block.
+        // Both were paired with the same contender, block by block.
         (Some(blocks), Some(beat)) => {
             let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
             stats::decide(&blocks.iter().zip(beat).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
         }
         (None, _) if c.order == best.order => beat.is_some(),
-        // Pairs are taken only among variants near the best, and all their samples may have been dropped; then the medians decide.
+        // Pairs are taken only among variants near the best, and all samples of a pair may have been dropped; then the medians decide.
         (None, _) => t > best_time * beat.map_or(1.0, |b| typical(b).exp()) * (1.0 + margin),
     };
     let running: Vec<&Contender> = {
@@ -403,7 +404,7 @@ mod tests {
         assert_eq!((ask(&k).best, ask(&k).near), (Some(0), vec![]), "nobody else is near");
         k.benches.insert((0, 0), failed);
         assert_eq!((ask(&k).best, ask(&k).near), (Some(1), vec![1, 2]));
-        // One fast sample among slow ones is enough to be looked at again.
+        // One fast sample among slow ones is enough for a full timing.
         k.few.get_mut(&(3, 0)).unwrap().cold.as_mut().unwrap().samples_ns[2] = 109.0;
         assert_eq!(ask(&k).near, vec![1, 2, 3]);
         assert_eq!(finalists(&params(5, false), &Finals { within: 0.1 }, &k).classes[0].best, None);

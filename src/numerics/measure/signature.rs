@@ -1,5 +1,5 @@
-//! Matching: whether machine code shows a method, by patterns over opcodes, compared with the variant without it. Knows opcodes and counts; does not
-//! disassemble.
+//! Matching: whether machine code shows a method, by patterns over opcodes, compared with the variant without the method. Knows
+//! opcodes and counts; does not disassemble.
 
 use regex::Regex;
 
@@ -7,8 +7,8 @@ use kforge_types::model::method::SassPatterns;
 use kforge_types::record::params::{Matched, Shown};
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Looks for a signature in the binary with the method, against the one without; where there is none, the reason is given in its place. Patterns are anchored
-/// at the start of an opcode, because `LDG` would also find `LDGSTS`'s kin; they match whole modifiers only where they say so.
+/// Looks for a signature in the binary with the method, compared with the binary without it. If there is no signature, `signature` is the reason. Patterns are
+/// anchored only at the start of an opcode: `LDG` also finds `LDGSTS`. They match whole modifiers only if they say so.
 pub fn matched(signature: Result<&SassPatterns, &str>, on: &Inspection, off: &Inspection) -> Matched {
     let unknown = |why: &str| Matched { shown: Shown::Unknown(why.into()), counts: vec![] };
     let signature = match signature {
@@ -36,7 +36,7 @@ pub fn matched(signature: Result<&SassPatterns, &str>, on: &Inspection, off: &In
     };
     let more = |with: u64, without: u64| with > without;
     if !signature.any.is_empty() {
-        // Every pattern is counted, so that a report can show them all.
+        // Every pattern is counted, so that a report can show all of them.
         let found: Vec<bool> = signature.any.iter().map(|p| look(p, &more)).collect();
         shown &= found.contains(&true);
     }

@@ -1,6 +1,6 @@
 //! Medians and intervals. Pure and seeded: the same samples give the same interval on every machine.
 
-/// The median; NaN for none.
+/// The median; NaN for no values.
 pub fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -12,7 +12,7 @@ pub fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The geometric mean of positive values; NaN for none.
+/// The geometric mean of positive values; NaN for no values.
 pub fn geometric_mean(values: &[f64]) -> f64 {
     (values.iter().map(|v| v.ln()).sum::<f64>() / values.len() as f64).exp()
 }
@@ -31,11 +31,11 @@ impl Resampler {
     }
 }
 
-/// Resamples drawn for an interval.
+/// The number of resamples for an interval.
 const RESAMPLES: usize = 2000;
 
-/// The median of block medians and its percentile-bootstrap interval of 95 %, resampling whole blocks: samples within a block share clocks and buffers and are
-/// not independent. None with fewer than three blocks.
+/// The median of block medians and its 95 % percentile-bootstrap interval, resampling whole blocks: samples within a block share clocks and buffers and are not
+/// independent. None for fewer than three blocks.
 pub fn block_interval(blocks: &[Vec<f64>]) -> Option<(f64, f64, f64)> {
     let medians: Vec<f64> = blocks.iter().filter(|b| !b.is_empty()).map(|b| median(b)).collect();
     if medians.len() < 3 {
@@ -50,8 +50,9 @@ pub fn block_interval(blocks: &[Vec<f64>]) -> Option<(f64, f64, f64)> {
     Some((median(&medians), at(0.025), at(0.975)))
 }
 
-/// The blocks of several shapes as blocks of the geometric mean over the shapes: block by block the mean of the shapes' median log-ratios, as many as the shape
-/// with fewest has. Strung together instead, a gain at one shape and a loss at another would look like noise.
+/// The blocks of several shapes as blocks of the geometric mean over the shapes: each block is the mean of the shapes' median
+/// log-ratios in that block. There are as many blocks as the shape with the fewest has. If the blocks were concatenated instead, a
+/// gain at one shape and a loss at another would look like noise.
 pub fn over_shapes(shapes: &[&[Vec<f64>]]) -> Vec<Vec<f64>> {
     let medians: Vec<Vec<f64>> =
         shapes.iter().map(|blocks| blocks.iter().filter(|b| !b.is_empty()).map(|b| median(b)).collect()).collect();
@@ -69,7 +70,7 @@ pub enum Paired {
     Undecided,
 }
 
-/// Decides A against B from log-ratios of time, against a margin (0.01: one per cent).
+/// Compares A with B from log-ratios of time, against a margin (0.01: one percent).
 pub fn decide(blocks: &[Vec<f64>], margin: f64) -> Paired {
     let Some((_, low, high)) = block_interval(blocks) else { return Paired::Undecided };
     let edge = margin.ln_1p();

@@ -1,4 +1,4 @@
-//! What tests of several packages judge. Nothing else uses it.
+//! Observations for tests of several packages. Nothing else uses this module.
 
 use super::compare::Comparison;
 use kforge_types::record::{Determinism, TrialObserved, VerifyObservation};

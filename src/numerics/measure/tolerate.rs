@@ -1,8 +1,8 @@
-//! Suggests the tolerance with which a verification would pass, if it fails only by its tolerance. Pure; changes no verdict.
+//! Suggests the tolerance under which a verification would pass, if it fails only by its tolerance. Pure; does not change a verdict.
 //!
-//! The front of worst errors decides every `atol` and `rtol`, so the smallest sufficient value is known exactly. It is reported only if every error could be
-//! one that rounding makes: nothing is far off (see [`Gross`](kforge_types::record::observation::Gross)), no element differs in being finite, there is no
-//! finding, and all trials were compared. Every suggestion is tried first: `judge` itself decides whether it passes.
+//! The front of worst errors decides every `atol` and `rtol`, so the smallest sufficient value is known exactly. It is reported only if every error could be a
+//! rounding error: no element is far off (see [`Gross`](kforge_types::record::observation::Gross)), no element differs in being finite, there is no finding,
+//! and all trials were compared. Every suggestion is tried first: `judge` itself decides whether it passes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,7 +11,7 @@ use super::judge::{allowance, judge, judge_output};
 use kforge_types::model::Tolerance;
 use kforge_types::record::{FrontPoint, OutputObserved, Verdict, VerifyObservation};
 
-/// A term of the tolerance that would do by itself, the others as they are.
+/// A term of the tolerance that would suffice by itself, with the other terms unchanged.
 #[derive(Clone, Copy)]
 enum Term {
     Atol,
@@ -36,7 +36,7 @@ impl Term {
         }
     }
 
-    /// The value that a point needs of which so much of the error is left by the other terms.
+    /// The value of the term that a point needs if the other terms leave `rest` of its error.
     fn needed(self, rest: f64, point: &FrontPoint) -> f64 {
         match self {
             Term::Atol => rest,
@@ -44,8 +44,8 @@ impl Term {
         }
     }
 
-    /// The largest value that is told: an `rtol` up to where elements are far off. An `atol` holds for all trials, so it has to be small beside the values
-    /// of each: those of one may be a million times those of another.
+    /// The largest value that is suggested. For `rtol`, the share from which elements are far off. An `atol` applies to all trials, so it must be small
+    /// relative to the values of each: the values of one trial may be a million times those of another.
     fn most(self, all: &[&OutputObserved]) -> f64 {
         match self {
             Term::Atol => all.iter().map(|seen| 2.0 * GROSS * magnitude(seen)).fold(f64::INFINITY, f64::min),
@@ -58,23 +58,23 @@ impl Term {
 struct SufficientTerm {
     term: Term,
     tolerance: Tolerance,
-    /// Its value, as it is told.
+    /// Its value, as it is reported.
     text: String,
 }
 
-/// What the values of an output without elements that are far off come to at least: an element of that size is among them, or their root mean square is larger,
-/// as `error <= GROSS * (|want| + rms)` holds of each. Zero, where nothing is off that would tell.
+/// A lower bound of the magnitude of an output without far-off elements: an element of that size exists, or the root mean square is larger, because
+/// `error <= GROSS * (|want| + rms)` holds for each element. Zero if no error gives a bound.
 fn magnitude(seen: &OutputObserved) -> f64 {
     let least = |p: &FrontPoint| p.want.abs().max(p.error / GROSS - p.want.abs());
     seen.front.iter().map(least).fold(0.0, f64::max)
 }
 
-/// For each output that fails by its tolerance alone the smallest `atol`, and the smallest `rtol`, with which it would pass, rounded up to two digits; nothing
-/// where anything else fails too.
+/// For each output that fails only by its tolerance, the smallest `atol` and the smallest `rtol` with which it would pass, rounded up
+/// to two digits; nothing if anything else fails too.
 pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
     let outputs = || observation.trials.iter().flat_map(|trial| &trial.outputs);
     let of = |name: &str| tolerance.get(name).cloned().unwrap_or_default();
-    // Where only a share has to pass, a count at the stated tolerance was kept, and at no other.
+    // If only a share must pass, elements were counted only at the stated tolerance.
     let fixed = |seen: &OutputObserved| seen.gross.is_some() || of(&seen.output).matched < 1.0;
     let failing: BTreeSet<&str> =
         outputs().filter(|seen| !judge_output(seen, &of(&seen.output)).pass).map(|seen| seen.output.as_str()).collect();
@@ -86,7 +86,7 @@ pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, T
         Term::ALL.into_iter().filter_map(|term| smallest(term, &of(name), &all)).collect()
     };
     let would: Vec<Vec<SufficientTerm>> = failing.iter().map(enough).collect();
-    // One output that no tolerance helps fails the whole, and so does what was found beside.
+    // The verification still fails if no tolerance helps one output, or because of any other finding.
     let mut all = tolerance.clone();
     for (name, terms) in failing.iter().zip(&would) {
         let Some(first) = terms.first() else { return vec![] };
@@ -106,7 +106,7 @@ pub fn tolerated(observation: &VerifyObservation, tolerance: &BTreeMap<String, T
     told.collect()
 }
 
-/// The smallest value of a term with which all of these pass; none if it is more than is told.
+/// The smallest value of a term with which all of these pass; none if it exceeds the largest value that is suggested.
 fn smallest(term: Term, stated: &Tolerance, all: &[&OutputObserved]) -> Option<SufficientTerm> {
     let without = term.with(0.0, stated);
     let mut least: f64 = 0.0;
@@ -121,14 +121,14 @@ fn smallest(term: Term, stated: &Tolerance, all: &[&OutputObserved]) -> Option<S
     if least > term.most(all) {
         return None;
     }
-    // The first is the nearest to what is needed, maybe below; where arithmetic rounds, even the next may be too small.
+    // The first is the nearest to the needed value, maybe below it; because of rounding, even the next may be too small.
     (0..3).filter_map(|more| digits(least, more)).find_map(|(value, text)| {
         let tolerance = term.with(value, stated);
         all.iter().all(|seen| judge_output(seen, &tolerance).pass).then_some(SufficientTerm { term, tolerance, text })
     })
 }
 
-/// A number of two digits: the nearest to `x`, or so many steps of its last digit above that.
+/// A number of two digits: the nearest to `x`, plus `more` steps of its last digit.
 fn digits(x: f64, more: u32) -> Option<(f64, String)> {
     let text = format!("{x:.1e}");
     let (mantissa, exponent) = text.split_once('e')?;
@@ -159,7 +159,7 @@ mod tests {
         Tolerance { atol: 1e-6, rtol: 1e-6, ..Tolerance::default() }
     }
 
-    /// What is told of one output.
+    /// The suggestion for a single output.
     #[track_caller]
     fn told(observation: &VerifyObservation, tolerance: Tolerance) -> String {
         let told = tolerated(observation, &with(tolerance));
@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_smallest_terms_that_would_do_are_told_and_do() {
-        // 1.001 is 0.001 off; of that 1e-6 is allowed for by either term.
+        // 1.001 is off by 0.001, of which either term allows 1e-6.
         let off = seen(&[1.001, 2.0, 0.5], &[1.0, 2.0, 0.5]);
         assert_eq!(told(&off, tight()), "atol = 1e-3 or rtol = 1e-3");
         let pass = |tolerance| judge(&off, &with(tolerance)).verdict == Verdict::Pass;
@@ -179,7 +179,7 @@ mod tests {
         let mut two = off.clone();
         two.trials.extend(seen(&[1.0, 2.005, 0.5], &[1.0, 2.0, 0.5]).trials);
         assert_eq!(told(&two, tight()), "atol = 5e-3 or rtol = 2.5e-3");
-        // The stated terms go on to count.
+        // The stated terms still count.
         assert_eq!(told(&two, Tolerance { rtol: 1e-3, ..Tolerance::default() }), "atol = 3e-3 or rtol = 2.5e-3");
         assert_eq!(told(&off, Tolerance::default()), "atol = 1e-3 or rtol = 1e-3");
         assert_eq!(tolerated(&off, &with(Tolerance { atol: 1e-2, ..tight() })), Vec::<String>::new(), "it passes");
@@ -196,7 +196,7 @@ mod tests {
         let mut two = seen(&[1001.0, 2000.0], &[1000.0, 2000.0]);
         two.trials.extend(seen(&[1.000_01, 2.0], &[1.0, 2.0]).trials);
         assert_eq!(told(&two, tight()), "rtol = 1e-3");
-        // Of a trial without errors it is not known how large its values are.
+        // A trial without errors does not show how large its values are.
         two.trials[1] = seen(&[1.0, 2.0], &[1.0, 2.0]).trials.remove(0);
         assert_eq!(told(&two, tight()), "rtol = 1e-3");
         two.trials[1] = seen(&[100.01, 200.0], &[100.0, 200.0]).trials.remove(0);

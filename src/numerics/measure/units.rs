@@ -1,9 +1,9 @@
-//! Peak rates of arithmetic units: operations of a multiprocessor per clock, by architecture and dtype. Pure: a table and what follows from it.
+//! Peak rates of arithmetic units: operations per clock of a multiprocessor, by architecture and dtype. Pure: a table and what follows from it.
 //!
-//! A fused multiply-add counts as two operations, matrices as dense. Where products of an architecture differ (those that add to `f32` at half the rate, say)
-//! the fastest counts, because a floor must not lie above the time of any of them. Architectures without numbers from NVIDIA are not listed.
+//! A fused multiply-add counts as two operations, and matrices count as dense. If products of an architecture differ (some add to `f32` at half the rate, for
+//! example), the fastest counts, because a floor must not exceed the time of any of them. Architectures without numbers from NVIDIA are not listed.
 //!
-//! | architectures | where the numbers come from | which come out as |
+//! | architectures | source of the numbers | resulting peaks |
 //! |---|---|---|
 //! | 7.5 | "NVIDIA Turing GPU Architecture", appendix A | T4: 65 TFLOP/s of `f16`, 130 TOP/s of `i8` |
 //! | 8.0 | "NVIDIA A100 Tensor Core GPU Architecture", table 1 | A100: 156, 312 and 624 for `tf32`, `f16` and `i8` |
@@ -11,15 +11,15 @@
 //! | 8.7 | "NVIDIA Jetson AGX Orin Series Technical Brief" | AGX Orin: 5.3 of `f32`, 85 of `i8` |
 //! | 8.9 | "NVIDIA Ada GPU Architecture", appendix A | L40S: 183, 362 and 733 of `tf32`, `f16` and `f8` |
 //! | 9.0 | "NVIDIA H100 Tensor Core GPU Architecture", table 2 | H100 SXM at 1830 MHz: 67 (at 1980) of `f32`, 494.7, 989.4 and 1978.9 |
-//! | 10.0, 10.3 | data sheets of HGX B200 and B300, by a GPU | B200 at 1.85 GHz: 1.1, 2.25 and 4.5 PFLOP/s |
+//! | 10.0, 10.3 | data sheets of HGX B200 and B300, per GPU | B200 at 1.85 GHz: 1.1, 2.25 and 4.5 PFLOP/s |
 //! | 12.0, 12.1 | "NVIDIA RTX Blackwell GPU Architecture", appendix A | RTX 5090: 104.8 of `f32`, 419 and 838 of `f16` and `f8` |
 
 use std::collections::BTreeMap;
 
 use kforge_types::model::DType;
 
-/// Operations of a multiprocessor in a clock by unit: `f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`. `arch` as in [`kforge_types::record::DeviceClass`]; empty for
-/// one that is not known.
+/// Operations per clock of a multiprocessor by unit: `f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`. `arch` is as in
+/// [`kforge_types::record::DeviceClass`]; empty for an unknown one.
 pub fn per_clock(arch: &str) -> &'static [(&'static str, f64)] {
     match arch {
         "sm_75" => &[("f32", 128.0), ("f16", 1024.0), ("i8", 2048.0)],
@@ -35,25 +35,25 @@ pub fn per_clock(arch: &str) -> &'static [(&'static str, f64)] {
         "sm_100" => {
             &[("f32", 256.0), ("tf32", 4096.0), ("f16", 8192.0), ("bf16", 8192.0), ("i8", 16384.0), ("f8", 16384.0)]
         }
-        // Of integers it does less than its predecessor, and how much less no whitepaper says.
+        // Its rate for integers is lower than its predecessor's, and no whitepaper says by how much.
         "sm_103" => &[("f32", 256.0), ("tf32", 4096.0), ("f16", 8192.0), ("bf16", 8192.0), ("f8", 16384.0)],
         _ => &[],
     }
 }
 
-/// Operations a second by unit, of so many multiprocessors at their highest clock; empty where any of it is unknown.
+/// Operations per second by unit, for that many multiprocessors at their highest clock; empty if any of it is unknown.
 pub fn per_second(arch: &str, processors: u32, clock_mhz: u32) -> BTreeMap<String, f64> {
     let clocks = f64::from(processors) * f64::from(clock_mhz) * 1e6;
     let known = per_clock(arch).iter().filter(|_| clocks > 0.0);
     known.map(|(unit, ops)| ((*unit).to_string(), ops * clocks)).collect()
 }
 
-/// The rate of the fastest unit that may do an operator's arithmetic, given the dtypes that it reads: operations a second, from `rates` by unit. None where one
-/// of them has a unit that is not known (`f64`, four bits), or none has any.
+/// The rate of the fastest unit that may do an operator's arithmetic, given the dtypes that the operator reads, in operations per second, from `rates` by unit.
+/// None if a dtype has no known unit (`f64`, four bits), or if no dtype has any.
 ///
-/// Narrower numbers than those it reads do not keep their precision, and an operator that does not tell is found indecisive. Two exceptions err low. `f32` may
-/// be split into parts of half the width, so those count for it. Scales and weights may come in another dtype than what is multiplied: the fastest of all
-/// counts.
+/// Units for narrower numbers than those that the operator reads do not keep the precision, and an operator that cannot detect this is found to be indecisive.
+/// There are two exceptions, which err low. `f32` may be split into parts of half the width, so the units of the parts count for it. Scales and weights may
+/// have another dtype than the multiplied values, so the fastest unit of all dtypes counts.
 pub fn fastest(read: impl IntoIterator<Item = DType>, rates: &BTreeMap<String, f64>) -> Option<f64> {
     let mut most: Option<f64> = None;
     for dtype in read {
@@ -66,7 +66,7 @@ pub fn fastest(read: impl IntoIterator<Item = DType>, rates: &BTreeMap<String, f
             // Positions, counts and truth values: no unit multiplies matrices of these.
             DType::I64 | DType::U64 | DType::I32 | DType::U32 | DType::I16 | DType::U16 | DType::Bool => continue,
         };
-        // What an architecture has no unit for is done by the next wider one.
+        // If an architecture has no unit for a dtype, the next wider one does its arithmetic.
         let wider = ["f16", "bf16", "f32"];
         let own = units.iter().filter_map(|unit| rates.get(*unit)).copied().reduce(f64::max);
         let rate = own.or_else(|| wider.iter().filter_map(|unit| rates.get(*unit)).copied().reduce(f64::max))?;
@@ -81,7 +81,7 @@ mod tests {
 
     #[test]
     fn the_table_gives_what_data_sheets_say() {
-        // Architecture, processors, MHz, unit, tera-operations a second.
+        // Architecture, processors, MHz, unit, tera-operations per second.
         for (arch, processors, mhz, unit, tera) in [
             ("sm_75", 40, 1590, "f16", 65.1),
             ("sm_75", 40, 1590, "i8", 130.3),

@@ -1,4 +1,4 @@
-//! Binds a problem to its built-in: which tensor fills which slot, and which value each setting has. Knows no arithmetic.
+//! Binds a problem to its built-in: which tensor fills which slot, and which value each setting has. Does not know arithmetic.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ pub struct Bound<'a> {
     pub problem: &'a Problem,
     /// Attributes as stated.
     pub attributes: &'a BTreeMap<String, Value>,
-    /// The operator's own name for a slot or setting, where it differs.
+    /// The operator's own names for slots and settings, if they differ.
     pub names: &'a BTreeMap<String, String>,
 }
 
@@ -42,7 +42,7 @@ impl<'a> Bound<'a> {
         self.names.get(name).map_or(name, String::as_str)
     }
 
-    /// The tensor that stands for a slot.
+    /// The tensor that fills a slot.
     pub(super) fn tensor(&self, slot: &str) -> Option<&'a Tensor> {
         self.problem.tensor(self.own_name(slot))
     }
@@ -52,17 +52,17 @@ impl<'a> Bound<'a> {
         self.tensor(slot).map(logical_shape)
     }
 
-    /// The same, empty where there is no such tensor.
+    /// The logical shape of a slot's tensor; empty if there is no such tensor.
     pub(super) fn dims(&self, slot: &str) -> Vec<usize> {
         self.shape(slot).unwrap_or_default()
     }
 
-    /// How many values a slot's tensor has, 0 where there is no such tensor.
+    /// How many values a slot's tensor has; 0 if there is no such tensor.
     pub(super) fn len(&self, slot: &str) -> usize {
         self.tensor(slot).map_or(0, logical_len)
     }
 
-    /// The param that stands for a setting: of its name, or that its attribute names.
+    /// The param that provides a setting: the param that the setting's attribute names, or that has the setting's name.
     pub(super) fn param(&self, setting: &str) -> Option<&'a Param> {
         match self.attributes.get(setting) {
             Some(Value::String(name)) if !self.problem.dims.contains_key(name) => self.problem.param(name),
@@ -71,8 +71,8 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// A setting as the attribute says (where that names a dim or param: its value), else as the param of that name says. A param's value is
-    /// rounded to its dtype, which is what a kernel gets.
+    /// The value of a setting: its attribute (if that names a dim or param, its value), else the param of that name. A param's value is rounded to its dtype,
+    /// because a kernel gets it in that dtype.
     fn value(&self, setting: &str) -> Option<Value> {
         let dim = |value: &Value| match value {
             Value::String(name) => self.problem.dims.get(name).map_or_else(|| value.clone(), |dim| Value::from(*dim)),
@@ -105,7 +105,7 @@ impl<'a> Bound<'a> {
         self.value(setting).is_some_and(|v| v.as_bool().unwrap_or_else(|| as_integer(&v).is_some_and(|i| i != 0)))
     }
 
-    /// A list of integers; one integer is a list of itself.
+    /// A list of integers; a single integer is a list of one.
     pub(super) fn integers(&self, setting: &str) -> Option<Vec<i64>> {
         match self.value(setting)? {
             Value::Array(list) => list.iter().map(as_integer).collect(),
@@ -113,7 +113,7 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// Two integers, one standing for both; `default` if absent or of another length.
+    /// Two integers, or one integer for both; `default` if absent or of another length.
     pub(super) fn pair(&self, setting: &str, default: [usize; 2]) -> [usize; 2] {
         match self.integers(setting).as_deref() {
             Some([both]) => [*both as usize; 2],
@@ -127,7 +127,7 @@ impl<'a> Bound<'a> {
         self.attributes.get(setting).and_then(Value::as_str).unwrap_or(default).to_owned()
     }
 
-    /// Axes of a shape of `rank`, sorted and free of repeats, the last by default. Errors: an axis out of range.
+    /// Axes of a shape of `rank`, sorted and without repeats; the last axis by default. Errors: an axis out of range.
     pub(super) fn axes(&self, rank: usize) -> Result<Vec<usize>, Error> {
         let stated = self.integers("axis").unwrap_or_else(|| vec![-1]);
         let mut axes = Vec::new();
@@ -143,7 +143,7 @@ impl<'a> Bound<'a> {
         Ok(axes)
     }
 
-    /// How many values of `x` lie along the setting `axis`, 1 if that is out of range.
+    /// How many values of `x` are along the setting `axis`; 1 if that is out of range.
     pub(super) fn row_length(&self) -> u64 {
         let shape = self.dims("x");
         self.axes(shape.len()).map_or(1, |axes| length(&shape, &axes) as u64)
@@ -171,14 +171,14 @@ fn as_integer(value: &Value) -> Option<i64> {
 pub(super) struct Call<'a> {
     /// The problem and its built-in.
     pub bound: Bound<'a>,
-    /// Values of every tensor that is read.
+    /// Values of every tensor that the operator reads.
     pub inputs: &'a BTreeMap<String, Values>,
-    /// Who makes large products of matrices, if anyone does.
+    /// The backend for large matrix products, if there is one.
     pub elsewhere: Option<&'a dyn ProductBackend>,
 }
 
 impl<'a> Call<'a> {
-    /// The values and tensor of a slot, none where the operator has no such tensor. Errors: values missing or of the wrong number.
+    /// The values and tensor of a slot; none if the operator has no such tensor. Errors: values are missing or their number is wrong.
     pub(super) fn slot(&self, slot: &str) -> Result<Option<(&'a Values, &'a Tensor)>, Error> {
         let Some(tensor) = self.bound.tensor(slot) else { return Ok(None) };
         if tensor.role == Role::Output {
@@ -188,17 +188,17 @@ impl<'a> Call<'a> {
         Ok(Some((values, tensor)))
     }
 
-    /// The values of a slot that must be there.
+    /// The values of a required slot.
     pub(super) fn values(&self, slot: &str) -> Result<&'a Values, Error> {
         self.slot(slot)?.map(|(values, _)| values).ok_or_else(|| self.absent(slot))
     }
 
-    /// A slot's values as f64, without a copy where they are floats.
+    /// A slot's values as f64, without a copy if they are floats.
     pub(super) fn float(&self, slot: &str) -> Result<Cow<'a, [f64]>, Error> {
         self.float_if(slot)?.ok_or_else(|| self.absent(slot))
     }
 
-    /// The same, none where the operator has no such tensor.
+    /// A slot's values as f64; none if the operator has no such tensor.
     pub(super) fn float_if(&self, slot: &str) -> Result<Option<Cow<'a, [f64]>>, Error> {
         Ok(self.slot(slot)?.map(|(values, tensor)| floats(values, tensor.dtype)))
     }
@@ -216,7 +216,7 @@ impl<'a> Call<'a> {
     }
 }
 
-/// The values of a tensor among the inputs, of the right number.
+/// The values of a tensor among the inputs, checked for their number.
 pub(super) fn input<'a>(inputs: &'a BTreeMap<String, Values>, tensor: &Tensor) -> Result<&'a Values, Error> {
     let values = inputs.get(&tensor.name).ok_or_else(|| Error::NoValues(tensor.name.clone()))?;
     if values.len() != logical_len(tensor) {
@@ -225,7 +225,7 @@ pub(super) fn input<'a>(inputs: &'a BTreeMap<String, Values>, tensor: &Tensor) -
     Ok(values)
 }
 
-/// Values as f64, without a copy where they are floats.
+/// Values as f64, without a copy if they are floats.
 pub(super) fn floats(values: &Values, dtype: DType) -> Cow<'_, [f64]> {
     values.as_f64(dtype)
 }

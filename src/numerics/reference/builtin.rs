@@ -1,4 +1,4 @@
-//! The definition of a built-in operator: its names, its documentation, and its functions. Knows no particular operator.
+//! The definition of a built-in operator: its names, its documentation, and its functions. Does not know a particular operator.
 
 use std::collections::BTreeMap;
 
@@ -13,30 +13,30 @@ use kforge_types::model::Init;
 pub struct Builtin {
     /// Its name after `builtin:`.
     pub name: &'static str,
-    /// The mathematics in a line or few.
+    /// The mathematics in one or a few lines.
     pub doc: &'static str,
-    /// Its tensors. Empty for `elementwise`, whose tensors are the operator's own.
+    /// Its tensors. Empty for `elementwise`, which uses the operator's own tensors.
     pub slots: &'static [Slot],
     /// Its settings: each may be an attribute of the reference (a value, or the name of a dim or param) or a param of the operator.
     pub settings: &'static [Setting],
-    /// The slots that may hold magnitudes of 128 without harm to the result's accuracy (`large` of [`super::generate`]); others stay normal then.
+    /// The slots that may hold magnitudes of 128 without harm to the result's accuracy (`large` of [`super::generate`]); other slots stay normal then.
     pub large: &'static [&'static str],
-    /// Checks shapes, dtypes and settings beyond what slots and settings say.
+    /// Checks shapes, dtypes and settings in addition to what slots and settings declare.
     pub(super) check: fn(&mut Check<'_>),
-    /// Computes every written slot; the scale too if asked.
+    /// Computes every written slot, and the scale if requested.
     pub(super) run: fn(&Call<'_>, bool) -> Result<Produced, Error>,
-    /// Work, from shapes alone. Called only for what passed the check.
+    /// Work, computed only from shapes. Called only for problems that passed the check.
     pub(super) work: fn(&Bound<'_>) -> Work,
-    /// How a slot's values are drawn where its `init` is auto: labels, indices, variances.
+    /// How a slot's values are drawn if its `init` is auto: labels, indices, variances.
     pub(super) hint: fn(&Bound<'_>, &str) -> Option<Init>,
 }
 
 /// What a slot is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Use {
-    /// Read: an input, or an inout's value before.
+    /// Read: an input, or an inout's old value.
     In,
-    /// Written: an output, or an inout's value after.
+    /// Written: an output, or an inout's new value.
     Out,
     /// Read and written: an inout.
     Inout,
@@ -99,9 +99,9 @@ pub struct Setting {
 /// Outputs by slot.
 #[derive(Debug, Default)]
 pub(super) struct Produced {
-    /// Values of every written slot that the operator has; those it has not are dropped.
+    /// Values of every written slot that the operator has; others are dropped.
     pub values: BTreeMap<String, Values>,
-    /// The operator on absolute values, where it was asked for and makes sense.
+    /// The operator on absolute values, if it was requested and is meaningful.
     pub scales: BTreeMap<String, Vec<f64>>,
 }
 
@@ -131,7 +131,7 @@ pub(super) struct Work {
     pub(super) reduction: u64,
 }
 
-/// No slot has a hint.
+/// The hint function of a built-in without hints.
 pub(super) fn no_hint(_: &Bound<'_>, _: &str) -> Option<Init> {
     None
 }

@@ -1,4 +1,4 @@
-//! Checks whether a problem fits its built-in. Every message names the tensor or setting, what was expected and what to do. Knows no arithmetic.
+//! Checks whether a problem fits its built-in. Every message names the tensor or setting, what was expected and what to do. Does not know arithmetic.
 
 use super::bind::Bound;
 use super::builtin::{Kind, SettingKind, Use};
@@ -6,13 +6,13 @@ use super::error::Misfits;
 use super::registry::nearest;
 use kforge_types::model::{Problem, Reference, Role};
 
-/// Checks shapes, dtypes, names and settings. A reference of the package's own is not checked here. All errors come at once.
+/// Checks shapes, dtypes, names and settings. Does not check a reference of the package. All errors are returned at once.
 pub fn check(problem: &Problem) -> Result<(), Misfits> {
     let Reference::Builtin { name, .. } = &problem.reference else { return Ok(()) };
     let misfits = |faults: Vec<String>| Misfits { builtin: name.clone(), faults };
     let bound = Bound::new(problem).map_err(|error| misfits(vec![error.to_string()]))?;
     let mut check = Check { bound, errors: Vec::new() };
-    // `elementwise` has no fixed names: its own check sees to tensors and params.
+    // `elementwise` has no fixed names: its own check covers tensors and params.
     if !bound.builtin.slots.is_empty() {
         check.names();
         check.tensors();
@@ -27,19 +27,19 @@ pub fn check(problem: &Problem) -> Result<(), Misfits> {
 /// A check in progress.
 #[derive(Debug)]
 pub(super) struct Check<'a> {
-    /// What is checked.
+    /// The problem that is checked.
     pub(super) bound: Bound<'a>,
-    /// What was found.
+    /// The errors so far.
     pub(super) errors: Vec<String>,
 }
 
 impl Check<'_> {
-    /// Notes an error, naming the built-in.
+    /// Records an error with the name of the built-in.
     pub(super) fn error(&mut self, text: impl std::fmt::Display) {
         self.errors.push(format!("builtin `{}`: {text}", self.bound.builtin.name));
     }
 
-    /// Expects a shape of a slot, if the operator has that tensor; `why` says what fixes it.
+    /// Expects a shape of a slot, if the operator has that tensor; `why` says what determines it.
     pub(super) fn shape(&mut self, slot: &str, expected: &[usize], why: &str) {
         if let Some(shape) = self.bound.shape(slot)
             && shape != expected
@@ -49,7 +49,7 @@ impl Check<'_> {
         }
     }
 
-    /// Expects a rank of a slot and gives its shape.
+    /// Expects a rank of a slot and returns its shape.
     pub(super) fn rank(&mut self, slot: &str, rank: usize, layout: &str) -> Option<Vec<usize>> {
         let shape = self.bound.shape(slot)?;
         if shape.len() == rank {
@@ -60,7 +60,8 @@ impl Check<'_> {
         None
     }
 
-    /// Expects values along these axes of a slot, for operators that make something of nothing otherwise. Other axes may be empty: so is what is made then.
+    /// Expects at least one value along these axes of a slot, for operators that would otherwise compute a result from no values. Other axes may be empty,
+    /// because the result is then empty too.
     pub(super) fn not_empty(&mut self, slot: &str, axes: &[usize]) {
         if self.bound.shape(slot).is_some_and(|shape| axes.iter().any(|axis| shape[*axis] == 0)) {
             let name = self.bound.own_name(slot).to_owned();
@@ -68,7 +69,7 @@ impl Check<'_> {
         }
     }
 
-    /// Axes of a slot; an error noted if they are out of range.
+    /// Axes of a slot; records an error if they are out of range.
     pub(super) fn axes(&mut self, slot: &str) -> Option<Vec<usize>> {
         let rank = self.bound.shape(slot)?.len();
         match self.bound.axes(rank) {
@@ -91,7 +92,7 @@ impl Check<'_> {
         None
     }
 
-    /// Every tensor and param of the operator must mean something to the built-in, and every given name too.
+    /// Checks that every tensor and param of the operator means something to the built-in, and so does every given name.
     fn names(&mut self) {
         let bound = self.bound;
         let slots: Vec<&str> = bound.builtin.slots.iter().map(|s| s.name).collect();
@@ -218,7 +219,7 @@ impl Check<'_> {
     }
 }
 
-/// Words in back quotes with commas.
+/// Words in backquotes, separated by commas.
 pub(super) fn quoted(words: &[&str]) -> String {
     words.iter().map(|word| format!("`{word}`")).collect::<Vec<_>>().join(", ")
 }

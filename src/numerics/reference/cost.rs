@@ -9,13 +9,13 @@ use kforge_types::model::{Problem, Role};
 /// Work of an operator at a shape.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cost {
-    /// Arithmetic operations; a multiply-add is two, an elementary function one. 0 where the reference is the package's own.
+    /// Arithmetic operations; a multiply-add counts as two, an elementary function as one. 0 if the reference is a function of the package.
     pub flops: f64,
-    /// Bytes if every input is read once and every output written once, in their dtypes, gaps between strides not counted.
+    /// Bytes if every input is read once and every output written once, in their dtypes. Gaps between strides are not counted.
     pub bytes: f64,
 }
 
-/// Cost as the built-in states it.
+/// The cost that the built-in states.
 pub fn cost(problem: &Problem) -> Cost {
     let bytes = problem
         .tensors
@@ -28,8 +28,8 @@ pub fn cost(problem: &Problem) -> Cost {
     Cost { flops: work_of(problem).map_or(0.0, |work| work.flops), bytes }
 }
 
-/// The length of the longest sum an output element is made of, at least 1: what rounding errors grow with. For a reference of the package's own,
-/// whose sums are not known, the longest axis of any tensor that is read.
+/// The length of the longest sum in an output element, at least 1: rounding errors grow with it. For a reference of the package, whose sums are unknown, the
+/// longest axis of any tensor that is read.
 pub fn reduction_length(problem: &Problem) -> u64 {
     match work_of(problem) {
         Some(work) => work.reduction.max(1),
@@ -37,13 +37,13 @@ pub fn reduction_length(problem: &Problem) -> u64 {
     }
 }
 
-/// An estimate of the scalar operations a kernel executes: its arithmetic, or a load or store for every element of every tensor, whichever is more.
+/// An estimate of the scalar operations that a kernel executes: its arithmetic, or one load or store for every element of every tensor, whichever is more.
 pub fn work(problem: &Problem) -> f64 {
     let elements: u64 = problem.tensors.iter().map(kforge_types::model::Tensor::elements).sum();
     cost(problem).flops.max(elements as f64)
 }
 
-/// Bytes of the largest matrix, in float64, of a product that is made on a device where there is one; 0 where the reference makes none that is large enough.
+/// Bytes of the largest float64 matrix of a product that is computed on a device if there is one; 0 if the reference has no product that is large enough.
 pub fn handed_over(problem: &Problem) -> u64 {
     let largest = || {
         let bound = Bound::new(problem).ok()?;
@@ -54,7 +54,7 @@ pub fn handed_over(problem: &Problem) -> u64 {
     largest().filter(|_| is_float).map_or(0, |elements| 8 * elements as u64)
 }
 
-/// None where there is no built-in, or the problem does not fit it.
+/// The work of a problem; none if there is no built-in, or if the problem does not fit it.
 fn work_of(problem: &Problem) -> Option<Work> {
     let bound = Bound::new(problem).ok()?;
     check(problem).ok()?;

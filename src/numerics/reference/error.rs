@@ -1,4 +1,4 @@
-//! Errors of problems, of their inputs, and of the use of built-ins. Knows no arithmetic.
+//! Errors of problems, of their inputs, and of the use of built-ins. Does not know arithmetic.
 
 use kforge_types::model::DType;
 use kforge_types::model::expr::SyntaxFault;
@@ -8,7 +8,7 @@ use super::check::quoted;
 use super::generate::DISTRIBUTIONS;
 use super::registry;
 
-/// Why a reference cannot be bound, computed or fed.
+/// Why a reference cannot be bound or computed, or its inputs cannot be provided.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Error {
     /// The reference is a function of the package.
@@ -34,14 +34,14 @@ pub enum Error {
         /// The rank of the tensor.
         rank: usize,
     },
-    /// A tensor has another rank than the operator needs.
+    /// The rank of a tensor differs from what the operator needs.
     #[error("`{tensor}` has rank {rank}, expected {expected}")]
     Rank {
         /// The tensor.
         tensor: String,
         /// Its rank.
         rank: usize,
-        /// The ranks that are possible.
+        /// The possible ranks.
         expected: &'static str,
     },
     /// The extents along which matrices are summed differ.
@@ -53,14 +53,14 @@ pub enum Error {
     /// The batches of two tensors do not broadcast.
     #[error("batches {:?} of `{}` and {:?} of `{}` do not broadcast", .0.1, .0.0, .1.1, .1.0)]
     Batches(Box<(String, Vec<usize>)>, Box<(String, Vec<usize>)>),
-    /// A setting of windows is no usable list of integers.
+    /// A setting of windows is not a valid list of integers.
     #[error("`{setting}` is {found:?}, expected one or two integers of at least {least}")]
     Window {
         /// The setting.
         setting: &'static str,
-        /// What is stated.
+        /// The stated integers.
         found: Vec<i64>,
-        /// The least integer that is possible.
+        /// The least possible integer.
         least: i64,
     },
     /// A window is larger than the image with its padding.
@@ -73,10 +73,10 @@ pub enum Error {
         /// The padding on each side.
         padding: usize,
     },
-    /// The axes of a transposition are no permutation.
+    /// The axes of a transposition are not a permutation.
     #[error("`axes` is {stated:?}, expected every axis from 0 to {last} once")]
     Permutation {
-        /// What is stated.
+        /// The stated axes.
         stated: Vec<i64>,
         /// The last axis.
         last: usize,
@@ -84,17 +84,17 @@ pub enum Error {
     /// A tensor that the reference reads has no values.
     #[error("no values for `{0}`")]
     NoValues(String),
-    /// A tensor that the reference reads has another number of values than its shape.
+    /// A tensor that the reference reads has a number of values that does not fit its shape.
     #[error("`{tensor}` has {found} values, expected {expected}")]
     Length {
         /// The tensor.
         tensor: String,
-        /// Values that are there.
+        /// The number of values.
         found: usize,
-        /// Values that its shape has.
+        /// The number that its shape needs.
         expected: usize,
     },
-    /// A tensor of integers has values that are floats.
+    /// A tensor of integers has float values.
     #[error("`{0}` holds floats, expected integers")]
     Floats(String),
     /// The operator lacks a tensor that its built-in reads.
@@ -102,10 +102,10 @@ pub enum Error {
     Absent {
         /// The built-in.
         builtin: &'static str,
-        /// The operator's name of the tensor.
+        /// The operator's name for the tensor.
         tensor: String,
     },
-    /// A value that counts or points is out of range.
+    /// A count or index is out of range.
     #[error("`{tensor}`[{}] is {found}, expected {expected}", coordinates(.place))]
     OutOfRange {
         /// The tensor.
@@ -114,25 +114,25 @@ pub enum Error {
         place: Vec<usize>,
         /// The value.
         found: i64,
-        /// What is possible.
+        /// The possible values.
         expected: Range,
     },
-    /// An expression is for a tensor, or reads a name, that the operator does not have.
+    /// An expression is for a tensor that the operator does not have, or reads a name that it does not have.
     #[error("no tensor `{0}`")]
     NoTensor(String),
-    /// A name of an expression stands for nothing.
+    /// A name in an expression is unknown.
     #[error("unknown name `{0}`")]
     UnknownName(String),
-    /// A built-in made another number of values than its output has: an error of kforge.
+    /// A built-in computed a number of values that differs from that of its output: an error of kforge.
     #[error("BUG: builtin `{builtin}` gave {found} values for `{tensor}` of {expected}")]
     Produced {
         /// The built-in.
         builtin: &'static str,
         /// The output.
         tensor: String,
-        /// Values that it gave.
+        /// The number of computed values.
         found: usize,
-        /// Values of the output.
+        /// The number of values of the output.
         expected: usize,
     },
     /// A built-in does not compute an output of the operator.
@@ -143,7 +143,7 @@ pub enum Error {
         /// The output.
         tensor: String,
     },
-    /// A function of the package makes the inputs.
+    /// A function of the package generates the inputs.
     #[error("`{file}::{function}` generates the inputs, not the built-in generator")]
     OwnInputs {
         /// The function's file.
@@ -154,7 +154,7 @@ pub enum Error {
     /// No distribution has that name.
     #[error("unknown distribution `{}`, expected one of {}", .0, quoted(&DISTRIBUTIONS))]
     UnknownDistribution(String),
-    /// An `init` needs a count that is not negative.
+    /// An `init` needs a nonnegative count.
     #[error("`{tensor}`: {init} needs a count of at least 0, found {found}")]
     Count {
         /// The tensor.
@@ -174,7 +174,7 @@ pub enum Error {
         /// The upper bound.
         high: f64,
     },
-    /// A permutation of nothing.
+    /// A permutation of no values.
     #[error("`{tensor}`: permutation of {found}, expected at least 1")]
     EmptyPermutation {
         /// The tensor.
@@ -213,7 +213,7 @@ pub enum Error {
     NotExtreme {
         /// The output.
         output: String,
-        /// The input it should point into.
+        /// The input that the output should point into.
         input: String,
         /// Why it does not.
         why: Box<NotExtreme>,
@@ -223,14 +223,14 @@ pub enum Error {
     ShortBuffer {
         /// The tensor.
         tensor: String,
-        /// Bytes of the buffer.
+        /// The number of bytes in the buffer.
         found: usize,
-        /// Bytes that the tensor spans.
+        /// The number of bytes that the tensor spans.
         expected: u64,
     },
 }
 
-/// A factor of a product of matrices.
+/// A factor of a matrix product.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Factor {
     /// The tensor.
@@ -245,7 +245,7 @@ fn coordinates(place: &[usize]) -> String {
     place.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// What values that count or point may be.
+/// The possible values of counts and indices.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Range {
     /// Indices, or a number of keys: 0 to this.
@@ -259,33 +259,33 @@ pub enum Range {
     Page(usize),
 }
 
-/// Why an output does not say which extreme values it points to.
+/// Why an output does not determine which extreme values it points to.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum NotExtreme {
-    /// The reference is no built-in.
+    /// The reference is not a built-in.
     #[error("only the built-ins `argmax` and `argmin` define the axis")]
     NotBuiltin,
-    /// It is another built-in.
+    /// The reference is another built-in.
     #[error("the reference is `{0}`, not `argmax` or `argmin`")]
     Another(&'static str),
-    /// It points into another input.
+    /// The reference points into another input.
     #[error("the reference points into `{0}`")]
     Into(String),
-    /// Its axis is none of the input.
+    /// The axis of the reference is not an axis of the input.
     #[error(transparent)]
     Axis(Error),
-    /// It has more than one axis.
+    /// The reference has more than one axis.
     #[error("the reference has more than one axis")]
     Axes,
 }
 
-/// All that does not fit a built-in.
+/// Everything that does not fit a built-in.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .faults.join("\n"))]
 pub struct Misfits {
     /// The built-in as the reference names it.
     pub builtin: String,
-    /// What does not fit, one line each, for people: each names the tensor or setting, what was expected and what to do. Never empty.
+    /// What does not fit, one line each, for messages: each names the tensor or setting, what was expected and what to do. Never empty.
     pub faults: Vec<String>,
 }
 
@@ -295,13 +295,13 @@ pub struct Misfits {
 pub struct ExpressionError {
     /// What is wrong.
     pub fault: ExpressionFault,
-    /// The bytes of the text that are wrong; empty, at the end of the text, where something is missing there.
+    /// The wrong bytes of the text; empty, at the end of the text, if something is missing there.
     pub at: std::ops::Range<usize>,
     /// The expression.
     pub text: String,
 }
 
-/// With the column, from 1, in characters; an expression that is too long is not repeated.
+/// The error with its column, from 1, in characters. An expression that is too long is not repeated.
 fn located(error: &ExpressionError) -> String {
     let ExpressionError { fault, at, text } = error;
     if matches!(fault, ExpressionFault::Syntax { fault: SyntaxFault::TooLong { .. } }) {
@@ -311,16 +311,16 @@ fn located(error: &ExpressionError) -> String {
     format!("{fault} at column {column} of `{text}`")
 }
 
-/// What is wrong at a place of an expression.
+/// What is wrong at one place of an expression.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ExpressionFault {
     /// It is not an expression.
     #[error("{fault}{}", functions(.fault))]
     Syntax {
-        /// Why not.
+        /// The syntax error.
         fault: SyntaxFault,
     },
-    /// A string.
+    /// The expression contains a string.
     #[error("`'{0}'` is a string, and elements are numbers")]
     Text(String),
     /// An argument of `sizeof` that is not a dtype in quotes.
@@ -328,7 +328,7 @@ pub enum ExpressionFault {
     NoDType,
 }
 
-/// Which functions an unknown one may mean.
+/// The functions that an unknown name may refer to.
 fn functions(fault: &SyntaxFault) -> String {
     match fault {
         SyntaxFault::UnknownFunction(name) => {

@@ -9,12 +9,12 @@ use kforge_types::model::Problem;
 pub struct Extreme {
     /// The axis, counted from the first.
     pub axis: usize,
-    /// Whether they are the largest rather than the least.
+    /// Whether they are the largest values, not the least.
     pub largest: bool,
 }
 
-/// Along which axis, and at what, `output` points into `input`. Errors, naming the output: the reference is not `argmax` or `argmin` of that input, so that it
-/// does not say.
+/// The axis along which `output` points into `input`, and whether at the largest or least values. Errors, naming the output: the reference is not `argmax` or
+/// `argmin` of that input, so that these are not defined.
 pub fn extreme(problem: &Problem, output: &str, input: &str) -> Result<Extreme, Error> {
     let refused =
         |why: NotExtreme| Error::NotExtreme { output: output.to_owned(), input: input.to_owned(), why: Box::new(why) };

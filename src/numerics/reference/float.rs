@@ -1,16 +1,16 @@
-//! Conversions between f64 (or i64) and the bytes of every dtype. Rounds to nearest, ties to even, once: never through a narrower type on the way.
-//! Knows no tensors.
+//! Conversions between f64 (or i64) and the bytes of every dtype. Rounds to nearest, ties to even, and only once: never through a narrower type in between.
+//! Does not know tensors.
 //!
 //! | dtype | exponent, mantissa bits | beyond the largest value |
 //! |---|---|---|
-//! | `f32`, `f16`, `bf16` | 8+23, 5+10, 8+7 (IEEE 754) | infinity, from half a unit past the largest |
-//! | `f8e4m3` (OCP, no infinity, one NaN a sign) | 4+3 | saturates at 448, infinities too |
+//! | `f32`, `f16`, `bf16` | 8+23, 5+10, 8+7 (IEEE 754) | infinity, from half a unit beyond the largest |
+//! | `f8e4m3` (OCP, no infinity, one NaN per sign) | 4+3 | saturates at 448, infinities too |
 //! | `f8e5m2` (OCP, IEEE-like) | 5+2 | saturates at 57344, infinities too |
 //! | `f4e2m1x2` (OCP MX, neither infinity nor NaN) | 2+1 | saturates at 6; NaN becomes +6 |
 //! | `f8e8m0` (OCP MX scale, a power of two, no sign, no zero) | 8+0 | saturates at 2^127, below at 2^-127; negative values become NaN |
 //!
-//! Saturation of the 4- and 8-bit types is what CUDA's own conversions do (`__nv_fp8_e4m3(float)` and kin use `__NV_SATFINITE`), so that a
-//! reference rounded here and a kernel that stores through these types agree. Decoding keeps the infinities that an `f8e5m2` may hold.
+//! Saturation of the 4- and 8-bit types matches CUDA's own conversions (`__nv_fp8_e4m3(float)` and similar use `__NV_SATFINITE`), so that a reference rounded
+//! here and a kernel that stores through these types agree. Decoding keeps the infinities that an `f8e5m2` may hold.
 
 use super::error::Error;
 use super::values::{Values, per_element};
@@ -25,7 +25,7 @@ struct Format {
     bits: u32,
     /// Largest finite value.
     max: f64,
-    /// What becomes of values beyond it.
+    /// How larger values are converted.
     overflow: Overflow,
 }
 
@@ -37,7 +37,7 @@ enum Overflow {
 
 const F32: Format = Format { mantissa: 23, bias: 127, bits: 32, max: f32::MAX as f64, overflow: Overflow::Infinity };
 const F16: Format = Format { mantissa: 10, bias: 15, bits: 16, max: 65504.0, overflow: Overflow::Infinity };
-/// The largest is (2 - 2^-7) * 2^127.
+/// The largest value is (2 - 2^-7) * 2^127.
 const BF16: Format =
     Format { mantissa: 7, bias: 127, bits: 16, max: 3.3895313892515355e38, overflow: Overflow::Infinity };
 const E4M3: Format = Format { mantissa: 3, bias: 7, bits: 8, max: 448.0, overflow: Overflow::Saturate };
@@ -61,13 +61,13 @@ pub(super) fn exp2i(exponent: i32) -> f64 {
     f64::from_bits(((exponent + 1023) as u64) << 52)
 }
 
-/// The exponent e of a finite non-zero x with 2^e <= |x| < 2^(e+1); -1023 for f64's subnormals, which lie below every narrower format.
+/// The exponent e of a finite nonzero x with 2^e <= |x| < 2^(e+1); -1023 for f64's subnormals, which are below every narrower format.
 fn exponent(x: f64) -> i32 {
     ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023
 }
 
 impl Format {
-    /// The distance between neighbours in the binade of x.
+    /// The distance between neighboring values in the binade of x.
     fn quantum(&self, x: f64) -> f64 {
         exp2i(exponent(x).max(1 - self.bias) - self.mantissa)
     }
@@ -79,8 +79,8 @@ impl Format {
         if x.is_infinite() {
             return if self.overflow == Overflow::Saturate { self.max.copysign(x) } else { x };
         }
-        // Within 2^51 quanta, to add so much that neighbours are one quantum apart rounds to it, ties to the even multiple, and to take that away again is exact.
-        // Where x is that large as to be beyond every format, there is nothing to round.
+        // Adding a number so large that neighbors are one quantum apart rounds to a quantum (within 2^51 quanta, ties to the even multiple). Subtracting it
+        // again is exact. An x that is beyond every format needs no rounding.
         let quantum = self.quantum(x);
         let shift = 1.5 * 4_503_599_627_370_496.0 * quantum;
         let rounded = if quantum < exp2i(512) { (x + shift) - shift } else { x };
@@ -100,7 +100,7 @@ impl Format {
         let sign = u32::from(x.is_sign_negative()) << (self.bits - 1);
         let exponent_mask = (1u32 << (self.bits - 1 - self.mantissa as u32)) - 1;
         if x.is_nan() {
-            // The quiet NaN with the leading mantissa bit; E4M3 knows only all ones.
+            // The quiet NaN has the leading mantissa bit set; the only NaN of E4M3 is all ones.
             let all = (1u32 << (self.bits - 1)) - 1;
             let quiet = (exponent_mask << self.mantissa) | (1 << (self.mantissa - 1));
             return sign | if self.max == E4M3.max { all } else { quiet };
@@ -113,7 +113,7 @@ impl Format {
         }
         let e = exponent(x).max(1 - self.bias);
         let units = (x.abs() / exp2i(e - self.mantissa)) as u32;
-        // A normal value's leading bit, carried into the exponent field, makes e + bias of e + bias - 1.
+        // A normal value's leading bit carries into the exponent field, which turns e + bias - 1 into e + bias.
         sign | ((((e + self.bias - 1) as u32) << self.mantissa) + units)
     }
 
@@ -159,11 +159,11 @@ fn e8m0_code(x: f64) -> u8 {
     (code + u8::from(up)).min(0xfe)
 }
 
-/// The value of a dtype nearest to x, as f64; for integer dtypes x truncated and wrapped to the width, as storing it would.
+/// The value of a dtype nearest to x, as f64. For integer dtypes, x truncated and wrapped to the width, as storing it would.
 pub fn round_to(dtype: DType, x: f64) -> f64 {
     match dtype {
         DType::F64 => x,
-        // The conversion of the language rounds to nearest even.
+        // Rust's conversion rounds to nearest, ties to even.
         DType::F32 => f64::from(x as f32),
         DType::F8e8m0 => e8m0_value(e8m0_code(x)),
         _ => match format(dtype) {
@@ -177,8 +177,8 @@ fn e8m0_value(code: u8) -> f64 {
     if code == 0xff { f64::NAN } else { exp2i(i32::from(code) - 127) }
 }
 
-/// The distance between neighbouring values of a dtype at x rounded to it: towards larger magnitudes at a power of two; at zero the least
-/// positive value; at infinity (or beyond the largest value) that of the largest; NaN at NaN; 1 for integers.
+/// The distance between neighboring values of a dtype at x rounded to the dtype, towards larger magnitudes at a power of two. At zero it is the least positive
+/// value; at infinity (or beyond the largest value), that of the largest value; at NaN, NaN; for integers, 1.
 pub fn ulp(dtype: DType, x: f64) -> f64 {
     if !dtype.is_float() {
         return 1.0;
@@ -202,7 +202,7 @@ pub fn ulp(dtype: DType, x: f64) -> f64 {
     }
 }
 
-/// An integer wrapped to the width of an integer dtype; any non-zero value is true for bool.
+/// An integer wrapped to the width of an integer dtype; any nonzero value is true for bool.
 pub fn wrap(dtype: DType, x: i64) -> i64 {
     match dtype {
         DType::I32 => i64::from(x as i32),
@@ -217,7 +217,7 @@ pub fn wrap(dtype: DType, x: i64) -> i64 {
     }
 }
 
-/// Values as they are once stored in a dtype: floats rounded, integers wrapped, the kind changed where it differs.
+/// Values after storing them in a dtype: floats rounded, integers wrapped, and converted between the two kinds if necessary.
 pub fn round_values(dtype: DType, values: &Values) -> Values {
     match values {
         Values::Float(v) if dtype.is_float() => Values::Float(each(v, |x| round_to(dtype, *x))),
@@ -226,15 +226,15 @@ pub fn round_values(dtype: DType, values: &Values) -> Values {
     }
 }
 
-/// What `f` makes of each element.
+/// The result of `f` for each element.
 fn each<A: Sync, B: Copy + Default + Send>(of: &[A], f: impl Fn(&A) -> B + Sync) -> Vec<B> {
     let mut made = vec![B::default(); of.len()];
     pieces::fill((of, 1), (&mut made, 1), |of, made| of.iter().zip(made).for_each(|(a, b)| *b = f(a)));
     made
 }
 
-/// The bytes of values, little endian, rounded to nearest even (integers wrap). Packed types take two values a byte, low nibble first, the
-/// last byte's high nibble zero if there is an odd number.
+/// The little-endian bytes of values, rounded to nearest, ties to even (integers wrap). Packed types hold two values per byte, low nibble first; for an odd
+/// number of values, the last byte's high nibble is zero.
 pub fn encode(dtype: DType, values: &Values) -> Vec<u8> {
     match values {
         Values::Float(v) if dtype.is_float() => encoded(dtype, v, |v, bytes| encode_floats(dtype, v, bytes)),
@@ -277,12 +277,12 @@ fn put<T: Copy, const N: usize>(values: &[T], bytes: &mut [u8], f: impl Fn(T) ->
     values.iter().zip(bytes.as_chunks_mut::<N>().0).for_each(|(x, chunk)| *chunk = f(*x));
 }
 
-/// Two values a byte; the bytes are zero.
+/// Packs two values into each byte; the bytes must be zero.
 fn pack<T: Copy>(values: &[T], bytes: &mut [u8], nibble: impl Fn(T) -> u8) {
     values.iter().enumerate().for_each(|(i, x)| bytes[i / 2] |= nibble(*x) << (4 * (i % 2)));
 }
 
-/// The values that bytes hold, little endian; trailing bytes that make no whole element are ignored.
+/// The values of little-endian bytes; trailing bytes that do not form a whole element are ignored.
 pub fn decode(dtype: DType, bytes: &[u8]) -> Values {
     fn all<const N: usize, T: Copy + Default + Send>(bytes: &[u8], f: impl Fn([u8; N]) -> T + Sync) -> Vec<T> {
         each(bytes.as_chunks::<N>().0, |chunk| f(*chunk))
@@ -316,7 +316,7 @@ pub fn decode(dtype: DType, bytes: &[u8]) -> Values {
     }
 }
 
-/// The bytes of a tensor's buffer: logical values at their strided places, gaps zero.
+/// The bytes of a tensor's buffer: logical values at their strided positions, with zeros in gaps.
 pub fn encode_strided(tensor: &kforge_types::model::Tensor, values: &Values) -> Vec<u8> {
     let dense = encode(tensor.dtype, values);
     if tensor.is_contiguous() {

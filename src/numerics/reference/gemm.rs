@@ -1,11 +1,11 @@
-//! Dense products of f64 matrices through `matrixmultiply`. Knows strides, no tensors.
+//! Dense products of f64 matrices through `matrixmultiply`. Knows strides; does not know tensors.
 //!
-//! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order, so
-//! that the bits do not depend on the number of threads or on the vector width; only a processor without fused multiply-add gives other bits.
+//! Every kernel of that library adds 256 terms of a dot product in order with fused multiply-adds and then adds the blocks in order. So the bits do not depend
+//! on the number of threads or on the vector width; only a processor without fused multiply-add gives other bits.
 //!
-//! A device that takes the same steps may compute a large product instead ([`ProductBackend`]). kforge asks it only if no step can overflow or vanish, because
-//! the bits of the resulting NaN and the sign of the resulting zero depend on the machine. Some rows are also computed here and compared bit for bit: see
-//! [`sampled`].
+//! A device that takes the same steps may compute a large product instead ([`ProductBackend`]). kforge uses it only if no step can
+//! overflow or vanish, because the bits of the resulting NaN and the sign of the resulting zero depend on the machine. Some rows are
+//! also computed on this processor and compared bit for bit: see [`sampled`].
 
 #![expect(unsafe_code, reason = "matrixmultiply takes raw pointers; bounds are checked here")]
 
@@ -15,17 +15,17 @@ use kforge_foundation::base::pieces;
 
 use super::philox::{philox, words};
 
-/// Products of fewer multiply-adds are not distributed: that would take longer.
+/// Products with fewer multiply-adds are not distributed, because that would take longer.
 const SHARED: usize = 1 << 22;
-/// Rows that are shared out together: few enough to keep many processors busy, enough for a tile of the library's to be full.
+/// Rows that are distributed together: few enough to keep many processors busy, and enough to fill a tile of the library.
 const ROWS: usize = 64;
 
-/// A matrix within a slice: element (i, j) lies at `start + i * row + j * column`.
+/// A matrix within a slice: element (i, j) is at `start + i * row + j * column`.
 #[derive(Debug, Clone, Copy)]
 pub struct Matrix<'a> {
-    /// Where it lies.
+    /// The slice that contains it.
     pub values: &'a [f64],
-    /// Its first element.
+    /// Position of its first element.
     pub start: usize,
     /// Elements between rows.
     pub row: usize,
@@ -33,7 +33,7 @@ pub struct Matrix<'a> {
     pub column: usize,
 }
 
-/// A product to be made: `a` is `m` x `k`, `b` is `k` x `n`, and neither is empty.
+/// A product to compute: `a` is `m` x `k`, `b` is `k` x `n`, and neither is empty.
 #[derive(Debug, Clone, Copy)]
 pub struct Product<'a> {
     /// Rows of the left matrix.
@@ -48,41 +48,41 @@ pub struct Product<'a> {
     pub b: Matrix<'a>,
 }
 
-/// Computes large products instead of this processor: to the same bits, by the same steps.
+/// Computes large products instead of this processor, with the same steps and the same bits.
 pub trait ProductBackend: Sync + std::fmt::Debug {
-    /// Fills `c`, row-major without gaps. False where it cannot, for whatever reason; `c` may hold anything then.
+    /// Fills `c`, row-major without gaps. Returns false if it cannot, for any reason; `c` may then hold anything.
     fn multiply(&self, product: &Product<'_>, c: &mut [f64]) -> bool;
 
     /// Called if a product differs from the rows computed here: the device must not be used again, and the report of where products were computed says so.
     fn disagreed(&self);
 
-    /// Where products were computed, for people; none if none was requested.
+    /// Where products were computed, for messages; none if no product was requested.
     fn place(&self) -> Option<String>;
 }
 
 impl<'a> Matrix<'a> {
-    /// The part of the slice that `rows` x `columns` elements of it span: its first element is the matrix's.
+    /// The part of the slice that `rows` x `columns` elements of the matrix span. It begins with the matrix's first element.
     pub fn span(&self, rows: usize, columns: usize) -> &'a [f64] {
         let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
         &self.values[self.start..=last]
     }
 
-    /// Panics unless every element of `rows` x `columns` lies within the slice: a bug of an operator.
+    /// Panics unless every element of `rows` x `columns` is within the slice: a bug of an operator.
     fn assert_within(&self, rows: usize, columns: usize) {
         let last = self.start + (rows - 1) * self.row + (columns - 1) * self.column;
         assert!(last < self.values.len(), "BUG: a matrix reaches element {last} of {}", self.values.len());
     }
 }
 
-/// Multiply-adds from which on a product is worth handing over.
+/// The number of multiply-adds from which a product is worth handing over to a backend.
 const WORTH_HANDING_OVER: f64 = 1e10;
 
-/// Whether a product of these extents is large enough to be made elsewhere.
+/// Whether a product of these extents is large enough for a backend.
 pub(super) fn is_large(m: usize, k: usize, n: usize) -> bool {
     (m as f64) * (k as f64) * (n as f64) >= WORTH_HANDING_OVER
 }
 
-/// The same product, made elsewhere where it is large and that can be.
+/// The same product, computed by the backend if it is large and the backend can.
 pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere: Option<&dyn ProductBackend>) {
     let Product { m, k, n, a, b } = *product;
     let made = elsewhere.is_some_and(|elsewhere| is_large(m, k, n) && made_elsewhere(product, c, elsewhere));
@@ -91,22 +91,23 @@ pub(super) fn multiply_anywhere(product: &Product<'_>, c: &mut [f64], elsewhere:
     }
 }
 
-/// A product made here, whatever its size.
+/// The product computed on this processor, whatever its size.
 pub fn product(product: &Product<'_>, c: &mut [f64]) {
     multiply(product.m, product.k, product.n, product.a, product.b, c);
 }
 
-/// Rows that a block of the device's kernel makes: a sample has one row of every so many, so that no block goes without.
+/// Rows that one block of the device's kernel computes. A sample has one row per band, so that it covers every block.
 const BAND: usize = 64;
-/// Columns of the sample that are made at once.
+/// Columns of the sample that are computed at once.
 const COLUMNS: usize = 256;
 
-/// The rows of a product that are made here as well: the first, the last and two between, and one of every [`BAND`], drawn by a salt that is another each time.
-/// They take 1/64 of what the product takes here. Sums over the whole, as Freivalds' check takes them, round, and could not hold it to its bits.
+/// The rows of a product that are also computed on this processor: the first, the last, two between them, and one of every [`BAND`],
+/// drawn with a salt that differs each time. They take 1/64 of the time of the whole product on this processor. Sums over the whole
+/// matrix, as in Freivalds' check, round, so they could not verify the bits.
 ///
-/// What is wrong in all rows of one block of the device's kernel is always found, and so is a wrong column of one; what is wrong in r of the 64 rows of b bands
-/// with a probability of 1 - (1 - r/64)^b, and independently each time: a single thread, whose elements lie in four rows, with one of 1/16, a single element
-/// with one of 1/64.
+/// An error in all rows of one block of the device's kernel is always found, and so is a wrong column of one block. An error in r of
+/// the 64 rows of b bands is found with probability 1 - (1 - r/64)^b, independently each time: an error of a single thread, whose
+/// elements are in four rows, with 1/16, and of a single element with 1/64.
 fn sampled(m: usize, salt: u64) -> Vec<usize> {
     let drawn = (0..m.div_ceil(BAND)).map(|band| {
         let (start, [word, ..]) = (band * BAND, philox([band as u32, (band as u64 >> 32) as u32, 0, 0], words(salt)));
@@ -118,7 +119,7 @@ fn sampled(m: usize, salt: u64) -> Vec<usize> {
     rows
 }
 
-/// Whether a product was made elsewhere, and is what it would be here as far as can be told.
+/// Whether the backend computed a product, and the sampled rows agree with this processor.
 fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn ProductBackend) -> bool {
     let Product { m, k, n, a, b } = *product;
     if !(plain(a.span(m, k)) && plain(b.span(k, n)) && elsewhere.multiply(product, c)) {
@@ -149,13 +150,13 @@ fn made_elsewhere(product: &Product<'_>, c: &mut [f64], elsewhere: &dyn ProductB
     agrees
 }
 
-/// Whether products of any two of these, and sums of as many as there can be, neither overflow nor lose bits at the lower end of f64's range.
+/// Whether products of any two of these values, and sums of as many as possible, neither overflow nor lose bits at the lower end of f64's range.
 fn plain(values: &[f64]) -> bool {
     let plain = |x: &f64| *x == 0.0 || (1e-140..1e140).contains(&x.abs());
     pieces::map(values.len(), |at, len| values[at..at + len].iter().all(plain)).into_iter().all(|plain| plain)
 }
 
-/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Large products are shared among the processors, row by row, which changes no bit.
+/// `c = a * b`, row-major without gaps: `a` is m x k, `b` is k x n. Rows of large products are distributed among the processors, which does not change a bit.
 pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
     assert!(c.len() == m * n, "BUG: a product of {m} x {n} into {} values", c.len());
     if m == 0 || n == 0 {
@@ -177,8 +178,8 @@ pub(super) fn multiply(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_
 
 /// The product of some rows, on this thread and those that the library adds.
 fn rows(m: usize, k: usize, n: usize, a: Matrix<'_>, b: Matrix<'_>, c: &mut [f64]) {
-    // SAFETY: every element that the strides reach lies within its slice, as `multiply` asserted for all rows; `c` is a distinct mutable slice of m * n
-    // values with row stride n; no stride or offset exceeds isize, as slices are smaller than that.
+    // SAFETY: every element that the strides reach is within its slice, as the callers asserted; `c` is a distinct mutable slice of m * n values with row
+    // stride n; no stride or offset exceeds isize, because slices are smaller than that.
     unsafe {
         matrixmultiply::dgemm(
             m,
@@ -232,17 +233,17 @@ mod tests {
         }
     }
 
-    /// Rows one after another.
+    /// A matrix with rows one after another.
     fn matrix(values: &[f64], row: usize) -> Matrix<'_> {
         Matrix { values, start: 0, row, column: 1 }
     }
 
-    /// Makes products as it is told, and counts them.
+    /// A backend that computes products as configured, and counts them.
     #[derive(Debug, Default)]
     struct FakeBackend {
         asked: std::sync::atomic::AtomicUsize,
         wrong: Option<usize>,
-        /// A block of 64 x 64 elements, by its place: all of them are wrong.
+        /// A block of 64 x 64 elements, by its position: all of them are wrong.
         wrong_block: Option<(usize, usize)>,
         refuses: bool,
         told: std::sync::atomic::AtomicBool,
@@ -286,7 +287,7 @@ mod tests {
         let wrong = FakeBackend { wrong: Some(2 * n + 3), ..FakeBackend::default() };
         assert_eq!(taken(&wrong, &b), (false, 1));
         assert!(wrong.told.into_inner());
-        // Of these nobody is asked: on the way something might overflow, vanish or be no number.
+        // These are not handed over: a step might overflow, vanish or give NaN.
         for odd in [f64::NAN, f64::INFINITY, 1e200, 1e-200] {
             b[7] = odd;
             assert_eq!(taken(&FakeBackend::default(), &b), (false, 0), "{odd}");
@@ -297,7 +298,7 @@ mod tests {
     fn a_block_of_a_product_that_went_wrong_elsewhere_is_found_wherever_it_lies() {
         let (m, k, n) = (330, 9, 300);
         let (a, b) = (values(m * k), values(k * n));
-        // The left matrix lies transposed.
+        // The left matrix is transposed.
         let product = Product { m, k, n, a: Matrix { values: &a, start: 0, row: 1, column: m }, b: matrix(&b, n) };
         let taken = |other: FakeBackend| made_elsewhere(&product, &mut vec![0.0; m * n], &other);
         assert!(taken(FakeBackend::default()));
@@ -315,7 +316,7 @@ mod tests {
             let bands: std::collections::BTreeSet<usize> = rows.iter().map(|i| i / BAND).collect();
             assert_eq!(bands.len(), m.div_ceil(BAND), "{m}");
         }
-        // Over many salts each row of a band comes up.
+        // Over many salts, each row of a band is drawn.
         let first: std::collections::BTreeSet<usize> =
             (0..2000).flat_map(|salt| sampled(8192, salt)).filter(|i| (128..192).contains(i)).collect();
         assert_eq!(first.len(), 64);

@@ -1,10 +1,10 @@
-//! Inputs of a trial: which distribution a tensor gets, and its values. Knows no operator's arithmetic, only the hints built-ins give
-//! (labels lie below the number of classes). Every element is a function of seed, tensor ordinal and element index ([`super::philox`]), made by
-//! integer arithmetic and at most one rounded multiplication, so that a device can make the same bits; no logarithm or cosine takes part.
+//! Inputs of a trial: which distribution a tensor gets, and its values. Does not know the arithmetic of operators, only the hints of built-ins (labels are
+//! below the number of classes). Every element is a function of seed, tensor ordinal and element index ([`super::philox`]), computed with integer arithmetic
+//! and at most one rounded multiplication, without logarithms or cosines. So a device can compute the same bits.
 //!
 //! # Distributions
 //!
-//! A kernel that is correct on only one of them is wrong. Each catches certain mistakes:
+//! A kernel that is correct on only one of them is wrong. Each distribution catches certain mistakes:
 //!
 //! | name | floats | catches |
 //! |---|---|---|
@@ -13,10 +13,11 @@
 //! | `positive` | (0, 1] | sums that grow: lost carries, half accumulators |
 //! | `wide` | sign, exponent and mantissa uniform: magnitudes over the dtype's range below 2 | lower precision, flushed small values |
 //! | `sparse` | three in four exactly zero, else normal | divisions by zero, skipped work, ties |
-//! | `large` | [-128, 128) for the tensors whose magnitude an operator takes away again, the rest normal; other operators do not use it | missing maximum subtraction, overflowing squares |
+//! | `large` | [-128, 128) for tensors whose magnitude the operator removes again, else normal | missing maximum subtraction, overflowing squares |
 //!
-//! Nothing infinite or NaN is drawn. Magnitudes are such that a product of 4096 terms stays finite in `f16`. Integers: `wide` and `large`
-//! span ±1000 (the whole type where it is narrower), `positive` 1 to 16, `sparse` is zero three times in four, the rest -8 to 8; unsigned types take 0 to 16.
+//! Operators that do not remove such a magnitude do not use `large`. No value is infinite or NaN. Magnitudes are such that a product of 4096 terms stays
+//! finite in `f16`. Integers: `wide` and `large` span ±1000 (0 to 2000 for unsigned types; the whole type if it is narrower), `positive` spans 1 to 16,
+//! `sparse` is zero three times in four and otherwise as the rest: -8 to 8 (0 to 16 for unsigned types).
 
 use std::collections::BTreeMap;
 
@@ -32,13 +33,13 @@ use kforge_types::record::params::Trial;
 /// Every distribution by name, for inputs whose `init` is auto.
 pub const DISTRIBUTIONS: [&str; 6] = ["normal", "wide", "sparse", "large", "uniform", "positive"];
 
-/// The distributions that suit a problem, in the order trials take them; `large` only where the built-in stays accurate on it.
+/// The distributions that suit a problem, in the order in which trials use them; `large` only if the built-in stays accurate on it.
 pub fn distributions(problem: &Problem) -> Vec<&'static str> {
     let large = Bound::new(problem).is_ok_and(|bound| !bound.builtin.large.is_empty());
     DISTRIBUTIONS.into_iter().filter(|name| *name != "large" || large).collect()
 }
 
-/// The trials of a verification: `count` of them, each with a seed of its own derived from `seed`, distributions in turn.
+/// The trials of a verification: `count` trials, each with its own seed derived from `seed`, using the distributions in turn.
 pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
     let names = distributions(problem);
     (0..count)
@@ -53,8 +54,8 @@ pub fn trials(problem: &Problem, seed: u64, count: u32) -> Vec<Trial> {
         .collect()
 }
 
-/// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype.
-/// Memory: eight bytes a value. Errors: inputs that the package's own function makes, an unknown distribution, an `init` that a dtype or shape cannot hold.
+/// The values of every tensor that a kernel reads (inputs and inouts), each representable in its dtype. Memory: eight bytes per value. Errors: inputs from a
+/// function of the package, an unknown distribution, an `init` that does not fit a dtype or shape.
 pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Values>, Error> {
     if let Some((file, function)) = &problem.generate_inputs {
         return Err(Error::OwnInputs { file: file.clone(), function: function.clone() });
@@ -74,7 +75,7 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
     Ok(values)
 }
 
-/// The values of one tensor; `hint` takes the place of an auto `init`.
+/// The values of one tensor; `hint` replaces an auto `init`.
 pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Values, Error> {
     let drawn = Draw::new(tensor, ordinal, hint, trial)?;
     let len = logical_len(tensor) as u64;
@@ -87,7 +88,7 @@ pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &
     })
 }
 
-/// How the elements of one tensor are drawn: everything resolved, so that any element can be made alone.
+/// How the elements of one tensor are drawn, with everything resolved, so that any element can be computed independently.
 #[derive(Debug, Clone)]
 pub struct Draw {
     stream: Stream,
@@ -194,7 +195,7 @@ impl Draw {
 
     fn rounded(&self, raw: f64) -> f64 {
         let rounded = round_to(self.dtype, raw);
-        // An upper end that is not part of the interval stays out of it after rounding too.
+        // An excluded upper end of an interval must stay excluded after rounding.
         match self.rule {
             Rule::Positive if rounded == 0.0 => super::float::ulp(self.dtype, 0.0),
             Rule::Uniform if rounded >= 1.0 && self.dtype != DType::F8e8m0 => -1.0,
@@ -204,7 +205,7 @@ impl Draw {
     }
 
     fn raw(&self, index: u64) -> f64 {
-        // A scale format has neither signs nor zeros: powers of two around one, whatever is asked but ranges and constants.
+        // A scale format has neither signs nor zeros: its values are powers of two around one for every rule except ranges and constants.
         if self.dtype == DType::F8e8m0 && !matches!(self.rule, Rule::Range(..) | Rule::Constant(_)) {
             return exp2i(self.stream.below(index, 0, 7) as i32 - 3);
         }
@@ -260,7 +261,7 @@ impl Draw {
             Rule::Permutation(n) => permute(&self.stream, index % n, n) as i64,
             Rule::Offsets { total, last } if index >= last => total as i64,
             Rule::Offsets { .. } if index == 0 => 0,
-            // One point in each of as many equal parts as there are steps: rising, ragged, and the ends are fixed.
+            // One point in each of as many equal parts as there are steps: the offsets rise, are ragged, and have fixed ends.
             Rule::Offsets { total, last } => {
                 let fraction = u128::from(self.stream.block(index, 0)[0]);
                 let point = (u128::from(index) << 32) - fraction;
@@ -274,13 +275,13 @@ impl Draw {
         low.wrapping_add(self.stream.below(index, 0, (high.wrapping_sub(low) as u64).saturating_add(1)) as i64)
     }
 
-    /// In [0, 1), 53 bits.
+    /// A uniform number in [0, 1), with 53 bits.
     fn unit(&self, index: u64) -> f64 {
         let b = self.stream.block(index, 0);
         ((u64::from(b[0]) | u64::from(b[1]) << 32) >> 11) as f64 * exp2i(-53)
     }
 
-    /// Exponents from the dtype's least useful one to 0, so magnitudes below 2.
+    /// A number whose exponent is between the dtype's least useful one and 0, so its magnitude is below 2.
     fn wide(&self, index: u64) -> f64 {
         let lowest: i32 = match self.dtype {
             DType::F64 => -60,
@@ -298,7 +299,7 @@ impl Draw {
     }
 }
 
-/// The sum of eight uniform words, exact in an i64, centred, and scaled to variance one: sqrt(12 / 8) / 2^32.
+/// The sum of eight uniform words, exact in an i64, centered, and scaled to variance one: sqrt(12 / 8) / 2^32.
 #[inline(always)]
 fn centred(sum: i64) -> f64 {
     (sum - 4 * ((1i64 << 32) - 1)) as f64 * (1.224_744_871_391_589 * exp2i(-32))
@@ -309,12 +310,12 @@ fn normal(stream: &Stream, index: u64) -> f64 {
     centred(a.iter().chain(&b).map(|word| i64::from(*word)).sum())
 }
 
-/// What [`normal`] gives for each index from `start` on.
+/// The results of [`normal`] for each index from `start` on.
 #[expect(unsafe_code, reason = "a function is compiled for instructions that not every processor has")]
 fn normals(stream: &Stream, start: u64, values: &mut [f64]) {
     #[cfg(target_arch = "x86_64")]
     if is_x86_feature_detected!("avx2") {
-        // SAFETY: this processor has them.
+        // SAFETY: this processor has the instructions.
         return unsafe { normals_avx2(stream, start, values) };
     }
     normals_at_once::<4>(stream, start, values);
@@ -326,7 +327,7 @@ fn normals_avx2(stream: &Stream, start: u64, values: &mut [f64]) {
     normals_at_once::<16>(stream, start, values);
 }
 
-/// `N` at a time. Whole numbers up to one product that is rounded once: the bits are those of one at a time.
+/// `N` values at a time. All steps are integer operations up to one product that is rounded once, so the bits are the same as one value at a time.
 #[inline(always)]
 fn normals_at_once<const N: usize>(stream: &Stream, start: u64, values: &mut [f64]) {
     for (at, values) in values.chunks_mut(N).enumerate() {

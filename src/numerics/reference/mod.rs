@@ -1,6 +1,6 @@
-//! Built-in operators: f64 oracle, cost, input generators and null candidates. Pure: knows neither files nor processes, no kernels and no tolerances.
+//! Built-in operators: f64 oracle, cost, input generators and null candidates. Pure: knows no files or processes, no kernels and no tolerances.
 //!
-//! [`signature`] gives a built-in's name and slots, [`check`] checks whether a problem fits it, [`generate`] generates inputs, [`oracle`] computes the
+//! [`signature`] returns a built-in's name and slots, [`check`] checks whether a problem fits it, [`generate`] generates inputs, [`oracle`] computes the
 //! expectation, [`nulls`] the answers that must not pass, [`cost`] the work, and [`float`] converts to the bytes of every dtype.
 
 mod bind;

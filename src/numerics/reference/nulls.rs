@@ -1,15 +1,15 @@
-//! Null candidates: answers that a kernel can give without doing its work, or with less precision than required. If a tolerance accepts one of them on
-//! every shape and distribution, it cannot tell that candidate from a correct answer. Knows no tolerance.
+//! Null candidates: answers that a kernel can give without doing its work, or with less precision than required. If a tolerance accepts one of them on every
+//! shape and distribution, it cannot distinguish that null candidate from a correct answer. Does not know tolerances.
 //!
 //! * `zeros`; `constant 1`; `constant mean`: the mean of the expectation's finite values.
 //! * `copy of x`: an input with as many values as the output, or one that broadcasts to it along trailing axes.
-//! * `another seed`: the expectation of other inputs.
-//! * `inputs rounded to f16`: the expectation of the same inputs rounded to the next narrower dtype, where the operator declares float
-//!   arithmetic. Rounded are the inputs of the widest float dtype among them: `f64` to `f32`, `f32` to `f16` (whose 11 significant bits are also
-//!   those of tf32, so that both are covered), `f16` and `bf16` to `f8e4m3`. Narrower dtypes have no such candidate.
+//! * `another seed`: the expectation for other inputs.
+//! * `inputs rounded to f16`: the expectation for the same inputs rounded to the next narrower dtype, if the operator declares float arithmetic. Only inputs
+//!   of the widest float dtype among them are rounded: `f64` to `f32`, `f32` to `f16` (whose 11 significant bits are also those of tf32, so that both are
+//!   covered), `f16` and `bf16` to `f8e4m3`. Narrower dtypes have no such null candidate.
 //!
-//! A candidate lists only the outputs in which it differs from the expectation once both are rounded to the output's dtype; one that differs in none is left
-//! out.
+//! A null candidate lists only the outputs in which it differs from the expectation once both are rounded to the output's dtype. One
+//! that differs in none is left out.
 
 use std::collections::BTreeMap;
 
@@ -20,11 +20,11 @@ use super::oracle;
 use super::values::{Values, logical_len, logical_shape};
 use kforge_types::model::{DType, Problem, Reference, Tensor};
 
-/// A candidate: its name, and values for the outputs in which it is not the expectation.
+/// A null candidate: its name, and values for the outputs in which it differs from the expectation.
 pub type NullCandidate = (String, BTreeMap<String, Values>);
 
-/// Every candidate of a built-in or other reference. `expected` and `other` are the expectations of the trial and of another seed. For a
-/// reference of the package's own, the precision candidate is not here, as only its own process can compute it: see [`lower_precision`] and [`candidate`].
+/// Every null candidate of a built-in or other reference. `expected` and `other` are the expectations of the trial and of another seed. For a reference of the
+/// package, the candidate of lower precision is missing, because only the package's own process can compute it: see [`lower_precision`] and [`candidate`].
 /// Errors: the oracle's, on rounded inputs.
 pub fn candidates(
     problem: &Problem,
@@ -58,7 +58,7 @@ pub fn candidates(
     Ok(found)
 }
 
-/// A candidate reduced to the outputs in which it differs from the expectation after rounding; none if there are none.
+/// A null candidate reduced to the outputs in which it differs from the expectation after rounding; none if there is no such output.
 pub fn candidate(
     problem: &Problem,
     expected: &BTreeMap<String, Values>,
@@ -72,7 +72,7 @@ pub fn candidate(
     (!values.is_empty()).then_some((name, values))
 }
 
-/// Whether values are the same once stored in a dtype, which ends at the first that differs. NaN equals NaN, zeros of either sign are equal.
+/// Whether values are the same after storing them in a dtype; stops at the first difference. NaN equals NaN, and zeros of either sign are equal.
 fn equal_once_rounded(dtype: DType, a: &Values, b: &Values) -> bool {
     let same = |a: f64, b: f64| a == b || (a.is_nan() && b.is_nan());
     match (a, b) {
@@ -86,7 +86,7 @@ fn equal_once_rounded(dtype: DType, a: &Values, b: &Values) -> bool {
     }
 }
 
-/// The mean of finite values, 0 of none.
+/// The mean of the finite values; 0 if there are none.
 fn mean(values: &Values) -> f64 {
     let floats = values.to_f64(DType::I64);
     let finite = floats.iter().filter(|x| x.is_finite());
@@ -94,7 +94,7 @@ fn mean(values: &Values) -> f64 {
     super::rows::sum(finite.map(|x| x / count))
 }
 
-/// An input in place of every output that it fits.
+/// An input as the value of every output that it fits.
 fn copies(problem: &Problem, input: &Tensor, values: &Values) -> BTreeMap<String, Values> {
     let own = logical_shape(input);
     let fitting = problem.written().filter_map(|output| {
@@ -121,7 +121,7 @@ fn narrower(dtype: DType) -> Option<DType> {
     }
 }
 
-/// The inputs of the widest float dtype rounded to the next narrower one, with the candidate's name; none where there is none.
+/// The inputs with the widest float dtype rounded to the next narrower one, and the null candidate's name; none if there is no narrower dtype.
 pub fn lower_precision(problem: &Problem, inputs: &BTreeMap<String, Values>) -> Option<NullCandidate> {
     let widest = problem.read().map(|t| t.dtype).filter(|d| d.is_float()).min()?;
     let lower = narrower(widest)?;

@@ -1,11 +1,12 @@
-//! Expected values of built-in operators in f64 (integers exact), and their scales. Knows no comparison and no tolerance.
+//! Expected values of built-in operators in f64 (integers exact), and their scales. Does not know comparisons or tolerances.
 //!
-//! Sums are compensated ([`super::rows`]); matrix products add 256 terms at a time in a fixed order. Elementary functions come from `libm`, not
-//! from the system's mathematics library, so that the digest of an expectation is the same on every machine (for matrix products: on every machine
-//! with fused multiply-add). The scale S of an output is its operator on absolute values: what a rounding error of an accumulator is
-//! proportional to. Each built-in documents its scale; integer outputs have none.
+//! Sums are compensated ([`super::rows`]); matrix products add 256 terms at a time in a fixed order. Elementary functions come from `libm`, not from the
+//! system's mathematics library, so that the digest of an expectation is the same on every machine (for matrix products: on every machine with fused
+//! multiply-add). The scale S of an output is its operator on absolute values: a rounding error of an accumulator is proportional to it. Each built-in
+//! documents its scale; integer outputs have none.
 //!
-//! Memory: eight bytes for every value of every tensor, as much again for what lies along another axis than the last, twice the outputs where S is asked for.
+//! Memory: eight bytes for every value of every tensor, the same again for tensors whose rows are not along the last axis, and twice
+//! the outputs if S is requested.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +17,7 @@ use super::gemm::ProductBackend;
 use super::values::{Values, logical_len};
 use kforge_types::model::{Problem, Role};
 
-/// Whether an output can have a scale: of a built-in every output of floats has. A reference of the package's own may give one for any of those.
+/// Whether an output can have a scale. With a built-in, every float output has one. A reference of the package may give one for any float output.
 pub fn has_scale(problem: &Problem, output: &str) -> bool {
     problem.tensor(output).is_some_and(|tensor| tensor.role != Role::Input && tensor.dtype.is_float())
 }
@@ -26,17 +27,17 @@ pub fn has_scale(problem: &Problem, output: &str) -> bool {
 pub struct OracleOutput {
     /// Every written tensor, row-major, before rounding to its dtype.
     pub outputs: BTreeMap<String, Values>,
-    /// The operator on absolute values, for float outputs, where it was asked for.
+    /// The operator on absolute values, for float outputs, if it was requested.
     pub scales: BTreeMap<String, Vec<f64>>,
 }
 
-/// Computes every written tensor. `inputs` holds every tensor that is read. Errors: the problem does not fit its built-in (all that is wrong
-/// with it), values are missing, or indices among them are out of range.
+/// Computes every written tensor. `inputs` holds every tensor that is read. Errors: the problem does not fit its built-in (with everything that does not fit),
+/// values are missing, or indices among them are out of range.
 pub fn expected(problem: &Problem, inputs: &BTreeMap<String, Values>, scale: bool) -> Result<OracleOutput, Error> {
     expected_with(problem, inputs, scale, None)
 }
 
-/// The same, to the same bits, with someone who makes large products of matrices.
+/// Like [`expected`], with the same bits, but with a backend for large matrix products.
 pub fn expected_with(
     problem: &Problem,
     inputs: &BTreeMap<String, Values>,

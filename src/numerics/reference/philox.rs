@@ -1,6 +1,6 @@
-//! Philox 4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw ("Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011):
-//! 128 bits of counter and 64 bits of key give 128 random bits, by integer arithmetic only, so that CPU and device compute the same bits and any
-//! element can be computed without those before it. Does not know what the bits are for.
+//! Philox 4x32-10, the counter-based generator of Salmon, Moraes, Dror and Shaw ("Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): a counter of 128 bits
+//! and a key of 64 bits give 128 random bits, by integer arithmetic only. So CPU and device compute the same bits, and any element can be computed without
+//! those before it. Does not know what the bits are for.
 
 const MULTIPLIER_0: u64 = 0xD251_1F53;
 const MULTIPLIER_1: u64 = 0xCD9E_8D57;
@@ -25,7 +25,7 @@ pub fn philox(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     counter
 }
 
-/// The same for as many counters at once, word by word: a compiler makes one instruction of what is done to all of them.
+/// [`philox`] for `N` counters at once, word by word, which a compiler vectorizes.
 #[inline(always)]
 fn philox_all<const N: usize>(mut counters: [[u32; N]; 4], mut key: [u32; 2]) -> [[u32; N]; 4] {
     for round in 0..10 {
@@ -51,7 +51,7 @@ pub fn words(x: u64) -> [u32; 2] {
     [x as u32, (x >> 32) as u32]
 }
 
-/// One stream of random words: of one seed and one tensor.
+/// The stream of random words for one seed and one tensor.
 #[derive(Debug, Clone, Copy)]
 pub struct Stream {
     key: [u32; 2],
@@ -64,7 +64,7 @@ impl Stream {
         Stream { key: words(seed), ordinal }
     }
 
-    /// The four words of an element; `draw` counts the blocks an element needs beyond its first.
+    /// The four words of an element; `draw` counts the blocks that an element needs beyond its first.
     pub fn block(&self, index: u64, draw: u32) -> [u32; 4] {
         let [low, high] = words(index);
         philox([low, high, self.ordinal, draw], self.key)
@@ -88,8 +88,8 @@ impl Stream {
     }
 }
 
-/// Where `index` goes under a permutation of 0..n that the stream keys: a balanced Feistel network of four rounds over the next even power
-/// of two, walked until it lands below n, so that each element is found alone. `n` must exceed `index`.
+/// The image of `index` under a permutation of 0..n that the stream keys: a balanced Feistel network of four rounds over the next even power of two, applied
+/// until the result is below n, so that each element is found independently. `n` must exceed `index`.
 pub fn permute(stream: &Stream, index: u64, n: u64) -> u64 {
     let bits = (64 - n.saturating_sub(1).leading_zeros()).max(2).div_ceil(2);
     let mask = (1u64 << bits) - 1;

@@ -46,12 +46,12 @@ pub fn signature(name: &str) -> Option<&'static Builtin> {
     ALL.into_iter().find(|builtin| builtin.name == name)
 }
 
-/// What to say of a name that is none.
+/// The message for an unknown name.
 pub(super) fn unknown(name: &str) -> String {
     format!("unknown builtin `{name}`{}", suggestion(name, &names()))
 }
 
-/// `; did you mean ...` for the likeliest of these names, or all of them.
+/// `; did you mean ...` for the likeliest of these names, or a list of all of them.
 pub(super) fn suggestion(name: &str, names: &[&str]) -> String {
     let hint = nearest(name, names.iter().copied());
     if hint.is_empty() { format!(", expected one of {}", quoted(names)) } else { hint }

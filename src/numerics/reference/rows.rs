@@ -1,17 +1,17 @@
-//! A tensor as rows along the axes of an operator, and compensated sums. Knows no operator.
+//! A tensor as rows along the axes of an operator, and compensated sums. Does not know operators.
 
 use super::values::Values;
 use kforge_foundation::base::pieces;
 use kforge_types::model::bound::contiguous;
 
-/// How a tensor splits into rows: `axes` lie along each row, in their order, the others count the rows, row-major.
+/// How a tensor splits into rows: `axes` run along each row, in their order; the other axes enumerate the rows, row-major.
 #[derive(Debug, Clone)]
 pub(super) struct Rows {
-    /// How many rows.
+    /// The number of rows.
     pub(super) count: usize,
-    /// Values a row.
+    /// The number of values per row.
     pub(super) len: usize,
-    /// Position of each row's first value; none where rows lie one after another.
+    /// Position of each row's first value; none if rows are contiguous.
     bases: Option<Vec<usize>>,
     /// Position of each value relative to its row's first.
     offsets: Vec<usize>,
@@ -52,7 +52,7 @@ impl Rows {
         }
     }
 
-    /// The tensor's values row after row. A copy of the tensor where rows are not contiguous already.
+    /// The tensor's values row after row. Copies the tensor if rows are not contiguous already.
     pub(super) fn gather<'a, T: Copy + Default + Send + Sync>(&self, values: &'a [T]) -> std::borrow::Cow<'a, [T]> {
         if self.bases.is_none() {
             return values.into();
@@ -60,7 +60,7 @@ impl Rows {
         pieces::values(self.count * self.len, |k| values[self.place(k / self.len, k % self.len)]).into()
     }
 
-    /// The other way: values row after row back to the tensor's order.
+    /// The inverse of [`Self::gather`]: values row after row back in the tensor's order.
     pub(super) fn scatter<T: Copy + Default>(&self, rows: Vec<T>) -> Vec<T> {
         if self.bases.is_none() {
             return rows;
@@ -72,7 +72,7 @@ impl Rows {
         values
     }
 
-    /// `f` of every row, in parallel, one result a row. A row may be empty.
+    /// `f` of every row, in parallel, with one result per row. A row may be empty.
     pub(super) fn reduce<T, R>(&self, values: &[T], f: impl Fn(&[T]) -> R + Sync) -> Vec<R>
     where
         T: Copy + Default + Send + Sync,
@@ -90,7 +90,7 @@ impl Rows {
         made
     }
 
-    /// Every row replaced by what `f` (given the row's number) makes of it, in parallel.
+    /// Every row replaced by the result of `f` (which gets the row's number), in parallel.
     pub(super) fn map<T, R>(&self, values: &[T], f: impl Fn(usize, &[T], &mut [R]) + Sync) -> Vec<R>
     where
         T: Copy + Default + Send + Sync,
@@ -110,14 +110,14 @@ impl Rows {
         self.scatter(made)
     }
 
-    /// How many rows one thread takes at once.
+    /// How many rows one thread processes at once.
     fn together(&self) -> usize {
         (pieces::PIECE / self.len.max(1)).max(1)
     }
 }
 
-/// A sum with Neumaier's compensation (A. Neumaier, ZAMM 54, 1974): its error is about one rounding of the result, whatever the length,
-/// unless the terms cancel by more than 1e15. Infinities and NaN come out as plain addition gives them.
+/// A sum with Neumaier's compensation (A. Neumaier, ZAMM 54, 1974): its error is about one rounding of the result for any length, unless the terms cancel by
+/// more than 1e15. Infinities and NaN give the same result as plain addition.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Sum {
     total: f64,
@@ -145,7 +145,7 @@ pub(super) fn sum(terms: impl Iterator<Item = f64>) -> f64 {
     total.value()
 }
 
-/// A tensor's values permuted: `axes[k]` is the axis of the source that becomes axis k.
+/// A tensor's values with permuted axes: `axes[k]` is the axis of the source that becomes axis k.
 pub(super) fn transposed(values: &Values, shape: &[usize], axes: &[usize]) -> Values {
     let strides = contiguous(&shape.iter().map(|n| *n as u64).collect::<Vec<_>>());
     let mut places = vec![0usize];

@@ -1,4 +1,4 @@
-//! A tensor's logical values, exact: floats as f64, integers as i64. Knows neither shapes nor layouts, and no operator.
+//! A tensor's logical values, exact: floats as f64, integers as i64. Knows no shapes, layouts or operators.
 
 use std::borrow::Cow;
 
@@ -8,14 +8,14 @@ use kforge_types::model::{DType, Tensor};
 /// The values of a tensor in row-major order of its logical shape.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Values {
-    /// Of a float dtype. Every float dtype is a subset of f64, so nothing is lost.
+    /// Values of a float dtype. Every float dtype is a subset of f64, so nothing is lost.
     Float(Vec<f64>),
-    /// Of an integer dtype or bool (0 and 1). A `u64` is held as its two's complement bits.
+    /// Values of an integer dtype or bool (0 and 1). A `u64` is held as its two's complement bits.
     Int(Vec<i64>),
 }
 
 impl Values {
-    /// How many.
+    /// The number of values.
     pub fn len(&self) -> usize {
         match self {
             Values::Float(v) => v.len(),
@@ -23,7 +23,7 @@ impl Values {
         }
     }
 
-    /// Whether there are none.
+    /// Whether there are no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -37,12 +37,12 @@ impl Values {
         }
     }
 
-    /// The same as a vector of its own.
+    /// Like [`Self::as_f64`], but as a new vector.
     pub fn to_f64(&self, dtype: DType) -> Vec<f64> {
         self.as_f64(dtype).into_owned()
     }
 
-    /// The same values as the type of `dtype` asks: floats become integers by truncation, saturating at 64 bits, as C and CUDA convert.
+    /// The same values in the kind that `dtype` needs: floats become integers by truncation, saturating at 64 bits, as C and CUDA convert.
     pub fn as_kind_of(self, dtype: DType) -> Values {
         match self {
             Values::Float(v) if !dtype.is_float() => Values::Int(
@@ -69,7 +69,7 @@ impl Values {
         }
     }
 
-    /// The values of [`Values::to_le_bytes`] for a tensor of that dtype; trailing bytes that make no whole value are ignored.
+    /// The values of [`Values::to_le_bytes`] for a tensor of that dtype; trailing bytes that do not form a whole value are ignored.
     pub fn from_le_bytes(dtype: DType, bytes: &[u8]) -> Values {
         fn all<T: Copy + Default + Send>(bytes: &[u8], f: impl Fn([u8; 8]) -> T + Sync) -> Vec<T> {
             let words = bytes.as_chunks::<8>().0;
@@ -84,7 +84,7 @@ impl Values {
         }
     }
 
-    /// Eight little-endian bytes a value: what digests of expectations are taken of.
+    /// Eight little-endian bytes per value: digests of expectations are computed from these.
     pub fn to_le_bytes(&self) -> Vec<u8> {
         fn all<T: Copy + Sync>(values: &[T], f: impl Fn(T) -> [u8; 8] + Sync) -> Vec<u8> {
             let mut bytes = vec![0; values.len() * 8];
@@ -108,7 +108,7 @@ pub fn per_element(dtype: DType) -> u64 {
     }
 }
 
-/// The shape an operator sees: the declared one, the last axis twice as long for the packed types (a lone packed element has shape `[2]`).
+/// The shape that an operator sees: the declared one, with the last axis twice as long for the packed types (a single packed element has shape `[2]`).
 pub fn logical_shape(tensor: &Tensor) -> Vec<usize> {
     let mut shape: Vec<usize> = tensor.shape.iter().map(|extent| *extent as usize).collect();
     if per_element(tensor.dtype) == 2 {

@@ -1,4 +1,4 @@
-//! What observations come to under tolerances: which pass, what a failure says, what stays unknown.
+//! Judgements of observations under tolerances: which pass, what a failure says, what stays unknown.
 
 use super::*;
 use crate::measure::compare::{Comparison, rms};
@@ -22,7 +22,7 @@ fn the_tolerance_decides_and_nothing_else() {
     assert!(matches!(verdict(Tolerance { atol: 0.009, ..Tolerance::default() }), Verdict::Fail(_)));
     assert_eq!(verdict(Tolerance { atol: 0.011, ..Tolerance::default() }), Verdict::Pass);
     assert_eq!(verdict(Tolerance { rtol: 0.0051, ..Tolerance::default() }), Verdict::Pass);
-    // An ulp of f16 at 2 is 2^-9.
+    // One ulp of f16 at 2 is 2^-9.
     assert_eq!(verdict(Tolerance { ulp: 6.0, ..Tolerance::default() }), Verdict::Pass);
     assert!(matches!(verdict(Tolerance { ulp: 5.0, ..Tolerance::default() }), Verdict::Fail(_)));
 }
@@ -33,7 +33,7 @@ fn an_error_beyond_the_largest_number_exceeds_every_tolerance() {
     assert_eq!((of(f64::MAX), of(1.6e308)), (f64::INFINITY, 0.0));
     let none = |error| excess(&Tolerance::default(), DType::F64, error, 1.0, None);
     assert_eq!((none(0.0), none(5e-324)), (0.0, f64::INFINITY));
-    // Neighbours whose quotient rounds to one are told apart.
+    // Neighbors whose quotient rounds to one are still distinguished.
     let atol = 5e-324;
     let of = |error| excess(&Tolerance { atol, ..Tolerance::default() }, DType::F64, error, 0.0, None);
     assert_eq!((of(atol), of(2.0 * atol)), (1.0, 2.0));
@@ -59,18 +59,18 @@ fn a_failure_names_output_index_got_and_want() {
 #[test]
 fn what_is_wrong_and_what_is_far_off_are_told_in_the_same_words_in_every_trial() {
     let said = |got: &[f64]| judge(&observation(got, &[1.0, 2.0, 4.0]), &with(Tolerance::default()));
-    // One is wrong by little, another by much: the first of those that are far off stands for the failure.
+    // One element is slightly wrong, another is far off: the failure reports the first that is far off.
     let judged = said(&[1.001, 2.0, 8.0]);
     assert_eq!(judged.verdict, Verdict::Fail("`y` is wrong at 2: got 8, want 4".into()));
     assert!(judged.explanation.contains(": the worst is at "), "{}", judged.explanation);
     assert!(judged.explanation.contains("1 of 3 elements is far off"), "{}", judged.explanation);
-    // None is far off: the worst does, in the same words.
+    // None is far off: the failure reports the worst, in the same words.
     let judged = said(&[1.001, 2.0, 4.0]);
     let Verdict::Fail(why) = &judged.verdict else { panic!("{judged:?}") };
     assert!(why.starts_with("`y` is wrong at 0: got 1.001") && why.contains(", want 1, error "), "{why}");
     assert!(judged.explanation.contains(": the worst is at 0: "), "{}", judged.explanation);
     assert!(!judged.explanation.contains("far off"), "{}", judged.explanation);
-    // Of integers every difference counts, and once.
+    // For integers, every difference counts, once.
     let mut exact = Comparison::new("y", DType::I32, &[3], 0.0, None);
     exact.ints(0, &[1, 2, 5], &[1, 2, 4]);
     let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![exact.finish()] };
@@ -122,7 +122,7 @@ fn elements_are_told_by_coordinates_where_there_are_two_axes_or_more() {
     said.checked(checked, 24, |i| i != 7, |i| (i.to_string(), "0".into()));
     let word = of(&said.finish(), &Tolerance::default());
     assert_eq!(word, "`ref.py::check` rejects 1 of 24 elements (the first at [0, 1, 3]: got 7, want 0)");
-    // What was recorded before shapes were has numbers.
+    // Observations from before shapes were recorded have numbers.
     let before = OutputObserved { shape: vec![], ..gross };
     assert!(of(&before, &Tolerance::default()).starts_with("the worst is at 18: got 7"));
 }
@@ -175,7 +175,7 @@ fn a_wrong_output_fails_whatever_is_said_not_to_be_emulated() {
 fn fewer_trials_than_asked_pass_nothing_and_hide_no_failure() {
     let judged = |got: f64, asked| {
         let mut seen = observation(&[got], &[1.0]);
-        // Another order of the same trial is no other trial.
+        // Another order of the same trial does not count as another trial.
         seen.trials.push(seen.trials[0].clone());
         seen.asked = asked;
         judge(&seen, &with(Tolerance::default())).verdict
@@ -201,7 +201,7 @@ fn a_race_is_named_before_what_it_leads_to() {
     seen.findings =
         vec![Finding::new(FindingKind::Uninitialised, "read early"), Finding::new(FindingKind::Race, "race on `s`")];
     assert_eq!(judge(&seen, &with(Tolerance::default())).verdict, Verdict::Fail("race on `s`".into()));
-    // Where it goes, another thread may write.
+    // The access out of bounds may hit memory that another thread writes.
     seen.findings.push(Finding::new(FindingKind::OutOfBounds, "outside `x`"));
     let judged = judge(&seen, &with(Tolerance::default()));
     assert_eq!(judged.verdict, Verdict::Fail("outside `x`".into()));

@@ -1,4 +1,4 @@
-//! Gaps, bounds and floors of what was measured, and what is unknown without it.
+//! Gaps, bounds and floors from measurements, and what is unknown without them.
 
 use super::*;
 use kforge_types::record::Unknown;
@@ -194,7 +194,7 @@ fn measured_peaks_come_before_theoretical_ones_and_each_says_which_it_is() {
     let of = |measured: Option<&PeaksObserved>, stated| {
         roofline(&params(), &[(0, bench(4000.0, 3000.0, stated))].into(), &BTreeMap::new(), measured)
     };
-    // 5e11 bytes a second of 8e11.
+    // 5e11 of 8e11 bytes per second.
     let found = of(Some(&memory(8e11)), Some(peaks()));
     gaps(&found, [Some(0.975), Some(0.375), None]);
     assert_eq!(found.from[&Axis::Memory], "timing of measured peaks");
@@ -210,7 +210,7 @@ fn measured_peaks_come_before_theoretical_ones_and_each_says_which_it_is() {
     let nothing = of(Some(&PeaksObserved::default()), Some(peaks()));
     gaps(&nothing, [Some(0.975), Some(0.5), None]);
     assert_eq!(of(None, None).achieved[&0].memory, None);
-    // Half of the bytes are written: where a copy was measured, it is the peak.
+    // Half of the bytes are written: if a copy was measured, it is the peak.
     let mut both = memory(8e11);
     both.dram_bytes_per_s.insert("copy".into(), rate(6.25e11));
     let found = of(Some(&both), Some(peaks()));

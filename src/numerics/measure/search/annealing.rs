@@ -1,23 +1,24 @@
-//! Simulated annealing in several chains (Kirkpatrick, Gelatt, Vecchi 1983). The chains' positions are no state: they follow from the visits, replayed.
+//! Simulated annealing in several chains (Kirkpatrick, Gelatt, Vecchi 1983). The chains' positions are not stored: they follow from replaying the visits.
 //!
-//! The cost is the logarithm of time. The temperature falls geometrically with the budget spent, from [`HOT`] to [`COLD`]: a variant that is slower by as much
-//! is taken once in e times: a quarter at first, one per cent at last. A chain that has strayed further from the best than [`STRAYED`] temperatures starts again from there.
+//! The cost is the logarithm of time. The temperature falls geometrically with the spent budget, from [`HOT`] to [`COLD`]. A variant whose cost is higher by
+//! one temperature is accepted with probability 1/e: that is a slowdown of a quarter at first and of one percent at the end. A chain that is more than
+//! [`STRAYED`] temperatures above the best continues from the best.
 
 use super::draws::Draws;
 use super::propose::{Proposal, Turn, VisitCost};
 
-/// The temperature at the start: with it a variant slower by the factor 1.25 is taken with probability 1/e.
+/// The temperature at the start: a variant that is slower by the factor 1.25 is then accepted with probability 1/e.
 const HOT: f64 = 0.22;
 /// The temperature at the end.
 const COLD: f64 = 0.01;
-/// Temperatures above the best beyond which a chain starts again from the best.
+/// The number of temperatures above the best beyond which a chain continues from the best.
 const STRAYED: f64 = 4.0;
 
 fn temperature(spent: f64) -> f64 {
     HOT * (COLD / HOT).powf(spent.clamp(0.0, 1.0))
 }
 
-/// Where each of so many chains stands after these visits, and the best variant.
+/// The position of each of `chains` chains after these visits, and the best variant.
 fn replay(visits: &[VisitCost], worst: f64, chains: usize, seed: u64) -> (Vec<Option<u32>>, Option<u32>) {
     let mut at: Vec<Option<(u32, f64)>> = vec![None; chains];
     let mut best: Option<(u32, f64)> = None;
@@ -51,7 +52,7 @@ pub(super) fn propose(turn: &Turn<'_>, count: usize) -> Vec<Proposal> {
         let start = at[chain % turn.chains].or(best);
         let step = start.and_then(|start| {
             let near: Vec<u32> = turn.geometry.neighbours(start).into_iter().filter(|v| free(*v)).collect();
-            // All its neighbours were visited: on from the best, and from there to whatever is nearest.
+            // All its neighbors were visited: the chain continues from the best, at the nearest free variant.
             let from_here = (!near.is_empty()).then(|| near[draws.below(near.len())]);
             from_here.or_else(|| turn.geometry.nearest(best.unwrap_or(start), &mut draws, free))
         });

@@ -1,27 +1,27 @@
-//! Reasons against a variant from its machine code only. Knows functions, launches and limits of an architecture; knows no measurements.
+//! Reasons against a variant that follow from its machine code only. Knows functions, launches and limits of an architecture; does not know measurements.
 //!
 //! | a variant is dropped if | because |
 //! |---|---|
-//! | a block has more threads, registers or shared memory than one may have | the launch would be refused |
-//! | no block of it fits a multiprocessor | the same: occupancy would be zero |
-//! | a thread spills more than [`SPILLS`] bytes, and more than [`TIMES`] times what the best variant so far spills | each byte goes to memory and back in every thread, and the best variant avoids that |
+//! | a block has more threads, registers or shared memory than it may have | the launch would be refused |
+//! | no block of it fits on a multiprocessor | the launch would be refused: occupancy would be zero |
+//! | a thread spills more than [`SPILLS`] bytes, and more than [`TIMES`] times what the best variant so far spills | every thread moves each byte twice |
 
 use kforge_types::model::limits::{Limits, registers_taken};
 use kforge_types::record::search::Block;
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Bytes of spills per thread, stores and loads together, below which a variant is never dropped.
+/// The number of spilled bytes per thread, stores and loads together, below which a variant is never dropped.
 const SPILLS: u64 = 256;
-/// By how much a variant may spill more than the best.
+/// The factor by which a variant may spill more than the best.
 const TIMES: u64 = 4;
 
-/// Bytes that a thread of the worst entry spills, stores and loads together; none where the compiler's log did not say.
+/// Bytes that a thread of the worst entry spills, stores and loads together; none if the compiler's log does not say.
 pub(super) fn spills(inspection: &Inspection) -> Option<u64> {
     let of = |f: &FunctionFacts| Some(f.spill_stores? + f.spill_loads?);
     inspection.functions.iter().filter_map(of).max()
 }
 
-/// Why a variant cannot run, or is not worth running; none if there is no such reason. `best` are the spills of the best variant so far.
+/// Why a variant cannot run, or is not worth running; none if there is no such reason. `best` is the number of bytes that the best variant so far spills.
 pub(super) fn against(
     inspection: &Inspection,
     launches: &[Block],

@@ -1,14 +1,14 @@
-//! A random forest for regression (Breiman 2001): trees over bootstrap samples, each split chosen among some of the features. Small and exact: a search has some
-//! hundred rows.
+//! A random forest for regression (Breiman 2001): trees over bootstrap samples, each split chosen among some of the features. Small
+//! and exact: a search has some hundred rows.
 
 use super::draws::Draws;
 
-/// Trees of a forest.
+/// The number of trees in a forest.
 const TREES: usize = 40;
 
-/// A node of a tree, in a list.
+/// A node of a tree, in a list of nodes.
 enum Node {
-    /// What the rows that end here come to.
+    /// The mean cost of the rows that end here.
     Leaf(f64),
     /// Rows whose feature is at most the threshold go left.
     Split { feature: usize, at_most: f64, left: usize, right: usize },
@@ -17,7 +17,7 @@ enum Node {
 /// A fitted forest.
 pub(super) struct Forest(Vec<Vec<Node>>);
 
-/// Rows and what they come to.
+/// Rows and their costs.
 pub(super) struct Table<'a> {
     pub(super) rows: &'a [Vec<f64>],
     pub(super) costs: &'a [f64],
@@ -37,7 +37,7 @@ impl Forest {
         Forest((0..TREES as u64).map(tree).collect())
     }
 
-    /// The mean over the trees, and their standard deviation.
+    /// The mean of the trees' predictions, and their standard deviation.
     pub(super) fn predict(&self, row: &[f64]) -> (f64, f64) {
         let said: Vec<f64> = self.0.iter().map(|tree| follow(tree, row)).collect();
         let mean = said.iter().sum::<f64>() / said.len() as f64;
@@ -58,7 +58,7 @@ fn follow(tree: &[Node], row: &[f64]) -> f64 {
     }
 }
 
-/// Adds the tree of these rows to the nodes and gives where it begins.
+/// Adds the tree of these rows to the nodes and returns the position of its root.
 fn grow(table: &Table<'_>, rows: &mut [usize], draws: &mut Draws, nodes: &mut Vec<Node>) -> usize {
     let here = nodes.len();
     let mean = rows.iter().map(|r| table.costs[*r]).sum::<f64>() / rows.len() as f64;
@@ -73,7 +73,7 @@ fn grow(table: &Table<'_>, rows: &mut [usize], draws: &mut Draws, nodes: &mut Ve
     here
 }
 
-/// The split among two thirds of the features that leaves the least spread; none where nothing can be told apart.
+/// The split, among two thirds of the features, that leaves the least spread; none if no feature separates the rows.
 fn split(table: &Table<'_>, rows: &[usize], draws: &mut Draws) -> Option<(usize, f64)> {
     let width = table.rows.first().map_or(0, Vec::len);
     let mut features: Vec<usize> = (0..width).collect();
@@ -92,7 +92,7 @@ fn split(table: &Table<'_>, rows: &[usize], draws: &mut Draws) -> Option<(usize,
             sum += pair[0].1;
             let left = (i + 1) as f64;
             if pair[0].0 < pair[1].0 {
-                // What the squares of the two sides' sums explain of the spread; the more, the better.
+                // The part of the spread that the split explains, from the squared sums of its two sides; more is better.
                 let explained = sum * sum / left + (total - sum).powi(2) / (n - left) - total * total / n;
                 if explained > 1e-12 && best.is_none_or(|(b, ..)| explained > b) {
                     best = Some((explained, feature, f64::midpoint(pair[0].0, pair[1].0)));

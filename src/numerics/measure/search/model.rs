@@ -1,16 +1,17 @@
-//! Search by a model: fits a forest to the logarithms of the times so far, and visits next the variants with the best prediction (lower confidence bounds,
-//! as in SMAC: Hutter, Hoos, Leyton-Brown 2011). Each of a batch is bolder than the one before: the first trusts the mean, the last looks where trees disagree.
+//! Search by a model: fits a forest to the logarithms of the times so far, and next visits the variants with the best prediction
+//! (lower confidence bounds, as in SMAC: Hutter, Hoos, Leyton-Brown 2011). Each variant of a batch is bolder than the one before: the
+//! first trusts the mean, the last looks where trees disagree.
 
 use std::cmp::Ordering;
 
 use super::forest::{Forest, Table};
 use super::propose::Turn;
 
-/// Variants that are looked at for spreading out the first visits.
+/// The number of variants among which the first visits are spread out.
 const POOL: usize = 256;
-/// The most variants that are predicted: of a larger space, the first of the seeded order and the neighbours of what was visited.
+/// The most variants that are predicted: in a larger space, the first of the seeded order and the neighbors of visited variants.
 const PREDICTED: usize = 20_000;
-/// Standard deviations by which the last of a batch is bolder than the first.
+/// By how many standard deviations the last variant of a batch is bolder than the first.
 const BOLDEST: f64 = 1.5;
 
 /// The next variants, `count` of them or as many as are left.
@@ -26,7 +27,7 @@ pub(super) fn propose(turn: &Turn<'_>, count: usize) -> Vec<u32> {
     let forest = Forest::fit(&Table { rows: &rows, costs: &costs }, turn.seed, turn.visited as u64);
     let best = turn.visits.iter().filter_map(|s| Some((s.cost?, s.variant))).min_by(|a, b| a.0.total_cmp(&b.0));
     let best = best.map_or(0, |b| b.1);
-    // Trees say the same of whole boxes: of those, whatever is nearest to the best.
+    // Trees predict the same for whole boxes: of a box, the variant nearest to the best is taken.
     let mut promised: Vec<(f64, f64, f64, u32)> = candidates(turn)
         .into_iter()
         .map(|v| {
@@ -58,14 +59,14 @@ fn candidates(turn: &Turn<'_>) -> Vec<u32> {
     out
 }
 
-/// Variants far from each other and from what was visited: of a seeded pool, always the one whose nearest is furthest.
+/// Variants far from each other and from the visited ones: from a seeded pool, repeatedly the variant whose nearest neighbor is furthest.
 fn spread(turn: &Turn<'_>, count: usize) -> Vec<u32> {
     let mut pool: Vec<u32> = turn.order.iter().copied().filter(|v| turn.free(*v)).take(POOL).collect();
     let mut near: Vec<u32> = turn.visits.iter().map(|s| s.variant).collect();
     let mut out = vec![];
     while out.len() < count && !pool.is_empty() {
         let least = |v: u32| near.iter().map(|n| turn.geometry.distance(v, *n)).fold(f64::INFINITY, f64::min);
-        // Of equals the first in the seeded order.
+        // Of equals, the first in the seeded order.
         let far: Vec<f64> = pool.iter().map(|v| least(*v)).collect();
         let at = (0..pool.len()).rev().max_by(|a, b| far[*a].total_cmp(&far[*b])).unwrap_or(0);
         let next = pool.remove(at);

@@ -1,4 +1,4 @@
-//! The next variants to visit, by strategy. Knows what was seen; remembers nothing.
+//! The next variants to visit, by strategy. Knows what was seen; does not keep state.
 
 use std::collections::HashSet;
 
@@ -13,30 +13,30 @@ pub(super) struct VisitCost {
     pub(super) variant: u32,
     pub(super) chain: u32,
     pub(super) spent: f64,
-    /// The logarithm of its time; none if it does not work.
+    /// The logarithm of its time; none if the variant does not work.
     pub(super) cost: Option<f64>,
 }
 
-/// A variant to visit, and the chain that wants it.
+/// A variant to visit, and the chain that proposes it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Proposal {
     pub(super) variant: u32,
     pub(super) chain: u32,
 }
 
-/// What a strategy goes by.
+/// The inputs of a strategy.
 pub(super) struct Turn<'a> {
     pub(super) geometry: &'a Geometry<'a>,
     pub(super) seed: u64,
-    /// Chains of annealing.
+    /// The number of chains of annealing.
     pub(super) chains: usize,
-    /// Visits of variants that serve the class whose turn it is.
+    /// Visits of variants that serve the class that has its turn.
     pub(super) visits: &'a [VisitCost],
-    /// How many were visited of all classes.
+    /// The number of visits over all classes.
     pub(super) visited: usize,
     /// Variants that were visited.
     pub(super) taken: &'a HashSet<u32>,
-    /// The shapes of the class whose turn it is.
+    /// The shapes of the class that has its turn.
     pub(super) shapes: &'a [u32],
     /// All variants in the seeded order.
     pub(super) order: &'a [u32],
@@ -48,12 +48,12 @@ impl Turn<'_> {
         !self.taken.contains(&variant) && self.geometry.serves(variant, self.shapes)
     }
 
-    /// What a variant that does not work counts as.
+    /// The cost of a variant that does not work.
     pub(super) fn worst(&self) -> f64 {
         self.visits.iter().filter_map(|s| s.cost).fold(f64::NEG_INFINITY, f64::max).max(-1e9) + NOT_WORKING
     }
 
-    /// The first in the seeded order for which `wanted` holds.
+    /// The first variant in the seeded order for which `wanted` holds.
     pub(super) fn by_chance(&self, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         self.order.iter().copied().find(|v| wanted(*v))
     }
@@ -71,15 +71,15 @@ impl Turn<'_> {
     }
 }
 
-/// All of so many variants in the order that a seed gives them.
+/// The numbers below `count` in the order that a seed gives them.
 pub(super) fn shuffled(seed: u64, count: usize) -> Vec<u32> {
     let mut order: Vec<u32> = (0..count as u32).collect();
     Draws::new(seed, 0).shuffle(&mut order);
     order
 }
 
-/// A seeded sample of so many of `all` variants, in declared order: what stands for a space where nothing can be timed. The random strategy visits the same ones.
-/// Of each set of `needed` variants that the sample misses, the first in the seeded order is taken too.
+/// A seeded sample of `count` of `all` variants, in declaration order: it represents a space where nothing can be timed. The random strategy visits the same
+/// variants. For each set of `needed` variants that the sample misses, the set's first variant in the seeded order is added.
 pub fn sample(seed: u64, all: usize, count: usize, needed: &[Vec<u32>]) -> Vec<u32> {
     let order = shuffled(seed, all);
     let mut taken: Vec<u32> = order.iter().copied().take(count).collect();

@@ -1,4 +1,4 @@
-//! The space as a graph: two variants are neighbours if they differ in one tunable, by one step along its declared list, or by any step where its values have no
+//! The space as a graph: two variants are neighbors if they differ in one tunable, by one step along its declared list, or by any step if its values have no
 //! order. Knows positions of values; does not know what they mean.
 
 use std::collections::{HashMap, HashSet, VecDeque};
@@ -7,7 +7,7 @@ use super::draws::Draws;
 use kforge_types::model::TuneValue;
 use kforge_types::record::search::SearchSpace;
 
-/// A space, and where in it each point is.
+/// A space, and the position of each point in it.
 pub(super) struct Geometry<'a> {
     pub(super) space: &'a SearchSpace,
     at: HashMap<&'a [u32], u32>,
@@ -24,7 +24,7 @@ impl<'a> Geometry<'a> {
         Geometry { space, at }
     }
 
-    /// How many variants.
+    /// The number of variants.
     pub(super) fn len(&self) -> usize {
         self.space.points.len()
     }
@@ -56,7 +56,7 @@ impl<'a> Geometry<'a> {
         out
     }
 
-    /// The nearest variant from `start` on for which `wanted` holds, by steps from neighbour to neighbour; of several, one by chance. None if no way leads to any.
+    /// The variant nearest to `start` for which `wanted` holds, by steps from neighbor to neighbor; a random one of several. None if no path leads to any.
     pub(super) fn nearest(&self, start: u32, draws: &mut Draws, wanted: impl Fn(u32) -> bool) -> Option<u32> {
         let mut seen: HashSet<u32> = [start].into();
         let mut open: VecDeque<u32> = [start].into();
@@ -75,7 +75,7 @@ impl<'a> Geometry<'a> {
         None
     }
 
-    /// How far two variants are apart: for each tunable the share of its list that lies between, or one where values have no order and differ.
+    /// The distance of two variants: for each tunable, the share of its list between the two values, or one if the values have no order and differ.
     pub(super) fn distance(&self, a: u32, b: u32) -> f64 {
         let (a, b) = (&self.space.points[a as usize], &self.space.points[b as usize]);
         let axes = self.space.tunables.iter().zip(a.iter().zip(b));
@@ -87,7 +87,7 @@ impl<'a> Geometry<'a> {
         .sum()
     }
 
-    /// A variant as numbers for regression: a position along each list; where values have no order, a number for each value, one or zero.
+    /// A variant as numbers for regression: for each tunable its position along the list or, if its values have no order, one or zero for each value.
     pub(super) fn features(&self, variant: u32) -> Vec<f64> {
         let mut out = vec![];
         for (values, at) in self.space.tunables.iter().zip(&self.space.points[variant as usize]) {

@@ -1,4 +1,4 @@
-//! Whole searches over surfaces that are known: found, bounded, repeated, and never the same variant twice.
+//! Whole searches over known surfaces: they find the best, keep their bounds, repeat exactly, and never visit a variant twice.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,17 +14,17 @@ use kforge_types::record::{FunctionFacts, Inspection, Unknown, Verdict};
 /// A device that answers from a table.
 struct Machine {
     space: SearchSpace,
-    /// Nanoseconds of (variant, shape); none where it is wrong.
+    /// Nanoseconds of (variant, shape); none if it is wrong.
     ns: Box<dyn Fn(u32, u32) -> Option<f64>>,
-    /// What machine code says of a variant: registers, bytes of spills.
+    /// What the machine code of a variant shows: registers, bytes of spills.
     facts: Box<dyn Fn(u32) -> (u32, u64)>,
-    /// Whether anything is observed of a variant.
+    /// Whether a variant has any observation.
     recorded: Box<dyn Fn(u32) -> bool>,
-    /// The variant that a nanosecond of few samples is seen of: whether that counts; a full bench finds that it does not.
+    /// The variant that few samples time at one nanosecond, and whether that time counts; a full bench finds that it does not.
     cheat: Option<(u32, bool)>,
 }
 
-/// Everything one search did.
+/// Everything that one search did.
 #[derive(Debug, PartialEq)]
 struct SearchRun {
     trail: Trail,
@@ -61,7 +61,7 @@ fn observed(ns: f64, took_s: f64) -> BenchObserved {
 }
 
 impl Machine {
-    /// One over tunables with so many values each, right and fast everywhere.
+    /// A machine whose tunables have `sizes` values, and on which every variant is correct and fast.
     fn new(sizes: &[u32]) -> Self {
         let mut points: Vec<Vec<u32>> = vec![vec![]];
         for size in sizes {
@@ -78,7 +78,7 @@ impl Machine {
         }
     }
 
-    /// A timing that takes so long, of a variant whose time may not be what it seems.
+    /// A timing that takes `took_s` seconds, of a variant whose time may be false.
     fn timing(&self, v: u32, ns: f64, took_s: f64, few: bool) -> BenchObserved {
         match self.cheat {
             Some((cheat, counts)) if cheat == v => BenchObserved { verified: few && counts, ..observed(1.0, took_s) },
@@ -86,7 +86,7 @@ impl Machine {
         }
     }
 
-    /// With the times of a surface over positions.
+    /// The machine with the times of a surface over positions.
     fn surface(mut self, of: fn(&[u32]) -> Option<f64>) -> Self {
         let points = self.space.points.clone();
         self.ns = Box::new(move |v, _| of(&points[v as usize]));
@@ -105,7 +105,7 @@ impl Machine {
         for steps in 1..10_000 {
             let (next, searched) = walk(&params, &self.space, trail.clone(), &known);
             assert_eq!((next.clone(), searched.clone()), walk(&params, &self.space, trail, &known), "pure");
-            // What is kept between steps is what their documents say.
+            // State that is kept between steps survives the round trip through its document.
             trail = serde_json::from_slice(&serde_json::to_vec(&next).unwrap()).unwrap();
             assert_eq!(trail, next);
             compiled.extend(&searched.compile);
@@ -151,7 +151,7 @@ impl Machine {
         known
     }
 
-    /// How much slower what was found is than the best there is.
+    /// How much slower the found variant is than the best.
     fn behind(&self, went: &SearchRun) -> f64 {
         let found = went.last.tally.best.first().and_then(|b| (self.ns)(b.variant, 0)).unwrap_or(f64::INFINITY);
         found / self.best()
@@ -273,7 +273,7 @@ fn what_machine_code_says_against_a_variant_is_enough_to_drop_it() {
         assert!(matches!(fate(v), Stage::Discarded(why) if why.contains("needs 131072 registers")), "{v}");
         assert!(!went.sampled.contains(&v), "{v}");
     }
-    // Before anything was timed there is no best to spill more than.
+    // Before anything was timed, there is no best to compare spills with.
     let first: Vec<u32> = went.compiled.iter().take(4).copied().collect();
     for v in 4..8 {
         let dropped = matches!(fate(v), Stage::Discarded(why) if why.contains("spills 2000 bytes, but the best so far spills 100"));
@@ -305,7 +305,7 @@ fn a_budget_in_seconds_counts_what_timings_took_when_they_were_taken() {
     let went = machine.search(&params(Strategy::Random, 0, budget));
     // Eight at a time, each a tenth of a second with few samples and a second in full.
     assert_eq!(went.last.tally.over, Some(Over::Seconds));
-    // After four batches 27.2 seconds are known to be spent: the fourth is still being timed. What was begun is ended.
+    // After four batches, 27.2 seconds are known to be spent: the fourth is still being timed. Visits that have begun are finished.
     assert_eq!(went.compiled.len(), 40);
     assert!((went.last.tally.took_s - 40.0 * 1.1).abs() < 1e-9, "{}", went.last.tally.took_s);
     let both = Budget { variants: Some(16), seconds: Some(30) };
@@ -317,7 +317,7 @@ fn what_is_not_recorded_ends_the_search_and_is_held_against_nobody() {
     let mut machine = Machine::new(&[6, 4, 6, 3, 4]).surface(valley);
     let whole = machine.search(&params(Strategy::Model, 0, variants(64)));
     let known: BTreeSet<u32> = whole.compiled.iter().copied().collect();
-    // Another seed leaves the way that is recorded; the same does not.
+    // Another seed leaves the recorded path; the same seed does not.
     machine.recorded = Box::new(move |v| known.contains(&v));
     assert_eq!(machine.search(&params(Strategy::Model, 0, variants(64))), whole);
     let other = machine.search(&params(Strategy::Model, 1, variants(64)));

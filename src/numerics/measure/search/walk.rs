@@ -1,15 +1,15 @@
-//! The sequence of a search, as one function from the previous state and the new results to the next state and the next requests. Knows the stages of a
-//! visit; its neighbours propose variants and judge their machine code.
+//! The sequence of a search, as one function from the previous state and the new results to the next state and the next requests. Knows the stages of a visit;
+//! other modules of the search propose variants and judge their machine code.
 //!
-//! | a variant | then |
+//! | a variant that | next |
 //! |---|---|
-//! | is proposed | it is compiled and inspected |
-//! | was inspected | it is dropped by facts, or verified everywhere and timed with few samples |
-//! | was sampled | it is dropped if it is wrong, has no valid time, or is slower than the best of every class it serves by more than a factor; else it is timed in full |
-//! | was timed in full | it is dropped if that gave no valid time; variants that were dropped for being slower than it are considered again |
+//! | is proposed | is compiled and inspected |
+//! | was inspected | is dropped by facts, or verified everywhere and timed with few samples |
+//! | was sampled | is dropped if it is wrong, has no valid time, or is slower than `within` times the best of every class it serves; else timed in full |
+//! | was timed in full | is dropped if it has no valid time; variants that were dropped for being slower than it are considered again |
 //!
 //! New variants are proposed once none is being compiled or sampled, so that they are compiled while the last ones are timed in full. A budget ends proposals,
-//! never visits that have begun. Without a device, a missing record ends proposals too, because the path is then unknown.
+//! but never visits that have begun. Without a device, a missing record also ends proposals, because the path is then unknown.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -22,7 +22,7 @@ use kforge_types::record::search::{BestVisit, Over, SearchParams, SearchSpace, S
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{Inspection, Unknown, Verdict};
 
-/// What has come in of what the step before asked for; none where it gave nothing. Keys are variants and positions of shapes.
+/// The results of the previous step's requests; none for a request without a result. Keys are variants and positions of shapes.
 #[derive(Debug, Clone, Default)]
 pub struct WaveResults {
     /// Inspections.
@@ -35,7 +35,7 @@ pub struct WaveResults {
     pub full: BTreeMap<(u32, u32), Option<BenchObserved>>,
 }
 
-/// Takes in what is known and decides what is next.
+/// Takes in the results and decides what is next.
 pub fn walk(params: &SearchParams, space: &SearchSpace, trail: Trail, known: &WaveResults) -> (Trail, Searched) {
     let geometry = Geometry::new(space);
     let mut walk = Walk { params, geometry, trail, dropped: vec![] };
@@ -69,7 +69,7 @@ struct Walk<'a> {
 struct Class<'a> {
     name: &'a str,
     shapes: Vec<u32>,
-    /// Those of its shapes that are timed.
+    /// The shapes of the class that are timed.
     bench: Vec<u32>,
 }
 
@@ -78,7 +78,7 @@ impl<'a> Walk<'a> {
         self.geometry.len() as u32
     }
 
-    /// The classes in order of first shape.
+    /// The classes in the order of their first shapes.
     fn classes(&self) -> Vec<Class<'a>> {
         let mut classes: Vec<Class<'a>> = vec![];
         for (at, name) in (0u32..).zip(&self.params.shapes) {
@@ -93,8 +93,8 @@ impl<'a> Walk<'a> {
         classes
     }
 
-    /// The logarithm of a visit's time over the bench shapes of a class: of full benches where there are, else of few samples. None if it does not serve the
-    /// class, was not timed at all of it or does not work.
+    /// The logarithm of a visit's time over the bench shapes of a class: from full benches if there are any, else from few samples. None if the variant does
+    /// not serve the class, was not timed on all of it, or does not work.
     fn cost(&self, visit: &Visit, class: &Class<'_>) -> Option<f64> {
         if !matches!(visit.stage, Stage::Timed | Stage::Slow | Stage::Timing)
             || !self.geometry.serves(visit.variant, &class.shapes)
@@ -119,7 +119,7 @@ impl<'a> Walk<'a> {
         self.trail.visits[at].stage = stage;
     }
 
-    /// Those whose inspections have come in: dropped, or to be sampled.
+    /// Handles variants whose inspections have arrived: they are dropped, or sampled next.
     fn inspected(&mut self, known: &WaveResults) -> Vec<u32> {
         let classes = self.classes();
         let best = classes.iter().find_map(|c| self.best(c)).and_then(|(_, at)| self.trail.visits[at].spills);
@@ -147,11 +147,11 @@ impl<'a> Walk<'a> {
         sample
     }
 
-    /// Median and seconds of an observation; no median where no sample is left.
+    /// Median and duration in seconds of an observation; no median if no sample is left.
     fn median(&self, seen: &BenchObserved) -> (Option<f64>, f64) {
         let series = if self.params.hot { &seen.hot } else { &seen.cold };
         let all = [&seen.cold, &seen.hot].into_iter().flatten().flat_map(|s| &s.samples_ns);
-        // Where nobody counted, what the samples alone took: less than the truth, and the same every time.
+        // If the duration was not recorded, the duration of the samples: less than the true one, and always the same.
         let took = seen.took_s.unwrap_or_else(|| all.sum::<f64>() * 1e-9);
         let median = series.as_ref().filter(|s| !s.samples_ns.is_empty()).map(|s| stats::median(&s.samples_ns));
         (median.filter(|m| *m > 0.0), took)
@@ -162,7 +162,7 @@ impl<'a> Walk<'a> {
         self.geometry.domain(variant).iter().copied().filter(|s| self.params.bench.contains(s)).collect()
     }
 
-    /// Those whose full benches have come in.
+    /// Handles variants whose full benches have arrived.
     fn timed(&mut self, known: &WaveResults) {
         for at in 0..self.trail.visits.len() {
             let variant = self.trail.visits[at].variant;
@@ -177,7 +177,7 @@ impl<'a> Walk<'a> {
                         let (median, took) = self.median(seen);
                         self.trail.visits[at].took_s += took;
                         match median {
-                            // Who was fast by not doing its work has no time, and stands in nobody's way.
+                            // A variant that was fast because it did not do its work has no time, and does not displace others.
                             _ if !seen.verified => stage = Stage::Failed,
                             Some(median) => drop(self.trail.visits[at].full.insert(shape, median)),
                             None if stage == Stage::Timed => stage = Stage::Failed,
@@ -193,13 +193,13 @@ impl<'a> Walk<'a> {
         }
     }
 
-    /// Those whose few samples have come in: dropped, or to be timed in full.
+    /// Handles variants whose few samples have arrived: they are dropped, or timed in full next.
     fn sampled(&mut self, known: &WaveResults) -> Vec<u32> {
         let mut right = vec![];
         for at in 0..self.trail.visits.len() {
             let variant = self.trail.visits[at].variant;
             let shapes = self.geometry.domain(variant);
-            // What was sent to be sampled just now has not come in.
+            // Variants that were just sent to be sampled have no results yet.
             let asked = shapes.iter().any(|s| known.judgements.contains_key(&(variant, *s)));
             if self.trail.visits[at].stage != Stage::Sampling || !asked {
                 continue;
@@ -210,7 +210,7 @@ impl<'a> Walk<'a> {
                     None => self.trail.visits[at].stage = stage,
                 }
             } else {
-                // Taken for timed in full until it is compared with all the others.
+                // Treated as timed in full until it is compared with all the others.
                 self.trail.visits[at].stage = Stage::Timing;
                 right.push(at);
             }
@@ -224,7 +224,7 @@ impl<'a> Walk<'a> {
             classes.iter().map(|c| self.trail.visits.iter().filter_map(|v| few(v, c)).min_by(f64::total_cmp)).collect();
         let mut near = vec![];
         let mut slow = vec![];
-        // Who was dropped for one that has failed since is looked at again; the others are as far behind as they were.
+        // A variant that was slower than one that has since failed is considered again; the others are as far behind as before.
         let dropped = |at: &usize| self.trail.visits[*at].stage == Stage::Slow;
         right.extend((0..self.trail.visits.len()).filter(dropped).collect::<Vec<_>>());
         for at in right {
@@ -233,7 +233,7 @@ impl<'a> Walk<'a> {
             let least = classes.iter().zip(&best).filter_map(behind).min_by(f64::total_cmp);
             match least {
                 Some(least) if least > self.params.within.ln() => slow.push((at, least)),
-                // With nothing to be timed at it is done.
+                // Without a bench shape, the variant is done.
                 _ if self.benched(visit.variant).is_empty() => slow.push((at, f64::NAN)),
                 _ => near.push(at),
             }
@@ -249,7 +249,7 @@ impl<'a> Walk<'a> {
         near.into_iter().map(|at| self.trail.visits[at].variant).collect()
     }
 
-    /// What becomes of a sampled variant that goes no further, and why; none if it is right and has times.
+    /// The stage and reason of a sampled variant that goes no further; none if it is correct and has times.
     fn sample(&mut self, at: usize, shapes: &[u32], known: &WaveResults) -> Option<(Stage, Option<String>)> {
         let variant = self.trail.visits[at].variant;
         let verdict = |s: &u32| known.judgements.get(&(variant, *s)).and_then(Option::as_ref).map(|j| &j.verdict);
@@ -291,7 +291,7 @@ impl<'a> Walk<'a> {
         self.trail.visits.iter().map(|v| v.took_s).sum()
     }
 
-    /// Why nothing more is to be proposed.
+    /// Why no more variants are to be proposed.
     fn stop(&self) -> Option<Over> {
         let (visits, budget) = (&self.trail.visits, &self.params.budget);
         if visits.iter().any(|v| v.stage == Stage::Unrecorded) {
@@ -306,7 +306,7 @@ impl<'a> Walk<'a> {
         budget.seconds.is_some_and(|most| self.took_s() >= most as f64).then_some(Over::Seconds)
     }
 
-    /// Share of the budget that is spent: of whichever of its parts is spent further.
+    /// The spent share of the budget: the larger of the shares of its parts.
     fn spent(&self, visits: usize) -> f64 {
         let budget = &self.params.budget;
         let variants = budget.variants.map_or(0.0, |most| visits as f64 / f64::from(most));
@@ -321,7 +321,7 @@ impl<'a> Walk<'a> {
         let order = shuffled(self.params.seed, self.geometry.len());
         let classes = self.classes();
         let mut next: Vec<Proposal> = vec![];
-        // A class at which nothing is timed needs one right variant and no more.
+        // A class at which nothing is timed needs just one correct variant.
         for class in classes.iter().filter(|c| c.bench.is_empty()) {
             let serves = |v: u32| self.geometry.serves(v, &class.shapes);
             let right = |v: &&Visit| matches!(v.stage, Stage::Timed | Stage::Slow | Stage::Timing) && serves(v.variant);
@@ -333,7 +333,7 @@ impl<'a> Walk<'a> {
         }
         let timed: Vec<&Class<'_>> = classes.iter().filter(|c| !c.bench.is_empty()).collect();
         for nth in 0..timed.len() {
-            // Where all that serve one class were visited, the next has its turn.
+            // If all variants that serve one class were visited, the next class has its turn.
             let class = timed[(self.trail.turns as usize + nth) % timed.len()];
             let taken = self.taken(&next);
             let seen =
@@ -356,7 +356,7 @@ impl<'a> Walk<'a> {
             }
         }
         self.trail.turns += 1;
-        // Who serves no class as a whole can stand for none: such variants come last, if the budget is for all.
+        // Variants that serve no class as a whole come last, if the budget covers all.
         let taken = self.taken(&next);
         next.extend(
             (order.iter().copied().filter(|v| !taken.contains(v)).take(batch - next.len()))

@@ -1,4 +1,4 @@
-//! From the tree of an expression to what is computed for each element.
+//! Compiles the tree of an expression to what is computed for each element.
 
 use std::ops::Range;
 
@@ -52,7 +52,7 @@ fn all<const N: usize>(nodes: &[Node; N]) -> Compiled<Box<[Element; N]>> {
     Ok(Box::new(elements))
 }
 
-/// The bytes of a dtype that is stated in quotes. The types of the operator are not known here.
+/// The bytes of a dtype that is stated in quotes. The operator's type names are not known here.
 fn size(node: &Node) -> Compiled<f64> {
     let dtype = match &node.kind {
         NodeKind::Str(name) => name.parse::<DType>().ok(),

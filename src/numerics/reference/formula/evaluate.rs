@@ -5,7 +5,7 @@ use kforge_types::model::expr::{Arithmetic, Comparison, Logic};
 
 use super::Element;
 
-/// The value, `name` giving the value of each name.
+/// The value of an expression; `name` returns the value of each name.
 pub(in crate::reference) fn value(element: &Element, name: &impl Fn(usize) -> f64) -> f64 {
     match element {
         Element::Number(number) => *number,
@@ -27,12 +27,12 @@ fn truth(holds: bool) -> f64 {
     f64::from(u8::from(holds))
 }
 
-/// Whether the first operand decides, by its truth.
+/// Whether the truth of the first operand decides.
 fn decides(logic: Logic, first: bool) -> bool {
     first == (logic == Logic::Or)
 }
 
-/// The part of an [`Element::If`] that is its value.
+/// Which part of an [`Element::If`] is its value.
 fn chosen(condition: bool) -> usize {
     if condition { 1 } else { 2 }
 }
@@ -96,8 +96,8 @@ fn is_float(function: &Function) -> bool {
     matches!(function.kind, FunctionKind::Float)
 }
 
-/// Whether the expression can be evaluated over integers exactly: literals are whole, operators and functions neither round nor divide, but by a whole literal
-/// that is not zero.
+/// Whether the expression can be evaluated exactly over integers: literals are whole, and operators and functions neither round nor
+/// divide, except by a nonzero whole literal.
 pub(in crate::reference) fn is_exact(element: &Element) -> bool {
     match element {
         Element::Number(number) => number.fract() == 0.0 && number.abs() < 9e15,
@@ -124,7 +124,7 @@ fn divides_exactly(a: &Element, b: &Element) -> bool {
     is_exact(a) && is_exact(b) && matches!(b, Element::Number(number) if *number != 0.0)
 }
 
-/// The value over integers, in 128 bits, wrapping beyond; only for what [`is_exact`] holds of.
+/// The value over integers, in 128 bits, wrapping beyond; only for expressions that satisfy [`is_exact`].
 pub(in crate::reference) fn exact(element: &Element, name: &impl Fn(usize) -> i128) -> i128 {
     let int = |element: &Element| exact(element, name);
     match element {
@@ -167,7 +167,7 @@ fn exact_call(function: &Function, arguments: &[Element], int: impl Fn(&Element)
     }
 }
 
-/// How many operations an element takes: one an operator or function, one for each comparison of a chain.
+/// How many operations an element takes: one per operator or function, and one for each comparison of a chain.
 pub(in crate::reference) fn operations(element: &Element) -> u64 {
     let all = |elements: &[Element]| elements.iter().map(operations).sum::<u64>();
     match element {

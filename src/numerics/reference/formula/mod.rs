@@ -1,7 +1,7 @@
 //! Expressions of `elementwise`: the tree of a manifest's expression, compiled for elements of tensors. Knows neither tensors nor shapes.
 //!
-//! The language is `kforge_types::model::expr`. Elements differ from scalars in this: arithmetic is that of f64 or of integers,
-//! without errors for overflow or a divisor of zero; a truth value is 1 or 0; strings are errors.
+//! The language is `kforge_types::model::expr`. Elements differ from scalars as follows: arithmetic is that of f64 or of integers, without errors for overflow
+//! or a zero divisor; a truth value is 1 or 0; strings are errors.
 
 mod compile;
 mod evaluate;
@@ -30,15 +30,15 @@ pub enum Element {
     Name(usize),
     /// The negative.
     Negate(Box<Element>),
-    /// 1 if it is 0, else 0.
+    /// 1 if the operand is 0, else 0.
     Not(Box<Element>),
     /// Arithmetic on two operands.
     Arithmetic(Arithmetic, Box<[Element; 2]>),
-    /// 1 where every comparison of the chain holds, else 0; at least one.
+    /// 1 if every comparison of the chain holds, else 0; there is at least one comparison.
     Compare(Box<Element>, Vec<(Comparison, Element)>),
-    /// The operand that decides; one that is not 0 is true.
+    /// The operand that decides; an operand that is not 0 is true.
     Logic(Logic, Box<[Element; 2]>),
-    /// Condition, value where it is not 0, and value elsewhere: `if` and `where`.
+    /// Condition, value if the condition is not 0, and value otherwise: `if` and `where`.
     If(Box<[Element; 3]>),
     /// A function with as many arguments as it takes; never `where` or `sizeof`.
     Call(&'static Function, Vec<Element>),

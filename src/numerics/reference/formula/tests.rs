@@ -1,4 +1,4 @@
-//! What expressions mean for elements, and that a text means there what it means for a scalar.
+//! The meaning of expressions for elements; it must be the same as for scalars.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use kforge_types::model::expr::{Arithmetic, Expr, LONGEST, Scope, Value, Want};
 
 const NAMES: [(&str, i64); 3] = [("a", 7), ("b", -3), ("c", 2)];
 
-/// At an element where the names have these values.
+/// The value of `text` as an element, with the names' values from `NAMES`.
 fn element(text: &str) -> f64 {
     let formula = formula(text).unwrap_or_else(|e| panic!("{text}: {e}"));
     let of = |name: usize| NAMES.iter().find(|n| n.0 == formula.names[name]).unwrap().1 as f64;
@@ -25,7 +25,7 @@ fn integer(text: &str) -> Option<i128> {
     is_exact(&formula.root).then(|| exact(&formula.root, &of))
 }
 
-/// As a scalar, a truth value being 1 or 0.
+/// The value of `text` as a scalar; a truth value is 1 or 0.
 fn scalar(text: &str, want: Want) -> Option<Value> {
     let file = Arc::new(SourceFile { name: "k".into(), text: format!("\"{text}\"") });
     let expr = Expr::parse(text, want, Place::new(&file, 0..text.len() + 2)).ok()?;
@@ -102,7 +102,7 @@ fn every_function_gives_the_same_bits_for_scalars_and_for_elements() {
             (name, 2) => format!("{name}(a / 3, b / 7)"),
             (name, _) => format!("{name}(a / 3, b / 7, c / 3)"),
         };
-        // A power of a positive base, all other functions of numbers that they are defined for.
+        // Powers have a positive base, and all other functions get numbers that they are defined for.
         let found = scalar(&text, Want::Float).unwrap_or_else(|| panic!("{text}"));
         assert_eq!(float(&found).to_bits(), element(&text).to_bits(), "{text}");
     }
@@ -169,7 +169,7 @@ fn the_longest_expression_is_evaluated() {
     assert_eq!(scalar(&text, Want::Any).map(|v| float(&v)), Some(7.0 + 3.0 * terms));
 }
 
-/// Texts without a division, over which a scalar and an element may only differ by the errors of scalars.
+/// Texts without a division, for which a scalar and an element may differ only by the errors of scalars.
 fn texts() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec!["a", "b", "c", "0", "1", "5"]).prop_map(str::to_owned);
     leaf.prop_recursive(4, 24, 3, |inner| {

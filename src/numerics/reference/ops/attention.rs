@@ -1,4 +1,4 @@
-//! attention: scaled dot products, softmax, weighted sum; causal, grouped heads, keys and values in pages.
+//! attention: scaled dot products, softmax, weighted sum; causal, grouped heads, paged keys and values.
 
 use super::softmax::peak_and_sum;
 use crate::reference::bind::{Bound, Call};
@@ -66,7 +66,7 @@ struct Dims {
     h: usize,
     hkv: usize,
     m: usize,
-    /// Keys of a batch, or room for them.
+    /// Keys per batch, or room for them.
     n: usize,
     d: usize,
     dv: usize,
@@ -113,12 +113,12 @@ impl Dims {
         Ok(Dims { b, h, hkv, m, n, d, dv: v[3], pages, page_size, causal, sequence_first, single })
     }
 
-    /// How many of `keys` keys query `i` sees.
+    /// How many of `keys` keys are visible to query `i`.
     fn visible(&self, i: usize, keys: usize) -> usize {
         if self.causal { (keys + i + 1).saturating_sub(self.m) } else { keys }
     }
 
-    /// The place of the first of `width` values of query `i`.
+    /// The position of the first of `width` values of query `i`.
     fn query(&self, b: usize, h: usize, i: usize, width: usize) -> usize {
         let row = if self.sequence_first && !self.single {
             (b * self.m + i) * self.h + h
@@ -128,7 +128,7 @@ impl Dims {
         row * width
     }
 
-    /// The place of the first of `width` values of key `j`; the page is looked up by the caller.
+    /// The position of the first of `width` values of key `j`. With `table`, the key's page is looked up there.
     fn key(&self, b: usize, h: usize, j: usize, width: usize, table: Option<&[i64]>) -> usize {
         let row = match table {
             Some(table) => {
@@ -238,7 +238,7 @@ fn lengths(call: &Call<'_>, dims: &Dims) -> Result<Vec<usize>, Error> {
         .collect()
 }
 
-/// Every page that a length reaches must exist.
+/// Checks that every page that a length reaches exists.
 fn check_pages(call: &Call<'_>, dims: &Dims, table: &[i64], lengths: &[usize]) -> Result<(), Error> {
     let row = dims.n / dims.page_size;
     for (b, length) in lengths.iter().enumerate() {
@@ -258,7 +258,7 @@ fn check_pages(call: &Call<'_>, dims: &Dims, table: &[i64], lengths: &[usize]) -
     Ok(())
 }
 
-/// What one head gives: rows of queries.
+/// The results of one head: rows of queries.
 struct Head {
     o: Vec<f64>,
     scale: Vec<f64>,
@@ -266,7 +266,7 @@ struct Head {
     lse_scale: Vec<f64>,
 }
 
-/// Queries at a time, so that memory for scores grows with the keys only.
+/// Queries that are processed together, so that the memory for scores grows only with the keys.
 const CHUNK: usize = 64;
 
 fn head(dims: &Dims, q: &[f64], k: &[f64], v: &[f64], n: usize, scale: bool) -> Head {

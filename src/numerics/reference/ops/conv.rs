@@ -77,7 +77,7 @@ pub(in crate::reference) static MAX_POOL2D: Builtin = Builtin {
     hint: no_hint,
 };
 
-/// Where windows lie.
+/// The positions of windows.
 #[derive(Clone, Copy)]
 struct Windows {
     image: [usize; 2],
@@ -85,7 +85,7 @@ struct Windows {
     stride: [usize; 2],
     padding: [usize; 2],
     dilation: [usize; 2],
-    /// Windows along each axis.
+    /// Number of windows along each axis.
     out: [usize; 2],
 }
 
@@ -116,7 +116,7 @@ impl Windows {
         Ok(Windows { image, window, stride, padding, dilation, out })
     }
 
-    /// The place in the image of place (r, s) of window (p, q), none in the padding.
+    /// The position in the image of position (r, s) of window (p, q); none in the padding.
     fn place(&self, p: [usize; 2], r: [usize; 2]) -> Option<usize> {
         let along = |i: usize| {
             let at = (p[i] * self.stride[i] + r[i] * self.dilation[i]).checked_sub(self.padding[i])?;
@@ -166,7 +166,7 @@ fn check_pool(check: &mut Check<'_>) {
     }
 }
 
-/// Matrix products of filters with columns: each window of a group laid out as a column. Memory: a group's columns of one image at a time.
+/// Matrix products of filters with columns: each window of a group is laid out as a column. Memory: a group's columns of one image at a time.
 fn correlate(bound: &Bound<'_>, x: &[f64], w: &[f64]) -> Result<Vec<f64>, Error> {
     let (xs, ws) = (bound.dims("x"), bound.dims("w"));
     let windows = Windows::new(bound, [xs[2], xs[3]], [ws[2], ws[3]], [1, 1])?;

@@ -1,4 +1,4 @@
-//! dropout with a given mask, or with one that a counter gives.
+//! dropout with a given mask, or with a mask from a counter-based generator.
 
 use crate::reference::bind::Call;
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Use, Work, optional, read, setting, written};
@@ -9,7 +9,7 @@ use crate::reference::values::Values;
 use kforge_foundation::base::pieces;
 use kforge_types::model::Init;
 
-/// `y = x / (1 - p)` where kept, else 0.
+/// `y = x / (1 - p)` for kept elements, else 0.
 pub(in crate::reference) static DROPOUT: Builtin = Builtin {
     name: "dropout",
     doc: "x / (1 - p) for kept elements, else 0. With `mask`, elements where it is not 0 are kept; without it, element i (row-major) is kept if u >= p, where \

@@ -54,7 +54,7 @@ fn check(check: &mut Check<'_>) {
         }
     }
     let mut used: Vec<String> = Vec::new();
-    // What an expression that cannot be read uses is not known.
+    // It is unknown what an expression uses that cannot be read.
     let mut is_read = true;
     for tensor in problem.written() {
         let Some(text) = check.bound.attributes.get(&tensor.name).map(|v| v.as_str().unwrap_or("0")) else {
@@ -104,28 +104,28 @@ fn check(check: &mut Check<'_>) {
     }
 }
 
-/// A named value over the elements of an output.
+/// The values of a name over the elements of an output.
 struct Operand<'a, T: Copy> {
     values: Cow<'a, [T]>,
     places: Places,
 }
 
-/// Which value belongs to an element.
+/// The position of the value that belongs to each element.
 pub(super) enum Places {
-    /// The same position, wrapping: the shape is a suffix of the output's (or one value).
+    /// The same position, wrapping: the shape is a suffix of the output's, or one value.
     Wrap,
-    /// As listed.
+    /// The listed positions.
     Table(Vec<usize>),
 }
 
 impl Places {
-    /// Of a tensor of the shape `own` that broadcasts to `shape`.
+    /// For a tensor of the shape `own` that broadcasts to `shape`.
     pub(super) fn new(own: &[usize], shape: &[usize]) -> Self {
         let leading = own.iter().take_while(|extent| **extent == 1).count();
         if shape.ends_with(&own[leading..]) { Places::Wrap } else { Places::Table(broadcast_places(shape, own)) }
     }
 
-    /// Which of the tensor's `count` values belongs to element `i`.
+    /// The position, among the tensor's `count` values, of the value for element `i`.
     pub(super) fn of(&self, i: usize, count: usize) -> usize {
         match self {
             Places::Wrap => i % count,
@@ -195,7 +195,7 @@ fn operand<'a>(call: &Call<'a>, name: &str, shape: &[usize]) -> Result<Operand<'
     Ok(Operand { values: Cow::Owned(vec![value]), places: Places::Wrap })
 }
 
-/// None if the name stands for floats.
+/// An operand of integers; none if the name refers to floats.
 fn exact_operand(call: &Call<'_>, name: &str, shape: &[usize]) -> Option<Operand<'static, i128>> {
     let problem = call.bound.problem;
     if let Some(tensor) = problem.tensor(name) {

@@ -1,4 +1,4 @@
-//! transpose, gather, embedding: values moved, none computed. Integers and floats alike, exact.
+//! transpose, gather, embedding: values are moved, not computed. Exact for integers and floats.
 
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{Builtin, Kind, Produced, SettingKind, Work, no_hint, read, setting, written};
@@ -25,7 +25,7 @@ pub(in crate::reference) static TRANSPOSE: Builtin = Builtin {
     hint: no_hint,
 };
 
-/// `y[i, j] = x[index[i, j], j]`, as numpy's `take_along_axis` and PyTorch's `gather`.
+/// `y[i, j] = x[index[i, j], j]`, like numpy's `take_along_axis` and PyTorch's `gather`.
 pub(in crate::reference) static GATHER: Builtin = Builtin {
     name: "gather",
     doc: "y[i, j] = x[index[i, j], j] for axis 0 of two, and so on, as numpy's take_along_axis and PyTorch's gather; scale: |y|",
@@ -101,7 +101,7 @@ fn check_transpose(check: &mut Check<'_>) {
     same_kind(check, "x");
 }
 
-/// `y` must be able to hold what is moved.
+/// Checks that `y` can hold the moved values.
 fn same_kind(check: &mut Check<'_>, from: &str) {
     let (Some(x), Some(y)) = (check.bound.tensor(from), check.bound.tensor("y")) else { return };
     if x.dtype.is_float() != y.dtype.is_float() {
@@ -133,7 +133,7 @@ fn check_embedding(check: &mut Check<'_>) {
     same_kind(check, "w");
 }
 
-/// An index that must lie below `extent`.
+/// Checks that an index is below `extent`.
 fn within(name: &str, place: usize, index: i64, extent: usize) -> Result<usize, Error> {
     usize::try_from(index).ok().filter(|i| *i < extent).ok_or_else(|| Error::OutOfRange {
         tensor: name.to_owned(),

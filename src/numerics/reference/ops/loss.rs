@@ -85,7 +85,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     }
     let gathered = rows.gather(&x);
     let lse: Vec<f64> = rows.reduce(&x, log_sum_exp);
-    // Of logits whose largest is infinite the loss is NaN, as PyTorch's is.
+    // For logits whose largest is infinite, the loss is NaN, as in PyTorch.
     let peaks: Vec<f64> = rows.reduce(&x, |row| row.iter().copied().fold(f64::NEG_INFINITY, f64::max));
     let counts = |row: usize| ignore != Some(labels[row]);
     let loss = |row: usize, of: fn(f64, f64) -> f64| match counts(row) {
@@ -103,7 +103,7 @@ fn run(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     };
     let scales = scale.then(|| finish(losses(|lse, x| lse.abs() + x.abs())));
     let mut produced = Produced::one("y", Values::Float(finish(losses(|lse, x| lse - x))), scales);
-    // Of a sum of positive terms: its logarithm's own magnitude, and that of the maximum it is taken from.
+    // The scale of a logarithm of a sum of positive terms: the magnitude of the logarithm, plus that of the subtracted maximum.
     let scale_of_lse = || lse.iter().zip(&peaks).map(|(l, peak)| l.abs() + peak.abs()).collect();
     produced.put("lse", Values::Float(lse.clone()), scale.then(scale_of_lse));
     Ok(produced)

@@ -40,7 +40,7 @@ pub(in crate::reference) static MATMUL: Builtin = Builtin {
     hint: no_hint,
 };
 
-/// Elements of the largest matrix of a product that may be made elsewhere; none of one that is not.
+/// Elements of the largest matrix of a product that may be computed by a backend; none for a product that may not.
 pub(in crate::reference) fn handed_over(bound: &Bound<'_>) -> Option<usize> {
     let Dims { m, n, k, .. } = Dims::new(bound).ok().filter(|_| bound.builtin.name == MATMUL.name)?;
     is_large(m, k, n).then(|| (m * k).max(k * n).max(m * n))
@@ -91,7 +91,7 @@ impl Dims {
     }
 }
 
-/// The shape that two shapes broadcast to (trailing axes aligned, 1 stretches), none if they do not.
+/// The shape that two shapes broadcast to (trailing axes aligned, 1 stretches); none if they do not broadcast.
 pub(in crate::reference) fn broadcast(a: &[usize], b: &[usize]) -> Option<Vec<usize>> {
     let rank = a.len().max(b.len());
     let at = |shape: &[usize], i: usize| (i + shape.len()).checked_sub(rank).map_or(1, |i| shape[i]);
@@ -197,7 +197,7 @@ fn product(dims: &Dims, a: &[f64], b: &[f64], elsewhere: Option<&dyn ProductBack
     c
 }
 
-/// Integers, wrapping in 64 bits. A scale is of use where the output is of floats.
+/// The product of integers, wrapping in 64 bits. A scale is used only if the output is of floats.
 fn exact(call: &Call<'_>, dims: &Dims, a: &[i64], b: &[i64], scale: bool) -> Result<Produced, Error> {
     let (m, n, k) = (dims.m, dims.n, dims.k);
     let bias = match call.slot("bias")? {

@@ -1,4 +1,4 @@
-//! The built-in operators, one file a family.
+//! The built-in operators, one file per family.
 
 pub(super) mod attention;
 pub(super) mod conv;

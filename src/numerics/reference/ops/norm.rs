@@ -1,4 +1,4 @@
-//! layer_norm, rms_norm and batch_norm (training). Means and variances are of two passes, compensated.
+//! layer_norm, rms_norm and batch_norm (training). Means and variances are computed in two passes, with compensated sums.
 
 use crate::reference::bind::{Bound, Call};
 use crate::reference::builtin::{
@@ -31,7 +31,7 @@ pub(in crate::reference) static LAYER_NORM: Builtin = Builtin {
     hint: no_hint,
 };
 
-/// `y = x / sqrt(mean(x^2) + eps) * w`, of `residual + x` where there is a residual.
+/// `y = x / sqrt(mean(x^2) + eps) * w`; of `residual + x` if there is a residual.
 pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
     name: "rms_norm",
     doc: "x / sqrt(mean(x^2) + eps) * w along axes; with `residual`, it first becomes residual + x and is then normalised instead of x; \
@@ -56,7 +56,7 @@ pub(in crate::reference) static RMS_NORM: Builtin = Builtin {
     hint: no_hint,
 };
 
-/// Batch normalisation as trained.
+/// Batch normalization as in training.
 pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
     name: "batch_norm",
     doc: "training: (x - mean) / sqrt(var + eps) * w + b with mean and var over every axis except the channels; \
@@ -84,7 +84,7 @@ pub(in crate::reference) static BATCH_NORM: Builtin = Builtin {
     hint: |_, slot| (slot == "running_var").then_some(Init::Positive),
 };
 
-/// The axes that each row lies along.
+/// The axes along each row.
 fn axes(bound: &Bound<'_>) -> Result<Vec<usize>, Error> {
     let rank = bound.dims("x").len();
     if bound.builtin.name != "batch_norm" {

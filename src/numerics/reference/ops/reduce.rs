@@ -53,7 +53,7 @@ pub(in crate::reference) static MIN: Builtin = reduction(
     run_min,
     compares,
 );
-/// `y = argmax(x)`, the first of equal ones.
+/// `y = argmax(x)`, the first of equal values.
 pub(in crate::reference) static ARGMAX: Builtin = reduction(
     "argmax",
     "the index along one axis of the first largest value of `x`, or of the first NaN; no scale",
@@ -62,7 +62,7 @@ pub(in crate::reference) static ARGMAX: Builtin = reduction(
     run_argmax,
     compares,
 );
-/// `y = argmin(x)`, the first of equal ones.
+/// `y = argmin(x)`, the first of equal values.
 pub(in crate::reference) static ARGMIN: Builtin = reduction(
     "argmin",
     "the index along one axis of the first least value of `x`, or of the first NaN; no scale",
@@ -76,7 +76,7 @@ fn check(check: &mut Check<'_>) {
     let single = check.bound.builtin.name.starts_with("arg");
     let axes = if single { check.axis("x").map(|axis| vec![axis]) } else { check.axes("x") };
     let (Some(axes), Some(shape)) = (axes, check.bound.shape("x")) else { return };
-    // As in PyTorch the sum of nothing is 0 and its mean NaN, but nothing is the largest of nothing.
+    // As in PyTorch, the sum of no values is 0 and their mean is NaN, but no values have no largest.
     if !matches!(check.bound.builtin.name, "sum" | "mean") {
         check.not_empty("x", &axes);
     }
@@ -111,7 +111,7 @@ fn run_sum(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
     Ok(match call.values("x")? {
         Values::Int(x) => {
             let wrapped = |row: &[i64]| row.iter().fold(0i64, |a, b| a.wrapping_add(*b));
-            // Of use where the output is of floats.
+            // Used only if the output is of floats.
             let magnitudes = |row: &[i64]| sum(row.iter().map(|v| v.unsigned_abs() as f64));
             Produced::one("y", Values::Int(rows.reduce(x, wrapped)), scale.then(|| rows.reduce(x, magnitudes)))
         }
@@ -147,7 +147,7 @@ pub(super) fn first_extreme<T: Copy + PartialOrd>(row: &[T], beats: impl Fn(T, T
     best
 }
 
-/// First places of the largest or least value of every row, with what lies there.
+/// The first position of the largest or least value of every row, with that value.
 fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), Error> {
     let rows = rows(&call.bound)?;
     let unsigned = call.bound.tensor("x").is_some_and(|t| t.dtype == DType::U64);
@@ -158,7 +158,7 @@ fn extremes(call: &Call<'_>, largest: bool) -> Result<(Vec<i64>, Values), Error>
             (at, Values::Float(values))
         }
         Values::Int(x) => {
-            // Flipping the top bit makes the order of signed numbers that of unsigned ones.
+            // Flipping the top bit turns the order of signed numbers into that of unsigned ones.
             let key = |v: i64| if unsigned { v ^ i64::MIN } else { v };
             let beats = |a, b| if largest { key(a) > key(b) } else { key(a) < key(b) };
             let at = rows.reduce(x, |row| first_extreme(row, beats));

@@ -35,7 +35,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
     Ok(Rows::new(&shape, &bound.axes(shape.len())?))
 }
 
-/// The places of a row in the order of the sum.
+/// The positions of a row in the order of summation.
 fn order(len: usize, reverse: bool) -> impl Iterator<Item = usize> {
     (0..len).map(move |i| if reverse { len - 1 - i } else { i })
 }

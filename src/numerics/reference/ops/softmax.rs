@@ -58,10 +58,10 @@ pub(super) fn peak_and_sum(row: &[f64]) -> (f64, f64) {
     (peak, sum(row.iter().map(|x| libm::exp(x - peak))))
 }
 
-/// The logarithm of the sum of exponentials; minus infinity of nothing, NaN if there is one, and of an infinite maximum that itself.
+/// The logarithm of the sum of exponentials. Minus infinity for no values, NaN if any value is NaN, and the maximum itself if it is infinite.
 pub(super) fn log_sum_exp(row: &[f64]) -> f64 {
     let (peak, total) = peak_and_sum(row);
-    // The maximum leaves NaN out, and an infinite one makes NaN of itself less itself.
+    // The maximum ignores NaN, and subtracting an infinite maximum from itself gives NaN.
     if peak.is_infinite() && !row.iter().any(|x| x.is_nan()) { peak } else { peak + libm::log(total) }
 }
 
@@ -88,7 +88,7 @@ fn run_log_softmax(call: &Call<'_>, scale: bool) -> Result<Produced, Error> {
             }
         })
     };
-    // In this order the large parts cancel exactly before the small one is taken away.
+    // In this order, the large parts cancel exactly before the small one is subtracted.
     let y = made(|x, peak, log| (x - peak) - log);
     let scales = scale.then(|| made(|x, peak, log| x.abs() + (peak + log).abs()));
     Ok(Produced::one("y", Values::Float(y), scales))

@@ -1,4 +1,4 @@
-//! Checks, costs and the expression language: what is refused, and with which words.
+//! Checks, costs and the expression language: what is refused, and with which message.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! Every built-in at the edges of what it is defined for: axes of extent 0 and 1, rows of one element and of a million, values that are not finite. What is
-//! expected is what PyTorch documents or does for the same call, unless said otherwise.
+//! Every built-in at the edges of its domain: axes of extent 0 and 1, rows of one element and of a million, values that are not finite. The expected results
+//! are what PyTorch documents or does for the same call, unless stated otherwise.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ fn ints(name: &str, role: Role, shape: &[u64]) -> Tensor {
     Tensor::dense(name, role, DType::I64, shape)
 }
 
-/// Expected values of a problem on these inputs; each written tensor must have as many as its shape says, and each of floats a scale.
+/// Expected values of a problem on these inputs. Checks that each written tensor has as many values as its shape needs, and each float tensor a scale.
 #[track_caller]
 fn made(problem: &Problem, values: &[(&str, Values)]) -> OracleOutput {
     let values: BTreeMap<String, Values> = values.iter().map(|(name, v)| ((*name).to_owned(), v.clone())).collect();
@@ -43,14 +43,14 @@ fn of(values: &[f64]) -> Values {
     Values::Float(values.to_vec())
 }
 
-/// Equal, NaN to NaN.
+/// Asserts that the values are equal; NaN equals NaN.
 #[track_caller]
 fn same(found: &[f64], want: &[f64]) {
     let equal = found.iter().zip(want).all(|(a, b)| a == b || (a.is_nan() && b.is_nan()));
     assert!(found.len() == want.len() && equal, "{found:?}, expected {want:?}");
 }
 
-/// A problem of each built-in whose batch, or all it has of a batch, is of that extent, and whose rows are of `n` values.
+/// A problem of each built-in whose batch, or equivalent, has that extent, and whose rows have `n` values.
 fn each(batch: u64, n: u64) -> Vec<Problem> {
     let along = |name: &str| problem(name, vec![read("x", &[batch, n]), written("y", &[batch])], &[]);
     let kept = |name: &str| problem(name, vec![read("x", &[batch, n]), written("y", &[batch, n])], &[]);
@@ -111,7 +111,7 @@ fn every_builtin_gives_finite_values_for_batches_and_rows_of_any_extent() {
                 let values = inputs(&problem, &trial(1, distribution)).unwrap();
                 let values: Vec<(&str, Values)> = values.iter().map(|(k, v)| (k.as_str(), v.clone())).collect();
                 let found = made(&problem, &values);
-                // The mean of no losses is the only one that is none.
+                // Only the mean of no losses is NaN.
                 let none = batch == 0 && name_of(&problem) == "cross_entropy";
                 let finite = found.outputs.values().all(|v| v.to_f64(DType::I64).iter().all(|x| x.is_finite()));
                 assert_eq!(finite, !none, "{} of [{batch}, {n}]", name_of(&problem));
@@ -143,7 +143,7 @@ fn rows_of_no_values_are_what_is_made_of_nothing_or_refused() {
     ];
     for problem in each(2, 0) {
         let name = name_of(&problem);
-        // What gathers or looks up has nothing to index.
+        // A gather or lookup has nothing to index.
         if ["embedding", "gather"].contains(&name.as_str()) {
             continue;
         }
@@ -180,7 +180,7 @@ fn a_row_of_one_value_is_its_own_extreme_sum_and_normal_form() {
     let rms = floats(&one("rms_norm"), "y", &[x()]);
     assert!((rms[0] + 1.0).abs() < 1e-6 && (rms[1] - 1.0).abs() < 1e-6, "{rms:?}");
     same(&floats(&one("cross_entropy"), "y", &[x(), ("labels", Values::Int(vec![0, 0]))]), &[0.0]);
-    // One key: its value, whatever the query.
+    // With one key, the result is its value for any query.
     let attention = one("attention");
     let twelve: Vec<f64> = (0..12).map(f64::from).collect();
     same(&floats(&attention, "o", &[("q", of(&[1e3; 12])), ("k", of(&[-1e3; 12])), ("v", of(&twelve))]), &twelve);
@@ -190,12 +190,12 @@ fn a_row_of_one_value_is_its_own_extreme_sum_and_normal_form() {
 fn rows_of_a_million_values_lose_nothing() {
     let n = 1 << 20;
     let row = |name: &str| problem(name, vec![read("x", &[1, n]), written("y", &[1])], &[]);
-    // A running sum in f64 would be off by 1e-6 here.
+    // A plain running sum in f64 would be off by 1e-6 here.
     let (sum, mean) = (floats(&row("sum"), "y", &[("x", of(&vec![0.1; n as usize]))]), 0.1);
     assert!((sum[0] - 104_857.6).abs() < 1e-10, "{sum:?}");
     let found = floats(&row("mean"), "y", &[("x", of(&vec![mean; n as usize]))]);
     assert!((found[0] - 0.1).abs() < 1e-16, "{found:?}");
-    // The squared mean exceeds the variance by 1e12: two passes, not E[x^2] - E[x]^2.
+    // The squared mean exceeds the variance by a factor of 1e12: this needs two passes, not E[x^2] - E[x]^2.
     let values: Vec<f64> = (0..n).map(|i| 1e6 + if i % 2 == 0 { 1.0 } else { -1.0 }).collect();
     let norm = problem(
         "layer_norm",

@@ -1,4 +1,4 @@
-//! Conversions: every code of the small formats, and what lies between neighbours.
+//! Conversions: every code of the small formats, and values between neighbors.
 
 use super::{DType, Role, Tensor, Value};
 use crate::reference::float::{decode, encode, encode_strided, gather_strided, round_to, ulp};
@@ -17,7 +17,7 @@ fn code_bytes(dtype: DType, code: u32) -> Vec<u8> {
     code.to_le_bytes()[..dtype.bytes() as usize].to_vec()
 }
 
-/// Every code, one value each; the packed format's in its low nibble.
+/// The value of a code; the packed format has it in its low nibble.
 fn value_of(dtype: DType, code: u32) -> f64 {
     floats(dtype, &code_bytes(dtype, code))[0]
 }
@@ -74,7 +74,7 @@ fn halfway_goes_to_the_even_code_and_a_hair_beside_it_to_the_nearer_one() {
             let middle = (low + high) / 2.0;
             let even = if code % 2 == 0 { code } else { code + 1 };
             assert_eq!(code_of(dtype, middle), even, "{dtype}: halfway between {low} and {high}");
-            // A double rounding would lose these: they differ from the middle in f64's last bit only.
+            // Double rounding would get these wrong: they differ from the middle only in f64's last bit.
             assert_eq!(code_of(dtype, middle.next_down()), code, "{dtype}: below {middle}");
             assert_eq!(code_of(dtype, middle.next_up()), code + 1, "{dtype}: above {middle}");
             if dtype != DType::F8e8m0 {
@@ -123,7 +123,7 @@ fn what_is_too_large_becomes_infinite_or_saturates_as_the_format_says() {
 
 #[test]
 fn a_value_between_f32_neighbours_is_rounded_once() {
-    // 1 + 2^-11 + 2^-40 is above halfway between two f16 values; by way of f32 it would be halfway, and go down to even.
+    // 1 + 2^-11 + 2^-40 is above halfway between two f16 values; through f32 it would be exactly halfway, and round down to even.
     let x = 1.0 + 2f64.powi(-11) + 2f64.powi(-40);
     assert_eq!(round_to(DType::F16, x), 1.0 + 2f64.powi(-10));
     let x = 1.0 + 2f64.powi(-8) + 2f64.powi(-40);

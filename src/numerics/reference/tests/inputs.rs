@@ -55,7 +55,7 @@ fn values_are_finite_representable_and_not_constant() {
             assert_eq!(round_values(dtype, &values), values, "{dtype} {distribution}");
             let floats = values.to_f64(dtype);
             assert!(floats.iter().all(|v| v.is_finite()), "{dtype} {distribution}");
-            // A truth value that is positive can only be true.
+            // A positive truth value can only be true.
             if (dtype, distribution) != (DType::Bool, "positive") {
                 assert!(floats.iter().any(|v| *v != floats[0]), "{dtype} {distribution}");
             }
@@ -139,7 +139,7 @@ fn structured_inputs_are_what_their_init_says() {
     seen.sort_unstable();
     seen.dedup();
     assert_eq!(seen, [-2, -1, 0, 1]);
-    // In so narrow a format many values round up to the end, which is not part of the range.
+    // In such a narrow format, many values round up to the end, which is not part of the range.
     let narrow = Tensor::dense("x", Role::Input, DType::F8e4m3, &[500]);
     let values = drawn(&with_init(narrow, Init::Range(2.0, 3.0)), "normal");
     assert!(floats(&values).iter().all(|x| (2.0..3.0).contains(x)));

@@ -1,4 +1,4 @@
-//! Tests of the room: conversions, generators, checks, null candidates. Operators are tested against other implementations in `tests/reference.rs`.
+//! Tests of `reference`: conversions, generators, checks, null candidates. Operators are tested against other implementations in `tests/reference.rs`.
 
 mod checks;
 mod degenerate;
@@ -26,7 +26,7 @@ fn problem(builtin: &str, tensors: Vec<Tensor>, attributes: &[(&str, Value)]) ->
     Problem::of(tensors, Reference::builtin(builtin, attributes))
 }
 
-/// The same with a param more.
+/// The problem with one more param.
 fn with_param(mut problem: Problem, name: &str, dtype: DType, value: Scalar) -> Problem {
     problem.params.push(Param { name: name.into(), dtype, value });
     problem

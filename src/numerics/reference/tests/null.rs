@@ -1,4 +1,4 @@
-//! Null candidates: which there are, what they hold, which are left out.
+//! Null candidates: which exist, which values they have, and which are left out.
 
 use std::collections::BTreeMap;
 
@@ -44,7 +44,7 @@ fn an_f32_operator_is_tried_with_every_kind_of_candidate() {
 
 #[test]
 fn a_candidate_lists_only_outputs_that_differ_from_the_expectation() {
-    // An identity in f32: a copy is right, and only the other output can show what a copy does wrong.
+    // An identity in f32: a copy is correct, and only the other output can show that a copy is wrong.
     let tensors = vec![read("x", &[5]), written("same", &[5]), written("twice", &[5])];
     let both = problem("elementwise", tensors, &[("same", Value::from("x")), ("twice", Value::from("2 * x"))]);
     let (found, _) = of(&both);
@@ -59,7 +59,7 @@ fn a_candidate_lists_only_outputs_that_differ_from_the_expectation() {
 
 #[test]
 fn an_expectation_that_is_constant_leaves_no_constant_out() {
-    // Zeros everywhere: the operator cannot tell zeros from work, so zeros are no candidate, and none of the rest may be hidden by it.
+    // The expectation is zero everywhere: the operator cannot distinguish zeros from work, so `zeros` is not a null candidate, and it must not hide any other.
     let zero = problem("elementwise", vec![read("x", &[4]), written("y", &[4])], &[("y", Value::from("0 * x"))]);
     let (found, _) = of(&zero);
     assert!(!found.contains_key("zeros") && !found.contains_key("constant mean") && found.contains_key("constant 1"));
@@ -81,7 +81,7 @@ fn inputs_are_rounded_to_the_next_narrower_format() {
         assert_eq!(rounded.as_ref().map(|(name, _)| name.as_str()), lower);
         assert!(rounded.is_none_or(|(_, rounded)| rounded["x"] != values["x"]));
     }
-    // Only what is as wide as the widest: an f16 weight beside f32 data stays.
+    // Only inputs of the widest dtype are rounded: an f16 weight next to f32 data stays.
     let tensors = vec![read("x", &[4, 8]), Tensor::dense("w", Role::Input, DType::F16, &[8]), written("y", &[4, 8])];
     let norm = problem("rms_norm", tensors, &[]);
     let values = inputs(&norm, &trial(1, "normal")).unwrap();
