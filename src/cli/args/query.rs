@@ -24,7 +24,7 @@ pub struct ReportArgs {
     pub select: Select,
 }
 
-/// Scores, as `measure::score` has them.
+/// Forms of scores, as in `measure::score`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the values of the option")]
 pub enum ScoreForm {
