@@ -9,7 +9,7 @@
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | computes matrix products for the oracle on a device ([`kforge_cuda::device`]) |
 //! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
-//! | `--host-runner START` | runs a kernel's host code on a device ([`kforge_cuda::device`]) |
+//! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
 //! | `--probe-devices` | prints the devices of this machine |
 //! | `--implementation` | prints the digests of the code that executes steps; handled above this package, where all parts are known |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
