@@ -23,7 +23,7 @@
 //! | `kforge-cuda` | [`cuda`] | CUDA compilers, machine code, and running and timing kernels on a device |
 //! | `kforge-worker` | [`worker`] | the worker process: which code executes which step; the verifier of emulated kernels |
 //! | `kforge-pipeline` | [`plan`] * | from the model to nodes; expansion by results; the candidates of recorded rounds |
-//! | | [`optimize`] * | templates that make kernels from operators; the registry of methods; the candidates of a round; agents (only [`optimize::agents::ask`] is not pure) |
+//! | | [`optimize`] * | templates of kernels; the registry of methods; candidates of a round; agents (only [`optimize::agents::ask`] is not pure) |
 //! | | [`step`] | one file per kind of pure step |
 //! | | [`report`] * | from results to values, text, markdown, JSON |
 //! | | [`release`] | import and export: evidence bundles; the comparison of two states |

@@ -10,7 +10,8 @@ pub struct ReportArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
-    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own code)
+    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own
+    /// code)
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
     /// Baseline: a kernel of the same operator, a variant, or `declared` for the variant declared first

@@ -5,7 +5,7 @@
 //! |---|---|
 //! | store an answer for the next sample | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
 //! | compute only if its outputs will be read | only this process knows how long batches are, and after which batches it checks outputs |
-//! | cache answers by address, by number of launches or by content | sets of buffers alternate and swap inputs; the first sample on inputs that were never on the device must not take longer |
+//! | cache answers by address, launch count or content | sets of buffers alternate and swap inputs; the first sample on new inputs must not take longer |
 //! | give other outputs when it is timed | outputs must equal those of an untimed launch of a newly loaded module |
 //! | finish faster than bytes can move | a floor; for times below it, the worker measures again with its own clock |
 //!

@@ -131,7 +131,7 @@ pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Resu
     if count == 0 {
         return Ok(());
     }
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees the requirements.
     check(
         unsafe { sys::cuMemsetD8Async(at, byte, count as usize, stream.0) },
         During::launching("while launching a memset"),
@@ -143,7 +143,7 @@ pub(super) unsafe fn set(at: u64, byte: u8, count: u64, stream: &Stream) -> Resu
 /// # Safety
 /// Both ranges must be allocated.
 pub(super) unsafe fn copy(to: u64, from: u64, count: u64, stream: &Stream) -> Result<(), Fault> {
-    // SAFETY: the caller guarantees it.
+    // SAFETY: the caller guarantees the requirements.
     check(unsafe { sys::cuMemcpyDtoDAsync_v2(to, from, count as usize, stream.0) }, "while buffers were copied")
 }
 

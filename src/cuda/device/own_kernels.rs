@@ -84,7 +84,7 @@ impl OwnKernels {
         stream: &Stream,
     ) -> Result<(), Fault> {
         let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], ..Shape::default() };
-        // SAFETY: the caller guarantees it.
+        // SAFETY: the caller guarantees the requirements.
         unsafe { launch(function, shape, values, stream, "while kforge's own kernels were launched") }
     }
 }

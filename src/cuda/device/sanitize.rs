@@ -5,7 +5,7 @@
 //! |---|---|
 //! | each buffer is an allocation of exactly its bytes, without canaries | the tool knows only allocations: an access to a canary would be within bounds |
 //! | outputs and poisoned workspaces are not written before the run | the tool then reports a read of them as a read of uninitialized memory |
-//! | the binary is the one with line tables and the same code | findings have lines; a source whose lines move is verified again, but only for kernels that request sanitizers |
+//! | the binary is the one with line tables and the same code | findings have lines; if only lines move, only kernels with sanitizers are verified again |
 //! | one process per tool | a tool performs one kind of check |
 //!
 //! Everything that the tool lists is a finding like any other. If a launch faults under the tool, the tool's list is used as it is; if the list is empty, the

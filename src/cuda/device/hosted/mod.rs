@@ -5,9 +5,9 @@
 //! | what | how |
 //! |---|---|
 //! | files | Landlock, before the driver is started: only libraries, the files that the driver reads, and the device files |
-//! | calls | seccomp, for every thread, after a context is created and before the library is loaded: no sockets, processes, signals to other processes, creation or removal of files |
+//! | calls | seccomp, for all threads, between context creation and loading the library: no sockets, processes, signals to others, new or removed files |
 //! | expected values, seeds | stay with the verifier |
-//! | canaries, inputs | the process copies them to the device and back, which shows that an honest launcher leaves them unchanged; a launcher that forges them gains nothing, because every output is compared in full |
+//! | canaries, inputs | copied both ways by the process, to check honest launchers; forging them gains nothing, as every output is compared in full |
 //! | reports | can only add findings; `kforge_harness::reports` explains why no report improves a result |
 //!
 //! A driver may open its devices at any time, so system calls that open files cannot be refused. Only Landlock keeps such a process from writing files.

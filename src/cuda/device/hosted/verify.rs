@@ -4,7 +4,7 @@
 //! | run of a trial | what it detects |
 //! |---|---|
 //! | the only run of its process | wrong answers |
-//! | after a run on another trial's inputs in the same memory, with the other poison | state that is kept between calls, dependence on addresses and time, unwritten elements |
+//! | after a run on other inputs in the same memory, with the other poison | state kept between calls, dependence on addresses or time, unwritten elements |
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;

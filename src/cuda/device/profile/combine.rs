@@ -4,7 +4,7 @@
 //! |---|---|---|
 //! | counts, bytes, cycles, time | the sum | each launch contributes its own |
 //! | shares, rates, ratios | the mean, weighted by the duration of each launch | a launch that takes no time says nothing about the whole |
-//! | description of a launch (`launch__*`: registers, limits, waves) | the value of the longest launch | combined limits of different launches describe none of them |
+//! | description of a launch (`launch__*`: registers, limits, waves) | that of the longest launch | combined limits of several launches describe none |
 //!
 //! If one launch lacks a metric, the metric is unknown for the whole; a weighted metric is also unknown if a duration is. The values of a single launch are
 //! unchanged.

@@ -7,10 +7,10 @@
 //! | outputs, workspaces | in memory files of fixed size, filled with poison; one set for each run, in two patterns, so that an unwritten element holds both |
 //! | around a buffer | canaries fill the rest of its file; a page without access is on one side, and the sides alternate |
 //! | runs of a trial | threads forward, reversed, shuffled; every output of every run is compared in full |
-//! | the runner | confined, or not started unless the user permitted it; one process for each run, with the descriptors of that run's buffers only; its process group is ended before anything is read back |
+//! | the runner | confined or not started, unless the user permits otherwise; one process per run, with that run's buffers; its group ends before read-back |
 //! | descriptors | sealed files are opened again for each run, so that not even a file offset passes from one run to the next |
 //! | refused system calls | end the runner and become findings (`kforge_harness::confine`) |
-//! | reports | can only add findings and text; a run without an end is a crash, and a malformed report breaks the protocol; `reports` lists what each claim could gain |
+//! | reports | can only add findings and text; a run without an end is a crash, a malformed report breaks the protocol; `reports` lists possible gains |
 //! | "not emulated" | accepted only if the binary, which is read here but never loaded, or the launch can have caused it (`kforge_emulator::credible`) |
 //! | the exit status | is the candidate's from the moment its code is loaded |
 //! | time | by the worker's own clock; a time-out fails and is not remembered |
