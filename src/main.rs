@@ -1,4 +1,4 @@
-//! The `kforge` program: runs one command and maps its outcome to an exit code. Knows nothing of what commands do.
+//! The `kforge` program: runs one command and maps its result to an exit code. Does not know what commands do.
 
 use std::process::ExitCode;
 

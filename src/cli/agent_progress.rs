@@ -1,5 +1,5 @@
-//! What people are told while agents are asked: which request is under way, since when, what each took, and what was spent so far. Knows words and a progress bar;
-//! asks nobody.
+//! What the terminal shows while agents are asked: the requests in progress, their start, their durations, and the tokens and money spent so far. Knows wording
+//! and a progress bar, but asks no agent.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use kforge_ops::optimize::event::{AskWatch, AttemptEvent, AttemptRequest, NotAns
 use kforge_pipeline::optimize::agents::ask::{AskEvent, Spent};
 use kforge_types::record::answer::{Question, Role};
 
-/// Tells of attempts that are asked for at the same time.
+/// Shows the progress of attempts that run at the same time.
 pub(super) struct Asking<'a> {
     console: &'a Console,
     attempts: &'a [AttemptRequest],
@@ -43,7 +43,7 @@ impl AskWatch for Asking<'_> {
                     }
                     _ => drop(self.under_way.remove(&attempt)),
                 }
-                // With one question there is no doubt whose it is.
+                // With one question, the attempt's name would add nothing.
                 let of = if self.attempts.len() > 1 { format!(" for {name}") } else { String::new() };
                 say(console, &of, event);
             }
@@ -51,7 +51,7 @@ impl AskWatch for Asking<'_> {
                 self.under_way.remove(&attempt);
                 self.ended += 1;
                 match how {
-                    // Whoever interrupts is told so once, at the end.
+                    // An interruption is reported once, at the end.
                     Ok(()) | Err(NotAnswered::Interrupted) => {}
                     Err(why) => console.error(&format!("{name}: {what}: {why}")),
                 }
@@ -64,7 +64,7 @@ impl AskWatch for Asking<'_> {
         requests.sort_by_key(|(_, since)| *since);
         let requests: Vec<String> =
             requests.into_iter().map(|(whom, since)| format!("{} {whom}", seconds(since.elapsed()))).collect();
-        // What counts most stands first: the line is cut at the width of the terminal.
+        // The most important part comes first: the line is cut at the width of the terminal.
         let money = if spent.money > 0.0 { format!(", {:.4}", spent.money) } else { String::new() };
         let text = format!("{}{money}; {}", count(spent.tokens, "token"), requests.join(", "));
         self.console.progress("Asking", self.ended, self.attempts.len() as u64, &text);
@@ -75,7 +75,7 @@ impl AskWatch for Asking<'_> {
     }
 }
 
-/// What is asked for, in words.
+/// The request of an attempt, in words.
 fn what(question: &Question) -> String {
     match question.attempt {
         0 if question.methods.is_empty() => format!("round {}: no particular method", question.round),

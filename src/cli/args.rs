@@ -1,4 +1,5 @@
-//! The arguments of the command line: the commands, and the options that all commands share. The options of each command are in a file by topic. Does nothing.
+//! The arguments of the command line: the commands, and the options that all commands share. The options of each command are in one file per topic.
+//! Declarations only.
 
 use std::path::PathBuf;
 
@@ -104,7 +105,7 @@ pub enum MessageFormat {
     Json,
 }
 
-/// What a build acts on.
+/// The selection of a build.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct Select {
     /// Select packages by name or glob; every selection option can be repeated
@@ -131,7 +132,7 @@ pub struct Select {
 }
 
 impl Select {
-    /// The selection as operations take it.
+    /// The selection in the form that operations take.
     pub fn words(&self) -> SelectionArgs {
         SelectionArgs {
             packages: self.package.clone(),
@@ -219,7 +220,7 @@ pub enum Command {
     Schema(SchemaArgs),
     /// Print the version
     Version,
-    /// Do steps for another kforge
+    /// Execute steps for another kforge
     #[command(hide = true, disable_help_flag = true)]
     Worker(WorkerArgs),
     /// A plugin: `kforge-NAME` on PATH

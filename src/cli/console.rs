@@ -1,4 +1,4 @@
-//! Everything that is printed: status lines and diagnostics to standard error, results and JSON lines to standard output. A closed pipe is no error.
+//! Everything that kforge prints: status lines and diagnostics to standard error, results and JSON lines to standard output. A closed pipe is not an error.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -16,25 +16,25 @@ const VERB: Style = AnsiColor::Green.on_default().bold();
 const WARN: Style = AnsiColor::Yellow.on_default().bold();
 const ERROR: Style = AnsiColor::Red.on_default().bold();
 
-/// How much is said.
+/// How much is printed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Volume {
-    /// Errors.
+    /// Errors only.
     Quiet,
-    /// What is done, and what it found.
+    /// Also what kforge does, and the results.
     Normal,
-    /// And why.
+    /// Also the reasons.
     Verbose,
-    /// And what the tools said themselves.
+    /// Also the output of tools.
     Everything,
 }
 
-/// What a console is made with.
+/// The settings of a console.
 #[derive(Debug, Clone, Copy)]
 pub struct Manner {
-    /// How much is said.
+    /// How much is printed.
     pub volume: Volume,
-    /// Whether events go to standard output as JSON lines.
+    /// Whether events are printed to standard output as JSON lines.
     pub json: bool,
     /// `auto`, `always` or `never`, as (always, never).
     pub color: (bool, bool),
@@ -42,7 +42,7 @@ pub struct Manner {
     pub progress: (bool, bool),
 }
 
-/// A rendered diagnostic with its sentences broken to a width; what it shows of a source stays as it is.
+/// A rendered diagnostic with its sentences wrapped to a width. Excerpts of sources keep their lines.
 fn prose(rendered: &str, width: Option<usize>) -> String {
     let is_prose = |line: &str| {
         let plain = anstream::adapter::strip_str(line).to_string();
@@ -52,7 +52,7 @@ fn prose(rendered: &str, width: Option<usize>) -> String {
     rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
 }
 
-/// A text whose control characters are escapes, but for ends of lines and tabs.
+/// A text with its control characters escaped, except line ends and tabs.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
@@ -74,13 +74,13 @@ pub struct Console {
 }
 
 impl Console {
-    /// A console; `plain` says that the environment asks for no colour (`NO_COLOR`, `TERM=dumb`).
+    /// Creates a console. `plain` means that the environment asks for no color (`NO_COLOR`, `TERM=dumb`).
     pub fn new(manner: Manner, plain: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let color = manner.color.0 || (!manner.color.1 && terminal && !plain);
         let show = manner.volume > Volume::Quiet && (manner.progress.0 || (!manner.progress.1 && terminal && !plain));
         let bar = show.then(|| {
-            // Drawn from the first step on: commands that build nothing show no bar.
+            // Hidden until the first step, so that commands that build nothing show no bar.
             let bar = ProgressBar::with_draw_target(Some(0), ProgressDrawTarget::hidden());
             let style = ProgressStyle::with_template("{prefix:>12.cyan.bold} [{bar:24}] {pos}/{len} {wide_msg}")
                 .unwrap_or_else(|_| ProgressStyle::default_bar());
@@ -90,12 +90,12 @@ impl Console {
         Console { manner, color, bar: Mutex::new(bar), said: Mutex::default(), broken: AtomicBool::new(false) }
     }
 
-    /// One like it, that has said nothing and sends no events: for what is done on the way to something else.
+    /// A console with the same settings that has printed nothing and sends no events, for work that only prepares another command.
     pub fn another(&self) -> Self {
         Console::new(Manner { json: false, ..self.manner }, !self.color)
     }
 
-    /// Whether events go out as JSON.
+    /// Whether events are printed as JSON.
     pub fn json(&self) -> bool {
         self.manner.json
     }
@@ -115,12 +115,12 @@ impl Console {
         self.manner.volume == Volume::Everything
     }
 
-    /// Columns of the terminal that standard error is; none where it is a pipe or a file, whose readers break lines themselves.
+    /// The width of the terminal that standard error writes to. None for a pipe or a file, whose reader wraps lines itself.
     pub fn width(&self) -> Option<usize> {
         terminal_size::terminal_size_of(std::io::stderr()).map(|(width, _)| usize::from(width.0)).filter(|w| *w >= 40)
     }
 
-    /// A status line: the verb right-aligned in green.
+    /// A status line: the verb is right-aligned and green.
     pub fn status(&self, verb: &str, text: &str) {
         if self.manner.volume > Volume::Quiet {
             let room = 12usize.saturating_sub(verb.chars().count());
@@ -129,7 +129,7 @@ impl Console {
         }
     }
 
-    /// Text for standard error with ANSI styles, its lines broken to the terminal's width.
+    /// Prints text with ANSI styles to standard error, wrapped to the width of the terminal.
     pub fn fitted(&self, styled: &str) {
         self.err(&fit(styled, self.width(), 4));
     }
@@ -144,7 +144,7 @@ impl Console {
         self.complain(&format!("{ERROR}error{ERROR:#}: {text}\n"), true);
     }
 
-    /// Keeps it, and says it if it is to be heard.
+    /// Records a message, and prints it if `is_heard`.
     fn complain(&self, styled: &str, is_heard: bool) {
         if let Ok(mut said) = self.said.lock() {
             said.push(styled.to_string());
@@ -154,12 +154,12 @@ impl Console {
         }
     }
 
-    /// All warnings, errors and diagnostics so far, styled, those that nobody heard included.
+    /// All warnings, errors and diagnostics so far, with styles, including those that were not printed.
     pub fn said(&self) -> Vec<String> {
         self.said.lock().map(|said| said.clone()).unwrap_or_default()
     }
 
-    /// A diagnostic: as people read it, and as an event.
+    /// A diagnostic: as text and as an event.
     pub fn diagnostic(&self, diagnostic: &Diagnostic) {
         let text = render(diagnostic, Look { colour: true, width: self.width() });
         if let Ok(mut said) = self.said.lock() {
@@ -179,7 +179,7 @@ impl Console {
         }
     }
 
-    /// An event, if events go out.
+    /// Prints an event as JSON if events are enabled.
     pub fn event(&self, event: &Event) {
         if self.manner.json
             && let Ok(line) = serde_json::to_string(event)
@@ -188,7 +188,7 @@ impl Console {
         }
     }
 
-    /// Text for standard error with ANSI styles, kept apart from the progress bar.
+    /// Prints text with ANSI styles to standard error without disturbing the progress bar.
     pub fn err(&self, styled: &str) {
         let text = if self.color { styled.to_string() } else { anstream::adapter::strip_str(styled).to_string() };
         let write = || {
@@ -200,7 +200,7 @@ impl Console {
         }
     }
 
-    /// Text for standard output, with ANSI styles if that is a terminal.
+    /// Prints text to standard output, with ANSI styles if standard output is a terminal.
     pub fn out(&self, styled: &str) {
         let color = self.manner.color.0 || (!self.manner.color.1 && std::io::stdout().is_terminal() && self.color);
         match color {
@@ -209,7 +209,7 @@ impl Console {
         }
     }
 
-    /// These very bytes.
+    /// Writes the text unchanged.
     fn write(&self, text: &str) {
         if self.broken.load(Ordering::Relaxed) {
             return;
@@ -217,7 +217,7 @@ impl Console {
         let write = || {
             let mut out = std::io::stdout().lock();
             if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-                // A reader that has seen enough: nothing more is written, and nothing is wrong.
+                // The reader has closed the pipe. Nothing more is written, and this is not an error.
                 self.broken.store(true, Ordering::Relaxed);
             }
         };
@@ -227,7 +227,7 @@ impl Console {
         }
     }
 
-    /// A source that others wrote, for standard output: byte for byte, but on a terminal, where control characters in it would act, with these as escapes.
+    /// Prints a source that others wrote to standard output, byte for byte. On a terminal, where control characters would take effect, they are escaped.
     pub fn source(&self, text: &str) {
         if std::io::stdout().is_terminal() {
             return self.out(&harmless(text));
@@ -235,13 +235,13 @@ impl Console {
         self.write(text);
     }
 
-    /// Text for standard output, its lines broken to the terminal's width where that is one.
+    /// Prints text to standard output, wrapped to the terminal's width if standard output is a terminal.
     pub fn out_fitted(&self, styled: &str) {
         let width = if std::io::stdout().is_terminal() { self.width() } else { None };
         self.out(&fit(styled, width, 4));
     }
 
-    /// Moves the progress bar: what is done, how many of it ended, how many there are in all, what is running.
+    /// Updates the progress bar: the verb, the number of ended items, the total, and what is running.
     pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: &str) {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
@@ -250,7 +250,7 @@ impl Console {
                 bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
             }
             if bar.is_finished() {
-                // It was taken away after what was done before, and would stay away.
+                // Earlier work cleared the bar; without a reset it would stay hidden.
                 bar.reset();
             }
             bar.set_prefix(verb);
@@ -260,7 +260,7 @@ impl Console {
         }
     }
 
-    /// Takes the progress bar away.
+    /// Removes the progress bar.
     pub fn finish(&self) {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()

@@ -1,4 +1,4 @@
-//! What every command has: the session that operations work with, and the console that says what they report.
+//! The context of every command: the session that operations use, and the console that prints what they report.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use super::errors;
 use super::exit::{Exit, Failure};
 use kforge_ops::{Error, Session};
 
-/// What every command has.
+/// The context of every command.
 pub struct Context {
-    /// What operations work with.
+    /// The session that operations use.
     pub session: Session,
     /// The global options.
     pub global: Global,
-    /// The printer; it observes the session.
+    /// The console, which also receives the session's events.
     pub console: Arc<Console>,
 }
 
@@ -27,13 +27,13 @@ impl Context {
         Exit::NotBuilt
     }
 
-    /// Prints why an operation failed, and what may help.
+    /// Prints why an operation failed, and help.
     pub fn failed(&self, error: &Error) -> Exit {
         errors::say(&self.console, error);
         Exit::from(error)
     }
 
-    /// Prints why a command ends early, where that has not been said.
+    /// Prints why a command ends early, unless that has been printed.
     pub fn ended(&self, failure: Failure) -> Exit {
         match failure {
             Failure::Said(exit) => exit,
@@ -41,7 +41,7 @@ impl Context {
         }
     }
 
-    /// Sets [`Session::interrupted`] on the first Ctrl-C; the second ends this process, and with it every child.
+    /// Sets [`Session::interrupted`] on the first Ctrl-C. The second ends this process, and with it every child.
     pub fn interrupts(&self) -> Result<Arc<AtomicBool>, Failure> {
         let flag = &self.session.interrupted;
         let second = || -> std::io::Result<()> {
@@ -55,13 +55,13 @@ impl Context {
         Ok(Arc::clone(flag))
     }
 
-    /// A command of this program as it can be pasted into the shell that started this one.
+    /// A kforge command that can be pasted into the user's shell.
     pub fn command(&self, words: &[&str]) -> String {
         command(&self.global, words)
     }
 }
 
-/// A command of this program, with global options as they were given, as it can be pasted into a shell.
+/// A kforge command that can be pasted into a shell, with the global options of this invocation.
 pub(super) fn command(global: &Global, words: &[&str]) -> String {
     let mut out = vec!["kforge".to_string()];
     let mut push = |flag: &str, path: &Option<PathBuf>| {
@@ -76,7 +76,7 @@ pub(super) fn command(global: &Global, words: &[&str]) -> String {
     out.join(" ")
 }
 
-/// A word as a shell takes it.
+/// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=,:@+%".contains(c);
     if !word.is_empty() && word.chars().all(plain) { word.into() } else { format!("'{}'", word.replace('\'', "'\\''")) }

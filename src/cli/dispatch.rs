@@ -1,4 +1,4 @@
-//! From the words of the command line to a command. Knows which command is which file; does nothing itself.
+//! From the words of the command line to a command. Knows which file runs which command, but runs nothing itself.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -22,7 +22,7 @@ use kforge_ops::{Options, Session, Worker};
 /// Runs the command line of this process.
 pub fn run() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
-    // Workers start often and must start fast: their words are not parsed as people's are.
+    // Workers start often and must start fast, so clap does not parse their arguments.
     if words.get(1).is_some_and(|w| w == "worker") {
         return commands::worker::run(&words[2..]);
     }
@@ -31,21 +31,21 @@ pub fn run() -> ExitCode {
         Ok(cli) => ExitCode::from(of_cli(cli, environment)),
         Err(error) => {
             let error = unknown_command(&error).unwrap_or(error);
-            // clap prints help to standard output with code 0 and mistakes to standard error with code 2.
+            // clap prints help to standard output with code 0 and usage errors to standard error with code 2.
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
         }
     }
 }
 
-/// `help` of a command that is not there, in the words in which that command itself would be answered.
+/// The error of `help` for an unknown command, worded as if that command itself had been run.
 fn unknown_command(error: &clap::Error) -> Option<clap::Error> {
     let Some(ContextValue::String(name)) = error.get(ContextKind::InvalidSubcommand) else { return None };
     let helps = commands::external::helps(name, std::iter::empty());
     Some(clap::Error::raw(error.kind(), format!("there is no command `{name}`\n{helps}")))
 }
 
-/// Parses the words, aliases of the settings replaced: built-in commands win, and an alias is looked up once.
+/// Parses the words and replaces an alias from the settings. Built-in commands take precedence, and an alias is expanded once.
 fn parse(words: &[OsString], environment: &Environment) -> Result<Cli, clap::Error> {
     let cli = from_words(words)?;
     let Command::External(external) = &cli.command else { return Ok(cli) };
@@ -100,7 +100,7 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
     let json = commands::wants_json(&cli.command);
     let console = Arc::new(Console::new(Manner { volume, json, color, progress }, plain));
     let listener = Listener { console: console.clone(), global: global.clone(), run: run_id(began) };
-    // Where this program cannot be found no step can be done, which the pool says when it starts a worker.
+    // If this program's path is unknown, no step can be executed; the pool reports that when it starts a worker.
     let worker = Worker::Own(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")));
     let session = Session {
         began,
@@ -117,7 +117,7 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
     commands::run(&context, cli.command)
 }
 
-/// What of the global options operations know.
+/// The global options that operations use.
 fn options(global: &Global, every_step: bool) -> Options {
     Options {
         manifest_path: global.manifest_path.clone(),
@@ -130,7 +130,7 @@ fn options(global: &Global, every_step: bool) -> Options {
     }
 }
 
-/// Names a build in logs.
+/// The id of a build in logs.
 fn run_id(began: SystemTime) -> String {
     let digest = Digest::of(format!("{began:?} {}", std::process::id()).as_bytes());
     let first = digest.hash()[..8].iter().fold(0u64, |n, b| n << 8 | u64::from(*b));

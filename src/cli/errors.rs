@@ -1,4 +1,4 @@
-//! Errors of operations as people read them: the message, its details, and what may help.
+//! Errors of operations as text: the message, its details, and help.
 
 mod run;
 
@@ -20,10 +20,10 @@ use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_project::workspace::edit;
 
-/// The most steps that are listed where several are meant.
+/// The most steps that are listed if a name is ambiguous.
 const LISTED: usize = 20;
 
-/// Prints it.
+/// Prints an error with its details and help.
 pub(super) fn say(console: &Console, error: &Error) {
     match error {
         Error::Wrong(found) => {
@@ -56,7 +56,7 @@ pub(super) fn say(console: &Console, error: &Error) {
             console.error(&error.to_string());
         }
         Error::NotShown(NotShown::Interrupted(error)) => say(console, error),
-        // Whoever interrupts knows why it ends; the others were reported as they happened.
+        // The user knows about the interruption; the other errors were printed when they occurred.
         Error::Interrupted | Error::Refused | Error::Run(RunError::Failed) => {}
         Error::Busy(Blocked::Cache) => console.error("the shared cache is being collected, and --no-wait was given"),
         Error::Run(error) => match run::diagnostic(error) {
@@ -69,7 +69,7 @@ pub(super) fn say(console: &Console, error: &Error) {
     helps(error).iter().for_each(|help| console.err(&format!("help: {help}\n")));
 }
 
-/// What is listed below a message.
+/// The lines below a message.
 fn details(error: &Error) -> Vec<String> {
     match error {
         Error::Accept(AcceptError::DifferentSources { champions, .. }) => {
@@ -80,7 +80,7 @@ fn details(error: &Error) -> Vec<String> {
     }
 }
 
-/// What may help.
+/// The help lines of an error.
 fn helps(error: &Error) -> Vec<String> {
     match error {
         Error::Accept(error) => accepting(error).into_iter().collect(),
@@ -119,7 +119,7 @@ fn helps(error: &Error) -> Vec<String> {
     }
 }
 
-/// What may help where a champion is not accepted.
+/// Help if a champion cannot be accepted.
 fn accepting(error: &AcceptError) -> Option<String> {
     Some(match error {
         AcceptError::Unknown { seat, has_rounds, .. } => {

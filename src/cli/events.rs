@@ -1,4 +1,4 @@
-//! Events of operations as people read them.
+//! Events of operations as text.
 
 use std::sync::Arc;
 
@@ -15,16 +15,16 @@ use kforge_ops::evidence::Imported;
 use kforge_ops::optimize::event::{AskWatch, AttemptRequest};
 use kforge_project::workspace::lockfile::happens;
 
-/// The most steps that are named where many lack something.
+/// The most steps that a warning lists.
 const LISTED: usize = 10;
 
-/// Listens to operations, and has the console say what they report.
+/// Receives events from operations and prints them on the console.
 pub(super) struct Listener {
     /// The printer.
     pub(super) console: Arc<Console>,
-    /// The global options: commands that are shown repeat them.
+    /// The global options, which printed commands repeat.
     pub(super) global: Global,
-    /// Names the build in logs.
+    /// The id of the build in logs.
     pub(super) run: String,
 }
 
@@ -72,7 +72,7 @@ fn waited_for(by: Blocked) -> &'static str {
     }
 }
 
-/// What came with a bundle, in a line.
+/// What a bundle added, in one line.
 fn taken(imported: &Imported) -> String {
     let Imported { path, added, held, devices } = imported;
     let held = if *held > 0 { format!(", {held} held already") } else { String::new() };

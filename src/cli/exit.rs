@@ -1,4 +1,4 @@
-//! Exit codes: part of what kforge promises to scripts. Which error of an operation is which.
+//! Exit codes, which are a stable interface for scripts, and the mapping from errors of operations to exit codes.
 
 use std::process::ExitCode;
 
@@ -14,7 +14,7 @@ use kforge_ops::run::RunError;
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// All that was asked for is done.
+    /// Everything that was requested is done.
     Done = 0,
     /// The command line is wrong.
     Usage = 2,
@@ -24,13 +24,13 @@ pub enum Exit {
     Bug = 70,
     /// Another kforge holds the lock, and `--no-wait` was given.
     Busy = 75,
-    /// A kernel is wrong, or an operator cannot tell.
+    /// A kernel is wrong, or an operator is indecisive.
     Wrong = 100,
     /// Something could not be built.
     NotBuilt = 101,
-    /// A kernel is slower than it may be.
+    /// A kernel is slower than the margin allows.
     Slower = 102,
-    /// Evidence is missing or undecided where it was required.
+    /// Required evidence is missing or undecided.
     NoEvidence = 103,
     /// Interrupted.
     Interrupted = 130,
@@ -84,9 +84,9 @@ impl From<&Ended> for Exit {
     }
 }
 
-/// Why a command ends early: what it says itself has been said, an operation's error has not.
+/// Why a command ends early. A command prints its own errors itself; errors of operations are not yet printed.
 pub enum Failure {
-    /// It has been said why.
+    /// The reason has been printed.
     Said(Exit),
     /// An operation failed.
     Operation(Box<Error>),

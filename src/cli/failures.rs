@@ -1,5 +1,5 @@
-//! Telling what went wrong with a step: once, in full, where it is to be mended, and with the command that does just that step again. What fails for the same
-//! reason in another variant or at another shape is counted, not told again. Knows steps and the manifests they come from; decides no verdict.
+//! Reports what went wrong with a step: once, in full, with the place to fix it and the command that runs only this step again. A failure that recurs for the
+//! same reason in another variant or at another shape is counted, but not reported again. Knows steps and their manifests; decides no verdict.
 
 mod deferred;
 
@@ -19,32 +19,32 @@ use kforge_types::model::{Kernel, Package, TuneValue, Variant};
 use kforge_types::record::event::{Labels, StepFinished};
 use kforge_types::record::{Note, Outcome, StepKind, Verdict};
 
-/// The most lines that are shown of what a note says of a failure.
+/// The most lines of a note that are shown for a failure.
 const MOST_LINES: usize = 12;
 
-/// What one group of failures has told. A group is what failed in one kind of step of one kernel on one target.
+/// What was reported for one group of failures. A group is one kind of step of one kernel on one target.
 #[derive(Default)]
 struct Group {
-    /// Each reason, without what differs from variant to variant, and how often it came again.
+    /// Each reason, without the parts that differ between variants, and how often it recurred.
     reasons: Vec<(String, u64)>,
 }
 
-/// Tells of steps as they end.
+/// Reports steps as they end.
 pub(super) struct Teller<'a> {
     console: &'a Console,
     global: &'a Global,
     packages: HashMap<&'a str, &'a Package>,
     groups: BTreeMap<(String, &'static str), Group>,
-    /// Of what passed all the same: package, kernel and target, and what was warned of.
+    /// Warnings about kernels that passed: package, kernel with target, and the text of the warning.
     doubted: BTreeSet<(String, String, String)>,
-    /// Whether the build is one of several, after which more is tried.
+    /// Whether the build is one of several, so that more is tried after it.
     goes_on: bool,
-    /// Judgements that are not told of yet.
+    /// Judgements that are not reported yet.
     held: Held,
 }
 
 impl<'a> Teller<'a> {
-    /// For a build of these packages.
+    /// Creates the reporter for a build of these packages.
     pub(super) fn new(console: &'a Console, global: &'a Global, packages: impl Iterator<Item = &'a Package>) -> Self {
         let packages = packages.map(|p| (p.name.as_str(), p)).collect();
         Teller {
@@ -58,17 +58,18 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// The same for a build after which more is tried.
+    /// The same, for a build after which more is tried.
     pub(super) fn going_on(self, goes_on: bool) -> Self {
         Teller { goes_on, ..self }
     }
 
-    /// The same for a build of these steps: what fails at several shapes of a variant is told of first where it says most.
+    /// The same, for a build of these steps. If a variant fails at several shapes, the most informative failure is reported first.
     pub(super) fn awaiting<'n>(self, steps: impl Iterator<Item = (StepKind, &'n Labels)>) -> Self {
         Teller { held: Held::awaiting(steps), ..self }
     }
 
-    /// Says what went wrong with a step, if anything did, now or once the other shapes of its variant are judged; with `-v` why it ran, too.
+    /// Reports what went wrong with a step, if anything did: at once, or when the other shapes of its variant are judged. With `-v`, also reports why the step
+    /// ran.
     pub(super) fn tell(&mut self, step: &StepFinished) {
         let due = self.held.ended(step);
         self.tell_all(due);
@@ -85,13 +86,13 @@ impl<'a> Teller<'a> {
         {
             console.status("Because", &format!("{}: {}", step.id, reason(why)));
         }
-        // What is there to be compared with may be wrong, and code need not show a method: the report says so.
+        // A kernel that exists only for comparison may be wrong, and code need not show a method; the report covers both.
         let compared = step.kind == StepKind::Match || step.labels.method.is_some();
-        // What a round tried may be wrong, too.
+        // A candidate of a round may be wrong, too.
         if step.labels.round.is_some() && !matches!(step.outcome, Outcome::Failed(_)) && !console.verbose() {
             return;
         }
-        // Who has rounds to come may have no champion yet, and what was told in an earlier turn is not told again.
+        // A kernel with rounds to come may have no champion yet, and earlier turns have reported fresh results.
         if self.goes_on && (step.kind == StepKind::Select || step.outcome == Outcome::Fresh) {
             return;
         }
@@ -108,7 +109,7 @@ impl<'a> Teller<'a> {
                 if step.kind == StepKind::Judge && !compared {
                     self.doubts(step);
                 }
-                // Why there is no champion stands in the report.
+                // The report says why there is no champion.
                 let shown = step.kind != StepKind::Select || console.verbose();
                 for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n)) {
                     console.err(&indented(&note.message));
@@ -117,7 +118,8 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Says what is likely a mistake of a kernel that passed, once for a kernel on a target; also where it was found by an earlier build, as compilers' warnings are.
+    /// Warns about a likely mistake of a kernel that passed, once per kernel and target. Like a compiler's warning, it is repeated if an earlier build found
+    /// it.
     fn doubts(&mut self, step: &StepFinished) {
         let labels = &step.labels;
         let seat = [&labels.kernel, &labels.target].map(|part| part.clone().unwrap_or_default()).join("/");
@@ -130,7 +132,7 @@ impl<'a> Teller<'a> {
         }
     }
 
-    /// Says what is held still, and how many more steps failed for reasons that were told.
+    /// Reports the judgements that are still held, and how many more steps failed for reasons that were already reported.
     pub(super) fn rest(&mut self) {
         let left = self.held.left();
         self.tell_all(left);
@@ -146,7 +148,7 @@ impl<'a> Teller<'a> {
         let labels = &step.labels;
         let owner = labels.kernel.as_ref().or(labels.operator.as_ref()).cloned().unwrap_or_default();
         let target = labels.target.clone().unwrap_or_default();
-        // What the disk does to one step it does to all: that is no kernel's affair.
+        // A problem of the disk affects all steps alike and belongs to no kernel.
         let seat = match step.trouble {
             Some(_) => (String::new(), ""),
             None => (format!("{}/{owner}/{target}", labels.package), step.kind.name()),
@@ -164,13 +166,13 @@ impl<'a> Teller<'a> {
             Some(diagnostic) => console.diagnostic(&Diagnostic { message: headline.to_string(), ..diagnostic }),
             None => console.error(headline),
         }
-        // The first failure of a kernel is told in full; what follows is likely another face of it.
+        // The first failure of a kernel is reported in full; later ones likely have the same cause.
         if first {
             for note in &step.notes {
                 let text = unsaid(note, why);
                 let bounded = step.kind != StepKind::Compile && !console.verbose();
                 let text = indented(&if bounded { short(&text) } else { text });
-                // A compiler lays its own words out.
+                // A compiler formats its own output.
                 if step.kind == StepKind::Compile { console.err(&text) } else { console.fitted(&text) }
             }
         }
@@ -178,7 +180,7 @@ impl<'a> Teller<'a> {
     }
 }
 
-/// The first lines of what a note says; the rest is counted.
+/// The first lines of a note; the rest is counted.
 fn short(text: &str) -> String {
     let lines: Vec<&str> = text.lines().collect();
     if lines.len() <= MOST_LINES {
@@ -188,10 +190,10 @@ fn short(text: &str) -> String {
     format!("{}\nand {rest} lines more, which -v shows", lines[..MOST_LINES - 1].join("\n"))
 }
 
-/// A reason without the values by which variants and shapes differ, so that the same mistake is one.
+/// A reason without the values in which variants and shapes differ, so that the same mistake gives the same text.
 fn general(step: &StepFinished, why: &str) -> String {
     let notes: Vec<&str> = step.notes.iter().map(|n| n.message.as_str()).collect();
-    // Numbers tell wrong results apart, and say nothing more about the first.
+    // The notes of a wrong result hold its values, which say no more about the mistake.
     let text = if matches!(step.outcome, Outcome::Failed(_)) {
         format!("{why}\n{}", notes.join("\n"))
     } else {
@@ -200,12 +202,12 @@ fn general(step: &StepFinished, why: &str) -> String {
     NUMBER.replace_all(&text, "0").into_owned()
 }
 
-/// A number as verdicts and messages write it.
+/// A number as it is written in verdicts and messages.
 static NUMBER: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(r"-?\b[0-9]+(\.[0-9]+)?(e-?[0-9]+)?\b|-?\binf\b").expect("BUG: an expression that is always the same")
 });
 
-/// A note without the line that said it already.
+/// A note without its first line if that repeats the verdict.
 fn unsaid(note: &Note, why: &str) -> String {
     match note.message.split_once('\n') {
         Some((first, rest)) if first.starts_with(why) => rest.to_string(),
@@ -214,12 +216,12 @@ fn unsaid(note: &Note, why: &str) -> String {
     }
 }
 
-/// Lines, indented under what they belong to.
+/// Indents the lines of a text below their heading.
 pub(super) fn indented(text: &str) -> String {
     text.lines().map(|l| format!("  {l}\n")).collect()
 }
 
-/// The place in the manifest that a failure is about: the argument or the arguments of the launch that the binary does not take.
+/// The place in the manifest that a failure is about: the argument or arguments of the launch that the binary does not accept.
 fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnostic> {
     let part = step.notes.iter().find_map(|note| note.launch.as_ref())?;
     let kernel = package.kernel(step.labels.kernel.as_deref()?)?;
@@ -241,7 +243,7 @@ fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnost
     Some(error.see(&launch.place.file, launch.place.span.clone(), format!("`{entry}` is launched here")))
 }
 
-/// The variant of that label, as far as texts of the manifest need it.
+/// The variant with that label, with the fields that texts of the manifest need.
 fn labelled(kernel: &Kernel, label: &str) -> Variant {
     let parts: Vec<&str> = label.split(',').collect();
     let value = |name: &str, values: &[TuneValue]| {

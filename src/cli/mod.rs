@@ -1,4 +1,4 @@
-//! The command line: one thin file a command, which parses, calls an operation and renders what it gives; the only room that prints or knows exit codes.
+//! The command line: one thin file per command, which parses arguments, calls an operation and renders its result. Only this room prints and knows exit codes.
 
 pub mod args;
 mod agent_progress;

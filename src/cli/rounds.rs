@@ -1,14 +1,14 @@
-//! What rounds report, as people read it.
+//! Events of rounds as text.
 
 use super::console::Console;
 use kforge_ops::optimize::Became;
 use kforge_ops::optimize::event::{Rest, RoundEvent};
 use kforge_types::record::event::Event;
 
-/// What is said of a kernel that no round has changed, and none will.
+/// The verb for a kernel that no round has changed or will change.
 const UNCHANGED: &str = "Unchanged";
 
-/// Prints it.
+/// Prints an event.
 pub(super) fn say(console: &Console, event: &RoundEvent<'_>) {
     match event {
         RoundEvent::Built { success, steps, verdicts } => {
@@ -20,7 +20,7 @@ pub(super) fn say(console: &Console, event: &RoundEvent<'_>) {
             console.status(verb, &format!("{}: {variant}{colon}{how}", seat.name()));
         }
         RoundEvent::Rests { seat, tried, why } => {
-            // Where nothing was ever tried nothing is optimized.
+            // A kernel for which nothing was tried was not optimized.
             let verb = if *tried && !matches!(why, Rest::Accepted { .. }) { "Optimized" } else { UNCHANGED };
             console.status(verb, &format!("{}: {why}", seat.name()));
         }
@@ -31,7 +31,7 @@ pub(super) fn say(console: &Console, event: &RoundEvent<'_>) {
     }
 }
 
-/// The verb of a status line, and what stands behind the variant.
+/// The verb of a status line, and the text after the variant.
 fn became_in_words(became: &Became) -> (&'static str, String) {
     let first = |text: &str| text.lines().next().unwrap_or_default().to_string();
     match became {

@@ -1,4 +1,4 @@
-//! A build as people watch it: status lines, the progress bar, failures, and events as JSON lines.
+//! A build in progress: status lines, the progress bar, failures, and events as JSON lines.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ pub(super) struct Watching<'b> {
     total: u64,
     ended: u64,
     running: BTreeMap<String, StepKind>,
-    /// How often a status line was due, by kind of step and kernel.
+    /// How many steps of each kind and kernel have started.
     said: BTreeMap<(StepKind, String), u32>,
 }
 
-/// Watches a step that was asked for by itself: what it needs is worth a word only where that fails.
+/// Watches the build of a single requested step: the steps that it needs are reported only if they fail.
 struct Needed<'b>(Teller<'b>);
 
 impl<'b> Watching<'b> {
-    /// What watches a build for its purpose.
+    /// The watcher of a build, chosen by its purpose.
     pub(super) fn begin(listener: &'b Listener, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         let console = &*listener.console;
         let teller = Teller::new(console, &listener.global, build.packages.all());
@@ -54,7 +54,7 @@ impl<'b> Watching<'b> {
     fn started(&mut self, id: &str, kind: StepKind) {
         self.running.insert(id.to_string(), kind);
         let what = headline(id);
-        // One line a kind and kernel, not one a step; each step with -v.
+        // One line per kind and kernel, not per step; with -v, one per step.
         let count = self.said.entry((kind, what.clone())).or_default();
         *count += 1;
         if self.console.verbose() {
@@ -105,7 +105,7 @@ impl Watch for Needed<'_> {
     }
 }
 
-/// Of a log what no note of the step has said.
+/// The lines of a log that no note of the step contains.
 fn unsaid(log: &str, step: &StepFinished) -> String {
     let said = |line: &str| step.notes.iter().any(|n| n.message.lines().any(|l| l.trim() == line.trim()));
     failures::indented(
@@ -113,7 +113,7 @@ fn unsaid(log: &str, step: &StepFinished) -> String {
     )
 }
 
-/// What a status line names: package and kernel or operator.
+/// The name in a status line: package and kernel or operator.
 fn headline(id: &str) -> String {
     id.split('/').take(2).collect::<Vec<_>>().join("/")
 }

@@ -1,4 +1,4 @@
-//! Words that several commands use.
+//! Texts that several commands use.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use kforge_ops::build::Champion;
 use kforge_pipeline::report::explanation;
 use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
-/// Why a step runs, in a line.
+/// Why a step runs, in one line.
 pub(super) fn reason(why: &Why) -> String {
     let shown = |value: &Option<String>| value.as_ref().map(|v| explanation::shown(v, false));
     match (&why.field, shown(&why.before), shown(&why.after)) {
@@ -21,7 +21,7 @@ pub(super) fn reason(why: &Why) -> String {
     }
 }
 
-/// How many steps ended how, in a line.
+/// How many steps had each outcome, in one line.
 pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> String {
     let mut parts = vec![format!("{}: {} executed, {} fresh", count(c.total, "step"), c.executed, c.fresh)];
     for (n, what) in [(c.unavailable, "unavailable"), (c.skipped, "skipped"), (c.failed, "failed")] {
@@ -39,7 +39,7 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
     )
 }
 
-/// The first of many names, and how many more there are.
+/// The first of many names, and the number of the others.
 pub(super) fn listed(names: &[String], most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);
     names.iter().take(most).cloned().chain((more > 0).then(|| format!("and {more} more"))).collect()
@@ -51,7 +51,7 @@ pub(super) fn champion(accepted: &AcceptedChampion, place: &str) -> String {
     format!("{}{}: {}{standing} {place}", accepted.seat.name(), accepted.stands_for, accepted.label())
 }
 
-/// Events of champions.
+/// Sends the events of champions.
 pub(super) fn say_champions(console: &Console, champions: &[Champion]) {
     for champion in champions.iter().filter(|_| console.json()) {
         let Champion { package, kernel, target, class, variant, provisional } = champion.clone();
@@ -59,7 +59,7 @@ pub(super) fn say_champions(console: &Console, champions: &[Champion]) {
     }
 }
 
-/// Bytes for people: `4.5 MiB`.
+/// A number of bytes as text: `4.5 MiB`.
 pub(super) fn bytes(n: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let mut value = n as f64;

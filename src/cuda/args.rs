@@ -1,5 +1,5 @@
-//! Whether launches pass what the binary takes, and ask for no more than a block can have. Knows parameters' offsets and sizes, and limits of architectures;
-//! does not know what arguments mean.
+//! Checks that launches pass the arguments that the binary takes, and request no more resources than a block can have. Knows the offsets and sizes of
+//! parameters and the limits of architectures, but not the meaning of arguments.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use kforge_types::model::target::capability;
 use kforge_types::model::tensor_map;
 use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection, LaunchPart};
 
-/// What is wrong with the launches' arguments, one finding an entry at most; empty if every count and size is the binary's. A kernel that misses an
-/// argument would read what lies behind it.
+/// The faults of the launches; the same fault of an entry is reported once. Empty if every argument count and size matches the binary. A kernel that receives
+/// too few arguments would read the memory behind them.
 pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     let (mut findings, mut told): (Vec<Finding>, BTreeSet<(&String, String)>) = Default::default();
     for launch in launches {
@@ -33,7 +33,8 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     findings
 }
 
-/// Which argument does not fit the entry, or that the block does not fit: the argument's position from 1, where it is one, and why.
+/// The first argument that does not fit the entry, or a block that exceeds its launch bounds: the argument's position from 1, if the fault is about one
+/// argument, and the reason.
 fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u32>, String)> {
     let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
     if launch.args.len() != takes.len() {
@@ -58,7 +59,7 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u
     }
 }
 
-/// What a block asks for and cannot have on any device of the architecture: such a launch fails, and whatever lay in the outputs stays there.
+/// A request of a block that no device of the architecture can satisfy. Such a launch fails, and the outputs keep their previous contents.
 fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[String]) -> Option<String> {
     let name = architectures.first()?;
     let (capability, _) = capability(name).ok()?;
@@ -92,7 +93,7 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
     })
 }
 
-/// Bytes of an argument as C lays it out.
+/// Bytes of an argument in C's layout.
 fn size_of(arg: &Arg) -> u64 {
     match arg {
         Arg::Pointer { .. } | Arg::Pointers(_) => 8,
@@ -102,7 +103,7 @@ fn size_of(arg: &Arg) -> u64 {
     }
 }
 
-/// Each field at a multiple of its own size, the whole a multiple of the largest.
+/// Each field is at a multiple of its own size, and the total is a multiple of the largest field.
 fn struct_size(fields: &[StructField]) -> u64 {
     let sizes = fields.iter().map(|f| f.dtype.bytes());
     let end = sizes.clone().fold(0u64, |end, size| end.next_multiple_of(size) + size);

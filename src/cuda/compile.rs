@@ -1,4 +1,4 @@
-//! Compiles a staged source to a cubin with the requested compiler. Knows when to fall back from NVRTC to nvcc; does not know where either came from.
+//! Compiles a staged source to a cubin with the requested compiler. Knows when to fall back from NVRTC to nvcc, but not where either was installed from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
 /// A compiled source.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CudaCompiled {
-    /// Machine code for one architecture, or the library that holds it beside a launcher of its own: the step's `binary`.
+    /// Machine code for one architecture, or the library that holds it together with the kernel's own launcher: the step's `binary`.
     pub cubin: Vec<u8>,
-    /// What only the compiler knows: the step's `facts`.
+    /// Facts that only the compiler knows: the step's `facts`.
     pub facts: CompileFacts,
-    /// What it said, without times: the step's `log`.
+    /// The compiler's output, without times: the step's `log`.
     pub log: String,
-    /// Its warnings, and what else is to be said.
+    /// The compiler's warnings and other notes.
     pub notes: Vec<Note>,
 }
 
@@ -33,26 +33,26 @@ pub enum CudaCompileError {
     Failed {
         /// The first error in one line: `norms/main.cu:9: identifier "foo" is undefined`.
         message: String,
-        /// All that the compiler said.
+        /// The whole output of the compiler.
         log: String,
-        /// How it ended, where it did not end by itself.
+        /// How the compiler ended, if it did not exit by itself.
         ended: Option<End>,
     },
-    /// Only nvcc can compile it, and no place of nvcc was given: install it and ask again.
+    /// Only nvcc can compile the source, and no path of nvcc was given. Install nvcc and compile again.
     #[error("nvcc is needed: {why}")]
     NeedsNvcc {
         /// What NVRTC lacks.
         why: String,
-        /// What NVRTC said.
+        /// The output of NVRTC.
         log: String,
     },
-    /// This process has loaded another NVRTC: ask a fresh one.
+    /// This process has loaded another NVRTC. Use a new process.
     #[error("a fresh worker is needed: {why}")]
     NeedsFreshProcess {
-        /// Which.
+        /// The loaded library and the required one.
         why: String,
     },
-    /// This machine cannot.
+    /// This machine cannot compile the source.
     #[error("{why}")]
     Unavailable {
         /// What is missing.
@@ -66,13 +66,13 @@ impl CudaCompileError {
     }
 }
 
-/// How long compiling a source of the caller's own may take.
+/// The time limit for compiling a source of the caller's own.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Compiles a source of the caller's own, unconfined: see [`compile_within`].
 ///
 /// # Errors
-/// As there.
+/// As for [`compile_within`].
 pub fn compile(
     params: &CompileParams,
     source: &Path,
@@ -89,9 +89,8 @@ pub fn compile(
     )
 }
 
-/// Compiles the source tree laid out at `source` as `params` say. `shim` is the folder of the stand-ins, which
-/// only NVRTC reads, `tools` says where compilers are (names as in
-/// [`kforge_harness::message::Places`]), `within` where compilers work and how they are confined.
+/// Compiles the source tree at `source` as `params` specify. `shim` is the folder of the stand-ins, which only NVRTC reads. `tools` has the paths of compilers
+/// (names as in [`kforge_harness::message::Places`]). `within` is where compilers work and how they are confined.
 ///
 /// # Errors
 /// The source is wrong, or a tool is missing: see [`CudaCompileError`].
@@ -163,7 +162,7 @@ fn by_nvcc(
     nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
 }
 
-/// Checks that the launcher is there and collects the facts about the kernels beside it.
+/// Checks that the library exports the launcher, and collects the facts about the kernels in the library.
 fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
     let failed = |message: String| CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None };
@@ -185,7 +184,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> 
     Ok(CudaCompiled { cubin: library, facts, log, notes })
 }
 
-/// Checks that every entry has machine code and collects the facts about it.
+/// Checks that every entry has machine code, and collects the facts about it.
 fn finish(
     params: &CompileParams,
     made: Compilation,
@@ -198,7 +197,7 @@ fn finish(
             .unwrap_or_else(|| format!("`{}` does not compile", params.main));
         return Err(CudaCompileError::Failed { message, log: log::timeless(&made.log), ended: None });
     };
-    // A template that nothing instantiates compiles to an empty success.
+    // A template without an instantiation compiles successfully to nothing.
     let there = elf::functions(&cubin).map_err(|e| CudaCompileError::failed(e.to_string()))?;
     if let Some((entry, symbol)) = params.entries.iter().zip(&symbols).find(|(_, symbol)| !there.contains(*symbol)) {
         return Err(CudaCompileError::Failed {

@@ -1,15 +1,16 @@
-//! What a cubin's ELF sections say: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and trusts nothing, because the bytes
-//! may be anything.
+//! Reads a cubin's ELF sections: functions and the attributes in `.nv.info`. Knows the layout; runs no tool and trusts nothing, because the bytes may be
+//! anything.
 //!
-//! An attribute is a format byte, an attribute byte, and two bytes of value (formats 1 to 3) or a length and that many bytes (format 4). Those read here:
+//! An attribute is a format byte, an attribute byte, and two bytes of value (formats 1 to 3) or a length and that many bytes (format 4). These attributes are
+//! read:
 //!
 //! | attribute | where | what |
 //! |---|---|---|
-//! | 0x2f | `.nv.info` | symbol, registers a thread |
+//! | 0x2f | `.nv.info` | symbol, registers per thread |
 //! | 0x11 | `.nv.info` | symbol, bytes of its own stack frame |
-//! | 0x12 | `.nv.info` | symbol, bytes of stack with everything it calls |
+//! | 0x12 | `.nv.info` | symbol, bytes of stack including everything that it calls |
 //! | 0x17 | `.nv.info.F` | index, ordinal, offset, size << 18 of a parameter |
-//! | 0x45 | `.nv.info.F` | the same with a size of its own, for large parameters |
+//! | 0x45 | `.nv.info.F` | the same with a separate field for the size, for large parameters |
 //! | 0x19 | `.nv.info.F` | bytes of all parameters |
 //! | 0x05 | `.nv.info.F` | launch bounds: most threads along x, y, z |
 
@@ -18,12 +19,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol, SymbolIndex};
 
-/// What the sections say of one function.
+/// The contents of the sections for one function.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Function {
     pub(super) registers: Option<u32>,
     pub(super) stack: Option<u64>,
-    /// Static shared memory as the section has it, what the system reserves included.
+    /// Static shared memory as in the section, including what the system reserves.
     pub(super) shared: u64,
     /// (offset, size), in order.
     pub(super) params: Vec<(u32, u32)>,
@@ -33,21 +34,21 @@ pub(super) struct Function {
 /// Why bytes cannot be read as a cubin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ElfError {
-    /// They are not an ELF file.
+    /// The bytes are not an ELF file.
     #[error("the binary is not a cubin: {0}")]
     NotElf(object::Error),
-    /// They are for another machine than a GPU.
+    /// The machine is not a GPU.
     #[error("the binary is not a cubin: it is for machine {0}")]
     Machine(u16),
     /// A section has no name.
     #[error("a section has no name: {0}")]
     Unnamed(object::Error),
-    /// A section lies outside.
+    /// A section is outside the file.
     #[error("`{section}` cannot be read: {error}")]
     Unreadable {
         /// The section.
         section: String,
-        /// What is wrong.
+        /// The error.
         error: object::Error,
     },
     /// A section's attributes are damaged.
@@ -55,7 +56,7 @@ pub enum ElfError {
     Section {
         /// The section.
         section: String,
-        /// What is wrong.
+        /// The fault.
         fault: SectionFault,
     },
 }
@@ -63,16 +64,16 @@ pub enum ElfError {
 /// What is wrong with the attributes of a section.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SectionFault {
-    /// A parameter lacks bytes.
+    /// A parameter is truncated.
     #[error("a parameter is cut short")]
     ParameterCut,
-    /// An attribute lacks bytes.
+    /// An attribute is truncated.
     #[error("an attribute is cut short")]
     AttributeCut,
-    /// The section lacks the end of an attribute.
+    /// The section ends within an attribute.
     #[error("it ends within an attribute")]
     Ends,
-    /// An attribute has a format that is not known.
+    /// An attribute has an unknown format.
     #[error("attribute {attribute:#04x} has the unknown format {format}")]
     Format {
         /// The attribute.
@@ -80,12 +81,12 @@ pub enum SectionFault {
         /// Its format.
         format: u8,
     },
-    /// Parameters take more bytes than there are.
+    /// The parameters exceed the declared size.
     #[error("parameters end at {end}, beyond their {bytes} bytes")]
     Parameters {
-        /// Where the last ends.
+        /// The end of the last parameter.
         end: u64,
-        /// The bytes of all.
+        /// The declared size of all parameters.
         bytes: u32,
     },
 }
@@ -95,13 +96,13 @@ pub enum SectionFault {
 pub(super) struct Cubin {
     /// The compute capability: 90.
     pub(super) capability: u32,
-    /// `sm_90a`: with the suffix where the assembler's own note states it.
+    /// `sm_90a`: with the suffix if the assembler's note states it.
     pub(super) architecture: String,
-    /// Functions with code of their own, by symbol.
+    /// Functions with code, by symbol.
     pub(super) functions: BTreeMap<String, Function>,
 }
 
-/// Bytes of shared memory that the system keeps from every block of this capability on: part of a function's section where it has one.
+/// Bytes of shared memory that the system reserves in every block, from this capability on. They are part of a function's section if it has one.
 pub(super) const RESERVED_SHARED: (u32, u64) = (90, 1024);
 
 type Elf<'a> = ElfFile64<'a, Endianness>;
@@ -122,7 +123,7 @@ pub(super) fn functions(bytes: &[u8]) -> Result<BTreeSet<String>, ElfError> {
     Ok(names.collect())
 }
 
-/// What the other information of a symbol says of a kernel, as against a function that kernels call (`STO_CUDA_ENTRY`).
+/// The bits of a symbol's `st_other` that mark a kernel, as opposed to a function that kernels call (`STO_CUDA_ENTRY`).
 const ENTRY: u8 = 0x10;
 
 /// The symbols of kernels that have code, in order.
@@ -133,7 +134,7 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, ElfError> {
     Ok(kernels.filter_map(|symbol| Some(symbol.name().ok()?.to_string())).filter(|name| coded.contains(name)).collect())
 }
 
-/// All that the sections say.
+/// Reads the whole cubin.
 pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
     let elf = parse(bytes)?;
     let mut found: BTreeMap<String, Function> =
@@ -151,7 +152,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
                 let Some(function) = found.get_mut(&symbol) else { continue };
                 match attribute {
                     0x2f => function.registers = Some(number),
-                    // All ones: the assembler cannot tell, as with recursion.
+                    // All ones means that the assembler cannot determine the size, for example because of recursion.
                     0x11 | 0x12 if number != u32::MAX => {
                         function.stack = Some(function.stack.unwrap_or(0).max(u64::from(number)));
                     }
@@ -168,7 +169,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
         }
     }
     let flags = elf.elf_header().e_flags.get(elf.endian()).0;
-    // From version 8 of the interface (CUDA 13) on the capability stands in the second byte, before in the first.
+    // Since version 8 of the ABI (CUDA 13) the capability is in the second byte; before that, it is in the first.
     let capability = if elf.elf_header().e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff };
     let plain = format!("sm_{capability}");
     let architecture = note.filter(|stated| stated.trim_end_matches(['a', 'f']) == plain).unwrap_or(plain);
@@ -201,7 +202,7 @@ fn entry_attributes(data: &[u8], function: &mut Function) -> Result<(), SectionF
         }
     }
     function.params = params.into_values().collect();
-    // In 64 bits, where what any bytes say cannot overflow.
+    // In 64 bits, so that arbitrary bytes cannot cause an overflow.
     let end = function.params.last().map_or(0, |(offset, size)| u64::from(*offset) + u64::from(*size));
     match bytes {
         Some(bytes) if end > u64::from(bytes) => Err(SectionFault::Parameters { end, bytes }),

@@ -1,30 +1,30 @@
-//! The machine code that nvcc puts into a shared library, and what the library offers. Knows the layout of both; runs no tool and takes nothing on trust, for the
-//! bytes may be anything.
+//! The machine code that nvcc puts into a shared library, and the functions that the library exports. Knows the layout of both. Runs no tool and trusts
+//! nothing, because the bytes may be anything.
 //!
-//! Machine code lies in the section `.nv_fatbin`, in containers one behind the other. A container is a header (0xba55ed50, version, its own size, the size of what
-//! follows; 4, 2, 2 and 8 bytes) and entries; an entry is a header (kind, version, its own size, the size of what follows; 2, 2, 4 and 8 bytes) and what follows:
-//! machine code where the kind is 2, PTX where it is 1. What is compressed begins with no header of ELF.
+//! Machine code is in the section `.nv_fatbin`, in consecutive containers. A container is a header (0xba55ed50, version, header size, payload size; 4, 2, 2 and
+//! 8 bytes) and entries. An entry is a header (kind, version, header size, payload size; 2, 2, 4 and 8 bytes) and a payload: machine code if the kind is 2, PTX
+//! if it is 1. A compressed payload does not begin with an ELF header.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
-/// How a container begins.
+/// The first bytes of a container.
 const MAGIC: u32 = 0xba55_ed50;
-/// The kind of an entry that is machine code.
+/// The kind of an entry with machine code.
 const CODE: u16 = 2;
-/// How an ELF file begins.
+/// The first bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
 /// Why machine code cannot be found in a library.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum LibraryError {
-    /// It is not a shared library.
+    /// The bytes are not a shared library.
     #[error("the binary is not a shared library: {0}")]
     NotShared(object::Error),
-    /// The section of machine code lies outside.
+    /// The section of machine code is outside the file.
     #[error("`.nv_fatbin` cannot be read: {0}")]
     Unreadable(object::Error),
-    /// The machine code has a form that is not known.
+    /// The machine code has an unknown format.
     #[error("the machine code in the library has an unknown form")]
     Form,
 }
@@ -35,7 +35,7 @@ fn parse(bytes: &[u8]) -> Result<Library<'_>, LibraryError> {
     Library::parse(bytes).map_err(LibraryError::NotShared)
 }
 
-/// Whether the library offers a function of this name.
+/// Whether the library exports a function with this name.
 pub(super) fn exports(library: &[u8], function: &str) -> Result<bool, LibraryError> {
     Ok(parse(library)?.dynamic_symbols().any(|symbol| symbol.is_definition() && symbol.name() == Ok(function)))
 }
@@ -43,7 +43,7 @@ pub(super) fn exports(library: &[u8], function: &str) -> Result<bool, LibraryErr
 /// Every piece of machine code in the library, in order.
 ///
 /// # Errors
-/// The library is none, or a container is cut short, or holds what is compressed.
+/// The bytes are not a library, a container is truncated, or a payload is compressed.
 pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, LibraryError> {
     let elf = parse(library)?;
     let Some(section) = elf.section_by_name(".nv_fatbin") else { return Ok(vec![]) };
@@ -51,11 +51,11 @@ pub(super) fn cubins(library: &[u8]) -> Result<Vec<&[u8]>, LibraryError> {
     contained(data).ok_or(LibraryError::Form)
 }
 
-/// The machine code in the containers of a section; none if its form is unknown.
+/// The machine code in the containers of a section; none if the format is unknown.
 fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
     let mut found = vec![];
     loop {
-        // Containers begin at multiples of eight, with zeros between.
+        // Containers begin at multiples of eight, with zeros in between.
         while data.first() == Some(&0) {
             data = &data[1..];
         }
@@ -75,10 +75,10 @@ fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
             if kind == CODE {
                 found.push(Some(payload).filter(|code| code.starts_with(ELF))?);
             }
-            // What says that it takes no room would be read forever.
+            // An entry that claims to have no bytes would otherwise be read forever.
             rest = rest.get(end.max(1)..)?;
         }
-        // As above: a header too short for its own fields takes no room either.
+        // The same applies to a container whose header is too short for its own fields.
         data = data.get(end.max(1)..)?;
     }
 }

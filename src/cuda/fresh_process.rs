@@ -1,5 +1,5 @@
-//! A step that this worker cannot do and another can: a process holds one NVRTC, and packages of one workspace may pin two. Knows how to ask a worker; does
-//! not know what the step is.
+//! Passes a step that this worker cannot execute to a new worker: a process can load only one NVRTC, and packages of one workspace may pin two. Knows how to
+//! send a request to a worker, but not what the step is.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -8,7 +8,8 @@ use kforge_foundation::process::{Command, Talker};
 use kforge_harness::message::{Request, Response};
 use kforge_harness::task::{Task, failed};
 
-/// Starts a separate worker for the step, which ends with it. A new worker has loaded no NVRTC, so it does not ask another in turn. `why` is said if it fails.
+/// Starts a new worker for one step. A new worker has loaded no NVRTC, so it does not start another one in turn. `why` is part of the message if the new worker
+/// fails.
 pub fn in_fresh_process(task: &Task, why: &str) -> Response {
     let request = Request {
         spec: task.spec.clone(),
@@ -31,7 +32,7 @@ fn ask(request: &Request, limit: Duration) -> Result<Response, String> {
     let talker = Talker::start(&Command::own().arg("worker")).map_err(|e| e.to_string())?;
     match talker.exchange(&line, limit, &AtomicBool::new(false)) {
         Ok(Ok((talker, answer))) => {
-            // It ends when its input does, and is killed if it does not: either way it has answered.
+            // The worker ends when its input does, and is killed otherwise. It has answered in both cases.
             drop(talker.dismiss(Duration::from_secs(1)));
             serde_json::from_str(&answer).map_err(|e| e.to_string())
         }

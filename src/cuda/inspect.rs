@@ -1,6 +1,6 @@
-//! What a cubin says about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not verifier them.
+//! The facts that a cubin states about itself. Knows how to derive facts from ELF sections, the compiler's log and the disassembler; does not verify them.
 //!
-//! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is asked for only where methods are judged.
+//! ELF facts cost under a millisecond and are read for every binary. Disassembly costs a process (0.23 s) and is requested only if methods are judged.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -14,29 +14,29 @@ use kforge_harness::compilers::{ToolSandbox, ended};
 use kforge_types::record::params::{CompileFacts, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// Most bytes of a disassembly.
+/// The most bytes of a disassembly.
 const LISTING: usize = 1 << 30;
-/// How long disassembling a binary of the caller's own may take.
+/// The time limit for disassembling a binary of the caller's own.
 const LONGEST: Duration = Duration::from_secs(600);
 
 /// Why machine code cannot be inspected.
 #[derive(Debug, thiserror::Error)]
 pub enum InspectError {
-    /// There is no working folder.
+    /// The working folder cannot be created.
     #[error("could not make a working folder: {0}")]
     Folder(io::Error),
-    /// It is not a cubin.
+    /// The binary is not a cubin.
     #[error(transparent)]
     Elf(#[from] ElfError),
-    /// It is not a library with machine code.
+    /// The binary is not a library with machine code.
     #[error(transparent)]
     Library(#[from] LibraryError),
-    /// What the compile step recorded is not about these entries.
+    /// The recorded facts of the compile step are not about these entries.
     #[error("{symbols} symbols are recorded for {entries} entries")]
     Symbols {
-        /// Symbols that are recorded.
+        /// Number of recorded symbols.
         symbols: usize,
-        /// Entries that are asked for.
+        /// Number of requested entries.
         entries: usize,
     },
     /// An entry has no code.
@@ -47,7 +47,7 @@ pub enum InspectError {
         /// The entry.
         entry: String,
     },
-    /// There is nothing to disassemble it with.
+    /// No disassembler is available.
     #[error("the toolchain has no nvdisasm here")]
     NoDisassembler,
     /// The disassembler fails.
@@ -55,30 +55,30 @@ pub enum InspectError {
     Disassemble {
         /// The disassembler.
         program: PathBuf,
-        /// Why.
+        /// The reason.
         #[source]
         why: DisassemblyError,
     },
 }
 
-/// Why a disassembler fails.
+/// Why the disassembler fails.
 #[derive(Debug, thiserror::Error)]
 pub enum DisassemblyError {
-    /// It cannot be run, or its files cannot be written.
+    /// The disassembler cannot be run, or its files cannot be written.
     #[error(transparent)]
     Io(io::Error),
-    /// It ended without success.
+    /// The disassembler ended without success.
     #[error("{}", format!("{} {said}", ended("it", *.end)).trim_end())]
     Ended {
-        /// How.
+        /// How it ended.
         end: End,
         /// Its message.
         said: String,
     },
-    /// It wrote too much.
+    /// The output is too long.
     #[error("its output is too long")]
     TooLong,
-    /// It wrote something else.
+    /// The output has an unknown format.
     #[error("its output has an unknown form: {0}")]
     Form(serde_json::Error),
 }
@@ -86,7 +86,7 @@ pub enum DisassemblyError {
 /// Inspects a cubin of the caller's own, with an unconfined disassembler: see [`inspect_within`].
 ///
 /// # Errors
-/// As there.
+/// As for [`inspect_within`].
 pub fn inspect(
     params: &InspectParams,
     cubin: &[u8],
@@ -98,10 +98,10 @@ pub fn inspect(
     inspect_within(params, cubin, facts, nvdisasm, &within)
 }
 
-/// Inspects a cubin that a compile step made with these facts. `nvdisasm` is used if `params` ask for opcodes.
+/// Inspects a cubin that a compile step made with these facts. `nvdisasm` is used if `params` request opcodes.
 ///
-/// Shared memory is what the kernel declares: from sm_90 on the system keeps 1024 bytes of every block, which are part of the section where a function has
-/// one, and are taken off. Opcodes are those of the entry's section, with the functions it calls that were not inlined.
+/// `shared` is the shared memory that the kernel declares. From sm_90 on, the system reserves 1024 bytes in every block, which are part of a function's section
+/// and are subtracted here. `opcodes` are those of the entry's section, including functions that the entry calls and that were not inlined.
 ///
 /// # Errors
 /// The binary is not a cubin, lacks an entry, or cannot be disassembled.
@@ -142,8 +142,8 @@ pub fn inspect_within(
     })
 }
 
-/// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. Where there is none, nothing was disassembled: what such a
-/// launcher runs comes from elsewhere.
+/// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. If the library has no kernels, nothing is disassembled:
+/// the launcher runs kernels from elsewhere.
 fn inspect_library(
     params: &InspectParams,
     library: &[u8],
@@ -172,7 +172,7 @@ fn inspect_library(
     Ok(found)
 }
 
-/// The facts of one function of a cubin, called by its symbol; none if it has no code.
+/// The facts of one function of a cubin, by its symbol; none if it has no code.
 fn function(
     read: &elf::Cubin,
     symbol: &str,
@@ -197,7 +197,7 @@ fn function(
     })
 }
 
-/// Opcodes with their modifiers, counted, by function.
+/// The number of each opcode with its modifiers, by function.
 fn disassemble(
     nvdisasm: &Path,
     cubin: &[u8],
@@ -221,7 +221,7 @@ fn disassemble(
     opcodes(&json).map_err(|e| cannot(DisassemblyError::Form(e)))
 }
 
-/// Reads what `nvdisasm -json` prints: a header, then a list of functions with their instructions.
+/// Parses the output of `nvdisasm -json`: a header, then a list of functions with their instructions.
 fn opcodes(json: &[u8]) -> Result<BTreeMap<String, BTreeMap<String, u64>>, serde_json::Error> {
     #[derive(serde::Deserialize)]
     #[serde(rename_all = "kebab-case")]

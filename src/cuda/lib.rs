@@ -1,6 +1,5 @@
-//! CUDA C++ to machine code, and what machine code says of itself. For worker processes; knows compilers and ELF, no packages, plans or caches, and
-//! launches nothing but in
-//! [`device`].
+//! Compiles CUDA C++ to machine code and inspects machine code. For worker processes. Knows compilers and ELF, but no packages, plans or caches, and launches
+//! kernels only in [`device`].
 
 pub mod args;
 pub mod compile;

@@ -1,8 +1,9 @@
-//! A source compiled once more, with line tables. Knows how to keep the machine's folders out of them; does not know who reads them.
+//! Compiles a source a second time, with line tables. Knows how to keep the machine's folders out of the tables, but not who reads them.
 //!
-//! Line tables name the folder that a compiler works in, which is another on every machine and in every step, and say when each file was changed. A binary that depends
-//! on these would have another digest each time, and nothing that was seen of it could be found again. So the folder is given a name that makes its path as long as
-//! any may be, and the path is then overwritten by one of the same length that says nothing, as are the times.
+//! Line tables contain the compiler's working folder, which differs on every machine and in every step, and the modification time of each file. A binary that
+//! depends on these would have a different digest each time, and no earlier observation of it could be found again. Therefore the working folder gets a name
+//! that makes its path as long as the longest allowed path. Afterwards the path is overwritten with a neutral path of the same length, and the times are
+//! overwritten, too.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,18 +16,19 @@ use super::compile::{CudaCompileError, compile_within};
 use kforge_harness::compilers::ToolSandbox;
 use kforge_types::record::params::CompileParams;
 
-/// The flag of both compilers that puts line tables into machine code and leaves the code as it is.
+/// The flag of both compilers that adds line tables to machine code and does not change the code.
 const FLAG: &str = "-lineinfo";
-/// The folder that the tables then name; sources are below it by their names in the package, with as many `./` before as fill the place.
+/// The folder that the tables then contain. Sources are below it by their names in the package, with as many `./` before the name as are needed to fill the
+/// space.
 pub const FOLDER: &str = "/kforge-source";
-/// Bytes of the path of the folder that holds a compiler's.
+/// Length in bytes of the path of the folder in which a compiler's working folder is created.
 const LENGTH: usize = 242;
 /// The sections that hold line tables.
 const SECTIONS: [&str; 2] = [".debug_line", ".nv_debug_line_sass"];
-/// What the name of a compiler's folder begins with, and how many letters come after.
+/// The prefix of a compiler's working folder, and the number of letters after it.
 const STAGE: (&str, usize) = ("/.compile-", 6);
 
-/// The machine code with line tables; none if the path of `within` is too long to be made as long as any.
+/// The machine code with line tables; none if the path of `within` is too long to be padded.
 ///
 /// # Errors
 /// As [`compile_within`].
@@ -54,13 +56,13 @@ pub fn compile_lined(
     Ok(Some(cubin))
 }
 
-/// A folder below another whose path has [`LENGTH`] bytes.
+/// A folder below another folder, with a path of [`LENGTH`] bytes.
 fn padded(below: &Path) -> Option<PathBuf> {
     let missing = LENGTH.checked_sub(below.as_os_str().len() + 1).filter(|missing| (1..=255).contains(missing))?;
     Some(below.join("_".repeat(missing)))
 }
 
-/// Overwrites the paths of compilers' folders below `scratch`.
+/// Overwrites the paths of the compilers' working folders below `scratch`.
 fn forget(bytes: &mut [u8], scratch: &[u8]) {
     let (prefix, letters) = STAGE;
     let whole = scratch.len() + prefix.len() + letters;
@@ -79,7 +81,7 @@ fn forget(bytes: &mut [u8], scratch: &[u8]) {
     }
 }
 
-/// Where the sections are that hold line tables.
+/// The byte ranges of the sections that hold line tables.
 fn tables(cubin: &[u8]) -> Vec<Range<usize>> {
     let Ok(file) = object::File::parse(cubin) else { return vec![] };
     let named = |section: &object::Section<'_, '_>| section.name().is_ok_and(|n| SECTIONS.contains(&n));
@@ -88,7 +90,8 @@ fn tables(cubin: &[u8]) -> Vec<Range<usize>> {
     ranges.filter(|range| range.end <= cubin.len()).collect()
 }
 
-/// Overwrites the times of files in line tables of DWARF 2 (section 6.2.4 of its standard), which both compilers write; of another version nothing is touched.
+/// Overwrites the modification times of files in line tables of DWARF 2 (section 6.2.4 of its standard), which both compilers write. Tables of other versions
+/// are not changed.
 fn timeless(mut tables: &mut [u8]) {
     while let Some((length, _)) = tables.split_first_chunk::<4>() {
         let end = u32::from_le_bytes(*length) as usize + 4;
@@ -100,9 +103,9 @@ fn timeless(mut tables: &mut [u8]) {
     }
 }
 
-/// The same of one table; none if it ends before it should.
+/// The same for one table; none if the table is truncated.
 fn times(table: &mut [u8]) -> Option<()> {
-    // Lengths and version, four numbers of a byte each, then how many opcodes there are, the first of which is 1, and a byte for each.
+    // Lengths and version, four one-byte numbers, then the number of opcodes plus one, and one byte per opcode.
     let mut at = 15 + usize::from(*table.get(14)?).checked_sub(1)?;
     let text = |table: &[u8], at: usize| table.get(at..)?.iter().position(|byte| *byte == 0);
     let number = |table: &[u8], at: usize| Some(table.get(at..)?.iter().position(|byte| byte & 0x80 == 0)? + 1);

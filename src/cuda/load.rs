@@ -1,10 +1,10 @@
-//! NVRTC's library, loaded from the place it was installed in. Knows its C interface; does not know what is compiled.
+//! Loads NVRTC's library from the folder in which it is installed. Knows its C interface, but not what is compiled.
 //!
-//! It is not loaded through cudarc: that looks for `libnvrtc.so` on the loader's path first, where a system's own CUDA would win over the pinned one
-//! whose digest is in the key, and it panics where there is none. Driver calls do go through cudarc.
+//! cudarc is not used to load NVRTC. It looks for `libnvrtc.so` on the loader's path first, where a CUDA of the system would take precedence over the pinned
+//! one whose digest is in the key, and it panics if there is none. Driver calls do use cudarc.
 //!
-//! `libnvrtc-builtins` must be loaded before: NVRTC asks for it by name only, and the loader then gives it the loaded one. Both stay loaded
-//! forever, and a process has one of each; a request for another is an error, and needs a fresh process.
+//! `libnvrtc-builtins` must be loaded first: NVRTC requests it by name only, and the loader then returns the loaded one. Both stay loaded forever, and a
+//! process has one of each. A request for another one is an error and needs a new process.
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
@@ -15,7 +15,7 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 type Program = *mut c_void;
 
-/// NVRTC's functions. The library they are from is never unloaded.
+/// NVRTC's functions. Their library is never unloaded.
 pub(super) struct Nvrtc {
     place: PathBuf,
     version: unsafe extern "C" fn(*mut c_int, *mut c_int) -> c_int,
@@ -38,23 +38,23 @@ pub(super) struct Nvrtc {
     lowered_name: unsafe extern "C" fn(Program, *const c_char, *mut *const c_char) -> c_int,
 }
 
-/// What NVRTC made.
+/// The result of a compilation.
 pub(super) struct Compilation {
-    /// Machine code and the symbol of each entry; none if it failed.
+    /// Machine code and the symbol of each entry; none if the compilation failed.
     pub(super) result: Option<(Vec<u8>, Vec<String>)>,
-    /// What it said.
+    /// The compiler's output.
     pub(super) log: String,
 }
 
-/// Why it was not even asked.
+/// Why no compilation was started.
 pub(super) enum LoadError {
-    /// This process holds another one.
+    /// This process has loaded another NVRTC.
     Another(PathBuf),
-    /// It cannot be loaded.
+    /// The library cannot be loaded.
     Broken(String),
 }
 
-/// The NVRTC at this place, loading it unless it is loaded.
+/// The NVRTC at this path, which is loaded if it is not loaded yet.
 pub(super) fn load(nvrtc: &Path, builtins: &Path) -> Result<&'static Nvrtc, LoadError> {
     static LOADED: OnceLock<Result<Nvrtc, String>> = OnceLock::new();
     match LOADED.get_or_init(|| open(nvrtc, builtins)) {
@@ -66,7 +66,7 @@ pub(super) fn load(nvrtc: &Path, builtins: &Path) -> Result<&'static Nvrtc, Load
 
 fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
     let library = |path: &Path| {
-        // SAFETY: loading runs the library's initialisers; these are NVIDIA's, verified against the lockfile or named by the user.
+        // SAFETY: loading runs the library's initializers. The libraries are NVIDIA's, verified against the lockfile or named by the user.
         unsafe { Library::open(Some(path), RTLD_NOW | RTLD_GLOBAL) }
             .map_err(|e| format!("could not load `{}`: {e}", path.display()))
     };
@@ -74,7 +74,7 @@ fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
     let library = library(nvrtc)?;
     macro_rules! function {
         ($name:literal) => {{
-            // SAFETY: the field that takes it has the type that NVRTC's header gives this function, and the library is never unloaded.
+            // SAFETY: the field that receives the pointer has the type that NVRTC's header gives this function, and the library is never unloaded.
             *unsafe { library.get($name) }.map_err(|e| format!("`{}` is not an NVRTC library: {e}", nvrtc.display()))?
         }};
     }
@@ -101,13 +101,13 @@ struct Guard<'a>(&'a Nvrtc, Program);
 
 impl Drop for Guard<'_> {
     fn drop(&mut self) {
-        // SAFETY: the program was created and is destroyed here only.
+        // SAFETY: the program was created, and only this line destroys it.
         unsafe { (self.0.destroy)(&mut self.1) };
     }
 }
 
 impl Nvrtc {
-    /// Its release: (13, 0).
+    /// The release of NVRTC: (13, 0).
     pub(super) fn version(&self) -> (i32, i32) {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both point to integers that live across the call.
@@ -124,10 +124,10 @@ impl Nvrtc {
         Err(format!("NVRTC could not {what}: {}", text.to_string_lossy()))
     }
 
-    /// Compiles `source`, called `name`, for the entries. Files are looked up in this thread's working directory.
+    /// Compiles `source`, with the file name `name`, for the entries. Files are looked up in this thread's working directory.
     ///
     /// # Errors
-    /// NVRTC fails otherwise than by a message in its log.
+    /// NVRTC fails in a way other than by a message in its log.
     pub(super) fn compile(
         &self,
         source: &[u8],
@@ -143,14 +143,14 @@ impl Nvrtc {
         let count = c_int::try_from(pointers.len()).map_err(|_| "too many flags".to_string())?;
 
         let mut program: Program = std::ptr::null_mut();
-        // SAFETY: all pointers are valid for the call; source and name live until after the program is destroyed, by order of declaration.
+        // SAFETY: all pointers are valid for the call. The source and the name live until the program is destroyed, because they are declared before it.
         let code = unsafe {
             (self.create)(&mut program, source.as_ptr(), name.as_ptr(), 0, std::ptr::null(), std::ptr::null())
         };
         self.check(code, "take the source")?;
         let guard = Guard(self, program);
         for entry in &entries {
-            // SAFETY: the program is alive, the string ends with a zero.
+            // SAFETY: the program is alive, and the string ends with a zero.
             self.check(unsafe { (self.add_name)(guard.1, entry.as_ptr()) }, "take an entry")?;
         }
         // SAFETY: `pointers` holds `count` strings that live across the call.
@@ -158,7 +158,7 @@ impl Nvrtc {
         let log = self.bytes(guard.1, self.log_size, self.log, "give its log")?;
         let log = String::from_utf8_lossy(log.strip_suffix(b"\0").unwrap_or(&log)).into_owned();
         if compiled != 0 {
-            // A log says more than the code; an empty one (an internal error) leaves only the code.
+            // A log says more than the code. If it is empty (an internal error), only the code is left.
             if log.trim().is_empty() {
                 self.check(compiled, "compile")?;
             }
@@ -167,7 +167,7 @@ impl Nvrtc {
         let mut symbols = Vec::with_capacity(entries.len());
         for entry in &entries {
             let mut symbol: *const c_char = std::ptr::null();
-            // SAFETY: the program is alive and was compiled with this name expression; NVRTC points `symbol` at a string of the program's.
+            // SAFETY: the program is alive and was compiled with this name expression. NVRTC points `symbol` at a string that the program owns.
             self.check(unsafe { (self.lowered_name)(guard.1, entry.as_ptr(), &mut symbol) }, "name an entry's symbol")?;
             // SAFETY: the call succeeded, and the program, which owns the string, is alive.
             symbols.push(unsafe { CStr::from_ptr(symbol) }.to_string_lossy().into_owned());
@@ -184,11 +184,11 @@ impl Nvrtc {
         what: &str,
     ) -> Result<Vec<u8>, String> {
         let mut size = 0;
-        // SAFETY: the program is alive, `size` lives across the call.
+        // SAFETY: the program is alive, and `size` lives across the call.
         self.check(unsafe { size_of(program, &mut size) }, what)?;
         let mut bytes = vec![0u8; size];
         if size > 0 {
-            // SAFETY: the buffer has the size NVRTC asked for.
+            // SAFETY: the buffer has the size that NVRTC requested.
             self.check(unsafe { get(program, bytes.as_mut_ptr().cast()) }, what)?;
         }
         Ok(bytes)

@@ -1,4 +1,4 @@
-//! What CUDA's compilers say, read. Knows the form of their messages; judges nothing but whether another compiler should be asked.
+//! Parses the logs of CUDA's compilers. Knows the format of their messages; decides nothing except whether to try another compiler.
 
 use std::collections::BTreeMap;
 
@@ -9,16 +9,16 @@ use kforge_types::record::Note;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Message {
     pub(super) severity: Severity,
-    /// File and line from one, where it has a place.
+    /// File and line from one, if the message has a place.
     pub(super) place: Option<(String, u32)>,
-    /// Its first line, without place and severity.
+    /// The first line of the message, without place and severity.
     pub(super) text: String,
-    /// All of it, as the compiler says it.
+    /// The whole message, as the compiler prints it.
     pub(super) whole: String,
 }
 
-/// The messages of a log, in order: `FILE(LINE): error: TEXT` or `FILE(LINE): warning #N-D: TEXT`, followed by lines that quote the source; errors of
-/// the driver and of ptxas (`ptxas fatal   : TEXT`) have no place.
+/// The messages of a log, in order: `FILE(LINE): error: TEXT` or `FILE(LINE): warning #N-D: TEXT`, followed by lines that quote the source. Errors of the
+/// driver and of ptxas (`ptxas fatal   : TEXT`) have no place.
 pub(super) fn messages(log: &str) -> Vec<Message> {
     let mut found: Vec<Message> = vec![];
     let mut open = false;
@@ -53,7 +53,7 @@ fn begin(line: &str) -> Option<Message> {
             let rest = ["ptxas ", "nvcc ", "nvrtc: ", "nvlink "].into_iter().find_map(|tool| line.strip_prefix(tool));
             match rest {
                 Some(rest) => (None, rest.trim_start_matches(|c: char| c == ',' || c == ':' || c.is_whitespace())),
-                // The host's preprocessor: FILE:LINE:COLUMN: fatal error: TEXT.
+                // The format of the host's preprocessor: FILE:LINE:COLUMN: fatal error: TEXT.
                 None => {
                     let mut parts = line.splitn(4, ':');
                     let (file, number, _) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?);
@@ -62,11 +62,11 @@ fn begin(line: &str) -> Option<Message> {
             }
         }
     };
-    // `/tmp/x.ptx, line 9; error   : TEXT` is ptxas speaking of what the compiler before it made.
+    // In `/tmp/x.ptx, line 9; error   : TEXT`, ptxas reports on the output of the compiler before it.
     let rest =
         rest.split_once("; ").map_or(rest, |(before, after)| if before.contains(", line ") { after } else { rest });
     let (kind, severity) = KINDS.into_iter().find(|(kind, _)| rest.starts_with(kind))?;
-    // Between the kind and the colon stand a number or spaces.
+    // A number or spaces are between the kind and the colon.
     let (between, text) = rest[kind.len()..].split_once(':')?;
     if between.len() > 16 || !between.trim().is_empty() && !between.trim().starts_with('#') {
         return None;
@@ -74,7 +74,7 @@ fn begin(line: &str) -> Option<Message> {
     Some(Message { severity, place, text: text.trim().to_string(), whole: line.to_string() })
 }
 
-/// Whether a line is ptxas's report of resources or a count of errors, and ends the message before it.
+/// Whether a line is ptxas's report of resources or a count of errors, either of which ends the previous message.
 fn is_report(line: &str) -> bool {
     line.starts_with("ptxas info") || line.contains("detected in the compilation of") || line.starts_with("Remark:")
 }
@@ -82,7 +82,7 @@ fn is_report(line: &str) -> bool {
 /// The first error in one line: `norms/main.cu:9: identifier "foo" is undefined`.
 pub(super) fn first_error(messages: &[Message], entries: &[String]) -> Option<String> {
     let error = messages.iter().find(|m| m.severity == Severity::Error)?;
-    // NVRTC looks up entries in a file of its own; the pragma it quotes names the entry.
+    // NVRTC looks up entries in a file that it generates; the pragma that it quotes names the entry.
     if let Some(entry) = entry_of(error) {
         let entry = entries.iter().find(|e| squeezed(e) == squeezed(&entry)).cloned().unwrap_or(entry);
         return Some(format!("entry `{entry}` cannot be found: {}", error.text));
@@ -93,7 +93,7 @@ pub(super) fn first_error(messages: &[Message], entries: &[String]) -> Option<St
     })
 }
 
-/// What a linker says is missing, or else wrong, in one line; its messages have the linker's name for a place.
+/// The first linker error in one line, preferably about something missing. In these messages, the linker's name is in the position of the place.
 pub(super) fn linkers_error(log: &str) -> Option<String> {
     let said = |line: &str| Some(line.split_once("ld: ")?.1.trim().to_string());
     let about = |line: &&str| line.contains("undefined reference") || line.contains("cannot find");
@@ -114,7 +114,7 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
 }
 
-/// Warnings as notes, but those about the stand-ins' own macros, which no author can mend.
+/// Warnings as notes, except those about macros of the stand-ins, which the author of a kernel cannot fix.
 pub(super) fn warnings(messages: &[Message]) -> Vec<Note> {
     let ours = |m: &Message| m.whole.contains(&format!(" of {}/", super::stage::SHIM));
     messages
@@ -124,7 +124,7 @@ pub(super) fn warnings(messages: &[Message]) -> Vec<Note> {
         .collect()
 }
 
-/// Bytes of spill stores and loads by symbol, from what `ptxas -v` reports.
+/// Bytes of spill stores and loads by symbol, from the output of `ptxas -v`.
 pub(super) fn spills(log: &str) -> BTreeMap<String, (u64, u64)> {
     let mut spills = BTreeMap::new();
     let mut symbol = None;
@@ -146,14 +146,14 @@ pub(super) fn spills(log: &str) -> BTreeMap<String, (u64, u64)> {
     spills
 }
 
-/// The log without the times in it, so that the same compile says the same.
+/// The log without times, so that the same compilation gives the same log.
 pub(super) fn timeless(log: &str) -> String {
     let kept = log.lines().filter(|line| !(line.starts_with("ptxas info") && line.contains("Compile time =")));
     kept.map(|line| format!("{line}\n")).collect()
 }
 
-/// Why nvcc should be asked after NVRTC failed, where its messages say that a system header is missing or that the file holds host code. A file that
-/// the package includes by quotes and that is not there is missing for nvcc too.
+/// Why nvcc should be tried after NVRTC failed: NVRTC's messages say that a system header is missing or that the file holds host code. If a file that the
+/// package includes with quotes does not exist, nvcc cannot find it either.
 pub(super) fn wants_nvcc(messages: &[Message]) -> Option<String> {
     messages.iter().filter(|m| m.severity == Severity::Error).find_map(|m| {
         let quoted = m.text.split('"').nth(1).unwrap_or_default();

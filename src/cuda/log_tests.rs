@@ -1,4 +1,4 @@
-//! Tests of reading logs, on logs as NVRTC 13.0, nvcc 13.0 and g++ print them.
+//! Tests of parsing logs, on logs of NVRTC 13.0, nvcc 13.0 and g++.
 
 use super::*;
 

@@ -1,14 +1,14 @@
-//! Compiles with nvcc, as a child process. Knows its options; does not know when it is used.
+//! Compiles with nvcc, as a child process. Knows its options, but not when it is used.
 //!
-//! Two runs of one unit, the source with a table of the entries' addresses on the host's side behind it, which instantiates templates and leaves nothing
-//! in device code. The first run makes PTX with the same table on the device's side too, which spells the symbol of each entry exactly, whatever its
-//! templates and namespaces. The second makes the cubin. Both see the source by relative names in a folder of their own and an environment of two
+//! nvcc runs twice on one unit. The unit is the source followed by a host-side table of the entries' addresses, which instantiates templates and adds nothing
+//! to device code. The first run makes PTX from the unit with the same table on the device side, which gives the exact symbol of each entry, regardless of
+//! templates and namespaces. The second run makes the cubin. Both runs see the source by relative names in a folder of their own and an environment of two
 //! variables.
 //!
-//! A kernel with its own launcher is compiled whole, host code and all, to a shared library in one run: nothing needs to be asked for by name.
+//! A kernel with its own launcher is compiled to a shared library, including its host code, in one run: no entry needs to be looked up by name.
 //!
-//! Kernels in anonymous namespaces have a hash of the folder's absolute path in their symbols, whatever seed nvcc is given; it is overwritten with zeros,
-//! which is what NVRTC has there.
+//! Symbols of kernels in anonymous namespaces contain a hash of the folder's absolute path, even if nvcc is given a seed. The hash is overwritten with zeros,
+//! which is what NVRTC writes.
 
 use std::cell::Cell;
 use std::fs;
@@ -22,31 +22,31 @@ use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_project::toolchain::cxx::search_path;
 use kforge_types::record::params::CompileParams;
 
-/// The unit, whose name enters symbols of anonymous namespaces, in a folder where no include finds anything.
+/// The unit, whose name enters symbols of anonymous namespaces, in a folder in which no include finds a file.
 const FOLDER: &str = "@unit";
 const UNIT: &str = "./@unit/kforge.cu";
 
-/// Where the header of launchers is seen.
+/// The folder of the header for launchers.
 const OWN: &str = "@kforge";
 
-/// What a kernel's own launcher is handed: a header for C and C++, by the name it is included by.
+/// The header that a kernel's own launcher includes, for C and C++: its name and its text.
 pub const HOST_HEADER: (&str, &str) = ("kforge_host.h", include_str!("kforge_host.h"));
 
-/// What the tables' lines are called in messages.
+/// The file name of the tables' lines in messages.
 const ENTRIES: &str = "@entries";
 
-/// A unit laid out for nvcc, and how nvcc is run on it.
+/// A unit laid out for nvcc, and the settings for running nvcc on it.
 pub(super) struct Unit<'a> {
     params: &'a CompileParams,
     nvcc: &'a Path,
     cxx: &'a Path,
     within: &'a ToolSandbox<'a>,
     stage: Stage,
-    /// The source, each line of it under its own name and number.
+    /// The source, with each line under its original file name and number.
     text: Vec<u8>,
     path: String,
     temporary: PathBuf,
-    /// Whether nvcc takes a seed: not before 12.9.
+    /// Whether nvcc accepts a seed: only since 12.9.
     seeded: Cell<bool>,
 }
 
@@ -70,12 +70,12 @@ impl<'a> Unit<'a> {
         Ok(Unit { params, nvcc, cxx, within, stage, text, path, temporary, seeded })
     }
 
-    /// Lays out the source with more text behind it.
+    /// Lays out the source followed by more text.
     fn lay_out(&self, tail: &str) -> Result<(), CudaCompileError> {
         fs::write(self.stage.path().join(UNIT), [&self.text, tail.as_bytes()].concat()).map_err(unavailable)
     }
 
-    /// Runs nvcc with these arguments and those that are there always; says whether it succeeded, and what it said.
+    /// Runs nvcc with these arguments and the common ones. Returns whether it succeeded, and its output.
     fn run(&self, args: &[&str]) -> Result<(bool, String), CudaCompileError> {
         let (succeeded, log) = self.once(args)?;
         if !succeeded && self.seeded.get() && log.contains("nknown option") && log.contains("-frandom-seed") {
@@ -116,7 +116,7 @@ impl<'a> Unit<'a> {
         }
     }
 
-    /// Compiles; the log is that of the second run, or of the first if it failed.
+    /// Compiles the unit. The log is that of the second run, or of the first if the first failed.
     pub(super) fn compile(&self) -> Result<Compilation, CudaCompileError> {
         let arch = format!("-arch={}", self.params.arch);
         let (host, device) = tables(&self.params.entries);
@@ -138,9 +138,9 @@ impl<'a> Unit<'a> {
         Ok(Compilation { log: blame(&made.log, self.params), ..made })
     }
 
-    /// Compiles a kernel's own launcher, and the kernels with it, to a shared library; none of its symbols stand for entries. Machine code lies in it as
-    /// it is, for one architecture, and no PTX: what runs is what was inspected. CUDA's runtime is linked into it, whole and out of sight, so that it needs none
-    /// where it runs.
+    /// Compiles a kernel's own launcher, with the kernels, to a shared library; no symbol of the library is an entry. The library contains uncompressed machine
+    /// code for one architecture and no PTX, so that the code that runs is the code that was inspected. CUDA's runtime is linked statically and its symbols are
+    /// hidden, so that no runtime is needed on the machine that runs the library.
     pub(super) fn compile_library(&self) -> Result<Compilation, CudaCompileError> {
         let folder = self.stage.path().join(OWN);
         fs::create_dir(&folder).map_err(unavailable)?;
@@ -149,14 +149,14 @@ impl<'a> Unit<'a> {
         let virtual_arch = self.params.arch.replacen("sm_", "compute_", 1);
         let (arch, own) =
             (format!("-gencode=arch={virtual_arch},code={}", self.params.arch), format!("-isystem={OWN}"));
-        // Wheels have one folder for libraries that their nvcc does not know.
+        // Wheels have a folder of libraries that their nvcc does not search.
         let libraries = format!("-L{}", root(self.nvcc)?.join("lib").display());
         let args = ["-shared", &arch, "--no-compress", "-Xptxas=-v", "-cudart=static", &own, &libraries];
         let args = [&args[..], &["-Xcompiler=-fPIC", "-Xlinker=-s,--build-id=none,--exclude-libs=ALL"]].concat();
         self.make("@unit.so", vec![], &args)
     }
 
-    /// Has nvcc make a file from what is laid out. Neither the file nor the log shows the folder.
+    /// Runs nvcc to make a file from the laid-out unit. Neither the file nor the log contains the folder.
     fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Compilation, CudaCompileError> {
         let (succeeded, log) = self.run(&[&["-o", name], args].concat())?;
         if !succeeded {
@@ -176,7 +176,7 @@ fn unavailable(e: std::io::Error) -> CudaCompileError {
     CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") }
 }
 
-/// The folder of the CUDA that an nvcc is part of.
+/// The root folder of the CUDA installation of an nvcc.
 fn root(nvcc: &Path) -> Result<&Path, CudaCompileError> {
     let root = nvcc.parent().and_then(Path::parent);
     root.ok_or_else(|| CudaCompileError::Unavailable {
@@ -190,7 +190,7 @@ fn forgotten(text: String) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The tables of the entries' addresses, a line an entry: on the host's side, and on the device's.
+/// The tables of the entries' addresses, one line per entry: host-side and device-side.
 fn tables(entries: &[String]) -> (String, String) {
     let line = format!("\n#line 1 \"{ENTRIES}\"\n");
     let (mut host, mut device) = (line.clone(), line);
@@ -218,7 +218,7 @@ fn forget_folder(bytes: &mut [u8]) {
     }
 }
 
-/// The symbol whose address PTX gives to the table's entry `i`: `.global .align 8 .u64 kforge_entry_0 = _Z2plPff;`.
+/// The symbol whose address PTX gives to entry `i` of the table: `.global .align 8 .u64 kforge_entry_0 = _Z2plPff;`.
 fn symbol(ptx: &str, i: usize) -> Option<String> {
     let name = format!("kforge_entry_{i} = ");
     let rest = ptx.split_once(&name)?.1;
@@ -226,7 +226,7 @@ fn symbol(ptx: &str, i: usize) -> Option<String> {
     Some(symbol.strip_prefix("generic(").and_then(|s| s.strip_suffix(')')).unwrap_or(symbol).to_string())
 }
 
-/// Errors in the tables are about an entry: line 1 is the first.
+/// Assigns errors in the tables to entries: line 1 is the first entry.
 fn blame(log: &str, params: &CompileParams) -> String {
     let about = |line: &str| {
         let rest = line.strip_prefix(ENTRIES)?.strip_prefix('(')?;

@@ -1,8 +1,8 @@
 //! Compiles with NVRTC, in this process. Knows its options and its need for a working directory.
 //!
-//! NVRTC looks up files in the process's working directory, which threads share. So each compile runs in a thread that has a directory of its own
-//! (Linux lets a thread leave the shared one), and that is confined. The thread has a large stack: NVRTC's front end recurses with the source's nesting, and what overflows it
-//! ends the process.
+//! NVRTC looks up files in the process's working directory, which threads share. Therefore each compilation runs in a confined thread with its own working
+//! directory (Linux lets a thread stop sharing it). The thread has a large stack, because NVRTC's front end recurses with the nesting of the source and a stack
+//! overflow ends the process.
 #![expect(unsafe_code, reason = "a thread takes a working directory of its own")]
 
 use std::path::Path;
@@ -14,10 +14,10 @@ use super::{log, shim};
 use kforge_harness::compilers::ToolSandbox;
 use kforge_types::record::params::CompileParams;
 
-/// Address space for NVRTC's stack; pages are taken as they are used.
+/// Address space for the stack of NVRTC's thread; pages are allocated as they are used.
 const STACK: usize = 256 << 20;
 
-/// Compiles; the log is NVRTC's, whole.
+/// Compiles; the log is NVRTC's, unchanged.
 pub(super) fn compile(
     params: &CompileParams,
     source: &Path,
@@ -54,23 +54,23 @@ pub(super) fn compile(
     })
 }
 
-/// Gives this thread a working directory of its own and changes to it.
+/// Gives this thread its own working directory and changes to `folder`.
 fn own_directory(folder: &Path) -> std::io::Result<()> {
-    // SAFETY: the call takes no memory; it only ends the sharing of the working directory, root and umask with other threads.
+    // SAFETY: the call takes no pointers. It only stops sharing the working directory, root and umask with other threads.
     if unsafe { libc::unshare(libc::CLONE_FS) } != 0 {
         return Err(std::io::Error::last_os_error());
     }
     Ok(rustix::process::chdir(folder)?)
 }
 
-/// NVRTC's options. What is there always, and why:
+/// NVRTC's options. These are always present:
 ///
 /// | option | why |
 /// |---|---|
 /// | `-default-device` | functions without annotation, as in shared headers, are device functions |
-/// | `--ptxas-options=-v` | reports spills; it changes a note in the cubin, so always or never |
-/// | `-frandom-seed` | else a file whose kernels are all `static` gets the process id into symbols (from 12.9 on) |
-/// | `--pre-include` | the prelude: `uint32_t`, `INFINITY` and their kin |
+/// | `--ptxas-options=-v` | reports spills; it changes a note in the cubin, so it must be present either always or never |
+/// | `-frandom-seed` | otherwise a file whose kernels are all `static` has the process id in its symbols (since 12.9) |
+/// | `--pre-include` | the prelude: `uint32_t`, `INFINITY` and similar names |
 fn options(params: &CompileParams, stage: &Stage, version: (i32, i32)) -> Result<Vec<String>, String> {
     let mut options = vec![
         format!("--gpu-architecture={}", params.arch),
@@ -90,7 +90,7 @@ fn options(params: &CompileParams, stage: &Stage, version: (i32, i32)) -> Result
     Ok(options)
 }
 
-/// Why nvcc should be asked, if what NVRTC said is about what it lacks.
+/// Why nvcc should be tried, if NVRTC failed because of something that it does not support.
 pub(super) fn wants_nvcc(made: &Compilation) -> Option<String> {
     if made.result.is_some() { None } else { log::wants_nvcc(&log::messages(&made.log)) }
 }

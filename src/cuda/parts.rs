@@ -4,7 +4,7 @@
 pub(crate) const PARTS: &[Part] =
     &[Part { name: "cuda/compilers", files: &[".", "!device", "!shim"], packages: &["libloading", "object"] }];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("shim", "enters as an input, `tree:shim`"),

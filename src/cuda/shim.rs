@@ -1,11 +1,11 @@
-//! Stand-ins for the standard headers that NVRTC lacks, and the prelude that comes before every source. They enter a compile step as its input
-//! `tree:shim`, so that an edit of one is another key.
+//! Stand-ins for the standard headers that NVRTC lacks, and the prelude that precedes every source. They enter a compile step as its input `tree:shim`, so that
+//! a change of a header changes the key.
 
 macro_rules! headers {
     ($($name:literal),* $(,)?) => { &[$(($name, include_str!(concat!("shim/", $name)))),*] };
 }
 
-/// Each header by the name it is included by, and its text. A step lays them out as a folder.
+/// Each header's name in `#include`, and its text. A step writes them to a folder.
 const HEADERS: &[(&str, &str)] = headers![
     "algorithm",
     "array",
@@ -33,10 +33,10 @@ const HEADERS: &[(&str, &str)] = headers![
     "utility",
 ];
 
-/// The header that comes before every source.
+/// The header that precedes every source.
 pub(super) const PRELUDE: &str = "kforge_prelude.h";
 
-/// Each header by the name it is included by, and its text: what the input `tree:shim` holds.
+/// Each header's name in `#include`, and its text: the contents of the input `tree:shim`.
 pub fn shim_headers() -> &'static [(&'static str, &'static str)] {
     HEADERS
 }

@@ -1,8 +1,8 @@
-//! The folder a compiler works in, and the names it sees there. Knows how to lay out trees for a compiler; does not run one.
+//! The folder in which a compiler works, and the file names that it sees. Knows how to lay out trees for a compiler; does not run one.
 //!
-//! A compiler puts names of files into what it makes (`assert`, `__FILE__`), so it must see the same names on every machine: the source tree's files by
-//! their package-relative names, CUDA's headers below `@cuda`, the stand-ins below `@shim`. The folder holds a link for each entry of the tree's root and
-//! for each of these two, and is the compiler's working directory.
+//! A compiler puts file names into its output (`assert`, `__FILE__`), so it must see the same names on every machine: the files of the source tree by their
+//! package-relative names, CUDA's headers below `@cuda`, the stand-ins below `@shim`. The folder holds a link for each entry of the tree's root and for each of
+//! these two, and is the compiler's working directory.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -12,12 +12,12 @@ use tempfile::TempDir;
 
 use kforge_types::record::params::CompileParams;
 
-/// Where CUDA's headers are seen.
+/// The name of the folder of CUDA's headers.
 pub(super) const CUDA: &str = "@cuda";
-/// Where the stand-ins are seen.
+/// The name of the folder of the stand-ins.
 pub(super) const SHIM: &str = "@shim";
 
-/// Flags that would change what kforge states itself; each has its place in the manifest.
+/// Flags that would override what kforge sets itself; the manifest has a key for each.
 const OWNED: [&str; 14] = [
     "-I",
     "--include-path",
@@ -56,12 +56,12 @@ impl Stage {
         Ok(Stage { folder, has_cccl: cuda_include.join("cccl").is_dir() })
     }
 
-    /// The folder.
+    /// The path of the folder.
     pub(super) fn path(&self) -> &Path {
         self.folder.path()
     }
 
-    /// Include folders of the source, in order: that of the file itself, then those declared.
+    /// Include folders of the source, in order: the folder of the file itself, then the declared ones.
     pub(super) fn own_includes(params: &CompileParams) -> Vec<String> {
         let beside = match params.main.rsplit_once('/') {
             Some((folder, _)) => folder.to_string(),
@@ -84,7 +84,7 @@ impl Stage {
     }
 }
 
-/// The definitions as flags, in order of names.
+/// The definitions as flags, sorted by name.
 pub(super) fn defines(params: &CompileParams) -> impl Iterator<Item = String> {
     params.defines.iter().map(|(name, value)| format!("-D{name}={value}"))
 }
@@ -92,7 +92,7 @@ pub(super) fn defines(params: &CompileParams) -> impl Iterator<Item = String> {
 /// The flags as declared.
 ///
 /// # Errors
-/// One says what another part of the manifest says.
+/// A flag duplicates another part of the manifest.
 pub(super) fn flags(params: &CompileParams) -> Result<&[String], String> {
     let owned = params.flags.iter().find(|flag| {
         OWNED.iter().any(|owned| {

@@ -1,19 +1,19 @@
-//! The hidden command `kforge worker`: what this program does when it starts itself. Knows only that command line.
+//! The hidden command `kforge worker`, which kforge starts itself. Knows only the arguments of this command.
 //!
 //! | arguments | does |
 //! |---|---|
 //! | none | serves requests until its input ends ([`serve`]) |
-//! | `--within CONFINEMENT` | the same, confined for all its life ([`kforge_harness::compilers::of_worker`]) |
-//! | `--once SPEC IN OUT` | one step; the response goes to standard output as JSON ([`once`]) |
+//! | `--within CONFINEMENT` | the same, but confined from the start ([`kforge_harness::compilers::of_worker`]) |
+//! | `--once SPEC IN OUT` | executes one step; prints the response to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
-//! | `--product-runner START` | multiplies for the oracle on a device ([`kforge_cuda::device`]) |
+//! | `--product-runner START` | computes matrix products for the oracle on a device ([`kforge_cuda::device`]) |
 //! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
 //! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
-//! | `--probe-devices` | prints which devices there are |
-//! | `--implementation` | prints the digests of its code that does steps; answered above this package, where all parts are known |
+//! | `--probe-devices` | prints the devices of this machine |
+//! | `--implementation` | prints the digests of the code that executes steps; handled above this package, where all parts are known |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
-//! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program that is confined ([`confine`]) |
+//! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program under confinement ([`confine`]) |
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -31,21 +31,21 @@ use kforge_harness::confine::{self, Confinement};
 use kforge_harness::message::{Places, Response};
 use kforge_harness::runner::{self, RunTrials};
 
-/// What a worker of this program can do.
+/// The code that a worker of this program runs.
 pub struct Parts {
-    /// Finds what does a step: [`super::steps::handler`].
+    /// Finds the code that executes a step: [`super::steps::handler`].
     pub steps: Dispatch,
-    /// What runs candidate code in a runner.
+    /// Runs candidate code in a runner.
     pub run: RunTrials<RunError>,
 }
 
-/// Does what `args`, those after `worker`, say. `places` is asked only for `--once`: a serving worker receives them with each request. The exit code of
-/// `--once` is 0 if the step gave outputs, else 101; 2 for unknown arguments.
+/// Handles the arguments after `worker`. `places` is called only for `--once`; a serving worker receives them with each request. The exit code of `--once` is 0
+/// if the step gave outputs and 101 otherwise. Unknown arguments give 2.
 pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
     match (word.as_deref(), args.get(1..).unwrap_or_default()) {
         (None, _) => serve::serve_main(parts.steps),
-        // Before it starts a thread.
+        // Confinement must happen before this process starts a thread.
         (Some("--within"), [confinement]) => match keep(confinement).and_then(|keep| confine::confine_worker(&keep)) {
             Ok(()) => serve::serve_main(parts.steps),
             Err(e) => refuse(&e),
@@ -83,7 +83,7 @@ fn refuse(e: &io::Error) -> ExitCode {
     ExitCode::from(runner::REFUSED)
 }
 
-/// Confines this process and becomes a program; returns only if it cannot.
+/// Confines this process and replaces it with a program. Returns only if that fails.
 fn become_confined(args: &[OsString]) -> io::Error {
     let [confinement, program, args @ ..] = args else {
         return io::Error::other("expected a confinement, a program and its arguments");

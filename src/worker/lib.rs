@@ -1,4 +1,4 @@
-//! What a worker process does: its command line, its loop, which code does which step, and the verifier of emulated kernels. Does not know packages, plans or
+//! The worker process: its command line, its loop, which code executes which step, and the verifier of emulated kernels. Does not know packages, plans or
 //! caches.
 
 pub mod entry;

@@ -1,4 +1,4 @@
-//! `kforge worker --once SPEC IN OUT`: one step, from folders to a folder. Knows files; [`super::serve`] does the step.
+//! `kforge worker --once SPEC IN OUT`: executes one step with input and output folders. Knows files; [`super::serve`] executes the step.
 
 use std::fs;
 use std::path::Path;
@@ -14,22 +14,23 @@ use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::{Lane, Spec};
 
-/// Limits of a step that is run by hand.
+/// Limits of a step that a person runs.
 #[derive(Debug, Clone, Copy)]
 pub struct OnceLimits {
-    /// How long it may take.
+    /// The time limit of the step.
     pub time: Duration,
-    /// How long one run of candidate code may take.
+    /// The time limit of one run of candidate code.
     pub run: Duration,
-    /// Bytes of memory that candidate code may take.
+    /// Bytes of memory that candidate code may use.
     pub memory: u64,
-    /// Bytes of memory that compilers may take.
+    /// Bytes of memory that compilers may use.
     pub compiler_memory: u64,
     /// Whether candidate code and compilers may run where the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
-/// Does the step whose spec, as JSON, is in the file `spec`, with the inputs in `input` (colons in names as `-`) and the outputs to `output`.
+/// Executes the step whose spec, as JSON, is in the file `spec`. The inputs are in `input` (with `-` for colons in names), and the outputs are written to
+/// `output`.
 pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: OnceLimits, steps: Dispatch) -> Response {
     let read = fs::read(spec).map_err(|e| e.to_string());
     let parsed = read.and_then(|bytes| serde_json::from_slice::<Spec>(&bytes).map_err(|e| e.to_string()));
@@ -40,7 +41,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
     if let Err(e) = fs::create_dir_all(output).and_then(|()| family::adopt_orphans()) {
         return failed(format!("cannot prepare for the step: {e}"));
     }
-    // What the step starts works in folders of its own.
+    // Programs that the step starts have other working folders.
     let (input, output) = match (std::path::absolute(input), std::path::absolute(output)) {
         (Ok(input), Ok(output)) => (input, output),
         (Err(e), _) | (_, Err(e)) => return failed(format!("cannot prepare for the step: {e}")),

@@ -2,11 +2,11 @@
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
-    // A part for each file or folder, so that another kind of step needs no line here.
+    // One part per file or folder, so that a new kind of step needs no line here.
     Part { name: "worker/*", files: &["steps/*"], packages: &[] },
 ];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),

@@ -1,9 +1,8 @@
-//! The worker's loop: a request a line in, a response a line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
+//! The worker's loop: one request per line in, one response per line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
 //!
-//! A worker ends with its coordinator: a thread of its own watches the standard input, and when that ends while a step is being executed it kills everything that the
-//! step started, then the worker. What a step left running is killed after every step, but
-//! for the runner of a device, which waits for the next. Libraries that print write to standard error: the descriptor of
-//! standard output is moved away, so that only responses can reach it.
+//! A worker ends with its coordinator. A separate thread watches standard input. If the input ends while a step is being executed, that thread kills everything
+//! that the step started, and then the worker. After every step, the worker kills what the step left running, except the runner of a device, which waits for
+//! the next step. Libraries may print to standard output, so descriptor 1 is redirected to standard error and only responses reach the coordinator.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::fs::File;
@@ -26,7 +25,7 @@ use kforge_harness::task::{Task, failed};
 pub fn serve_main(steps: Dispatch) -> ExitCode {
     match serve_standard(steps) {
         Ok(()) => ExitCode::SUCCESS,
-        // The coordinator sees the end of the worker; a status is all that can still be said.
+        // The coordinator sees that the worker has ended; only the exit status can still report an error.
         Err(_) => ExitCode::FAILURE,
     }
 }
@@ -43,23 +42,23 @@ fn serve_standard(steps: Dispatch) -> io::Result<()> {
     serve(lines.into_iter(), answers, &busy, steps, &sweep)
 }
 
-/// Moves the standard output to another descriptor, and has what is printed go to the standard error.
+/// Moves standard output to another descriptor, and redirects descriptor 1 to standard error.
 fn take_stdout() -> io::Result<OwnedFd> {
     let answers = io::stdout().as_fd().try_clone_to_owned()?;
-    // SAFETY: both numbers are those of the standard streams; nothing of ours writes to descriptor 1 from now on but through the copy.
+    // SAFETY: both numbers are those of the standard streams. From now on, our code writes to standard output only through the copy.
     match unsafe { libc::dup2(libc::STDERR_FILENO, libc::STDOUT_FILENO) } {
         -1 => Err(io::Error::last_os_error()),
         _ => Ok(answers),
     }
 }
 
-/// Reads lines on a thread of its own, so that the coordinator's end is seen while a step is being done.
+/// Reads lines on a separate thread, so that the worker notices the end of the coordinator while a step is being executed.
 fn watch_stdin(busy: Arc<AtomicBool>) -> mpsc::Receiver<String> {
     let (send, receive) = mpsc::channel();
     std::thread::spawn(move || {
         for line in io::stdin().lock().lines() {
             let Ok(line) = line else { break };
-            // Set here rather than where the line is taken: between the two the input may end.
+            // Set here rather than where the line is received, because the input may end between the two.
             busy.store(true, Ordering::SeqCst);
             if send.send(line).is_err() {
                 return;
@@ -74,7 +73,7 @@ fn watch_stdin(busy: Arc<AtomicBool>) -> mpsc::Receiver<String> {
     receive
 }
 
-/// Answers each line. `busy` is cleared before each answer, after `sweep`.
+/// Answers each line. Before each answer, calls `sweep` and then clears `busy`.
 fn serve(
     lines: impl Iterator<Item = String>,
     mut answers: impl Write,
@@ -97,7 +96,7 @@ fn serve(
     Ok(())
 }
 
-/// Does one step. A panic is a failed step, not the end of the worker.
+/// Executes one step. A panic fails the step but does not end the worker.
 pub fn perform(task: &Task, steps: Dispatch) -> Response {
     let Some(run) = steps(task) else {
         let on =

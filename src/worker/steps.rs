@@ -1,5 +1,5 @@
-//! The code of a worker: a file or folder of `steps/` for what no other package does, and the one place where all of it is registered. Which code does a kind
-//! of step is in its descriptor ([`kforge_types::record::kind`]).
+//! The code of a worker: `steps/` has a file or folder for each kind of step that no other package executes, and this file registers all code. The descriptor
+//! of a kind ([`kforge_types::record::kind`]) says which code executes it.
 
 use kforge_cuda::device;
 use kforge_harness::message::Response;
@@ -14,22 +14,22 @@ pub mod verifier;
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 use crate::virtual_device;
 
-/// What does a step.
+/// Code that executes a step.
 pub type Handler = fn(&Task) -> Response;
 
-/// Finds what does a task; none if the worker cannot do it.
+/// Finds the code that executes a task; none if the worker cannot execute it.
 pub type Dispatch = fn(&Task) -> Option<Handler>;
 
 /// Registered code.
 #[derive(Clone, Copy)]
 struct Code {
     run: Handler,
-    /// What does the same for the device that a scenario stands in for.
+    /// The code that simulates the same step on the virtual device of a scenario.
     #[cfg(any(debug_assertions, feature = "virtual-device"))]
     stand_in: Option<Handler>,
 }
 
-/// Code that has no stand-in, or code and its stand-in of builds for tests.
+/// Registers code, with or without a stand-in. Only test builds have stand-ins.
 macro_rules! code {
     ($run:path) => {
         Code {
@@ -63,12 +63,12 @@ fn registered(code: WorkerCode) -> Code {
     }
 }
 
-/// Large products of the oracle are made on a device, where there is one.
+/// Computes large matrix products of the oracle on a device if there is one.
 fn oracle(task: &Task) -> Response {
     kforge_harness::oracle::run(task, device::products(task))
 }
 
-/// What does a task, by its kind and platform; in a build for tests the stand-in for a device, where the task names a scenario.
+/// The code that executes a task, by its kind and platform. In a test build, a task that names a scenario gets the stand-in for a device.
 pub fn handler(task: &Task) -> Option<Handler> {
     let code = registered(task.spec.kind.worker_code(Platform::of(&task.spec.params))?);
     #[cfg(any(debug_assertions, feature = "virtual-device"))]

@@ -113,7 +113,7 @@ pub struct CandidatesArgs {
     pub message_format: MessageFormat,
 }
 
-/// Patterns of operators, as `model::Pattern` has them.
+/// Patterns of operators, as in `model::Pattern`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the values of the option")]
 pub enum PatternWord {
@@ -125,7 +125,7 @@ pub enum PatternWord {
 }
 
 impl PatternWord {
-    /// The pattern.
+    /// The pattern that the word names.
     pub fn pattern(self) -> Pattern {
         match self {
             PatternWord::Elementwise => Pattern::Elementwise,

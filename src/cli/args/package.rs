@@ -37,7 +37,7 @@ pub struct InitArgs {
     pub template: Template,
 }
 
-/// What a manifest holds.
+/// The kinds of entries in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the words of the argument")]
 pub enum Item {

@@ -59,7 +59,7 @@ fn schemas() -> Vec<&'static str> {
 /// `kforge worker`.
 #[derive(Debug, Clone, Args)]
 pub struct WorkerArgs {
-    /// Its words.
+    /// The words after `worker`.
     #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
     pub words: Vec<std::ffi::OsString>,
 }

@@ -10,7 +10,8 @@ pub struct ReportArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
-    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own code)
+    /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own
+    /// code)
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
     /// Baseline: a kernel of the same operator, a variant, or `declared` for the variant declared first
@@ -24,7 +25,7 @@ pub struct ReportArgs {
     pub select: Select,
 }
 
-/// Scores, as `measure::score` has them.
+/// Forms of scores, as in `measure::score`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the values of the option")]
 pub enum ScoreForm {

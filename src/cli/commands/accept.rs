@@ -1,4 +1,4 @@
-//! `kforge accept`: a champion becomes the package's own.
+//! `kforge accept`: writes a champion's source into the package and pins the champion.
 
 use super::CommandResult;
 use crate::cli::args::AcceptArgs;

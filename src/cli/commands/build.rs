@@ -1,4 +1,4 @@
-//! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build to different ends.
+//! `kforge build`, `check`, `verify`, `bench`, `ablate`: one build with different goals.
 
 use std::time::Instant;
 
@@ -18,12 +18,12 @@ use kforge_pipeline::report::ablation::{self, Declared};
 use kforge_types::model::{Arch, Package};
 use kforge_types::record::event::{Event, Why};
 
-/// What a build ends with.
+/// What is printed at the end of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// What was found, as `kforge report` shows it.
+    /// The results, as `kforge report` shows them.
     Report,
-    /// What each method buys.
+    /// The effect of each method.
     Methods,
 }
 
@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
         require_evidence: args.require_evidence,
         overlay: args.overlay.clone(),
         timings: args.timings,
-        // A certificate holds the text of a report, and no reasons; JSON has the events of a plan.
+        // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.
         plans: ending != Ending::Report || context.console.verbose() || args.message_format == MessageFormat::Json,
     };
     if args.dry_run {
@@ -63,7 +63,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
     Ok(exit)
 }
 
-/// Says of a build that had nothing to do what one that planned would say.
+/// Prints for a build that had nothing to do what a build with a plan would print.
 fn answer(context: &Context, unchanged: &Unchanged, began: Instant) {
     let answer = &unchanged.answer;
     if !context.console.quiet() {
@@ -106,7 +106,7 @@ fn planned(context: &Context, plan: &Plan) {
         line("may ", id);
         console.event(&planned(id, false, None));
     }
-    // What such a step would run, one with the same key does; what its result adds has names of its own.
+    // A step that shares its key with another step runs nothing itself, but the steps that its result adds have names of their own.
     let listed = |id: &String| plan.may.contains(id) || plan.will.iter().any(|(will, _)| will == id);
     for id in plan.adds.iter().filter(|id| !listed(id)) {
         line("adds", id);
@@ -127,7 +127,7 @@ fn planned(context: &Context, plan: &Plan) {
     }
 }
 
-/// What each method of the kernels buys.
+/// The effect of each method of the kernels.
 fn methods(finished: &Finished) -> String {
     let package = |name: &str| finished.packages.iter().find(|p: &&Package| p.name == name);
     let methods = |of: &str, kernel: &str| {
@@ -174,7 +174,7 @@ fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant
     Ok(exit)
 }
 
-/// Which steps were not tried, in a line.
+/// The steps that were not tried, in one line.
 fn not_tried(untried: &Untried) -> String {
     let (steps, verb) = (count(untried.count, "step"), if untried.count == 1 { "was" } else { "were" });
     let after = untried.stopped_by.as_ref().map_or_else(
@@ -185,14 +185,14 @@ fn not_tried(untried: &Untried) -> String {
     format!("{steps} {verb} not tried, {after}{hint}")
 }
 
-/// Says where answers of devices came from, and how old they are.
+/// Prints where reused measurements come from and how old they are.
 fn say_reused(context: &Context, all: &[Reused]) {
-    // A clock before 1970 or far beyond it has no ages to tell.
+    // A clock before 1970 or far in the future gives no meaningful ages.
     let Ok(now) = jiff::Timestamp::try_from(context.session.began) else { return };
     all.iter().for_each(|reused| context.console.status("Reusing", &reused.text(now)));
 }
 
-/// Says where records lie that would have answered, were what is built what it was.
+/// Prints where records are that would have been reused if their inputs had not changed.
 fn say_outdated(context: &Context, all: &[Outdated]) {
     all.iter().for_each(|outdated| context.console.status("Unused", &outdated.text()));
 }

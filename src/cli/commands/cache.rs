@@ -1,4 +1,4 @@
-//! `kforge cache`: keeps the shared cache small and whole.
+//! `kforge cache`: collects, measures and checks the shared cache.
 
 use super::CommandResult;
 use crate::cli::args::CacheCommand;

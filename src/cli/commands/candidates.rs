@@ -1,4 +1,4 @@
-//! `kforge candidates`: what the workspace remembers of candidates, searched; the source of one.
+//! `kforge candidates`: searches the remembered candidates of the workspace, or prints the source of one.
 
 use super::CommandResult;
 use crate::cli::args::{CandidatesArgs, MessageFormat};

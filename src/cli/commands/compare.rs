@@ -29,7 +29,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
     Ok(exit(context, args, &compared))
 }
 
-/// How it ends: several reasons at once give the first of 101, 100, 4, 102, 103.
+/// The exit code. If several reasons apply, the first of 101, 100, 4, 102, 103 wins.
 fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
     let Compared { comparison: found, timed } = compared;
     let text = format!("{} with {}: {}", found.head, found.base, found.conclusion());

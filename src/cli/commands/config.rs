@@ -1,4 +1,4 @@
-//! `kforge config list` and `get`: settings in force and where each comes from.
+//! `kforge config list` and `get`: the effective settings and the source of each.
 
 use super::CommandResult;
 use crate::cli::Context;

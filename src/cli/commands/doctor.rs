@@ -1,5 +1,5 @@
-//! `kforge doctor`: what is on this machine and what that makes possible; what is missing, what that costs, and what to do. Always ends well: to say what is missing
-//! is what was asked.
+//! `kforge doctor`: which tools this machine has and what they enable; which are missing, what does not work without them, and how to install them. Always
+//! succeeds, because a missing tool is a valid answer.
 
 use anstyle::{AnsiColor, Style};
 
@@ -17,7 +17,7 @@ pub fn run(context: &Context) -> CommandResult {
     let diagnosis = diagnose(&context.session);
     for (at, finding) in diagnosis.findings.iter().enumerate() {
         context.console.out_fitted(&text(finding));
-        // The home is what is needed without a workspace, too.
+        // The first finding is the home folder, which is needed without a workspace, too.
         if at == 0 && !diagnosis.has_workspace {
             context.console.out(&format!("{DIM}no workspace is open, so no toolchain is needed{DIM:#}\n"));
         }
@@ -31,7 +31,7 @@ pub fn run(context: &Context) -> CommandResult {
     Ok(Exit::Done)
 }
 
-/// A finding for people: what it is, then what it means, then what to do.
+/// A finding as text: the tool, then its consequence, then what to do.
 fn text(finding: &Finding) -> String {
     let Finding { what, found, gives, cost, mend } = finding;
     let dim = |text: &str| match text {

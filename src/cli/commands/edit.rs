@@ -1,4 +1,4 @@
-//! `kforge add` and `kforge remove`: edit the manifest at hand.
+//! `kforge add` and `kforge remove`: edit the manifest of the current package.
 
 use super::CommandResult;
 use crate::cli::args::{AddArgs, Item, RemoveArgs};

@@ -1,4 +1,4 @@
-//! `kforge evidence`: what devices were seen to do leaves in bundles, comes from them, and is listed.
+//! `kforge evidence`: exports evidence to bundles, imports bundles and lists records.
 
 use super::CommandResult;
 use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceList, MessageFormat};

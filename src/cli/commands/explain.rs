@@ -1,4 +1,4 @@
-//! `kforge explain`: why a step ran, or would run now; or what a method of the registry is.
+//! `kforge explain`: explains why a step ran or would run now, or describes a method of the registry.
 
 use super::{CommandResult, print_json};
 use crate::cli::args::ExplainArgs;

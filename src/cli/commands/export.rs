@@ -1,4 +1,4 @@
-//! `kforge export`: recorded attempts at rounds, for those who train on them.
+//! `kforge export`: exports the recorded attempts of rounds, for example as training data.
 
 use super::CommandResult;
 use crate::cli::args::{ExportCommand, ExportTrajectories};

@@ -1,4 +1,4 @@
-//! Plugins: `kforge foo` is `kforge-foo` on PATH. Built-in commands and aliases win.
+//! Plugins: `kforge foo` runs `kforge-foo` from PATH. Built-in commands and aliases take precedence.
 
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
@@ -13,16 +13,16 @@ use kforge_foundation::base::diag::closest;
 
 const PREFIX: &str = "kforge-";
 
-/// Commands that a later version brings.
+/// Commands that a later version will add.
 const LATER: [&str; 2] = ["package", "verify-artifact"];
 
-/// Says that a command is one of a later version.
+/// Reports that a command belongs to a later version.
 pub fn later(context: &Context, command: &str) -> Exit {
     context.console.error(&format!("this version of kforge does not support `{command}` yet"));
     Exit::Usage
 }
 
-/// Becomes the plugin; returns only where there is none, or where it cannot be started.
+/// Replaces this process with the plugin. Returns only if there is no such plugin or if it cannot be started.
 pub fn run(context: &Context, words: &[String]) -> CommandResult {
     let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage.into()) };
     let programs = programs(context.session.environment.path());
@@ -46,7 +46,7 @@ pub fn run(context: &Context, words: &[String]) -> CommandResult {
     Err(context.fail(&format!("cannot start `{}`: {error}", program.display())).into())
 }
 
-/// What may help who named a command that is not there: a built-in one, or one of `others`, that is called nearly so, and where all are listed.
+/// Help for an unknown command: the built-in command, or the name in `others`, that is most similar, and how to list all commands.
 pub fn helps<'o>(name: &str, others: impl Iterator<Item = &'o str>) -> String {
     let command = Cli::command();
     let built_in = command
@@ -60,7 +60,7 @@ pub fn helps<'o>(name: &str, others: impl Iterator<Item = &'o str>) -> String {
     format!("{best}help: `kforge --help` lists the commands\n")
 }
 
-/// Every program on PATH whose name says that it is a plugin, the first of each name first.
+/// Every program on PATH that is named like a plugin; of several with the same name, the first.
 fn programs(path: &str) -> Vec<PathBuf> {
     let mut found: Vec<PathBuf> = std::env::split_paths(path)
         .filter_map(|folder| std::fs::read_dir(folder).ok())

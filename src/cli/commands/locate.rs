@@ -1,4 +1,4 @@
-//! `kforge locate-project`: the path of the manifest at hand.
+//! `kforge locate-project`: the path of the current manifest.
 
 use serde_json::json;
 

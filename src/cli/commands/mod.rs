@@ -1,4 +1,4 @@
-//! One file a command.
+//! One file per command.
 
 pub mod accept;
 pub mod build;
@@ -39,7 +39,7 @@ use kforge_pipeline::plan::Goal;
 /// How a command ended.
 pub(super) type CommandResult = Result<Exit, Failure>;
 
-/// Whether a command's events go to standard output as JSON.
+/// Whether a command prints its events to standard output as JSON.
 pub(super) fn wants_json(command: &Command) -> bool {
     match command {
         Command::Build(a) | Command::Check(a) | Command::Verify(a) | Command::Bench(a) | Command::Ablate(a) => {
@@ -87,19 +87,19 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
             context.console.out(&format!("kforge {}\n", env!("CARGO_PKG_VERSION")));
             Ok(Exit::Done)
         }
-        // `dispatch` hands a worker's words over before anything is parsed.
+        // `dispatch` handles a worker's arguments before it parses anything.
         Command::Worker(_) => Err(Exit::Usage.into()),
         Command::External(words) => external::run(context, &words),
     };
     done.unwrap_or_else(|failure| context.ended(failure))
 }
 
-/// Collects the shared cache after a build, once a day. What goes wrong is a warning: the build has ended well.
+/// Collects the shared cache after a build, once a day. An error is a warning only, because the build has succeeded.
 fn collect(context: &Context) {
     collected(context, shared::collect_sometimes(&context.session));
 }
 
-/// Says what was collected after a build.
+/// Reports what was collected after a build.
 fn collected(context: &Context, done: Result<Option<Report>, Error>) {
     match done {
         Ok(Some(report)) if context.console.verbose() => {
@@ -111,7 +111,7 @@ fn collected(context: &Context, done: Result<Option<Report>, Error>) {
     }
 }
 
-/// A document for standard output.
+/// Prints a value to standard output as a JSON document.
 fn print_json(context: &Context, value: &impl serde::Serialize) -> CommandResult {
     let text = serde_json::to_string_pretty(value).map_err(|e| context.fail(&e.to_string()))?;
     context.console.out(&format!("{text}\n"));

@@ -1,4 +1,4 @@
-//! `kforge new` and `kforge init`: a package to start from.
+//! `kforge new` and `kforge init`: create a package from a template.
 
 use super::CommandResult;
 use crate::cli::Context;

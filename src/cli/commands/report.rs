@@ -1,4 +1,4 @@
-//! `kforge report`: what the last build found.
+//! `kforge report`: the results of the last build.
 
 use super::CommandResult;
 use super::print_json;

@@ -1,4 +1,4 @@
-//! `kforge run`: one variant of a kernel on one shape, on `cpu`, or any one step, and what it gave.
+//! `kforge run`: runs one variant of a kernel on one shape, on `cpu`, or any single step, and shows the result.
 
 use super::{CommandResult, collect};
 use crate::cli::Context;
@@ -12,7 +12,7 @@ use kforge_types::record::{Outcome, Verdict};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &RunArgs) -> CommandResult {
-    // A step's id has slashes, a kernel's name has none.
+    // The id of a step contains slashes; the name of a kernel does not.
     let what = match args.what.contains('/') {
         true => What::Step(args.what.clone()),
         false => What::Kernel { name: args.what.clone(), shape: args.shape.clone(), variant: args.variant.clone() },
@@ -27,7 +27,7 @@ pub fn run(context: &Context, args: &RunArgs) -> CommandResult {
     Ok(exit)
 }
 
-/// What became of a step that gives no elements to show, in a line, with what it noted.
+/// Prints the outcome of a step that has no elements to show, in one line, with the step's notes.
 fn ended(context: &Context, step: &StepEnd) -> Exit {
     let console = &context.console;
     let text = match &step.outcome {
@@ -55,7 +55,7 @@ fn ended(context: &Context, step: &StepEnd) -> Exit {
     }
 }
 
-/// What was judged of a variant, with the elements that decided it.
+/// Prints the judgement of a variant, with the elements that decided it.
 fn show(context: &Context, judged: &Judged) -> Exit {
     let labels = &judged.labels;
     let mut heading = vec![format!("{}/{}", labels.package, labels.kernel.as_deref().unwrap_or_default())];

@@ -8,7 +8,7 @@ use crate::cli::exit::Exit;
 use kforge_pipeline::release;
 use kforge_pipeline::report::schemas;
 
-/// Runs the command. Names that are none were refused with the command line.
+/// Runs the command. The parser of the command line has rejected unknown names.
 pub fn run(context: &Context, args: &SchemaArgs) -> CommandResult {
     let found = schemas::schema(&args.name).or_else(|| release::schema(&args.name));
     print_json(context, &found.ok_or(Exit::Usage)?)

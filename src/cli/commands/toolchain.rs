@@ -1,4 +1,4 @@
-//! `kforge fetch` and `kforge toolchain`: installs what kforge.lock names, and lists what is installed.
+//! `kforge fetch` and `kforge toolchain`: install what kforge.lock names, and list what is installed.
 
 use super::CommandResult;
 use crate::cli::Context;
@@ -35,7 +35,7 @@ pub fn fetch(context: &Context, args: &FetchArgs) -> CommandResult {
     Ok(Exit::Done)
 }
 
-/// What is installed: a set of wheels a folder.
+/// Lists the installed toolchains; each folder holds one set of wheels.
 fn list(context: &Context) -> CommandResult {
     let installed = toolchain::list(&context.session)?;
     for toolchain in &installed {

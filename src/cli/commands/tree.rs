@@ -1,4 +1,4 @@
-//! `kforge tree`: the plan, with what known results add to it.
+//! `kforge tree`: the plan, including the steps that known results add.
 
 use super::CommandResult;
 use crate::cli::Context;

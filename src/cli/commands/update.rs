@@ -1,4 +1,4 @@
-//! `kforge update`: resolves toolchains and libraries anew, and pins champions.
+//! `kforge update`: resolves toolchains and libraries again, or pins champions.
 
 use super::CommandResult;
 use crate::cli::Context;

@@ -21,7 +21,7 @@ pub fn run(words: &[OsString]) -> ExitCode {
     let parts = Parts { steps: kforge_worker::steps::handler, run: kforge_emulator::run::run_trials };
     let environment = Environment::of_process();
     let settings = || Settings::load(&std::env::current_dir().unwrap_or_default(), &environment, &[]).0;
-    // `--once` finds tools by itself: a person runs it.
+    // A person runs `--once`, so it must find the tools itself.
     let places = || {
         let settings = settings();
         let cxx = kforge_project::toolchain::cxx::find(settings.path("toolchain.cxx").as_deref(), environment.path());

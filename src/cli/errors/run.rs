@@ -1,4 +1,4 @@
-//! Why `kforge run` found nothing to run, as diagnostics: what is meant instead, and what there is.
+//! Errors of `kforge run` about names, as diagnostics: what the user may mean, and which names exist.
 
 use kforge_foundation::base::Diagnostic;
 use kforge_ops::run::RunError;
@@ -6,7 +6,7 @@ use kforge_ops::run::RunError;
 /// The most names that are listed.
 const LISTED: usize = 12;
 
-/// The diagnostic of an error about what was named.
+/// The diagnostic of an error about a name.
 pub(super) fn diagnostic(error: &RunError) -> Option<Diagnostic> {
     let of = |code: &'static str| Diagnostic::error(code, error.to_string());
     Some(match error {

@@ -1,4 +1,5 @@
-//! Judgements of a variant that fail, held until all of its shapes are judged, so that the one that says most is told in full. Knows steps and shapes; tells nothing.
+//! Failed judgements of a variant, held until all of its shapes are judged, so that the most informative one is reported in full. Knows steps and shapes;
+//! prints nothing.
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::take;
@@ -10,7 +11,7 @@ use kforge_types::model::Package;
 use kforge_types::record::event::{Labels, StepFinished};
 use kforge_types::record::{Outcome, StepKind, Verdict};
 
-/// How the verdict on values that were compared begins; any other is on what a kernel did, which explains wrong values.
+/// The beginning of a verdict on compared values. Any other verdict is about what the kernel did, which explains wrong values.
 static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new("^`[^`]+`(: | is wrong at | rejects )").expect("BUG: an expression that is always the same")
 });
@@ -18,10 +19,10 @@ static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
 /// A variant of a kernel on a target: package, kernel, target, variant.
 type Seat = [String; 4];
 
-/// What is held of one variant.
+/// What is held for one variant.
 #[derive(Default)]
 struct Awaited {
-    /// How many of its shapes are not yet judged.
+    /// How many shapes of the variant are not judged yet.
     judges: usize,
     failed: Vec<StepFinished>,
 }
@@ -31,7 +32,7 @@ struct Awaited {
 pub(super) struct Held(BTreeMap<Seat, Awaited>);
 
 impl Held {
-    /// For a build of these steps.
+    /// Creates the state for a build of these steps.
     pub(super) fn awaiting<'n>(steps: impl Iterator<Item = (StepKind, &'n Labels)>) -> Self {
         let mut all = BTreeMap::<Seat, Awaited>::new();
         for (_, labels) in steps.filter(|(kind, labels)| judges(*kind, labels)) {
@@ -40,11 +41,11 @@ impl Held {
         Held(all)
     }
 
-    /// Takes a step that ended, and gives those to be told of now, in the order in which they ended.
+    /// Takes a step that ended, and returns the steps to report now, in the order in which they ended.
     pub(super) fn ended(&mut self, step: &StepFinished) -> Vec<StepFinished> {
         let mut due = vec![];
         if step.kind == StepKind::Select {
-            // It reads all judgements of its kernel, also those that were known and of which nothing is heard.
+            // A selection reads all judgements of its kernel, including known ones, for which there is no event.
             let of_select = |seat: &Seat| seat[..3] == self::seat(&step.labels)[..3];
             due.extend(
                 self.0.iter_mut().filter(|(seat, _)| of_select(seat)).flat_map(|(_, all)| take(&mut all.failed)),
@@ -66,14 +67,14 @@ impl Held {
         due
     }
 
-    /// What is held still.
+    /// The judgements that are still held.
     pub(super) fn left(&mut self) -> Vec<StepFinished> {
         self.0.values_mut().flat_map(|all| take(&mut all.failed)).collect()
     }
 }
 
-/// Puts failed judgements in order: what a kernel did before the values that came of it, and of either the smallest shape first, on which the mistake is found
-/// soonest. Other steps come before, as they ended.
+/// Sorts failed judgements: faults of a kernel before the wrong values that they cause, and within each the smallest shape first, which makes the mistake
+/// easiest to find. Other steps come first, in the order in which they ended.
 pub(super) fn ordered(mut steps: Vec<StepFinished>, packages: &HashMap<&str, &Package>) -> Vec<StepFinished> {
     steps.sort_by_cached_key(|step| match (&step.verdict, judges(step.kind, &step.labels)) {
         (Some(Verdict::Fail(why)), true) => (1, COMPARED.is_match(why), extent(step, packages)),
@@ -82,7 +83,7 @@ pub(super) fn ordered(mut steps: Vec<StepFinished>, packages: &HashMap<&str, &Pa
     steps
 }
 
-/// How large the shape of a step is: the product of its dims.
+/// The size of a step's shape: the product of its dims.
 fn extent(step: &StepFinished, packages: &HashMap<&str, &Package>) -> u128 {
     let labels = &step.labels;
     let find = || {
@@ -94,7 +95,7 @@ fn extent(step: &StepFinished, packages: &HashMap<&str, &Package>) -> u128 {
     find().map_or(u128::MAX, |shape| shape.dims.values().fold(1, product))
 }
 
-/// Whether a step judges a variant, and not a kernel without one of its methods.
+/// Whether a step judges a variant itself, and not the kernel with one of its methods turned off.
 fn judges(kind: StepKind, labels: &Labels) -> bool {
     kind == StepKind::Judge && labels.method.is_none()
 }
@@ -159,10 +160,10 @@ mod tests {
         assert_eq!(names(&held.ended(&all[0])), [""; 0]);
         assert_eq!(names(&held.ended(&all[2])), [""; 0]);
         assert_eq!(names(&held.ended(&all[1])), ["a small", "a large"]);
-        // What was stopped is told at the end, and no more than once.
+        // A failure is reported at the end, and only once, if other shapes of its variant were never judged.
         assert_eq!(names(&held.left()), ["b large"]);
         assert_eq!(names(&held.left()), [""; 0]);
-        // Nothing is heard of judgements that were known: who reads them has them all.
+        // Known judgements have no events. When the selection that reads them ends, all of them have ended.
         let mut held = awaiting();
         held.ended(&all[2]);
         let mut select = StepFinished { kind: StepKind::Select, ..judged("", "", None) };
@@ -170,7 +171,7 @@ mod tests {
         select.labels.kernel = Some("other".into());
         held.ended(&all[0]);
         assert_eq!(names(&held.ended(&select)), [" "]);
-        // What nobody awaits is told at once.
+        // A judgement that is not awaited is reported at once.
         assert_eq!(names(&Held::default().ended(&all[0])), ["a large"]);
     }
 

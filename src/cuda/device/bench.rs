@@ -1,21 +1,23 @@
-//! The bench step: samples, cold and hot, of launches whose outputs are then found to be correct. Knows runners, sets and states; [`sampling`]
-//! decides how many samples are enough and which of them count.
+//! The bench step: takes cold and hot samples of launches and checks that their outputs are correct. Knows runners, sets and states; [`sampling`] decides how
+//! many samples are enough and which of them count.
 //!
 //! | what a kernel might do | what prevents it |
 //! |---|---|
-//! | leave an answer for the next sample to find | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
-//! | work only where its outputs will be read | only this process knows how long batches are, and after which of them it looks at outputs |
-//! | keep answers by address, by how often it ran or by content | sets of buffers take turns and swap inputs; the first sample on inputs that were never on the device must take no longer |
-//! | answer otherwise when it is timed | outputs must equal those of an untimed launch of a freshly loaded module |
-//! | answer sooner than bytes can move | a floor; below it the worker measures again with its own clock |
+//! | store an answer for the next sample | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
+//! | compute only if its outputs will be read | only this process knows how long batches are, and after which batches it checks outputs |
+//! | cache answers by address, launch count or content | sets of buffers alternate and swap inputs; the first sample on new inputs must not take longer |
+//! | give other outputs when it is timed | outputs must equal those of an untimed launch of a newly loaded module |
+//! | finish faster than bytes can move | a floor; for times below it, the worker measures again with its own clock |
 //!
-//! A bench of few samples (`samples`) decides which variants are timed in full; no variant wins by it. Its outputs are checked once, at its end, and may equal those that a
-//! launch of any variant left when it was verified. If each of the first two launches of a variant is slower by four tenths than the best variant with few samples, the
-//! second launch is enough.
+//! A bench with few samples (`samples`) decides which variants are timed in full; no variant is selected because of it. Its outputs are checked once, at its
+//! end, and may equal those that a launch of any variant left when that variant was verified. If each of the first two launches of a variant takes over 1.4
+//! times as long as the best variant with few samples, the second launch is enough.
 //!
-//! This step reads no tolerance: outputs of timed and untimed launches may differ as far as another order of the same additions explains. Verify decides what is correct.
+//! This step reads no tolerance: outputs of timed and untimed launches may differ as much as another order of the same additions explains. Verify decides what
+//! is correct.
 //!
-//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. The pairs step, which compares two kernels, uses its own runner.
+//! Runners are warm: a context is shared with earlier steps, whose modules are unloaded. The pairs step, which compares two kernels, starts a runner of its
+//! own.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -44,12 +46,12 @@ mod samples;
 use best::{best, remember, work};
 
 const SLOT: u8 = 0;
-/// Sets of buffers that cold samples take in turn.
+/// Sets of buffers that cold samples use in turn.
 const SETS: u32 = 4;
 /// The byte around buffers.
 const CANARY: u8 = 0xc5;
 
-/// Does a bench step.
+/// Executes a bench step.
 pub fn bench(task: &Task) -> Response {
     benched(task).unwrap_or_else(|response| response)
 }
@@ -68,7 +70,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     let mut rig = Rig::new(task, &params.arch, false)?;
     let mut provenance = rig.provenance(params.protocol);
     rig.possible(&params)?;
-    // Made before anyone is kept waiting.
+    // Inputs are made before the device is locked, so that no other process waits for them.
     let (inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),
         None => (inputs(task, &params, 2)?, Some(inputs::unkept(task, &params.problem, &unseen(&params))?)),
@@ -104,7 +106,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     bench.rig.leave(&mut provenance);
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
-    // Nobody is measured by one whose samples do not count.
+    // Only samples that count become the best time with which others are compared.
     if let ([Some(series), None] | [None, Some(series)], true) = ([&seen.cold, &seen.hot], seen.verified && seen.few)
         && !series.samples_ns.is_empty()
     {
@@ -116,7 +118,7 @@ fn benched(task: &Task) -> Result<Response, Response> {
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
 }
 
-/// Sets of buffers to take samples on in turn: hot samples are taken on one.
+/// The number of sets of buffers on which samples are taken in turn: hot samples need only one.
 fn sets(params: &VerifyParams) -> u32 {
     match (params.samples, params.only) {
         (Some(_), Some(Metric::Hot)) => 1,
@@ -124,20 +126,20 @@ fn sets(params: &VerifyParams) -> u32 {
     }
 }
 
-/// Inputs of the first trials: of two, where answers that were kept are to show.
+/// Inputs of the first trials: of two, to detect cached answers.
 pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<Vec<Arc<Inputs>>, Response> {
     let trials = params.trials.iter().take(most);
     let inputs: Vec<_> = trials.map(|trial| inputs::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
     if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
 }
 
-/// A trial that no other step has: the first one's distribution, from a seed that only this process knows.
+/// A trial that no other step has: the distribution of the first trial, with a seed that only this process knows.
 fn unseen(params: &VerifyParams) -> Trial {
     let distribution = params.trials.first().map_or("uniform", |trial| &trial.distribution).to_string();
     Trial { trial: params.trials.len() as u32, seed: inputs::secret(), distribution }
 }
 
-/// Writes the states of the device into the provenance: median clocks, highest temperature, all that limited it.
+/// Writes the states of the device to the provenance: median clocks, the highest temperature, and all limits that applied.
 pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
     let middle = |of: fn(&State) -> Option<u32>| {
         let all: Vec<f64> = states.iter().filter_map(of).map(f64::from).collect();
@@ -149,12 +151,12 @@ pub(super) fn tell(provenance: &mut Provenance, states: &[State]) {
     provenance.throttle = sampling::names(states.iter().filter_map(|s| s.reasons).fold(0, |all, bits| all | bits));
 }
 
-/// What untimed launches left, on one of the inputs.
+/// The outputs of untimed launches on one of the inputs.
 #[derive(Default)]
 struct UntimedRuns<'a> {
-    /// None where there were none yet.
+    /// Empty until there was an untimed launch.
     sums: Vec<u64>,
-    /// Looked at once sums do not suffice.
+    /// Read only if the sums differ.
     usual: Option<UntimedOutputs<'a>>,
 }
 
@@ -164,17 +166,17 @@ struct Bench<'a> {
     rig: Rig<'a>,
     monitor: Monitor,
     sets: u32,
-    /// How often inputs were swapped.
+    /// How often the sets have swapped inputs.
     turn: u32,
     inputs: &'a [Arc<Inputs>],
-    /// The outputs of each of the inputs in untimed launches.
+    /// The outputs of untimed launches, for each of the inputs.
     untimed: Vec<UntimedRuns<'a>>,
     states: Vec<State>,
-    /// What decides when outputs are looked at.
+    /// The random state that decides when outputs are checked.
     luck: u64,
-    /// Whether the last run was a hot sample on buffers that are unchanged since.
+    /// Whether the last launch was a hot sample whose buffers are unchanged since then.
     is_warm: bool,
-    /// The least median of few samples that this process has seen of another variant at the same work.
+    /// The lowest median of few samples that this process has seen for another variant of the same work.
     best: Option<f64>,
 }
 
@@ -185,7 +187,7 @@ impl<'a> Bench<'a> {
             self.rig.allocate(set, &images);
         }
         self.rig.load(SLOT, self.candidate)?;
-        // No variant wins by few samples: it is enough that their outputs equal those of some verified launch of a variant.
+        // No variant is selected because of few samples, so it is enough that their outputs equal those of some verified launch of a variant.
         if fresh.is_some() {
             for trial in 0..self.inputs.len() {
                 self.untimed[trial].sums = self.launch_untimed(&self.inputs[trial], 0)?;
@@ -193,7 +195,7 @@ impl<'a> Bench<'a> {
             self.reload()?;
         }
         let said = self.series_and_looks(fresh, seen)?;
-        // An implausible time is unknown, and no variant wins by it.
+        // An implausible time is unknown, and no variant is selected because of it.
         seen.verified = said.is_none();
         self.rig.unload(SLOT);
         Ok(said)
@@ -222,19 +224,19 @@ impl<'a> Bench<'a> {
         self.plausible(seen)
     }
 
-    /// A number below `below` that only this process knows.
+    /// A random number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
         self.luck = inputs::another(self.luck);
         self.luck % below
     }
 
-    /// The module loaded anew: nothing is left of what it kept in globals.
+    /// Loads the module again, so that nothing is left of what the kernel kept in globals.
     fn reload(&mut self) -> Result<(), Lost> {
         self.rig.unload(SLOT);
         self.rig.load(SLOT, self.candidate)
     }
 
-    /// Sums of what untimed launches leave in a set.
+    /// Sums of the outputs that an untimed launch leaves in a set.
     fn launch_untimed(&mut self, inputs: &Inputs, set: u32) -> Result<Vec<u64>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[0]);
         self.rig.lay(set, &images, CANARY)?;
@@ -243,7 +245,7 @@ impl<'a> Bench<'a> {
         Ok(read_back::sums(&images, &shown))
     }
 
-    /// Which inputs a set holds now.
+    /// The index of the inputs that a set currently holds.
     fn trial(&self, set: u32) -> usize {
         (set + self.turn) as usize % self.inputs.len()
     }
@@ -255,7 +257,7 @@ impl<'a> Bench<'a> {
         self.rig.lay(set, &images, CANARY)
     }
 
-    /// Lays all sets, and fills constants, which are the module's: the sets that share it hold what the first does.
+    /// Lays all sets and fills the constants. Constants belong to the module, so all sets that share it use the constants of the first set.
     fn lay_all(&mut self) -> Result<(), Lost> {
         for set in 0..self.sets {
             self.lay(set)?;
@@ -264,7 +266,7 @@ impl<'a> Bench<'a> {
         Ok(())
     }
 
-    /// Has the sets swap inputs, and poisons the rest otherwise.
+    /// Swaps the inputs of the sets, and fills the other buffers with the other poison.
     fn swap(&mut self) -> Result<(), Lost> {
         self.turn += 1;
         self.lay_all()

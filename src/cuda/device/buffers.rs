@@ -1,4 +1,4 @@
-//! Buffers on a device as the verifier lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces; asks no device.
+//! Buffers on a device as the verifier lays them out: the kernel's part between canaries, poisoned or filled. Knows tensors and workspaces, but no device.
 
 use std::sync::Arc;
 
@@ -8,48 +8,48 @@ use kforge_harness::layout::{BufferAfterRun, Filled, GuardedBuffer, Use};
 use kforge_types::model::bound::{Buffer, Fill};
 use kforge_types::model::{Problem, Role, Tensor};
 
-/// Bytes of canary on either side: a row of sixteen thousand floats. Also a multiple of what any tensor is aligned to.
+/// Bytes of canary on either side: a row of sixteen thousand floats. A multiple of the alignment of every tensor.
 const GUARD: usize = 64 << 10;
-/// To what the kernel's part is filled up, with canaries.
+/// Canaries pad the kernel's part to a multiple of this size.
 const UNIT: usize = 256;
 
-/// What the kernel's part of a buffer holds before a run.
+/// The contents of the kernel's part of a buffer before a run.
 #[derive(Debug, Clone)]
 pub(super) enum InitialContents {
     /// These contents.
     Contents(Arc<TensorBytes>),
-    /// One byte over and over.
+    /// One repeated byte.
     Byte(u8),
 }
 
 /// One buffer before a run.
 #[derive(Debug, Clone)]
 pub(super) struct Image<'a> {
-    /// Its name.
+    /// The name of the buffer.
     pub(super) name: &'a str,
     /// Bytes of an element.
     element: u64,
     /// Bytes of the kernel's part.
     pub(super) own: u64,
     used: Use<'a>,
-    /// What the kernel's part holds.
+    /// The contents of the kernel's part.
     pub(super) holds: InitialContents,
-    /// What happens to that before each sample.
+    /// How the contents are reset before each sample.
     before: Reset,
 }
 
 impl<'a> Image<'a> {
-    /// Where the kernel's part begins.
+    /// The offset of the kernel's part.
     pub(super) fn offset(&self) -> u64 {
         GUARD as u64
     }
 
-    /// Its bytes, canaries included.
+    /// Bytes of the whole buffer, including canaries.
     pub(super) fn whole(&self) -> u64 {
         whole(self.own)
     }
 
-    /// How it is laid.
+    /// The layout for the runner.
     pub(super) fn lay(&self) -> BufferLayout {
         let with = match &self.holds {
             InitialContents::Contents(made) => BufferFill::Contents(made.name.clone()),
@@ -66,12 +66,12 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Whether every byte of it is an element of a tensor: then nothing lies between those that a kernel may not write.
+    /// Whether every byte of the buffer is an element of a tensor, so that there are no gaps that a kernel must not write.
     pub(super) fn is_dense(&self) -> bool {
         !matches!(self.used, Use::Tensor(tensor) if !tensor.is_contiguous())
     }
 
-    /// Whether it must hold after a run what it held before, and what its sum is then.
+    /// The sum of the contents after a run, if the run must not change them.
     pub(super) fn kept_sum(&self) -> Option<u64> {
         match (&self.used, &self.holds) {
             (Use::Tensor(tensor), InitialContents::Contents(made)) if tensor.role == Role::Input => Some(made.sum),
@@ -79,12 +79,12 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// Whether only its bytes tell whether all is well with it: a workspace that must be zero again.
+    /// Whether its bytes must be read to check it: a workspace that must be zero again.
     pub(super) fn must_be_read(&self) -> bool {
         matches!(self.used, Use::Workspace(workspace) if workspace.fill == Fill::ZeroOnce)
     }
 
-    /// Whether a kernel may read it before writing it: what is read, and workspaces that are zero.
+    /// Whether a kernel may read the buffer before writing it: inputs, inouts, and workspaces that are zero.
     pub(super) fn is_given(&self) -> bool {
         match &self.used {
             Use::Tensor(tensor) => tensor.role != Role::Output,
@@ -92,7 +92,7 @@ impl<'a> Image<'a> {
         }
     }
 
-    /// What the whole shows after a run, canaries being `canary`.
+    /// The whole buffer after a run, with the expected `canary`.
     pub(super) fn after(&self, canary: u8, bytes: Vec<u8>) -> BufferAfterRun {
         let before = match &self.holds {
             InitialContents::Contents(made) => Filled::Bytes(&made.bytes),
@@ -107,18 +107,18 @@ fn whole(own: u64) -> u64 {
     own.next_multiple_of(UNIT as u64) + 2 * GUARD as u64
 }
 
-/// Bytes that all buffers of a set take on a device.
+/// Bytes of device memory for all buffers of a set.
 pub(super) fn bytes(problem: &Problem, workspaces: &[Buffer]) -> u64 {
     let tensors = problem.tensors.iter().map(|t| whole(t.bytes()));
     tensors.chain(workspaces.iter().map(|w| whole(w.elements * w.dtype.bytes()))).sum()
 }
 
-/// Bytes that the contents of one trial take.
+/// Bytes of the contents of one trial.
 pub(super) fn contents(problem: &Problem) -> u64 {
     problem.tensors.iter().filter(|t| t.role != Role::Output).map(Tensor::bytes).sum()
 }
 
-/// A byte for canaries that follows from a seed and is neither zero nor a poison.
+/// A byte for canaries that is derived from a seed and is neither zero nor poison.
 pub(super) fn canary(seed: u64, salt: u64) -> u8 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"canary").update(&seed.to_le_bytes()).update(&salt.to_le_bytes());

@@ -1,4 +1,5 @@
-//! One launch as the driver takes it: values of parameters, and what it asks for beside them. Knows the driver's call; not where values come from.
+//! One launch in the form that the driver takes: the values of parameters, and the launch configuration. Knows the driver's call, but not where values come
+//! from.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
 use std::ffi::c_void;
@@ -14,11 +15,12 @@ use super::fault::{During, Fault};
 #[repr(C, align(128))]
 struct Line([u64; 16]);
 
-/// The value of a parameter. The driver copies as many bytes as the parameter has, from memory that is aligned as the most demanding type of a parameter is, a tensor map.
+/// The value of a parameter. The driver copies the bytes of the parameter from memory that is aligned for the parameter type with the largest alignment, a
+/// tensor map.
 pub(super) struct Parameter(Vec<Line>);
 
 impl Parameter {
-    /// The bytes, and zeros behind them.
+    /// A value with these bytes, padded with zeros.
     pub(super) fn new(bytes: &[u8]) -> Self {
         let mut lines = vec![Line([0; 16]); bytes.len().div_ceil(128).max(1)];
         for (at, chunk) in bytes.chunks(8).enumerate() {
@@ -28,7 +30,7 @@ impl Parameter {
         Parameter(lines)
     }
 
-    /// These words.
+    /// A value with these words.
     pub(super) fn words(words: [u64; 16]) -> Self {
         Parameter(vec![Line(words)])
     }
@@ -40,20 +42,20 @@ impl From<u64> for Parameter {
     }
 }
 
-/// What a launch asks for beside values.
+/// The configuration of a launch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Shape {
     /// Blocks along x, y, z.
     pub(super) grid: [u32; 3],
-    /// Threads of each along x, y, z.
+    /// Threads of a block along x, y, z.
     pub(super) block: [u32; 3],
-    /// Bytes of dynamic shared memory of each.
+    /// Bytes of dynamic shared memory of a block.
     pub(super) shared: u32,
     /// Whether all blocks must be resident.
     pub(super) cooperative: bool,
     /// Blocks of a cluster along x, y, z.
     pub(super) cluster: Option<[u32; 3]>,
-    /// Whether it may begin before the kernel before it has ended.
+    /// Whether the kernel may begin before the previous kernel has ended.
     pub(super) pdl: bool,
 }
 
@@ -77,10 +79,11 @@ impl Shape {
     }
 }
 
-/// Queues a kernel with values for its parameters.
+/// Queues a kernel with the values of its parameters.
 ///
 /// # Safety
-/// `values` must be the parameters that the kernel takes, in order, each as long as it takes; addresses among them must be of memory that lives until it has run.
+/// `values` must be the parameters of the kernel, in order and with the sizes that the kernel declares. Addresses among them must be of memory that lives until
+/// the kernel has run.
 pub(super) unsafe fn launch(
     function: Function,
     shape: Shape,
@@ -103,7 +106,7 @@ pub(super) unsafe fn launch(
         attrs: attributes.as_mut_ptr(),
         numAttrs: attributes.len() as u32,
     };
-    // SAFETY: parameters as the caller promises; the driver copies them, and the configuration, before it returns.
+    // SAFETY: the caller guarantees the parameters. The driver copies them and the configuration before it returns.
     check(
         unsafe { sys::cuLaunchKernelEx(&config, function.0, addresses.as_mut_ptr(), std::ptr::null_mut()) },
         During::launching(during),

@@ -1,9 +1,9 @@
-//! The worker's side of a device's runner: starts it, sends it requests, kills it when its time is over, and keeps it warm for the next step. Knows processes and
-//! messages; does not know what the requests are for.
+//! The worker's side of a device's runner: starts the runner, sends requests to it, kills it when its time is over, and keeps it warm for the next step. Knows
+//! processes and messages, but not the purpose of the requests.
 //!
-//! The worker keeps a runner that answered everything, because a context costs a third of a second. Between steps it holds no module and no
-//! buffer, only inputs that the next step may want again, and memory that holds nothing. One that met an error of
-//! the driver (other than a refused launch), ran out of time or died is ended with its process group, and the next step gets another.
+//! The worker keeps a runner that answered every request, because creating a context takes a third of a second. Between steps the runner holds no module and no
+//! buffer, only inputs that the next step may need again, and unused memory. After an error of the driver (other than a refused launch), a time-out or a crash,
+//! the runner is ended with its process group, and the next step starts another one.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -24,16 +24,16 @@ use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::Verdict;
 
-/// How long a context may take to be made: a driver that wakes a device takes some seconds.
+/// The time limit for creating a context: a driver that wakes a device takes some seconds.
 const STARTING: Duration = Duration::from_secs(60);
 
-/// How long a tool may take to write what it saw once the runner has ended.
+/// The time limit for a tool to write its results after the runner has ended.
 pub(super) const WRITING: Duration = Duration::from_secs(30);
 
-/// Bytes of device memory that a runner keeps between steps at most, of contents and of what buffers lay in; where the step at hand needs no more.
+/// The most bytes of device memory that a runner keeps between steps, for contents and for the memory of earlier buffers. The current step may need more.
 const KEPT: u64 = 2 << 30;
 
-/// The same on a device with this many bytes free. There may be several runners.
+/// The same limit on a device with this many free bytes. There may be several runners.
 pub(super) fn at_most(free: u64) -> u64 {
     KEPT.min(free / 16)
 }
@@ -50,30 +50,30 @@ struct Idle {
 
 static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
 
-/// The process that is kept between steps, if there is one: it is not to be ended with what a step left behind.
+/// The process that is kept between steps, if there is one. It must not be killed with the processes that a step left behind.
 pub fn warm() -> Option<u32> {
     let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner);
     idle.as_ref().map(|idle| idle.talker.pid())
 }
 
-/// Why there is no answer.
+/// Why a request has no answer.
 #[derive(Debug)]
 pub(super) enum Lost {
     /// The driver's error.
     Fault(Fault),
     /// The worker's time limit passed.
     TimedOut(Duration),
-    /// The runner ended: how, and what it said last.
+    /// The runner ended: how, and the last line of its output.
     Died(String),
-    /// It cannot be done.
+    /// The runner cannot do it.
     Refused(String),
 }
 
 impl Lost {
-    /// What this says of a candidate that was being timed: a failing verdict, and whether it may be another next time.
+    /// The failing verdict of a candidate that was being timed, and whether the failure may be temporary.
     ///
     /// # Errors
-    /// The step's response, where the candidate did not do it.
+    /// The candidate did not cause the loss: the step's response.
     pub(super) fn verdict(self) -> Result<(Verdict, bool), Response> {
         match self {
             Lost::Fault(fault) if matches!(fault.meaning(), Meaning::Candidate(_)) => {
@@ -86,7 +86,7 @@ impl Lost {
         }
     }
 
-    /// The response of a step that can say nothing but this. What the candidate did is not among it.
+    /// The response of a step that ends with this loss. Faults of the candidate are not handled here.
     pub(super) fn response(self) -> Response {
         match self {
             Lost::Fault(fault) if fault.meaning() == Meaning::Lacking => {
@@ -100,54 +100,55 @@ impl Lost {
     }
 }
 
-/// A tool that starts a runner and looks into what it does.
+/// A tool that starts a runner and observes it.
 #[derive(Debug)]
 pub(super) struct WrappingTool {
     /// The tool.
     pub(super) program: PathBuf,
     /// Its arguments, up to the runner's own command.
     pub(super) args: Vec<OsString>,
-    /// Where it keeps what it keeps.
+    /// The folder for the tool's files.
     pub(super) folder: PathBuf,
 }
 
 impl WrappingTool {
-    /// The tool and this very program, whose path a tool wants: `/proc/self/exe` would be the tool's own.
+    /// The command of the tool with the path of this program. A tool needs the real path, because it would resolve `/proc/self/exe` to itself.
     fn command(&self) -> io::Result<Command> {
         let own = std::fs::read_link("/proc/self/exe")?;
-        // Tools are scripts that start programs beside them, and keep locks in the folder for temporary files. Without a home none of the user's settings are read.
+        // Tools are scripts that start other programs in their folder, and keep locks in the folder for temporary files. Without a home, none of the user's
+        // settings are read.
         let command = Command::new(&self.program).args(&self.args).arg(own);
         let command = command.env("PATH", "/usr/local/bin:/usr/bin:/bin").env("LC_ALL", "C");
         Ok(command.env("TMPDIR", &self.folder))
     }
 }
 
-/// A runner at work for one step.
+/// A runner that executes one step.
 pub(super) struct Client {
     talker: Option<Talker>,
     pub(super) exchange: Exchange,
     pub(super) facts: DeviceFacts,
-    /// Bytes of device memory that were free when it started.
+    /// Bytes of device memory that were free when the runner started.
     pub(super) free: u64,
-    /// Whether a tool started it.
+    /// Whether the runner was started by a tool.
     is_under: bool,
-    /// Names and bytes of the contents that it keeps, the one that was used longest ago first.
+    /// Names and sizes of the contents that the runner keeps, least recently used first.
     pub(super) contents: Vec<(String, u64)>,
-    /// How long the step at hand waited for its answers, by [`Ask::phase`].
+    /// How long the current step waited for answers, by [`Ask::phase`].
     pub(super) spent: BTreeMap<&'static str, Duration>,
-    /// Whether nothing of the step at hand is left in it.
+    /// Whether the runner holds nothing of the current step.
     rested: bool,
-    /// Whether it could not do something: what it holds is then not what it was asked to.
+    /// Whether the runner refused a request: it may then not hold what the worker assumes.
     has_refused: bool,
     /// Requests that are sent together with the next one.
     queued: Vec<Ask>,
-    /// Whether one of those takes bytes from the exchange.
+    /// Whether a queued request reads bytes from the exchange.
     is_handed: bool,
-    /// Whether it ever received the salt of the sums: the salt may then still be in its memory.
+    /// Whether the runner ever received the salt of the sums, which may then still be in its memory.
     pub(super) is_salted: bool,
 }
 
-/// The UUID of the device on which a step for that architecture runs that was given none, as one that is run by hand is; none if no device fits.
+/// The UUID of the device for a step of this architecture that names no device, as a step that a person runs; none if no device fits.
 pub fn resolve(places: &Places, arch: &str) -> Option<String> {
     let bytes = std::fs::read(places.tools.get(TOOL)?).ok()?;
     let probed: Probed = serde_json::from_slice(&bytes).ok()?;
@@ -162,14 +163,15 @@ pub(super) fn probed(task: &Task) -> Result<Probed, Response> {
     serde_json::from_slice(&bytes).map_err(|e| none(format!("`{}` lists no devices: {e}", place.display())))
 }
 
-/// The file whose lock says who uses a device: beside the list of devices.
+/// The file that is locked while a device is used; it is next to the list of devices.
 pub(super) fn lock_file(task: &Task, facts: &DeviceFacts) -> Option<PathBuf> {
     let folder = task.tool(TOOL).ok()?.parent()?;
     Some(folder.join("locks").join(format!("device-{}", facts.uuid)))
 }
 
-/// The lock of who starts a runner on a device: two contexts that are made at once take each as long as both one after the other, and so the first of them can be used
-/// sooner. Runners that a tool starts begin in a turn of their own at the device. What it waits is not the task's time.
+/// The lock for starting a runner on a device. Creating two contexts at once takes as long as creating one after the other, so in sequence the first one is
+/// ready sooner. Runners that a tool starts do not take this lock; they start while the tool's step holds the device. The wait for this lock does not count as
+/// the task's time.
 fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> {
     let began = Instant::now();
     let take = |path: PathBuf| Lock::acquire(&path.with_extension("start"), Mode::Exclusive, Wait::Forever(&mut || {}));
@@ -178,13 +180,13 @@ fn starting(task: &Task, facts: &DeviceFacts) -> Result<Option<Lock>, Response> 
     Ok(lock)
 }
 
-/// A command that sees one device only.
+/// Restricts a command to one device.
 pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) -> Command {
     let command = command
         .env("CUDA_VISIBLE_DEVICES", &facts.uuid)
-        // The order in which ordinals count does not matter then, but it is one thing less that depends on the machine.
+        // With one visible device the order of ordinals does not matter, but setting it removes a dependency on the machine.
         .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-        // Nothing is written outside, and nothing is compiled or loaded while samples are taken.
+        // Nothing is written to a cache, and nothing is compiled or loaded while samples are taken.
         .env("CUDA_CACHE_DISABLE", "1")
         .env("CUDA_MODULE_LOADING", "EAGER");
     match &probed.library_path {
@@ -194,7 +196,7 @@ pub(super) fn at_device(command: Command, probed: &Probed, facts: &DeviceFacts) 
 }
 
 impl Client {
-    /// The device of the task, among those that it names.
+    /// The task's device, with the list of devices that it is from.
     pub(super) fn find(task: &Task, arch: &str) -> Result<(Probed, DeviceFacts), Response> {
         let probed = probed(task)?;
         let none = |why: String| Response::Unavailable { why };
@@ -203,7 +205,7 @@ impl Client {
         Ok((probed, facts.ok_or_else(|| none(format!("the device `{uuid}` is no longer on this machine")))?))
     }
 
-    /// A runner on the device that the task asks for: the warm one, unless a `fresh` one is wanted.
+    /// A runner on the task's device: the warm one, unless `fresh` is set.
     pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
         let (probed, facts) = Self::find(task, arch)?;
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -215,7 +217,7 @@ impl Client {
         let begun = Self::begin(&probed, facts, task.left(), None);
         drop(turn);
         begun.map_err(|lost| match lost {
-            // Nothing of the candidate's is there yet.
+            // No candidate code has run yet.
             Lost::Refused(why) => Response::Unavailable { why },
             lost => lost.response(),
         })
@@ -267,18 +269,18 @@ impl Client {
         }
     }
 
-    /// The file whose lock says who uses the device.
+    /// The file that is locked while the device is used.
     pub(super) fn lock_file(&self, task: &Task) -> Option<PathBuf> {
         lock_file(task, &self.facts)
     }
 
-    /// Asks for what has no answer but that it is done together with the next request: each turn of asking and answering costs more than most of what is asked.
+    /// Queues a request that has no result of its own, to be sent with the next request: a round trip costs more than most requests.
     pub(super) fn later(&mut self, ask: Ask) {
         self.rested = false;
         self.queued.push(ask);
     }
 
-    /// Asks, and waits for `limit` at most. After any loss but a refusal the runner is gone.
+    /// Sends a request and waits for at most `limit`. After any loss except a refusal, the runner is gone.
     pub(super) fn ask(&mut self, ask: Ask, limit: Duration) -> Result<Answer, Lost> {
         let ask = if self.queued.is_empty() {
             ask
@@ -294,7 +296,8 @@ impl Client {
         answer
     }
 
-    /// Puts bytes into the exchange, and asks together with the next request; what was handed before is taken first, within `limit`.
+    /// Puts bytes into the exchange and queues a request that reads them. If the bytes of an earlier request are still in the exchange, that request is sent
+    /// first, within `limit`.
     pub(super) fn hand(&mut self, bytes: &[u8], ask: Ask, limit: Duration) -> Result<(), Lost> {
         if self.is_handed
             && let Some(last) = self.queued.pop()
@@ -307,7 +310,7 @@ impl Client {
         Ok(())
     }
 
-    /// Asks for a whole buffer.
+    /// Reads a whole buffer.
     pub(super) fn read(&mut self, ask: Ask, bytes: u64, limit: Duration) -> Result<Vec<u8>, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("bytes cannot be taken: {e}"));
         self.exchange.make_room(bytes).map_err(system)?;
@@ -319,7 +322,7 @@ impl Client {
 
     fn line(&mut self, line: &str, limit: Duration) -> Result<Answer, Lost> {
         let talker = self.talker.take().ok_or_else(|| Lost::Refused("it has ended".into()))?;
-        // The coordinator ends a worker that is interrupted, and its runner with it.
+        // The coordinator ends a worker that is interrupted, and the runner ends with it.
         let answered = talker.exchange(line, limit, &AtomicBool::new(false));
         let (talker, text) = match answered.map_err(|e| Lost::Died(format!("cannot be reached: {e}")))? {
             Ok(answered) => answered,
@@ -334,8 +337,8 @@ impl Client {
             |_| Lost::Died(format!("gave a malformed answer: {}", text.chars().take(200).collect::<String>()));
         let answer = serde_json::from_str(&text).map_err(unknown)?;
         match answer {
-            // It ends itself; dropping it makes sure. A tool around it has something to write first. After a launch that was refused it goes on; should it not, it is
-            // found to have ended by the next request.
+            // The runner ends itself, and dropping the talker ensures that. A tool around the runner first has to write its results. After a refused launch the
+            // runner continues; if it has ended nevertheless, the next request reports that.
             Answer::Fault(fault) => {
                 if self.is_under {
                     drop(talker.dismiss(WRITING));
@@ -356,7 +359,7 @@ impl Client {
         }
     }
 
-    /// Has the runner, and the tool that it is under, end by themselves within `grace`, once it has done what is asked; says how they did.
+    /// Lets the runner, and the tool around it, end by themselves within `grace` after the queued requests. Returns how they ended.
     pub(super) fn end(mut self, grace: Duration) -> Result<End, Lost> {
         if let Some(last) = self.queued.pop() {
             self.ask(last, grace)?;
@@ -365,14 +368,14 @@ impl Client {
         talker.dismiss(grace).map_err(|e| Lost::Died(format!("cannot be reached: {e}")))
     }
 
-    /// Has the runner leave all that is of the step at hand. What that takes on the device is done when this returns.
+    /// Makes the runner drop everything of the current step. The work that this takes on the device is complete when this returns.
     pub(super) fn rest(&mut self) {
         let kept: u64 = self.contents.iter().map(|(_, bytes)| bytes).sum();
         let keep = at_most(self.free).saturating_sub(kept);
         self.rested = self.talker.is_some() && self.ask(Ask::Rest { keep }, Duration::from_secs(10)).is_ok();
     }
 
-    /// Keeps the runner for the next step, if all is well with it. One that has refused something may not hold the contents that are thought to be there.
+    /// Keeps the runner for the next step if it is in a known state. A runner that refused a request may not hold the contents that the worker assumes.
     pub(super) fn keep(mut self) {
         if !self.rested {
             self.rest();

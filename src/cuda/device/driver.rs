@@ -1,8 +1,8 @@
-//! The driver's library, loaded when first asked for, and its errors by name. Knows cudarc; does not know what is launched.
+//! The driver's library, which is loaded on first use, and its errors by name. Knows cudarc, but not what is launched.
 //!
-//! cudarc looks the library up by names on the loader's path and panics where there is none, so it is opened here first: by the path that the probe found, or by
-//! those names. Once it is loaded, the loader gives cudarc the same library by its own name (`libcuda.so.1` is among the names that cudarc tries; on an H200 no file
-//! of another name took precedence).
+//! cudarc looks up the library by names on the loader's path and panics if it finds none. Therefore the library is opened here first: by the path that the
+//! probe found, or by those names. Once it is loaded, the loader gives cudarc the same library by its own name (`libcuda.so.1` is among the names that cudarc
+//! tries; on an H200 no file with another name took precedence).
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::CStr;
@@ -13,16 +13,16 @@ use libloading::os::unix::{Library, RTLD_GLOBAL, RTLD_NOW};
 
 use super::fault::{During, Fault};
 
-/// What the driver's library is called where it was not found before.
+/// The names of the driver's library if the probe did not find it.
 const NAMES: [&str; 2] = ["libcuda.so.1", "libcuda.so"];
 
-/// Loads the library for good, from `place` or from the loader's path, and initialises the driver.
+/// Loads the library permanently, from `place` or from the loader's path, and initializes the driver.
 ///
 /// # Errors
-/// There is none, or it refuses, with the reason.
+/// The library does not exist, or the driver fails, with the reason.
 pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
     let open = |name: &Path| {
-        // SAFETY: loading runs the library's initialisers; it is the driver's own, found where the system keeps it or named by the probe.
+        // SAFETY: loading runs the library's initializers. The library is the driver's, from the system's path or from the path that the probe found.
         unsafe { Library::open(Some(name), RTLD_NOW | RTLD_GLOBAL) }
     };
     let opened = match place {
@@ -30,17 +30,17 @@ pub(super) fn load(place: Option<&Path>) -> Result<(), String> {
         None => open(Path::new(NAMES[0])).or_else(|_| open(Path::new(NAMES[1]))),
     };
     let library = opened.map_err(|e| {
-        // The source of the error holds the loader's own message.
+        // The source of the error is the loader's message.
         let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
         let place = place.unwrap_or(Path::new(NAMES[0])).display();
         format!("the driver's library `{place}` cannot be loaded: {why}")
     })?;
     std::mem::forget(library);
-    // SAFETY: the call takes no memory.
+    // SAFETY: the call takes no pointers.
     check(unsafe { sys::cuInit(0) }, "while the driver was initialised").map_err(|fault| fault.to_string())
 }
 
-/// Where the loaded library lies, as the system maps it.
+/// The path of the loaded library, as the system maps it.
 pub(super) fn place() -> Option<PathBuf> {
     let maps = std::fs::read_to_string("/proc/self/maps").ok()?;
     let path = |line: &str| line.split_whitespace().nth(5).map(PathBuf::from);
@@ -48,10 +48,10 @@ pub(super) fn place() -> Option<PathBuf> {
     maps.lines().filter_map(path).find(is_it)
 }
 
-/// The driver's answer as a result.
+/// A driver result as a `Result`.
 ///
 /// # Errors
-/// Any but success, by name.
+/// Any result except success, by name.
 pub(super) fn check(result: CUresult, during: impl Into<During>) -> Result<(), Fault> {
     match result {
         CUresult::CUDA_SUCCESS => Ok(()),
@@ -63,7 +63,7 @@ pub(super) fn check(result: CUresult, during: impl Into<During>) -> Result<(), F
 pub(super) fn named(result: CUresult, during: impl Into<During>) -> Fault {
     let text = |of: unsafe fn(CUresult, *mut *const std::ffi::c_char) -> CUresult| {
         let mut text = std::ptr::null();
-        // SAFETY: `text` lives across the call, which points it at a static string or leaves it null.
+        // SAFETY: `text` lives across the call, which points it to a static string or leaves it null.
         let found = unsafe { of(result, &mut text) };
         let found = found == CUresult::CUDA_SUCCESS && !text.is_null();
         // SAFETY: the driver's strings are static and end with a zero.
@@ -77,7 +77,7 @@ pub(super) fn named(result: CUresult, during: impl Into<During>) -> Fault {
     }
 }
 
-/// The devices that this process may see.
+/// The devices that are visible to this process.
 pub(super) fn devices() -> Result<Vec<CUdevice>, Fault> {
     let during = "while devices were counted";
     let mut count = 0;
@@ -104,16 +104,16 @@ pub(super) fn attribute(device: CUdevice, attribute: CUdevice_attribute) -> Resu
 /// A device's product name.
 pub(super) fn name(device: CUdevice) -> Result<String, Fault> {
     let mut text = [0; 256];
-    // SAFETY: the buffer has the size that is stated.
+    // SAFETY: the buffer has the stated size.
     check(unsafe { sys::cuDeviceGetName(text.as_mut_ptr(), text.len() as i32, device) }, "while a device was named")?;
     // SAFETY: the driver ends the name with a zero within the buffer.
     Ok(unsafe { CStr::from_ptr(text.as_ptr()) }.to_string_lossy().into_owned())
 }
 
-/// A device's UUID as `CUDA_VISIBLE_DEVICES` takes it: `GPU-...`, of a slice `MIG-...`.
+/// A device's UUID in the form of `CUDA_VISIBLE_DEVICES`: `GPU-...`, or `MIG-...` for a slice.
 pub(super) fn uuid(device: CUdevice, mig: bool) -> Result<String, Fault> {
     let mut uuid = sys::CUuuid { bytes: [0; 16] };
-    // SAFETY: `uuid` lives across the call. This version gives a slice its own.
+    // SAFETY: `uuid` lives across the call. This version returns a separate UUID for a slice.
     check(unsafe { sys::cuDeviceGetUuid_v2(&mut uuid, device) }, "while a device was identified")?;
     Ok(spelt(if mig { "MIG" } else { "GPU" }, uuid.bytes.map(|b| b as u8)))
 }

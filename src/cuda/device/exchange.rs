@@ -1,7 +1,8 @@
-//! The memory file through which verifier and runner hand each other bytes: what one writes before a line, the other reads after it. Knows sizes; not what they hold.
+//! The memory file through which verifier and runner exchange bytes: one writes bytes before it sends a line, the other reads them after it. Knows sizes, but
+//! not the meaning of the bytes.
 //!
-//! The runner holds a piece of it in its own memory only while it copies, and no kernel runs then: on machines where device code reaches the memory of its
-//! process, nothing of it is there to be read. An expectation is never put in it.
+//! The runner holds a part of the file in its own memory only while it copies, and no kernel runs at that time. On machines where device code can reach the
+//! memory of its process, it therefore finds nothing of the file there. Expected values are never put into it.
 
 use std::fs::File;
 use std::io;
@@ -22,23 +23,23 @@ pub(super) struct Exchange {
 }
 
 impl Exchange {
-    /// An empty one.
+    /// Creates an empty file.
     pub(super) fn new() -> io::Result<Self> {
         let file = memfd_create("kforge-exchange", MemfdFlags::CLOEXEC)?;
         Ok(Exchange { file: Arc::new(file), bytes: 0 })
     }
 
-    /// Its descriptor, to be inherited.
+    /// The descriptor for a child process to inherit.
     pub(super) fn descriptor(&self) -> &Arc<OwnedFd> {
         &self.file
     }
 
-    /// As a process that inherits it finds it.
+    /// The address for a process that inherits the descriptor.
     pub(super) fn inherited(&self) -> ExchangeAddress {
         ExchangeAddress::Descriptor(self.file.as_raw_fd())
     }
 
-    /// As any other process of this user finds it while this one lives.
+    /// The address for any other process of this user while this process lives.
     pub(super) fn path(&self) -> ExchangeAddress {
         ExchangeAddress::Path(format!("/proc/{}/fd/{}", std::process::id(), self.file.as_raw_fd()).into())
     }
@@ -47,13 +48,13 @@ impl Exchange {
         Ok(File::from(self.file.try_clone()?))
     }
 
-    /// Puts bytes at its beginning.
+    /// Puts bytes at the beginning.
     pub(super) fn put(&mut self, bytes: &[u8]) -> io::Result<()> {
         self.make_room(bytes.len() as u64)?;
         put(&self.file()?, bytes)
     }
 
-    /// Has it hold this many bytes at least.
+    /// Grows the file to at least this many bytes.
     pub(super) fn make_room(&mut self, bytes: u64) -> io::Result<()> {
         if bytes > self.bytes {
             self.file()?.set_len(bytes)?;
@@ -62,12 +63,12 @@ impl Exchange {
         Ok(())
     }
 
-    /// Takes this many bytes from its beginning.
+    /// Takes this many bytes from the beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.file()?, bytes)
     }
 
-    /// Puts numbers at its beginning, little endian. All processors take part: what is new of the file is made as it is written.
+    /// Puts numbers at the beginning, little endian. All processors share the work, because new pages of the file are allocated as they are written.
     pub(super) fn put_numbers(&mut self, numbers: &[f64]) -> io::Result<()> {
         self.make_room(size_of_val(numbers) as u64)?;
         let file = self.file()?;
@@ -78,7 +79,7 @@ impl Exchange {
         })
     }
 
-    /// Takes numbers from its beginning.
+    /// Takes numbers from the beginning.
     pub(super) fn take_numbers(&self, numbers: &mut [f64]) -> io::Result<()> {
         let file = self.file()?;
         numbers.par_chunks_mut(PIECE).enumerate().try_for_each(|(at, piece)| {
@@ -89,7 +90,7 @@ impl Exchange {
         })
     }
 
-    /// Gives its memory back.
+    /// Frees the file's memory.
     pub(super) fn empty(&self) -> io::Result<()> {
         if self.bytes > 0 {
             fallocate(&*self.file, FallocateFlags::PUNCH_HOLE | FallocateFlags::KEEP_SIZE, 0, self.bytes)?;
@@ -101,7 +102,7 @@ impl Exchange {
 /// Bytes that one processor moves at a time.
 const SHARE: usize = 1 << 20;
 
-/// Takes this many bytes from a file's beginning. All processors take part: new memory costs more than writing to it.
+/// Takes this many bytes from a file's beginning. All processors share the work, because allocating new memory costs more than writing to it.
 fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     let mut taken = vec![0; usize::try_from(bytes).map_err(io::Error::other)?];
     if taken.len() <= SHARE {
@@ -113,7 +114,7 @@ fn take(file: &File, bytes: u64) -> io::Result<Vec<u8>> {
     Ok(taken)
 }
 
-/// Puts bytes at a file's beginning, as they are taken.
+/// Puts bytes at a file's beginning, in the same way.
 fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
     if bytes.len() <= SHARE {
         return file.write_all_at(bytes, 0);
@@ -126,25 +127,25 @@ fn put(file: &File, bytes: &[u8]) -> io::Result<()> {
 pub(super) struct RunnerExchange(File);
 
 impl RunnerExchange {
-    /// The place that the verifier names.
+    /// Opens the exchange at the address that the verifier names.
     ///
     /// # Errors
-    /// There is no such file, or it is not this process's to open.
+    /// The file does not exist, or this process may not open it.
     #[expect(unsafe_code, reason = "an inherited descriptor has no owner yet")]
     pub(super) fn open(at: &ExchangeAddress) -> io::Result<Self> {
         Ok(RunnerExchange(match at {
-            // SAFETY: the verifier names a descriptor that it handed over and that nothing else here uses.
+            // SAFETY: the verifier names a descriptor that this process inherited and that nothing else here uses.
             ExchangeAddress::Descriptor(number) => unsafe { File::from_raw_fd(*number) },
             ExchangeAddress::Path(path) => File::options().read(true).write(true).open(path)?,
         }))
     }
 
-    /// Takes this many bytes from its beginning.
+    /// Takes this many bytes from the beginning.
     pub(super) fn take(&self, bytes: u64) -> io::Result<Vec<u8>> {
         take(&self.0, bytes)
     }
 
-    /// Puts bytes at its beginning.
+    /// Puts bytes at the beginning.
     pub(super) fn put(&self, bytes: &[u8]) -> io::Result<()> {
         put(&self.0, bytes)
     }

@@ -1,4 +1,4 @@
-//! What a device is, in numbers, and what follows from them: its class and its theoretical peaks. Values only: asks no driver.
+//! The properties of a device, and what follows from them: its class and its theoretical peaks. Values only; calls no driver.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,37 +6,37 @@ use kforge_numerics::measure::floor::Peaks;
 use kforge_numerics::measure::units;
 use kforge_types::record::{Device, DeviceClass, Devices, profile};
 
-/// A device as the probe saw it.
+/// A device as the probe found it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceFacts {
     /// As in [`DeviceClass`].
     pub product: String,
     /// As in [`DeviceClass`].
     pub arch: String,
-    /// The driver's full version; `0` where NVML is missing.
+    /// The driver's full version; `0` if NVML is missing.
     pub driver: String,
     /// As in [`DeviceClass`].
     pub mig: Option<String>,
-    /// As `CUDA_VISIBLE_DEVICES` takes it.
+    /// The UUID in the form of `CUDA_VISIBLE_DEVICES`.
     pub uuid: String,
     /// Bytes of memory.
     pub memory: u64,
     /// Streaming multiprocessors.
     pub processors: u32,
-    /// Highest clock of these, in MHz.
+    /// Highest clock of the multiprocessors, in MHz.
     pub clock_mhz: u32,
     /// Highest clock of the memory, in MHz.
     pub memory_clock_mhz: u32,
-    /// Width of its bus, in bits.
+    /// Width of the memory bus, in bits.
     pub bus_bits: u32,
     /// Bytes of the L2 cache.
     pub l2: u64,
-    /// Whether device code can reach ordinary memory of the process: then nothing that is secret may lie there.
+    /// Whether device code can reach the ordinary memory of its process. If so, that memory must not contain secrets.
     pub reaches_host: bool,
 }
 
 impl DeviceFacts {
-    /// What its measurements are valid for.
+    /// The class for which its measurements are valid.
     pub fn class(&self) -> DeviceClass {
         let major = self.driver.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
         DeviceClass {
@@ -47,14 +47,15 @@ impl DeviceFacts {
         }
     }
 
-    /// Its compute capability in one number, 90 for 9.0, as metrics are listed by it.
+    /// Its compute capability as one number, 90 for 9.0, which is how metrics are listed.
     pub fn capability(&self) -> u32 {
         let digits: String = self.arch.chars().filter(char::is_ascii_digit).collect();
         digits.parse().unwrap_or(0)
     }
 
-    /// Its theoretical peaks. The memory moves two words a clock (double data rate); the L2 cache gives a multiprocessor at most 64 bytes a clock either way, which
-    /// is the width of its port to the interconnect (Volta to Blackwell: CUDA C++ Best Practices and the whitepapers' tables of L2 read bandwidth).
+    /// Its theoretical peaks. The memory moves two words per clock (double data rate). The L2 cache delivers at most 64 bytes per clock and direction to a
+    /// multiprocessor, which is the width of the multiprocessor's port to the interconnect (Volta to Blackwell: CUDA C++ Best Practices and the whitepapers'
+    /// tables of L2 read bandwidth).
     pub fn peaks(&self) -> Peaks {
         Peaks {
             memory_bytes_ns: f64::from(self.memory_clock_mhz) * 2.0 * f64::from(self.bus_bits) / 8.0 / 1e3,
@@ -64,23 +65,23 @@ impl DeviceFacts {
         }
     }
 
-    /// The same as records state them; none if the driver does not say how fast its memory is.
+    /// The peaks as records state them; none if the driver does not report the memory's clock.
     pub fn stated(&self) -> Option<profile::Peaks> {
         let Peaks { memory_bytes_ns, ops_s, .. } = self.peaks();
         (memory_bytes_ns > 0.0).then_some(profile::Peaks { dram_bytes_per_s: memory_bytes_ns * 1e9, ops_per_s: ops_s })
     }
 }
 
-/// What a probe found: the driver's library and the devices behind it.
+/// The result of a probe: the driver's library and the devices.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Probed {
-    /// Where the library lies.
+    /// The path of the library.
     pub libcuda: Option<std::path::PathBuf>,
-    /// What the loader's path was.
+    /// The loader's path at the time of the probe.
     pub library_path: Option<String>,
     /// The devices.
     pub devices: Vec<DeviceFacts>,
-    /// Why there are none, if so.
+    /// Why there are no devices.
     pub why: Option<String>,
 }
 
@@ -101,12 +102,12 @@ mod tests {
         let facts = h200();
         assert_eq!(facts.class().to_string(), "NVIDIA H200 (sm_90, driver 580)");
         let peaks = facts.peaks();
-        // 4.8 TB/s in the data sheet, which rounds down.
+        // The data sheet says 4.8 TB/s, rounded down.
         assert!((peaks.memory_bytes_ns - 4916.7).abs() < 0.1, "{}", peaks.memory_bytes_ns);
         assert!((peaks.l2_bytes_ns - 16727.0).abs() < 1.0, "{}", peaks.l2_bytes_ns);
         let stated = facts.stated().unwrap();
         assert!((stated.dram_bytes_per_s / 4.9167e12 - 1.0).abs() < 1e-4, "{stated:?}");
-        // 989.4 TFLOP/s in the data sheet are at 1830 MHz.
+        // The 989.4 TFLOP/s of the data sheet are at 1830 MHz.
         assert!((stated.ops_per_s["bf16"] * 1830.0 / 1980.0 / 989.4e12 - 1.0).abs() < 1e-3, "{stated:?}");
     }
 

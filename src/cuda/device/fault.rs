@@ -1,4 +1,4 @@
-//! What a driver said went wrong, by its name, and what that says of a candidate. Pure: knows names of errors; calls no driver.
+//! Errors of the driver by name, and what they mean for a candidate. Pure: knows names of errors; calls no driver.
 
 use std::fmt;
 
@@ -10,27 +10,27 @@ use kforge_types::record::{Finding, FindingKind};
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[error("{name} ({code}) {during}: {text}")]
 pub struct Fault {
-    /// Its number.
+    /// The error code.
     pub code: u32,
-    /// Its name: `CUDA_ERROR_ILLEGAL_ADDRESS`.
+    /// The name: `CUDA_ERROR_ILLEGAL_ADDRESS`.
     pub name: String,
     /// The driver's message.
     pub text: String,
-    /// What was being done: `while the launches ran`.
+    /// The activity: `while the launches ran`.
     pub during: During,
 }
 
-/// What was being done when the driver gave an error.
+/// The activity during which the driver reported an error.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct During {
-    /// Whether it was a launch that was made.
+    /// Whether the activity was launching.
     pub launching: bool,
-    /// The whole of it, as text: `while launching a graph`.
+    /// The activity as text: `while launching a graph`.
     pub words: String,
 }
 
 impl During {
-    /// A launch was made.
+    /// The activity of launching.
     pub(super) fn launching(words: impl Into<String>) -> Self {
         During { launching: true, words: words.into() }
     }
@@ -54,24 +54,24 @@ impl fmt::Display for During {
     }
 }
 
-/// What a fault is evidence of.
+/// The cause of a fault.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Meaning {
-    /// The candidate did it.
+    /// The candidate.
     Candidate(FindingKind),
-    /// The machine lacks something: memory, a device, a driver new enough.
+    /// The machine lacks something: memory, a device, a recent enough driver.
     Lacking,
-    /// Neither: the step could not be done.
+    /// Neither: the step could not be executed.
     Broken,
 }
 
 impl Fault {
-    /// What it is evidence of. The names are those of `CUresult` in `cuda.h`; only what happens while a candidate's module is loaded or its launches run is the
-    /// candidate's doing.
+    /// The cause of the fault. The names are those of `CUresult` in `cuda.h`. Only faults while a candidate's module is loaded or its launches run are caused
+    /// by the candidate.
     pub fn meaning(&self) -> Meaning {
         use FindingKind as K;
         let kind = match self.name.as_str() {
-            // Reads and writes look alike here: which it was, compute-sanitizer says.
+            // The driver does not distinguish reads from writes; compute-sanitizer does.
             "CUDA_ERROR_ILLEGAL_ADDRESS" => K::OutOfBounds,
             "CUDA_ERROR_MISALIGNED_ADDRESS" => K::Misaligned,
             "CUDA_ERROR_ASSERT" => K::Assertion,
@@ -111,7 +111,7 @@ impl Fault {
         Meaning::Candidate(kind)
     }
 
-    /// The finding it is, if the candidate did it.
+    /// The finding, if the candidate caused the fault.
     pub fn finding(&self) -> Option<Finding> {
         match self.meaning() {
             Meaning::Candidate(kind) => Some(Finding::new(kind, self.to_string())),
@@ -119,12 +119,12 @@ impl Fault {
         }
     }
 
-    /// Whether it says that a launch was refused: then nothing of it ran, and the context is as it was.
+    /// Whether a launch was refused: then no part of it ran, and the context is unchanged.
     pub fn is_refusal(&self) -> bool {
         matches!(self.meaning(), Meaning::Candidate(FindingKind::LaunchRefused))
     }
 
-    /// Whether it is temporary: it may not happen again with the same candidate.
+    /// Whether the fault is temporary: it may not happen again with the same candidate.
     pub fn passes(&self) -> bool {
         self.name == "CUDA_ERROR_LAUNCH_TIMEOUT"
     }

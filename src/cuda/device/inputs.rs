@@ -1,7 +1,7 @@
-//! Inputs as bytes, made once a process for all variants that are run on them. Knows trials and what a process keeps; not devices.
+//! Inputs as bytes, made once per process for all variants that run on them. Knows trials and what a process keeps, but not devices.
 //!
-//! A worker that verifies and times the variants of one operator would otherwise draw the same numbers for each. Inputs that a package's own function makes are not
-//! kept, because its files may change between two steps.
+//! Without this, a worker that verifies and times the variants of one operator would draw the same numbers for each variant. Inputs that a package's own
+//! function makes are not kept, because the files of the package may change between two steps.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -16,26 +16,26 @@ use kforge_numerics::reference::float::encode_strided;
 use kforge_types::model::{Problem, Role, Tensor};
 use kforge_types::record::params::Trial;
 
-/// Bytes that a process keeps at most, beside those of the step at hand.
+/// The most bytes that a process keeps, not counting those of the current step.
 const KEPT: u64 = 2 << 30;
 
 /// The contents of a tensor.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TensorBytes {
-    /// Their name: a digest of the bytes.
+    /// The name of the contents: a digest of the bytes.
     pub(super) name: String,
     /// The bytes.
     pub(super) bytes: Vec<u8>,
-    /// Their sum, salted with [`salt`].
+    /// The sum of the bytes, salted with [`salt`].
     pub(super) sum: u64,
 }
 
-/// The contents of every tensor that is read, by name.
+/// The contents of every tensor that a kernel reads, by name.
 pub(super) type Inputs = BTreeMap<String, Arc<TensorBytes>>;
 
 static MADE: Mutex<Vec<(Digest, Arc<Inputs>)>> = Mutex::new(vec![]);
 
-/// What sums are salted with: as secret as anything of this process.
+/// The salt of sums: only this process knows it.
 pub(super) fn salt() -> u64 {
     static SALT: OnceLock<u64> = OnceLock::new();
     *SALT.get_or_init(secret)
@@ -46,7 +46,8 @@ pub(super) fn secret() -> u64 {
     RandomState::new().build_hasher().finish()
 }
 
-/// The number after another in a sequence that who does not know the first cannot tell (Steele, Lea, Flood, "Fast splittable pseudorandom number generators", 2014).
+/// The next number of a sequence that cannot be predicted without the first number (Steele, Lea, Flood, "Fast splittable pseudorandom number generators",
+/// 2014).
 pub(super) fn another(number: u64) -> u64 {
     let mut z = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -55,7 +56,7 @@ pub(super) fn another(number: u64) -> u64 {
 }
 
 impl TensorBytes {
-    /// Of these bytes.
+    /// Creates contents from bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         TensorBytes { name: Digest::of_long(&bytes).to_string(), sum: own_kernels::checksum(&bytes, salt()), bytes }
     }
@@ -89,7 +90,7 @@ pub(super) fn inputs(task: &Task, problem: &Problem, trial: &Trial) -> Result<Ar
     Ok(made)
 }
 
-/// Has the inputs of these trials made before anyone is kept waiting for them, where all of them are kept.
+/// Makes the inputs of these trials before the device is locked, if all of them can be kept.
 pub(super) fn ahead(task: &Task, problem: &Problem, trials: &[Trial]) -> Result<(), Response> {
     let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);
     let all = read.map(Tensor::bytes).sum::<u64>().saturating_mul(trials.len() as u64);
@@ -99,7 +100,7 @@ pub(super) fn ahead(task: &Task, problem: &Problem, trials: &[Trial]) -> Result<
     Ok(())
 }
 
-/// The inputs of a trial that no other step will ask for.
+/// The inputs of a trial, without keeping them for other steps.
 pub(super) fn unkept(task: &Task, problem: &Problem, trial: &Trial) -> Result<Arc<Inputs>, Response> {
     let values = Source::new(task, problem).inputs(trial)?;
     let read = problem.tensors.iter().filter(|tensor| tensor.role != Role::Output);

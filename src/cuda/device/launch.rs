@@ -1,4 +1,4 @@
-//! A variant's launches with every address filled in, ready to be queued again and again. Knows arguments as C lays them out; does not know the contents of buffers.
+//! A variant's launches with every address filled in, ready to be queued repeatedly. Knows arguments in C's layout, but not the contents of buffers.
 #![expect(unsafe_code, reason = "kernels take addresses")]
 
 use std::collections::BTreeMap;
@@ -16,18 +16,18 @@ use kforge_types::model::limits::PORTABLE_CLUSTER;
 /// The kernel's part of a buffer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Place {
-    /// Where it begins on the device.
+    /// The address on the device.
     pub(super) at: u64,
-    /// Its bytes.
+    /// The size in bytes.
     pub(super) bytes: u64,
 }
 
-/// Why launches cannot be made ready.
+/// Why launches cannot be prepared.
 #[derive(Debug)]
 pub(super) enum PrepareError {
     /// The driver's error.
     Fault(Fault),
-    /// They name something that does not exist.
+    /// The launches name something that does not exist.
     Unknown(String),
 }
 
@@ -45,7 +45,7 @@ enum Step {
 /// Launches of one module on one set of buffers.
 pub(super) struct PreparedLaunches {
     steps: Vec<Step>,
-    /// Arrays of addresses that arguments point at.
+    /// Arrays of addresses that arguments point to.
     _arrays: Vec<Memory>,
 }
 
@@ -53,7 +53,7 @@ impl PreparedLaunches {
     /// Fills in every address.
     ///
     /// # Errors
-    /// The driver's, or a name that is none.
+    /// The driver's error, or a name that does not exist.
     pub(super) fn new(
         context: &Rc<Context>,
         launches: &[Launch],
@@ -105,21 +105,21 @@ impl PreparedLaunches {
         Ok(PreparedLaunches { steps, _arrays: arrays })
     }
 
-    /// How many calls queueing takes.
+    /// The number of driver calls for queueing the launches.
     pub(super) fn calls(&self) -> usize {
         self.steps.len()
     }
 
-    /// Queues all of them, in order.
+    /// Queues all launches, in order.
     pub(super) fn queue(&self, stream: &Stream) -> Result<(), Fault> {
         for step in &self.steps {
             match step {
-                // SAFETY: that counts and sizes are those of the entry was checked against the binary when it was inspected; every address is of a buffer of the set
-                // or of an array that `self` holds, which outlive the wait after queueing.
+                // SAFETY: inspection has checked against the binary that the number and sizes of arguments are those of the entry. Every address is of a buffer
+                // of the set or of an array that `self` holds, which outlive the wait after queueing.
                 Step::Kernel { function, shape, values, during } => unsafe {
                     launch(*function, *shape, values, stream, during)?;
                 },
-                // SAFETY: the place is that of a buffer of the set.
+                // SAFETY: the range is a buffer of the set.
                 Step::Set { place, byte } => unsafe { set(place.at, *byte, place.bytes, stream)? },
             }
         }
@@ -127,14 +127,14 @@ impl PreparedLaunches {
     }
 }
 
-/// The launch with the grid that it has on this device.
+/// The launch with its grid on this device.
 fn known(context: &Context, kernel: &KernelLaunch, function: Function) -> Result<KernelLaunch, Fault> {
     if kernel.open_grid.is_none() {
         return Ok(kernel.clone());
     }
     let threads = kernel.block.iter().map(|n| u64::from(*n)).product();
     let room = Room { processors: context.processors()?, occupancy: function.resident(threads, kernel.shared)? };
-    // No driver takes a grid without blocks or of broken clusters, and that is how it reports this.
+    // A driver refuses a grid that is empty or has incomplete clusters; this is the error that it reports.
     let grid = kernel.grid_in(room).map_err(|why| Fault {
         code: 1,
         name: "CUDA_ERROR_INVALID_VALUE".into(),
@@ -155,7 +155,7 @@ fn shape(kernel: &KernelLaunch) -> Shape {
     }
 }
 
-/// What is being done when a launch fails: all that it asks for.
+/// The description of a launch for error messages, with its whole configuration.
 fn during(kernel: &KernelLaunch, function: Function) -> Result<String, Fault> {
     let dims = |d: [u32; 3]| d.map(|n| n.to_string()).join(",");
     let mut asked = format!("grid {}, block {}", dims(kernel.grid), dims(kernel.block));
@@ -171,7 +171,7 @@ fn during(kernel: &KernelLaunch, function: Function) -> Result<String, Fault> {
     Ok(format!("while launching `{}` ({asked})", kernel.entry))
 }
 
-/// The symbol of a variable as C++ spells it: `c_w` is itself, `ops::c_w` is `_ZN3ops3c_wE` (Itanium C++ ABI, 5.1.2 "nested names").
+/// The symbol of a variable from its name in C++: `c_w` is itself, `ops::c_w` is `_ZN3ops3c_wE` (Itanium C++ ABI, 5.1.2 "nested names").
 pub(super) fn symbol(spelt: &str) -> String {
     let parts: Vec<&str> = spelt.trim_start_matches("::").split("::").collect();
     match parts[..] {

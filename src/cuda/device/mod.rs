@@ -1,21 +1,21 @@
-//! NVIDIA devices: found, verified on, and timed. Holds the worker's side and the runner that holds a device's context; no plans or caches.
+//! NVIDIA devices: probing, verification and timing. Has the worker's side and the runner that holds a device's context; knows no plans or caches.
 //!
 //! | file | side | does |
 //! |---|---|---|
-//! | `probe`, `facts` | a child | what devices there are |
-//! | `driver`, `context`, `call`, `launch`, `tensor`, `own_kernels`, `timing` | runner | the driver's calls |
-//! | `session`, `runner` | runner | answers requests with a context that stays |
-//! | `wire`, `exchange`, `fault` | both | the messages, how bytes are exchanged, what errors mean |
+//! | `probe`, `facts` | a child | finds devices |
+//! | `driver`, `context`, `call`, `launch`, `tensor`, `own_kernels`, `timing` | runner | call the driver |
+//! | `session`, `runner` | runner | answer requests with a context that stays open |
+//! | `wire`, `exchange`, `fault` | both | messages, the exchange of bytes, the meaning of errors |
 //! | `client` | worker | starts a runner, sends requests, kills it when its time is over |
-//! | `rig` | worker | what the steps have in common |
+//! | `rig` | worker | what the steps share |
 //! | `inputs` | worker | inputs as bytes, made once for all variants |
-//! | `buffers` | worker | what buffers hold before, what must be true of them after |
-//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | worker | the steps |
-//! | `read_back` | worker | what launches left, by sums and by bytes |
-//! | `hosted` | both | what verify does with a kernel's own launcher, in a separate process that is trusted with nothing |
-//! | `sanitize` | worker | what verify does under Compute Sanitizer |
-//! | `products` | both | large products for the oracle, in a separate process that no candidate enters |
-//! | `monitor` | worker | clocks, temperature, power |
+//! | `buffers` | worker | contents of buffers before a run, checks after it |
+//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | worker | execute the steps |
+//! | `read_back` | worker | outputs of launches, by sums and by bytes |
+//! | `hosted` | both | verifies a kernel's own launcher, in a separate process that is trusted with nothing |
+//! | `sanitize` | worker | verifies under Compute Sanitizer |
+//! | `products` | both | computes large products for the oracle, in a separate process that never loads a candidate |
+//! | `monitor` | worker | reads clocks, temperature, power |
 
 mod bench;
 mod buffers;
@@ -60,8 +60,9 @@ pub use profile::{CountersError, ValueError, counters, profile};
 pub use runner::device_runner_main;
 pub use verify::verify;
 
-/// The name under which a worker learns where the list of devices is: a file that holds a [`facts::Probed`].
+/// The name in a task's tools of the list of devices: a file that holds a [`facts::Probed`].
 pub const TOOL: &str = "devices";
 
-/// How long verifier and runner stay awake for each other: most turns are a few tenths of a millisecond, and in each both would fall asleep and be woken.
+/// How long verifier and runner poll for each other's messages before they sleep. Most round trips take a few tenths of a millisecond, and sleeping would add
+/// two wake-ups to each.
 const AWAKE: std::time::Duration = std::time::Duration::from_micros(500);

@@ -1,4 +1,4 @@
-//! Clocks, temperature, power and what limits them, as NVML says. Knows its library; decides nothing. Without NVML only these values are missing.
+//! Clocks, temperature, power and limits of a device, from NVML. Knows NVML's library; decides nothing. Without NVML only these values are missing.
 
 use std::ffi::OsStr;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use nvml_wrapper::Nvml;
 use nvml_wrapper::enum_wrappers::device::{Clock, TemperatureSensor};
 
-/// The state of a device at a moment; what NVML did not say is missing.
+/// The state of a device at one moment. Values that NVML does not report are missing.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// Clock of the multiprocessors and of the memory, in MHz.
@@ -25,10 +25,10 @@ pub(super) struct Monitor {
     uuid: String,
 }
 
-/// The library, opened once a process: starting it takes longer than a sample.
+/// The library, opened once per process, because opening it takes longer than a sample.
 fn open() -> Option<&'static Nvml> {
     static NVML: OnceLock<Option<Nvml>> = OnceLock::new();
-    // The plain name needs a package for developers; the driver brings the other.
+    // The name without a version needs a development package; the driver installs this one.
     NVML.get_or_init(|| Nvml::builder().lib_path(OsStr::new("libnvidia-ml.so.1")).init().ok()).as_ref()
 }
 
@@ -38,12 +38,12 @@ pub(super) fn driver_version() -> Option<String> {
 }
 
 impl Monitor {
-    /// Of the device with this UUID.
+    /// Creates a monitor of the device with this UUID.
     pub(super) fn new(uuid: &str) -> Self {
         Monitor { nvml: open(), uuid: uuid.to_string() }
     }
 
-    /// Its state now.
+    /// The current state.
     pub(super) fn state(&self) -> State {
         let Some(device) = self.nvml.and_then(|nvml| nvml.device_by_uuid(self.uuid.as_str()).ok()) else {
             return State::default();

@@ -1,4 +1,4 @@
-//! kforge's own kernels: their text, and what each computes on the host. Knows no candidates.
+//! kforge's own kernels: their text, and the same computation on the host. Knows no candidates.
 
 #![expect(unsafe_code, reason = "kernels take addresses")]
 
@@ -9,13 +9,13 @@ use super::context::{Context, Function, Memory, Module, Stream};
 use super::fault::Fault;
 use kforge_foundation::base::pieces;
 
-/// `kernels.cu` as PTX, which any driver compiles for its device; version 6.3 of its language, which is what the oldest architecture needs.
+/// `kernels.cu` as PTX, which any driver compiles for its device. The PTX version is 6.3, which the oldest architecture needs.
 const TEXT: &str = include_str!("kernels.ptx");
 
-/// How long a gate stays shut at most: a host that died must not leave a kernel behind.
+/// The longest time that a gate stays closed, so that no kernel keeps running after the host process has died.
 const LONGEST_NS: u64 = 10_000_000_000;
 
-/// The kernels, loaded in a module of their own.
+/// The kernels, in a separate module.
 pub(super) struct OwnKernels {
     gate: Function,
     flush: Function,
@@ -25,7 +25,7 @@ pub(super) struct OwnKernels {
 }
 
 impl OwnKernels {
-    /// Loads them; `processors` as in the device's facts.
+    /// Loads the kernels; `processors` is as in the device's facts.
     pub(super) fn new(context: &Rc<Context>, processors: u32) -> Result<Self, Fault> {
         let mut text = TEXT.as_bytes().to_vec();
         text.push(0);
@@ -39,28 +39,28 @@ impl OwnKernels {
         })
     }
 
-    /// Holds a stream until the word at `gate` is not zero. The word after it is set if it opened by itself.
+    /// Blocks a stream until the word at `gate` is not zero. If the gate opens by itself after the time limit, the next word is set.
     pub(super) fn hold(&self, gate: &Memory, stream: &Stream) -> Result<(), Fault> {
         let values = [gate.at().into(), LONGEST_NS.into()];
-        // SAFETY: the parameters are those in `kernels.cu`; the memory is of eight bytes and lives as long as the streams.
+        // SAFETY: the parameters are those in `kernels.cu`. The memory has eight bytes and lives as long as the streams.
         unsafe { self.launch(self.gate, (1, 1), &values, stream) }
     }
 
-    /// Reads and writes every word of an area, and reads them all once more: lines that were changed only leave the L2 cache when others come, and whoever
-    /// runs next would wait for that. `value` is not zero.
+    /// Reads and writes every word of an area, then reads all words again: modified lines leave the L2 cache only when others replace them, and the next kernel
+    /// would otherwise wait for that. `value` is not zero.
     pub(super) fn flush(&self, area: &Memory, value: u32, stream: &Stream) -> Result<(), Fault> {
         [value, 0].into_iter().try_for_each(|value| {
             let values = [area.at().into(), (area.bytes() / 4).into(), u64::from(value).into()];
-            // SAFETY: the parameters are those in `kernels.cu`, and the area has as many words.
+            // SAFETY: the parameters are those in `kernels.cu`, and the area has that many words.
             unsafe { self.launch(self.flush, (self.blocks, 512), &values, stream) }
         })
     }
 
-    /// Adds what a buffer shows of which `own` bytes from `offset` on are a kernel's: the sum of these, as [`checksum`] has it, to the eight bytes at `found`, and how many
-    /// bytes around them are not `canary` to the eight after.
+    /// Checks a buffer whose `own` bytes from `offset` on are the kernel's part. Adds the sum of the kernel's part, as [`checksum`] computes it, to the eight
+    /// bytes at `found`, and the number of bytes around it that are not `canary` to the next eight bytes.
     ///
     /// # Safety
-    /// The buffer and sixteen bytes at `found` must be allocated; the kernel's part begins with a whole word and ends within the buffer.
+    /// The buffer and sixteen bytes at `found` must be allocated. The kernel's part must begin at a word boundary and end within the buffer.
     pub(super) unsafe fn show(
         &self,
         (buffer, bytes): (u64, u64),
@@ -70,7 +70,7 @@ impl OwnKernels {
         stream: &Stream,
     ) -> Result<(), Fault> {
         let values = [buffer, bytes, offset, own, u64::from(canary), salt, found].map(Parameter::from);
-        // SAFETY: the parameters are those in `kernels.cu`; the ranges are as the caller promises.
+        // SAFETY: the parameters are those in `kernels.cu`; the caller guarantees the ranges.
         unsafe { self.launch(self.show, (self.blocks, 256), &values, stream) }
     }
 
@@ -84,12 +84,12 @@ impl OwnKernels {
         stream: &Stream,
     ) -> Result<(), Fault> {
         let shape = Shape { grid: [blocks, 1, 1], block: [threads, 1, 1], ..Shape::default() };
-        // SAFETY: as the caller promises.
+        // SAFETY: the caller guarantees the requirements.
         unsafe { launch(function, shape, values, stream, "while kforge's own kernels were launched") }
     }
 }
 
-/// The sum that `kforge_show` makes of a kernel's part of a buffer.
+/// The sum that `kforge_show` computes of a kernel's part of a buffer.
 pub fn checksum(bytes: &[u8], salt: u64) -> u64 {
     let (words, rest) = bytes.as_chunks::<4>();
     let mixed = |place: usize, word: u64| {

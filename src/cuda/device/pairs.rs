@@ -1,8 +1,8 @@
-//! The pairs step: two binaries on the same buffers, sample against sample. Knows runners and blocks; [`sampling`]
-//! decides the order of samples and the result of a block.
+//! The pairs step: times two binaries against each other on the same buffers. Knows runners and blocks; [`sampling`] decides the order of samples and the
+//! result of a block.
 //!
-//! A block has its own buffers, at other addresses than the last, and loads the modules in reversed order; its samples come in ABBA order. Workspaces of one name are
-//! one buffer, as large as the larger, and zero before each sample whatever their declaration says: poison is for verify.
+//! Each block allocates its buffers at new addresses and loads the modules in reversed order; its samples are in ABBA order. Workspaces with the same name
+//! share one buffer, which has the larger size and is zero before each sample, regardless of its declaration: poison is for verify.
 
 use std::sync::Arc;
 
@@ -26,19 +26,19 @@ use kforge_types::record::Verdict;
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::timing::PairsObserved;
 
-/// Blocks at most, and ABBA rounds in each.
+/// The most blocks, and ABBA rounds per block.
 const BLOCKS: usize = 16;
 const ROUNDS: usize = 4;
-/// Samples of each side before a block counts.
+/// Samples of each side before the samples of a block count.
 const WARMING: usize = 5;
-/// The set that holds nothing but what moves the others.
+/// The set whose only purpose is to shift the addresses of the others.
 const PADDING: Set = 99;
 /// The byte around buffers.
 const CANARY: u8 = 0xc5;
-/// Untimed launches, where timed ones left something else.
+/// Number of untimed launches if timed launches left other outputs.
 const REPEATS: usize = 6;
 
-/// Does a pairs step.
+/// Executes a pairs step.
 pub fn pairs(task: &Task) -> Response {
     paired(task).unwrap_or_else(|response| response)
 }
@@ -79,7 +79,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     Ok(Response::Done { verdict, notes: vec![], summary, forget })
 }
 
-/// The problem with workspaces that serve both.
+/// The problem with workspaces for both sides.
 fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
     let mut workspaces: Vec<Buffer> = vec![];
     for one in a.workspaces.iter().chain(&b.workspaces) {
@@ -94,7 +94,7 @@ fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
     VerifyParams { workspaces, ..a.clone() }
 }
 
-/// Which side and inputs, the sums of what was left there, and what is usual there where it was asked for.
+/// The side and the inputs, the sums of the first outputs, and the outputs of untimed launches if they were needed.
 type FirstRun<'a> = ((usize, usize), Vec<u64>, Option<UntimedOutputs<'a>>);
 
 struct Pairs<'a> {
@@ -102,12 +102,12 @@ struct Pairs<'a> {
     cold: bool,
     rig: Rig<'a>,
     monitor: Monitor,
-    /// What each side made of each of the inputs first: sums, and more once they do not suffice.
+    /// The first outputs of each side on each of the inputs: sums, and bytes if the sums are not sufficient.
     first: Vec<FirstRun<'a>>,
     states: Vec<State>,
-    /// Copies in a graph, for what is short and hot, and what laying buffers takes of each; decided once.
+    /// The number of copies in a graph, for short hot launches, and the time for laying buffers once. Decided once.
     copies: Option<(u32, f64)>,
-    /// What decides after which samples outputs are looked at.
+    /// The random state that decides after which samples outputs are checked.
     luck: u64,
 }
 
@@ -119,7 +119,7 @@ fn slot(side: Side) -> u8 {
 }
 
 impl<'a> Pairs<'a> {
-    /// Every block; says what was wrong, if outputs were.
+    /// Takes the samples of all blocks. Returns the fault of the outputs, if any.
     fn all(
         &mut self,
         candidates: &[Launchable<'_>; 2],
@@ -128,7 +128,7 @@ impl<'a> Pairs<'a> {
     ) -> Result<Option<String>, Lost> {
         let reserve = self.rig.left() / 10;
         for block in 0..BLOCKS {
-            // Every other pair of blocks the other inputs: then each meets each order.
+            // The inputs change after every two blocks, so that each of the inputs is used with each order.
             let trial = block / 2 % inputs.len();
             let images = Rig::images(self.both, &inputs[trial], POISONS[0]);
             self.lay(candidates, block, &images)?;
@@ -149,10 +149,10 @@ impl<'a> Pairs<'a> {
         Ok(None)
     }
 
-    /// Buffers anew, at other addresses, and both modules.
+    /// Allocates the buffers again at other addresses and loads both modules.
     fn lay(&mut self, candidates: &[Launchable<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
         self.rig.clear();
-        // Moves what comes after by pages of two megabytes and parts of them.
+        // Shifts later allocations by pages of two megabytes and parts of them.
         self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
         self.rig.allocate(0, images);
         self.rig.lay(0, images, CANARY)?;
@@ -164,7 +164,7 @@ impl<'a> Pairs<'a> {
         Ok(())
     }
 
-    /// Runs each side, whose outputs must be those that it gave before.
+    /// Runs each side and checks that its outputs are the same as before.
     fn check(
         &mut self,
         candidates: &[Launchable<'_>; 2],
@@ -181,7 +181,7 @@ impl<'a> Pairs<'a> {
         Ok(None)
     }
 
-    /// Whether buffers hold what that side made of these inputs before; else what is wrong.
+    /// Checks that buffers hold the outputs that this side gave before on these inputs. Returns the fault, if any.
     fn look(
         &mut self,
         candidates: &[Launchable<'_>; 2],
@@ -192,7 +192,7 @@ impl<'a> Pairs<'a> {
         self.seen(candidates, (side, trial), images, &shown)
     }
 
-    /// The same of what buffers show.
+    /// The same check on sums that were computed on the device.
     fn seen(
         &mut self,
         candidates: &[Launchable<'_>; 2],
@@ -221,7 +221,7 @@ impl<'a> Pairs<'a> {
         Ok(wrong.map(|output| format!("`{output}` of {side} differs from its value before the timing")))
     }
 
-    /// A sample of each of these sides, in order.
+    /// Takes a sample of each of these sides, in order.
     fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
         let cold = self.cold;
         let shot =
@@ -237,7 +237,7 @@ impl<'a> Pairs<'a> {
         }
     }
 
-    /// How many copies to put in a graph, and what laying buffers takes of each, from samples of what is not in graphs.
+    /// The number of copies in a graph and the time for laying buffers once, from samples without graphs.
     fn copies(&mut self, warming: &[f64]) -> Result<(u32, f64), Lost> {
         let about = median(warming);
         if self.cold || about >= SHORT_NS {
@@ -250,8 +250,8 @@ impl<'a> Pairs<'a> {
         Ok((many, median(&ns.chunks(2).map(of).collect::<Vec<_>>())))
     }
 
-    /// The log-ratios of a block, without those under limits or at unlike clocks; or what was wrong with the outputs of a timed launch. After which samples they are
-    /// looked at, only this process knows.
+    /// The log-ratios of a block, without samples that were taken under limits or at different clocks, or the fault of a timed launch's outputs. Only this
+    /// process knows after which samples outputs are checked.
     fn block(
         &mut self,
         candidates: &[Launchable<'_>; 2],
@@ -271,7 +271,7 @@ impl<'a> Pairs<'a> {
         for _ in 0..ROUNDS {
             let order = sampling::order(block);
             let before = self.monitor.state();
-            // Half of the rounds are looked into.
+            // On average, outputs are checked in half of the rounds.
             let until = self.chance(2 * order.len() as u64) as usize;
             let mut ns = vec![];
             if until < order.len() {
@@ -295,7 +295,7 @@ impl<'a> Pairs<'a> {
         Ok(Ok(ratios))
     }
 
-    /// A number below `below` that only this process knows.
+    /// A random number below `below` that only this process knows.
     fn chance(&mut self, below: u64) -> u64 {
         self.luck = inputs::another(self.luck);
         self.luck % below

@@ -1,5 +1,5 @@
-//! `kforge worker --probe-devices`: asks the driver which devices there are, in a separate process, because a driver's library can crash, hang or leave threads in
-//! the process that loads it. Knows attributes; keeps nothing.
+//! `kforge worker --probe-devices`: lists the devices that the driver reports, in a separate process, because a driver's library can crash, hang or leave
+//! threads in the process that loads it. Knows attributes; keeps nothing.
 
 use std::ffi::OsString;
 use std::io::{self, Write};
@@ -16,13 +16,14 @@ use super::fault::Fault;
 use super::monitor;
 use kforge_foundation::process::{Command, End, run};
 
-/// How long a driver may take to list its devices. A machine of eight that wakes its devices from sleep takes some seconds.
+/// The time limit for listing devices. A machine with eight devices that it wakes from sleep takes some seconds.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What the child prints before its answer: a driver may print too.
+/// The prefix of the child's answer, because a driver may print, too.
 const MARK: &str = "kforge-devices:";
 
-/// Asks a child, `program worker`, which is ended once `interrupted` is set. `environment` holds the variables that matter to drivers: `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
+/// Runs the probe in a child, `program worker`, which is killed when `interrupted` is set. `environment` holds the variables that matter to drivers:
+/// `LD_LIBRARY_PATH`, `CUDA_VISIBLE_DEVICES`.
 pub fn probe(program: &Path, environment: &[(&str, &str)], interrupted: &AtomicBool) -> Probed {
     let mut command = Command::new(program).args(["worker", "--probe-devices"]);
     for (name, value) in environment {
@@ -46,7 +47,7 @@ fn heard(text: &str) -> Option<Probed> {
     text.lines().find_map(|line| serde_json::from_str(line.strip_prefix(MARK)?).ok())
 }
 
-/// The child.
+/// The main function of the child.
 pub fn probe_main(_: &[OsString]) -> ExitCode {
     let probed = match driver::load(None) {
         Err(why) => Probed { why: Some(why), ..Probed::default() },
@@ -67,11 +68,11 @@ fn all() -> Result<Vec<DeviceFacts>, Fault> {
     driver::devices()?.into_iter().map(|device| facts(device, &version)).collect()
 }
 
-/// What the driver says of one device.
+/// The facts that the driver reports about one device.
 pub(super) fn facts(device: CUdevice, version: &str) -> Result<DeviceFacts, Fault> {
     let number = |a| driver::attribute(device, a).map(|n| u32::try_from(n).unwrap_or(0));
     let product = driver::name(device)?;
-    // A slice calls itself `NVIDIA H200 MIG 1g.18gb`.
+    // The name of a slice is `NVIDIA H200 MIG 1g.18gb`.
     let (product, mig) = match product.split_once(" MIG ") {
         Some((product, profile)) => (product.to_string(), Some(profile.to_string())),
         None => (product, None),
@@ -88,7 +89,7 @@ pub(super) fn facts(device: CUdevice, version: &str) -> Result<DeviceFacts, Faul
         mig,
         memory: driver::memory(device)?,
         processors: number(A::CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT)?,
-        // Both in kHz.
+        // The driver reports both clocks in kHz.
         clock_mhz: number(A::CU_DEVICE_ATTRIBUTE_CLOCK_RATE)? / 1000,
         memory_clock_mhz: number(A::CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE)? / 1000,
         bus_bits: number(A::CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH)?,

@@ -1,27 +1,28 @@
-//! The profile step: the candidate runs on a device in a fresh process that Nsight Compute (`ncu`) has started, and what `ncu` writes becomes metrics by their
-//! canonical names. Knows how to call `ncu` and what missing output means; does not know how far a kernel is from its device's peaks.
+//! The profile step: the candidate runs on a device in a new process that Nsight Compute (`ncu`) has started, and the output of `ncu` becomes metrics with
+//! their canonical names. Knows how to call `ncu` and what missing output means, but not how far a kernel is from its device's peaks.
 //!
-//! # How
+//! # Method
 //!
-//! `ncu` starts the runner of [`super::runner`], which answers on the usual pipes; the exchange is reached by path, because a tool need not hand descriptors
-//! on. The launches run twice on the inputs of the first trial: once unseen, so that code is loaded and clocks are up, then profiled. `ncu` replays each kernel as
-//! often as its counters need, with caches emptied before each pass, as in cold timing, and restores what the kernel wrote in between.
+//! `ncu` starts the runner of [`super::runner`], which answers on the usual pipes. The runner opens the exchange by path, because a tool may not pass
+//! descriptors on. The launches run twice on the inputs of the first trial: once without profiling, so that code is loaded and clocks are up, then profiled.
+//! `ncu` replays each kernel as often as its counters need, with caches emptied before each pass, as in cold timing, and restores what the kernel wrote in
+//! between.
 //!
-//! | option | because |
+//! | option | reason |
 //! |---|---|
-//! | `--kernel-name`, `--launch-skip`, `--launch-count` | the candidate's own launches, of the second run, and nothing else, however often anything is launched |
-//! | `--clock-control none` | kforge must not set the machine's clocks, and the timings would not have run at these clocks |
+//! | `--kernel-name`, `--launch-skip`, `--launch-count` | selects only the candidate's own launches of the second run, however often anything is launched |
+//! | `--clock-control none` | kforge must not set the machine's clocks, and timings do not run at the clocks that `ncu` would set |
 //! | `--cache-control all` | caches are empty before each pass |
-//! | `--replay-mode kernel` | a pass is a kernel, not a process: it is run with its inputs as they were |
+//! | `--replay-mode kernel` | a pass is a kernel, not a process: it runs with its original inputs |
 //! | `--print-units base` | counts in ones, bytes and nanoseconds |
 //!
-//! # What may be missing
+//! # Missing results
 //!
-//! | what | result |
+//! | cause | result |
 //! |---|---|
-//! | no `ncu` | unavailable: this machine cannot |
+//! | no `ncu` | unavailable: this machine cannot profile |
 //! | no permission for counters (`ERR_NVGPUCTRPERM`) | absent, with the reason; not remembered, because the machine's administrator may grant it |
-//! | `ncu` crashed, hung or wrote output that cannot be parsed; the launches did not end under it | absent, with the reason; not remembered |
+//! | `ncu` crashed, hung or wrote output that cannot be parsed; the launches did not end under `ncu` | absent, with the reason; not remembered |
 //! | a metric that this `ncu` does not have on this device, or whose value is not a number | missing, by name |
 //!
 //! None of this is a verdict: only verify decides whether a kernel is wrong.
@@ -53,17 +54,17 @@ use kforge_types::record::metric::metric;
 use kforge_types::record::params::VerifyParams;
 use kforge_types::record::profile::{ProfileObserved, ProfileParams};
 
-/// The name of the tool, under which a worker learns where it is.
+/// The name of the tool, in its command and in a task's tools.
 const NCU: &str = "ncu";
 const SLOT: u8 = 0;
-/// How long a profile may take. Each kernel runs about ten to twenty times; a start costs two seconds.
+/// The time limit for a profile. Each kernel runs about ten to twenty times; a start costs two seconds.
 const LONGEST: Duration = Duration::from_secs(300);
-/// Launches of a variant that are replayed at most.
+/// The most launches of a variant that are replayed.
 const MOST_LAUNCHES: usize = 64;
-/// What a profiler says that may not read counters.
+/// The message of a profiler without permission to read counters.
 const REFUSED: &str = "ERR_NVGPUCTRPERM";
 
-/// Does a profile step.
+/// Executes a profile step.
 pub fn profile(task: &Task) -> Response {
     profiled(task).unwrap_or_else(|response| response)
 }
@@ -113,18 +114,18 @@ fn summary(seen: &ProfileObserved) -> String {
     }
 }
 
-/// Kernels that one run launches.
+/// The number of kernels that one run launches.
 fn launches(params: &VerifyParams) -> usize {
     params.launches.iter().filter(|launch| matches!(launch, Launch::Kernel(_))).count()
 }
 
-/// A folder beside the step's, for what a tool keeps.
+/// A folder next to the step's folder, for the files of a tool.
 pub(super) fn folder(task: &Task) -> Result<tempfile::TempDir, Response> {
     let beside = task.output.parent().unwrap_or(&task.output);
     tempfile::tempdir_in(beside).map_err(|e| failed(format!("cannot make a folder beside that of the step: {e}")))
 }
 
-/// One profile being taken.
+/// One profile.
 struct ProfileRun<'a> {
     task: &'a Task,
     params: &'a ProfileParams,
@@ -134,7 +135,7 @@ struct ProfileRun<'a> {
 }
 
 impl ProfileRun<'_> {
-    /// What `ncu` wrote of the launches, or why there is nothing of them.
+    /// The log of `ncu` about the launches, or why there is none.
     fn log(
         &self,
         capability: u32,
@@ -167,7 +168,7 @@ impl ProfileRun<'_> {
     }
 }
 
-/// What a refusal says.
+/// The text of a response.
 fn said(response: Response) -> String {
     match response {
         Response::Failed { message, .. } => message,
@@ -176,10 +177,10 @@ fn said(response: Response) -> String {
     }
 }
 
-/// What a file of `ncu` is worth, given how the runner under it ended.
+/// Interprets the output file of `ncu`, given how the runner under `ncu` ended.
 fn judged(text: &str, wanted: usize, ran: Result<String, Lost>) -> Result<Log, Unknown> {
     let missing = |why: String| Unknown::Missing(format!("`{NCU}`: {why}"));
-    // Said first, because everything else follows from it.
+    // Checked first, because everything else follows from it.
     let refused = text.lines().find(|line| line.contains(REFUSED));
     if let Some(line) = refused {
         let line = line.trim_start_matches("==ERROR== ").split(". ").next().unwrap_or(line);
@@ -205,7 +206,7 @@ fn judged(text: &str, wanted: usize, ran: Result<String, Lost>) -> Result<Log, U
     }
 }
 
-/// Every name that a wanted metric may have on this device: `ncu` passes over those that it does not know.
+/// Every name that a wanted metric may have on this device; `ncu` ignores names that it does not know.
 fn names(wanted: &[String], capability: u32) -> BTreeSet<&'static str> {
     let wanted = wanted.iter().filter_map(|name| metric(name));
     wanted.flat_map(|metric| metric.names(capability)).chain(["gpu__time_duration.sum"]).collect()

@@ -1,5 +1,5 @@
-//! What launches left behind: by sums, and by bytes where sums do not suffice. Once bytes were read back, their sum identifies them: variants of a kernel
-//! often leave the same bytes. Knows buffers of written tensors; does not know what launched them, or what is correct.
+//! The outputs of launches: by sums, and by bytes if sums are not sufficient. After bytes were read back, their sum identifies them, because variants of a
+//! kernel often leave the same bytes. Knows buffers of written tensors, but not what launched them or which values are correct.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -13,7 +13,7 @@ use kforge_types::model::Tensor;
 /// Each written tensor and its bytes.
 pub(super) type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
 
-/// Bytes of outputs that a process keeps at most.
+/// The most bytes of outputs that a process keeps.
 const KEPT: usize = 512 << 20;
 
 /// The bytes of an output that was read back.
@@ -21,25 +21,25 @@ const KEPT: usize = 512 << 20;
 pub(super) struct ReadBack {
     /// The bytes.
     pub(super) bytes: Vec<u8>,
-    /// Their digest.
+    /// The digest of the bytes.
     pub(super) digest: Digest,
 }
 
 impl ReadBack {
-    /// Of these bytes.
+    /// Creates it from bytes.
     pub(super) fn new(bytes: Vec<u8>) -> Self {
         ReadBack { digest: Digest::of_long(&bytes), bytes }
     }
 }
 
-/// Outputs that were read back, by their sums, the one that was wanted longest ago first.
+/// Outputs that were read back, by their sums, least recently used first.
 static KNOWN: Mutex<Vec<(u64, Arc<ReadBack>)>> = Mutex::new(vec![]);
 
 fn lock() -> MutexGuard<'static, Vec<(u64, Arc<ReadBack>)>> {
     KNOWN.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// So many bytes with that sum, salted with [`super::inputs::salt`], if this process has read such back.
+/// The bytes with that length and sum, salted with [`super::inputs::salt`], if this process has read them back.
 pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<ReadBack>> {
     let mut all = lock();
     let at = all.iter().position(|(of, known)| *of == sum && known.bytes.len() as u64 == bytes)?;
@@ -49,7 +49,7 @@ pub(super) fn known(sum: u64, bytes: u64) -> Option<Arc<ReadBack>> {
     Some(bytes)
 }
 
-/// Whether this process has read back, in a verification, all that buffers show of written tensors.
+/// Whether this process has read back, in a verification, bytes with the sums of all written tensors.
 pub(super) fn all_known(images: &[Image<'_>], shown: &[BufferSum]) -> bool {
     let mut written = images.iter().zip(shown).filter(|(image, _)| image.written().is_some());
     written.all(|(image, shown)| known(shown.sum, image.own).is_some())
@@ -70,7 +70,7 @@ pub(super) fn sums(images: &[Image<'_>], shown: &[BufferSum]) -> Vec<u64> {
     images.iter().zip(shown).filter(|(image, _)| image.written().is_some()).map(|(_, shown)| shown.sum).collect()
 }
 
-/// What launches did that none may do, whatever they compute: write an input, or around a buffer.
+/// Damage that no launch may do, whatever it computes: a changed input, or bytes written around a buffer.
 pub(super) fn damage(images: &[Image<'_>], shown: &[BufferSum]) -> Option<String> {
     images.iter().zip(shown).find_map(|(image, shown)| {
         let name = image.name;
@@ -82,19 +82,19 @@ pub(super) fn damage(images: &[Image<'_>], shown: &[BufferSum]) -> Option<String
     })
 }
 
-/// What untimed launches leave on the same inputs.
+/// The outputs of untimed launches on the same inputs.
 pub(super) struct UntimedOutputs<'a> {
-    /// Of the first.
+    /// The outputs of the first launch.
     outputs: Outputs<'a>,
-    /// By how much others differed from it, at most, by output; none if all left the same bytes.
+    /// The largest difference of the other launches from the first, by output; none if all left the same bytes.
     apart: Option<Vec<f64>>,
 }
 
-/// By how many times what repeated launches differ a timed one may differ: their most is itself a matter of chance.
+/// The factor by which a timed launch may differ more than repeated launches do, because their largest difference is itself random.
 const WOBBLE: f64 = 8.0;
 
 impl<'a> UntimedOutputs<'a> {
-    /// Of the outputs of several launches, at least one.
+    /// Creates it from the outputs of several launches, at least one.
     pub(super) fn new(mut all: Vec<Outputs<'a>>) -> Option<Self> {
         let rest = all.split_off(1.min(all.len()));
         let outputs = all.pop()?;
@@ -107,8 +107,8 @@ impl<'a> UntimedOutputs<'a> {
         Some(UntimedOutputs { outputs, apart })
     }
 
-    /// The first output that a launch left otherwise than these do: in any bit where they always leave the same, else by more than they differ among themselves.
-    /// Whole numbers that differ among them may be anything.
+    /// The first output of a launch that differs from these: in any bit if untimed launches always leave the same bytes, otherwise by more than they differ
+    /// among themselves. Integers that differ among untimed launches may have any value.
     pub(super) fn differing(&self, now: &Outputs<'_>) -> Option<String> {
         let wrong = now.iter().enumerate().find(|(at, (tensor, now))| {
             let then = &self.outputs[*at].1;
@@ -126,7 +126,7 @@ impl<'a> UntimedOutputs<'a> {
     }
 }
 
-/// The largest difference, and whether it is more than another order of the same additions explains.
+/// The largest difference, and whether it is larger than another order of the same additions explains.
 fn distance(tensor: &Tensor, a: &[u8], b: &[u8]) -> (f64, bool) {
     match (gather_strided(tensor, a), gather_strided(tensor, b)) {
         (Ok(a), Ok(b)) => spread(tensor.dtype, &a, &b),

@@ -1,4 +1,4 @@
-//! A runner with the candidate's buffers on it: what verify, bench and pairs do alike. Knows asks and images; judges nothing.
+//! A runner with the candidate's buffers: what verify, bench and pairs have in common. Knows requests and images; judges nothing.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +17,7 @@ use kforge_harness::task::{Task, failed};
 use kforge_types::record::Provenance;
 use kforge_types::record::params::{CompileFacts, VerifyParams};
 
-/// What is launched: a binary and how.
+/// A binary and its launches.
 pub(super) struct Launchable<'a> {
     pub(super) params: &'a VerifyParams,
     pub(super) binary: Vec<u8>,
@@ -25,7 +25,7 @@ pub(super) struct Launchable<'a> {
 }
 
 impl<'a> Launchable<'a> {
-    /// From a task's inputs, whose names end in `suffix`.
+    /// Creates it from a task's inputs whose names end in `suffix`.
     pub(super) fn new(task: &Task, params: &'a VerifyParams, suffix: &str) -> Result<Self, Response> {
         let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
         if facts.symbols.len() != params.entries.len() {
@@ -36,34 +36,34 @@ impl<'a> Launchable<'a> {
     }
 }
 
-/// A runner at work.
+/// A runner in use by a step.
 pub(super) struct Rig<'a> {
     pub(super) client: Client,
     task: &'a Task,
-    /// Held while anything runs on the device: no other step measures meanwhile.
+    /// Held while anything runs on the device, so that no other step measures at the same time.
     held: Option<Lock>,
-    /// What each laid buffer was laid with.
+    /// The name of the contents of each laid buffer.
     laid: BTreeMap<(Set, String), String>,
-    /// Contents that were found to be what they were since this step began.
+    /// Contents that were put on the device or checked during this step.
     trusted: Vec<String>,
-    /// The longest that one run of launches has taken.
+    /// The longest time that one run of launches has taken.
     took: Duration,
-    /// How many runs are asked for with the next request.
+    /// The number of runs that are sent with the next request.
     runs: usize,
-    /// How long it waited for its turn at the device.
+    /// The time that the step waited for its turn at the device.
     waited: Duration,
-    /// Since when it has its turn.
+    /// The start of the current turn.
     since: Option<Instant>,
-    /// How long it had it before.
+    /// The duration of earlier turns.
     on_device: Duration,
 }
 
-/// A little of a step's time is kept for comparing, so that a time-out is reported rather than suffered.
+/// A part of the step's time is kept for comparing, so that the step can report a time-out before its own time limit.
 fn share(left: Duration) -> Duration {
     (left / 10 * 9).max(Duration::from_millis(10))
 }
 
-/// The lock of a device, once it is the task's turn there. What it waits is not its time.
+/// Waits for the task's turn at the device and returns its lock. The wait does not count as the task's time.
 pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Response> {
     let began = Instant::now();
     let take =
@@ -77,12 +77,12 @@ pub(super) fn turn(task: &Task, path: &Path, mode: Mode) -> Result<Lock, Respons
 }
 
 impl<'a> Rig<'a> {
-    /// On the device that the task asks for.
+    /// A runner on the device that the task names.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
         Ok(Self::of(task, Client::start(task, arch, fresh)?))
     }
 
-    /// With a runner that was started for it.
+    /// Uses a runner that was started for this step.
     pub(super) fn of(task: &'a Task, client: Client) -> Self {
         let none = Duration::ZERO;
         Rig {
@@ -99,7 +99,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Waits until no other process of this home measures on the device, or, `alone`, until none uses it.
+    /// Waits until no other process of this home measures on the device, or, with `alone`, until no other process uses it.
     pub(super) fn lock(&mut self, alone: bool) -> Result<(), Response> {
         let mode = if alone { Mode::Exclusive } else { Mode::Shared };
         let began = Instant::now();
@@ -111,7 +111,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Has the runner leave all that is of this step, and lets others at the device: what is left to do needs none.
+    /// Makes the runner drop everything of this step, and lets other steps use the device, because the rest of this step does not need it.
     pub(super) fn unlock(&mut self) {
         self.client.rest();
         self.release();
@@ -122,7 +122,7 @@ impl<'a> Rig<'a> {
         self.on_device += self.since.take().map_or(Duration::ZERO, |since| since.elapsed());
     }
 
-    /// Keeps the runner for the next step, and writes down what this one spent.
+    /// Keeps the runner for the next step, and records the time that this step spent.
     pub(super) fn leave(mut self, provenance: &mut Provenance) {
         self.release();
         let phases = self.client.spent.iter().map(|(phase, spent)| (*phase, *spent));
@@ -132,25 +132,25 @@ impl<'a> Rig<'a> {
         self.client.keep();
     }
 
-    /// How long the step may still take.
+    /// The time that the step has left.
     pub(super) fn left(&self) -> Duration {
         share(self.task.left())
     }
 
-    /// How long the runner may take for its next answer, of which `runs` runs of the candidate are part: what one may take, and for the others twice what one took
-    /// that came back. So one that never does is ended in its own time, however many were asked for at once.
+    /// The time limit for the runner's next answer if it includes `runs` runs of the candidate: the limit of one run, plus twice the longest observed run for
+    /// each of the others. A run that never ends is therefore stopped about when its own limit ends, however many runs were requested at once.
     fn patience(&self, runs: usize) -> Duration {
         let others = u32::try_from(runs).unwrap_or(u32::MAX).saturating_sub(1);
         self.left().min(self.task.run_limit.saturating_add(self.took.saturating_mul(others).saturating_mul(2)))
     }
 
-    /// Asks, and waits for as long as the step may take.
+    /// Sends a request and waits for at most the time that the step has left.
     pub(super) fn ask(&mut self, ask: Ask) -> Result<Answer, Lost> {
         let left = self.left();
         self.client.ask(ask, left)
     }
 
-    /// Loads a candidate and states its launches.
+    /// Loads a candidate and passes its launches to the runner.
     pub(super) fn load(&mut self, slot: Slot, candidate: &Launchable<'_>) -> Result<(), Lost> {
         let (bytes, entries) = (candidate.binary.len() as u64, candidate.entries.clone());
         let left = self.left();
@@ -159,12 +159,12 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Unloads, with the next request.
+    /// Unloads the candidate with the next request.
     pub(super) fn unload(&mut self, slot: Slot) {
         self.client.later(Ask::Unload { slot });
     }
 
-    /// Has buffers like these in a set, instead of those it had, with the next request.
+    /// Allocates buffers of these sizes in a set, with the next request. They replace the set's buffers of the same names.
     pub(super) fn allocate(&mut self, set: Set, images: &[Image<'_>]) {
         for image in images {
             let (name, bytes) = (image.name.to_string(), image.whole());
@@ -172,7 +172,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Lays every buffer of a set, with the next request.
+    /// Lays every buffer of a set with the next request.
     pub(super) fn lay(&mut self, set: Set, images: &[Image<'_>], canary: u8) -> Result<(), Lost> {
         self.laid.retain(|(of, _), _| *of != set);
         let contents = |image: &Image<'_>| match &image.holds {
@@ -188,7 +188,7 @@ impl<'a> Rig<'a> {
         }
         let buffers: Vec<_> = images.iter().map(Image::lay).collect();
         self.client.later(Ask::Lay { set, canary, buffers: buffers.clone() });
-        // What stayed from an earlier step lay where another candidate ran.
+        // Contents from an earlier step were on the device while another candidate ran, so their sums are checked.
         let doubted: Vec<(&Image<'_>, Arc<TensorBytes>)> = images
             .iter()
             .filter_map(|image| Some((image, contents(image)?)))
@@ -210,7 +210,7 @@ impl<'a> Rig<'a> {
         Ok(())
     }
 
-    /// Has buffers of no more than the kernel's own bytes, and lays those that a kernel may read as they are given.
+    /// Allocates buffers without canaries, and lays only those that a kernel may read before it writes them.
     pub(super) fn bare(&mut self, set: Set, images: &[Image<'_>]) -> Result<(), Lost> {
         for image in images {
             let (name, own) = (image.name.to_string(), image.own);
@@ -220,7 +220,7 @@ impl<'a> Rig<'a> {
         self.lay(set, &given, 0)
     }
 
-    /// Has contents on the device; others go that were used longest ago and that no buffer is laid with, where there would be too many.
+    /// Puts contents on the device. If too many are kept, drops the least recently used ones that no buffer uses.
     fn keep(&mut self, made: &TensorBytes, needed: &[Arc<TensorBytes>]) -> Result<(), Lost> {
         let kept = &mut self.client.contents;
         if let Some(at) = kept.iter().position(|(name, _)| *name == made.name) {
@@ -248,7 +248,7 @@ impl<'a> Rig<'a> {
         self.client.later(Ask::Drop { contents: name.to_string() });
     }
 
-    /// What buffers show without being read.
+    /// The sums of buffers, without reading the buffers back.
     pub(super) fn show<'i, 'p: 'i>(
         &mut self,
         set: Set,
@@ -266,7 +266,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Fills the candidate's constants from a set, with the next request.
+    /// Fills the candidate's constants from a set with the next request.
     pub(super) fn constants(&mut self, slot: Slot, candidate: &Launchable<'_>, set: Set) {
         for constant in &candidate.params.constants {
             let bytes = candidate.params.problem.tensor(&constant.buffer).map_or(0, |t| t.bytes());
@@ -275,7 +275,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// What the launches left in every written tensor.
+    /// The contents of every written tensor after the launches.
     pub(super) fn outputs<'p>(&mut self, set: Set, images: &[Image<'p>]) -> Result<Outputs<'p>, Lost> {
         let mut outputs = vec![];
         for image in images {
@@ -289,13 +289,13 @@ impl<'a> Rig<'a> {
         Ok(outputs)
     }
 
-    /// Frees all buffers and modules, with the next request.
+    /// Frees all buffers and modules with the next request.
     pub(super) fn clear(&mut self) {
         self.laid.clear();
         self.client.later(Ask::Clear);
     }
 
-    /// Takes unused memory, with the next request.
+    /// Allocates unused memory with the next request.
     pub(super) fn pad(&mut self, set: Set, bytes: u64) {
         self.client.later(Ask::Allocate { set, name: "padding".into(), bytes, offset: 0, own: bytes });
     }
@@ -306,8 +306,8 @@ impl<'a> Rig<'a> {
         self.waited(Ask::Run { slot, set }).map(drop)
     }
 
-    /// Runs the launches once, and says what buffers show then. What sums are salted with is not there while a candidate first runs in a runner; later it may be left
-    /// in the memory of its process, and handing it over beforehand adds nothing.
+    /// Runs the launches once and returns the sums of the buffers. The salt is not sent before a candidate's first run in a runner has ended. Later it may be
+    /// left in the memory of the runner's process anyway, so it is sent together with the run.
     pub(super) fn run_and_show(
         &mut self,
         slot: Slot,
@@ -324,7 +324,7 @@ impl<'a> Rig<'a> {
         self.show(set, images.iter(), canary, inputs::salt())
     }
 
-    /// Asks, and waits for as long as the runs may take that are asked for with it.
+    /// Sends a request and waits for as long as the runs that are sent with it may take.
     fn waited(&mut self, ask: Ask) -> Result<Answer, Lost> {
         let runs = std::mem::take(&mut self.runs);
         if runs == 0 {
@@ -336,8 +336,8 @@ impl<'a> Rig<'a> {
         answer
     }
 
-    /// What untimed launches leave, of a module loaded anew and in its globals nothing of what was: `times` of them, each on buffers laid again. It is
-    /// loaded anew once more after them. Of outputs with the sums of `like` these bytes are taken.
+    /// The outputs of `times` untimed launches, each on newly laid buffers, with a newly loaded module, so that its globals keep nothing of earlier launches.
+    /// Loads the module again afterwards. If the sums are those of `like`, the bytes of `like` are used.
     pub(super) fn usual<'p>(
         &mut self,
         slot: Slot,
@@ -355,7 +355,7 @@ impl<'a> Rig<'a> {
             self.constants(slot, candidate, set);
             let shown = self.run_and_show(slot, set, images, canary)?;
             let now = read_back::sums(images, &shown);
-            // What was left before is not read again.
+            // Outputs with known sums are not read again.
             if !sums.contains(&now) {
                 all.push(match like.filter(|(of, _)| *of == now) {
                     Some((_, outputs)) => outputs.clone(),
@@ -369,7 +369,7 @@ impl<'a> Rig<'a> {
         UntimedOutputs::new(all).ok_or_else(|| Lost::Refused("nothing was launched".into()))
     }
 
-    /// Reads a buffer back whole.
+    /// Reads a whole buffer back.
     pub(super) fn read(&mut self, set: Set, image: &Image<'_>) -> Result<Vec<u8>, Lost> {
         let left = self.left();
         let ask = Ask::Read { set, name: image.name.to_string() };
@@ -387,7 +387,7 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// Refuses what no turn at the device could hold, before anything is made for it.
+    /// Refuses work that can never fit on the device, before anything is prepared for it.
     pub(super) fn possible(&self, params: &VerifyParams) -> Result<(), Response> {
         let (each, contents) = needed(params);
         match fits(each + contents, self.client.facts.memory) {
@@ -396,8 +396,8 @@ impl<'a> Rig<'a> {
         }
     }
 
-    /// How many sets of buffers to take in turn: as many as `most`, in half of the memory that is free, beside the contents of two trials. Asked in the rig's turn: what
-    /// was free when the runner started others may have given back since.
+    /// The number of sets of buffers to use in turn: at most `most`, in half of the free memory, minus the contents of two trials. Called during the step's
+    /// turn, because other processes may have freed memory since the runner started.
     pub(super) fn sets(&mut self, params: &VerifyParams, most: u32) -> Result<u32, Response> {
         let (each, contents) = needed(params);
         let fitting = |free: u64| ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32;
@@ -405,7 +405,7 @@ impl<'a> Rig<'a> {
         if fitting(free) < most
             && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
         {
-            // This excludes what the runner itself keeps, which was not free before either.
+            // This excludes the memory that the runner itself keeps, which was not free at the start either.
             free = free.max(now);
         }
         match fitting(free) {
@@ -420,7 +420,7 @@ impl<'a> Rig<'a> {
         buffers::images(&params.problem, &params.workspaces, inputs, poison)
     }
 
-    /// Where what is observed comes from, without the state of the device.
+    /// The provenance of observations, without the state of the device.
     pub(super) fn provenance(&self, protocol: u32) -> Provenance {
         provenance(&self.client.facts, protocol)
     }
@@ -431,7 +431,7 @@ fn needed(params: &VerifyParams) -> (u64, u64) {
     (buffers::bytes(&params.problem, &params.workspaces).max(1), buffers::contents(&params.problem))
 }
 
-/// Whether this many bytes fit into so much memory, with a little left.
+/// Whether this many bytes fit into the memory, with a small reserve.
 fn fits(bytes: u64, memory: u64) -> bool {
     bytes < memory / 10 * 9
 }
@@ -440,7 +440,7 @@ fn too_much(bytes: u64, memory: &str) -> Response {
     Response::Unavailable { why: format!("its buffers need {bytes} bytes of the device's memory, {memory}") }
 }
 
-/// Where what is observed on a device comes from, without the state of the device.
+/// The provenance of observations on a device, without the state of the device.
 pub(super) fn provenance(facts: &DeviceFacts, protocol: u32) -> Provenance {
     Provenance {
         device: facts.class(),

@@ -1,5 +1,5 @@
-//! `kforge worker --device-runner START`: holds a device's context and answers requests, a line each, until its input ends or the driver reports an
-//! error. Knows lines; [`super::session`] does the work.
+//! `kforge worker --device-runner START`: holds a device's context and answers requests, one per line, until its input ends or the driver reports an error.
+//! Knows lines; [`super::session`] does the work.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -14,17 +14,17 @@ use super::{AWAKE, driver};
 use kforge_foundation::process::{Limits, look_for};
 use kforge_harness::runner::{started, take_reports};
 
-/// The whole life of a device's runner.
+/// The main function of a device's runner.
 pub fn device_runner_main(args: &[OsString]) -> ExitCode {
     started(args, serve)
 }
 
-/// Where the answers of a process that holds a device go.
+/// The output for the answers of a process that holds a device.
 pub(super) struct Answers(File);
 
 impl Answers {
-    /// Limits the process, which dies with who started it, gives up new privileges, and opens its answers: what comes before the driver's library is loaded.
-    /// Address space has no limit: the driver reserves as much as all devices have.
+    /// Prepares the process before the driver's library is loaded: sets limits, makes the process die with the one that started it, gives up new privileges,
+    /// and opens the output for answers. Address space has no limit, because the driver reserves as much as all devices have.
     pub(super) fn open(start: &Start) -> Result<Self, String> {
         let limits = Limits { die_with: start.parent, ..Limits::default() };
         limits.apply().map_err(|e| format!("cannot set limits: {e}"))?;
@@ -32,7 +32,7 @@ impl Answers {
         take_reports().map(Answers).map_err(|e| format!("cannot open the answers: {e}"))
     }
 
-    /// Answers with a line.
+    /// Writes an answer as one line.
     pub(super) fn say(&mut self, answer: &Answer) -> Result<(), String> {
         let text = serde_json::to_string(answer).map_err(|e| e.to_string())?;
         writeln!(self.0, "{text}").map_err(|e| format!("cannot answer: {e}"))
@@ -44,12 +44,12 @@ fn serve(start: Start) -> Result<(), String> {
     let mut session = None;
     let mut lines = io::stdin().lock().lines();
     loop {
-        // What comes before it is looked for is read with it: then there is nothing to wait for.
+        // If a request arrives while this process polls, reading it does not have to wait.
         look_for(io::stdin().as_fd(), AWAKE);
         let Some(line) = lines.next() else { return Ok(()) };
         let line = line.map_err(|e| format!("cannot read the request: {e}"))?;
         let met = match (&mut session, line.as_str()) {
-            // The first line asks whether it has started; then a context is made.
+            // The first line asks whether the process has started; a context is created then.
             (None, _) => begin(&start, &mut session),
             (Some(session), line) => match serde_json::from_str::<Ask>(line) {
                 Ok(ask) => session.meet(ask),
@@ -60,13 +60,13 @@ fn serve(start: Start) -> Result<(), String> {
             Ok(answer) => answers.say(&answer)?,
             Err(Trouble::Refused(why)) => answers.say(&Answer::Refused { why })?,
             Err(Trouble::Fault(fault)) => {
-                // What was refused ran nothing. A fault that ends the context shows in every call after it.
+                // A refused launch ran nothing. A fault that ends the context appears in every later call.
                 let goes_on = fault.is_refusal() && session.as_ref().is_some_and(Session::is_sound);
                 answers.say(&Answer::Fault(fault))?;
                 if goes_on {
                     continue;
                 }
-                // What is left of the context is not to be trusted, and freeing would wait for it.
+                // What is left of the context is not trustworthy, and freeing it would wait for its work.
                 std::mem::forget(session);
                 return Ok(());
             }

@@ -1,16 +1,16 @@
-//! `verify.sanitize`: the candidate's launches once more, on the inputs of the first trial, under each tool of Compute Sanitizer that is asked for. Knows how to call the
-//! tool and how to place buffers for it; [`report`] reads its output.
+//! `verify.sanitize`: runs the candidate's launches again, on the inputs of the first trial, under each requested tool of Compute Sanitizer. Knows how to call
+//! the tool and how to place buffers for it; [`report`] parses its output.
 //!
-//! | what | because |
+//! | what | reason |
 //! |---|---|
-//! | each buffer is an allocation of its own bytes, without canaries | the tool knows allocations: an access to a canary would be within bounds |
-//! | outputs and workspaces that hold poison are not written before | the tool then sees a read of them as a read of uninitialised memory |
-//! | the binary is the one with line tables, of the same code | findings have lines; a source whose lines move is verified again, but only for kernels that ask for this |
-//! | one process a tool | a tool checks one thing at a time |
+//! | each buffer is an allocation of exactly its bytes, without canaries | the tool knows only allocations: an access to a canary would be within bounds |
+//! | outputs and poisoned workspaces are not written before the run | the tool then reports a read of them as a read of uninitialized memory |
+//! | the binary is the one with line tables and the same code | findings have lines; if only lines move, only kernels with sanitizers are verified again |
+//! | one process per tool | a tool performs one kind of check |
 //!
-//! Everything that the tool lists is a finding like any other. A launch that faults under it adds nothing to the list; if the list is empty, the driver's error is the
-//! finding. If the tool is missing, the step is unavailable, because the requested verification is impossible. If it crashed, hung or wrote output that cannot be
-//! parsed, the step ends without a result.
+//! Everything that the tool lists is a finding like any other. If a launch faults under the tool, the tool's list is used as it is; if the list is empty, the
+//! driver's error is the finding. If the tool is missing, the step is unavailable, because the requested verification is impossible. If the tool crashed, hung
+//! or wrote output that cannot be parsed, the step ends without a result.
 
 mod report;
 
@@ -29,13 +29,13 @@ use kforge_types::model::Sanitizer;
 use kforge_types::record::Finding;
 use kforge_types::record::params::VerifyParams;
 
-/// The name of the tool, under which a worker learns where it is.
+/// The name of the tool, in its command and in a task's tools.
 const TOOL: &str = "compute-sanitizer";
 const SLOT: u8 = 0;
-/// The input that is the binary with line tables.
+/// The name of the input with the binary with line tables.
 const LINED: &str = "lined";
 
-/// Whether the tool exists, if it is requested.
+/// Checks that the tool exists if it is requested.
 pub(super) fn possible(task: &Task, params: &VerifyParams) -> Result<(), Response> {
     if params.sanitize.is_empty() || task.places.tools.contains_key(TOOL) {
         return Ok(());
@@ -83,7 +83,7 @@ fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -
     judged(tool, &text, &said(), ran.map(drop))
 }
 
-/// The result of a tool's file, given how the runner under it ended.
+/// Interprets the output file of a tool, given how the runner under the tool ended.
 fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Result<Vec<Finding>, Response> {
     let found = report::findings(tool, text);
     match (found, ran) {
@@ -102,7 +102,7 @@ fn judged(tool: Sanitizer, text: &str, log: &str, ran: Result<(), Lost>) -> Resu
     }
 }
 
-/// The last line of a log that says anything, in brackets.
+/// The last line of a log that is not empty, in parentheses.
 fn last(log: &str) -> String {
     let mut lines = log.lines().map(|line| line.trim_start_matches('=').trim());
     lines.rfind(|line| !line.is_empty()).map_or(String::new(), |line| format!(" ({line})"))
@@ -115,10 +115,10 @@ fn args(tool: Sanitizer, file: &Path, log: &Path) -> Vec<OsString> {
             .map(OsString::from)
             .into();
     if tool == Sanitizer::Memcheck {
-        // Else what lies past one allocation may be the next.
+        // Otherwise the memory after one allocation may belong to the next one.
         args.extend(["--padding", "65536"].map(OsString::from));
     }
-    // Its output must not mix with the runner's answers.
+    // The tool's output must not mix with the runner's answers.
     args.extend(["--save".into(), file.into(), "--log-file".into(), log.into()]);
     args
 }

@@ -1,5 +1,5 @@
-//! The runner of a device: one context, kept warm; modules, contents, buffers and launches as the verifier asks. Knows the driver through its neighbours; judges nothing, and
-//! holds no expectation.
+//! The session of a device's runner: one warm context, and the modules, contents, buffers and launches that the verifier requests. Uses the driver through the
+//! neighboring modules; judges nothing, and holds no expected values.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,11 +15,11 @@ use super::timing::Timer;
 use super::wire::{Answer, Ask, BufferFill, BufferLayout, BufferSum, Reset, Set, Slot};
 use kforge_types::model::bound::Launch;
 
-/// Why an ask could not be met.
+/// Why a request failed.
 pub(super) enum Trouble {
-    /// The driver's error: the context is lost or may be.
+    /// The driver's error: the context is or may be lost.
     Fault(Fault),
-    /// The request makes no sense, or a system call failed.
+    /// The request is invalid, or a system call failed.
     Refused(String),
 }
 
@@ -38,12 +38,12 @@ impl From<PrepareError> for Trouble {
     }
 }
 
-/// A buffer: the whole, and the kernel's part of it.
+/// A whole buffer and the position of the kernel's part in it.
 struct DeviceBuffer {
     whole: Memory,
     offset: u64,
     own: u64,
-    /// Its contents, once it has some.
+    /// The contents, if the buffer has been laid.
     with: Option<(BufferFill, Reset)>,
 }
 
@@ -56,17 +56,17 @@ impl DeviceBuffer {
 struct Loaded {
     functions: BTreeMap<String, Function>,
     launches: Vec<Launch>,
-    // Last, so that functions are forgotten before it goes.
+    // Last, so that the functions are dropped before the module.
     module: Module,
 }
 
-/// What memory holds that no step uses.
+/// The fill of memory that no step uses.
 const SPARE: u8 = 0xff;
 
-/// Bytes for what buffers show, to begin with: sixteen a buffer.
+/// The initial size of the memory for sums: sixteen bytes per buffer.
 const FOUND: u64 = 1024;
 
-/// All that a runner holds.
+/// All resources of a runner.
 pub(super) struct Session {
     ready: BTreeMap<(Slot, Set), Rc<PreparedLaunches>>,
     modules: BTreeMap<Slot, Loaded>,
@@ -75,9 +75,9 @@ pub(super) struct Session {
     contents: BTreeMap<String, Memory>,
     /// Memory of buffers of earlier steps, poisoned, the oldest first.
     spare: VecDeque<Memory>,
-    /// Where what buffers show is found.
+    /// The memory for the sums of buffers.
     found: Memory,
-    /// Borrowed by one sample at a time, which looks at the buffers meanwhile.
+    /// Borrowed by one sample at a time, which also uses the buffers.
     timer: RefCell<Timer>,
     own: OwnKernels,
     stream: Stream,
@@ -90,7 +90,7 @@ fn none(what: &str) -> Trouble {
 }
 
 impl Session {
-    /// On the first device that this process may see.
+    /// Creates a session on the first device that is visible to this process.
     pub(super) fn new(handed: RunnerExchange) -> Result<Self, Trouble> {
         let device = driver::devices()?.into_iter().next().ok_or_else(|| none("device"))?;
         let facts = super::probe::facts(device, "0")?;
@@ -112,17 +112,17 @@ impl Session {
         })
     }
 
-    /// Bytes of memory that are free.
+    /// Bytes of free memory.
     pub(super) fn free_memory(&self) -> Result<u64, Fault> {
         self.context.free_memory()
     }
 
-    /// Whether all that was queued is done and nothing of it has failed.
+    /// Whether all queued work is complete and none of it has failed.
     pub(super) fn is_sound(&self) -> bool {
         self.context.synchronize("after a launch was refused").is_ok()
     }
 
-    /// Meets one ask.
+    /// Executes one request.
     pub(super) fn meet(&mut self, ask: Ask) -> Result<Answer, Trouble> {
         match ask {
             Ask::Load { slot, bytes, entries } => self.load(slot, bytes, &entries)?,
@@ -151,7 +151,7 @@ impl Session {
                 self.contents.remove(&contents);
             }
             Ask::Lay { set, canary, buffers } => {
-                // What is captured in a graph has the addresses of what it was laid with.
+                // A captured graph contains the addresses of the contents that it was laid with.
                 self.timer.get_mut().forget(|_, of| of == set);
                 buffers.into_iter().try_for_each(|lay| self.lay(set, canary, lay))?;
             }
@@ -209,7 +209,7 @@ impl Session {
         Ok(Answer::Done)
     }
 
-    /// Memory of this many bytes: that of an earlier step's buffer where there is such, because to have it from the driver takes longer than many a launch.
+    /// Memory of this size: that of an earlier step's buffer if there is one, because an allocation by the driver takes longer than many launches.
     fn memory(&mut self, bytes: u64) -> Result<Memory, Fault> {
         match self.spare.iter().position(|spare| spare.bytes() == bytes).and_then(|at| self.spare.remove(at)) {
             Some(spare) => Ok(spare),
@@ -217,7 +217,7 @@ impl Session {
         }
     }
 
-    /// Memory from the driver; what is spare goes where there is no other.
+    /// Memory from the driver. Spare memory is freed if there is not enough.
     fn fresh(&mut self, bytes: u64) -> Result<Memory, Fault> {
         match Memory::new(&self.context, bytes) {
             Err(fault) if fault.meaning() == Meaning::Lacking && !self.spare.is_empty() => {
@@ -228,7 +228,7 @@ impl Session {
         }
     }
 
-    /// Forgets modules and buffers. Whoever comes next finds in their memory nothing of what was there.
+    /// Drops modules and buffers. The next step finds nothing of this step in their memory.
     #[expect(unsafe_code, reason = "device memory is written by address")]
     fn rest(&mut self, keep: u64) -> Result<(), Trouble> {
         self.context.synchronize("before buffers were left")?;
@@ -239,13 +239,13 @@ impl Session {
             self.spare.pop_front();
         }
         for spare in &self.spare {
-            // SAFETY: the range is the memory.
+            // SAFETY: the range is the whole memory.
             unsafe { set(spare.at(), SPARE, spare.bytes(), &self.stream) }?;
         }
         Ok(self.stream.synchronize("while memory was poisoned")?)
     }
 
-    /// Forgets launches that were made ready for what changes.
+    /// Drops prepared launches of what has changed.
     fn forget(&mut self, which: impl Fn(Slot, Set) -> bool) {
         self.ready.retain(|(slot, set), _| !which(*slot, *set));
         self.timer.get_mut().forget(which);
@@ -257,7 +257,7 @@ impl Session {
 
     fn load(&mut self, slot: Slot, bytes: u64, entries: &[(String, String)]) -> Result<(), Trouble> {
         let mut image = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
-        // A cubin states its own size; should it lie, zeros follow.
+        // A cubin states its own size; zeros follow in case the size is wrong.
         image.extend([0; 64]);
         let module = Module::new(&self.context, &image, "while the binary was loaded")?;
         let mut functions = BTreeMap::new();
@@ -268,13 +268,13 @@ impl Session {
         Ok(())
     }
 
-    /// Queues canaries around a buffer, and what it is laid with into the kernel's part.
+    /// Queues the canaries around a buffer, and the contents of the kernel's part.
     #[expect(unsafe_code, reason = "device memory is written by address")]
     fn lay(&mut self, of: Set, canary: u8, lay: BufferLayout) -> Result<(), Trouble> {
         let key = (of, lay.name);
         let held = self.buffers.get(&key).ok_or_else(|| none(&format!("buffer `{}`", key.1)))?;
         let (at, end) = (held.whole.at(), held.offset + held.own);
-        // SAFETY: both ranges are of the buffer.
+        // SAFETY: both ranges are within the buffer.
         unsafe {
             set(at, canary, held.offset, &self.stream)?;
             set(at + end, canary, held.whole.bytes() - end, &self.stream)?;
@@ -285,7 +285,7 @@ impl Session {
         Ok(())
     }
 
-    /// Queues what the kernel's part of a buffer is laid with.
+    /// Queues the contents of the kernel's part of a buffer.
     #[expect(unsafe_code, reason = "device memory is written by address")]
     fn renew(&self, place: Place, with: &BufferFill) -> Result<(), Trouble> {
         match with {
@@ -294,14 +294,14 @@ impl Session {
             BufferFill::Contents(name) => {
                 let kept = self.contents.get(name).filter(|kept| kept.bytes() == place.bytes);
                 let kept = kept.ok_or_else(|| none(&format!("contents `{name}` of {} bytes", place.bytes)))?;
-                // SAFETY: both ranges are of as many bytes.
+                // SAFETY: both ranges have the same size.
                 unsafe { copy(place.at, kept.at(), place.bytes, &self.stream) }?;
             }
         }
         Ok(())
     }
 
-    /// What buffers show: sums of kernels' parts, and how many bytes around them are spoilt.
+    /// Computes the sum of the kernel's part of each buffer, and the number of damaged bytes around it.
     #[expect(unsafe_code, reason = "device memory is read by address")]
     fn show(&mut self, of: Set, names: &[String], canary: u8, salt: u64) -> Result<Answer, Trouble> {
         let bytes = 16 * names.len() as u64;
@@ -309,19 +309,19 @@ impl Session {
             self.found = Memory::new(&self.context, bytes)?;
         }
         let found = &self.found;
-        // SAFETY: the range is of the memory.
+        // SAFETY: the range is within the memory.
         unsafe { set(found.at(), 0, bytes, &self.stream) }?;
         for (i, name) in names.iter().enumerate() {
             let held = self.held(of, name)?;
             let (whole, part) = ((held.whole.at(), held.whole.bytes()), (held.offset, held.own));
-            // SAFETY: the part is of the buffer, and an allocation begins with a whole line; the results have sixteen bytes a buffer.
+            // SAFETY: the part is within the buffer, and an allocation begins at a line boundary. The results have sixteen bytes per buffer.
             unsafe { self.own.show(whole, part, (canary, salt), found.at() + 16 * i as u64, &self.stream) }?;
         }
         self.stream.synchronize("while buffers were looked at")?;
         let mut bytes = vec![0; 16 * names.len()];
         found.read(&mut bytes)?;
-        // Who runs next finds no sums there.
-        // SAFETY: the range is of the memory.
+        // The next kernel finds no sums here.
+        // SAFETY: the range is within the memory.
         unsafe { set(found.at(), 0, found.bytes(), &self.stream) }?;
         let (eights, _) = bytes.as_chunks::<8>();
         let (pairs, _) = eights.as_chunks::<2>();
@@ -340,7 +340,7 @@ impl Session {
         if bytes > size || bytes > held.place().bytes {
             return Err(Trouble::Refused(format!("`{spelt}` has {size} bytes, `{}` has {bytes}", from.1)));
         }
-        // SAFETY: both ranges were found to be as long.
+        // SAFETY: both ranges were checked to have this size.
         unsafe { copy(at, held.place().at, bytes, &self.stream) }?;
         Ok(self.stream.synchronize("while a constant was filled")?)
     }
@@ -356,7 +356,7 @@ impl Session {
         Ok(ready)
     }
 
-    /// Queues what happens to a set's buffers before a sample.
+    /// Queues the resets of a set's buffers before a sample.
     fn before(&self, of: Set) -> Result<(), Trouble> {
         for held in self.buffers.iter().filter(|((set, _), _)| *set == of).map(|(_, held)| held) {
             if let Some((with, Reset::Renew)) = &held.with {

@@ -1,4 +1,4 @@
-//! Tensor maps as the driver encodes them. Knows the driver's names for dtypes and swizzles; maps were checked when the manifest was read.
+//! Tensor maps in the driver's encoding. Knows the driver's names for dtypes and swizzles; the maps were checked when the manifest was parsed.
 #![expect(unsafe_code, reason = "the driver's C interface is called")]
 
 use cudarc::driver::sys::{
@@ -11,21 +11,22 @@ use super::fault::{During, Fault};
 use kforge_types::model::DType;
 use kforge_types::model::tensor_map::TensorMap;
 
-/// The words of the map of a buffer that begins at `at`.
+/// The words of the map of a buffer at the address `at`.
 ///
 /// # Errors
-/// The driver's, as an error of the launch that `during` names.
+/// The driver's error, as an error of the launch that `during` describes.
 pub(super) fn encode(map: &TensorMap, at: u64, during: &str) -> Result<[u64; 16], Fault> {
     let mut encoded = CUtensorMap { opaque: [0; 16] };
     let rank = map.extents.len() as u32;
-    // Every element of a box is copied: a step of one along each axis.
+    // Every element of a box is copied: the step is one along each axis.
     let steps = vec![1u32; map.extents.len()];
     let fill = if map.nan {
         Fill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NAN_REQUEST_ZERO_FMA
     } else {
         Fill::CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE
     };
-    // SAFETY: the lists are as long as the rank says, that of strides one less; `encoded` is aligned as its type is. The address is only written down.
+    // SAFETY: the lists have the length of the rank, except the list of strides, which has one less. `encoded` has the alignment of its type. The address is
+    // only stored.
     let result = unsafe {
         sys::cuTensorMapEncodeTiled(
             &mut encoded,
@@ -46,7 +47,7 @@ pub(super) fn encode(map: &TensorMap, at: u64, during: &str) -> Result<[u64; 16]
     Ok(encoded.opaque)
 }
 
-/// Types of eight bits and the packed ones are copied as bytes.
+/// Eight-bit types and packed types are copied as bytes.
 fn data_type(dtype: DType) -> Type {
     match dtype {
         DType::F64 => Type::CU_TENSOR_MAP_DATA_TYPE_FLOAT64,

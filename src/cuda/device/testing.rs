@@ -1,8 +1,8 @@
-//! What tests of several packages know of devices. Nothing else uses it.
+//! Device facts for tests of several packages. Only tests use this module.
 
 use super::facts::DeviceFacts;
 
-/// As NVIDIA states an H200.
+/// An H200 according to NVIDIA.
 pub fn h200() -> DeviceFacts {
     DeviceFacts {
         product: "NVIDIA H200".into(),

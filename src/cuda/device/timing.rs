@@ -1,15 +1,15 @@
-//! One sample: a stream that the gate holds until everything is queued, two events around the launches. Knows streams and events; decides nothing.
+//! One sample: a gate holds the stream until everything is queued, with one event before and one after the launches. Knows streams and events; decides nothing.
 //!
 //! | | before the first event | between the events |
 //! |---|---|---|
-//! | cold | buffers as they were, persisting lines reset, twice the L2 cache read and written | the launches |
-//! | hot | the launches once, so that caches hold what they can, unless they ran just before; buffers as they were | the launches |
-//! | copies | as hot | a graph of this many sequences, each of what happens to buffers before a sample and the launches |
-//! | bare copies | as hot | a graph of this many times what happens to buffers before a sample, which is to be taken off |
+//! | cold | buffers reset, persisting lines reset, twice the L2 cache read and written | the launches |
+//! | hot | the launches once, so that caches hold what they can, unless they ran just before; buffers reset | the launches |
+//! | copies | as hot | a graph of this many sequences, each of the resets before a sample and the launches |
+//! | bare copies | as hot | a graph of this many times the resets before a sample, whose time is subtracted |
 //!
-//! Buffers are prepared again before each copy in a graph; otherwise a kernel would find the answer of the previous copy.
+//! Buffers are reset before each copy in a graph; otherwise a kernel would find the answer of the previous copy.
 //!
-//! The gate waits on a word of device memory, which a copy of one byte on another stream sets: no memory of the host is mapped while a candidate can run.
+//! The gate waits for a word of device memory, which a copy of one byte on another stream sets: no host memory is mapped while a candidate can run.
 #![expect(unsafe_code, reason = "device memory is written by address")]
 
 use std::collections::BTreeMap;
@@ -22,21 +22,21 @@ use super::own_kernels::OwnKernels;
 use super::session::Trouble;
 use super::wire::{SampleRequest, Set, Slot};
 
-/// A driver's queue holds about a thousand calls; who queues more behind a shut gate would wait for room that never comes.
+/// A driver's queue holds about a thousand calls; queueing more behind a closed gate would wait forever for room.
 const MOST_CALLS: usize = 256;
 
-/// What a graph holds.
+/// The contents of a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum GraphContents {
-    /// The launches, once: too many to be queued one by one behind a gate.
+    /// The launches, once, if they are too many to be queued one by one behind a gate.
     Launches,
-    /// Copies of what happens before a sample and the launches.
+    /// Copies of the resets before a sample and the launches.
     Both,
-    /// Copies of what happens before a sample.
+    /// Copies of the resets before a sample.
     Bare,
 }
 
-/// What samples are taken with.
+/// The resources for samples.
 pub(super) struct Timer {
     graphs: BTreeMap<(Slot, Set, u32, GraphContents), Graph>,
     gate: Memory,
@@ -48,7 +48,7 @@ pub(super) struct Timer {
 }
 
 impl Timer {
-    /// With an area of twice the L2 cache.
+    /// Creates a timer with an area of twice the L2 cache.
     pub(super) fn new(context: &Rc<Context>, l2: u64) -> Result<Self, Fault> {
         Ok(Timer {
             graphs: BTreeMap::new(),
@@ -61,12 +61,12 @@ impl Timer {
         })
     }
 
-    /// Forgets graphs of what changes.
+    /// Drops graphs of what has changed.
     pub(super) fn forget(&mut self, which: impl Fn(Slot, Set) -> bool) {
         self.graphs.retain(|(slot, set, ..), _| !which(*slot, *set));
     }
 
-    /// Takes a sample: nanoseconds.
+    /// Takes a sample, in nanoseconds.
     pub(super) fn take(
         &mut self,
         shot: SampleRequest,
@@ -124,8 +124,8 @@ impl Timer {
             Ok(self.end.record(stream)?)
         };
         let queued = queued();
-        // Where a launch was refused too: the stream would stay held.
-        // SAFETY: the gate has eight bytes; the first makes its word not zero.
+        // The gate is also opened if a launch was refused; otherwise the stream would stay blocked.
+        // SAFETY: the gate has eight bytes; setting the first byte makes its first word non-zero.
         unsafe { set(self.gate.at(), 1, 1, &self.opener) }?;
         queued?;
         stream.synchronize(ran)?;

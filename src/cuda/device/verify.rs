@@ -1,18 +1,17 @@
-//! The verify step on a device: the candidate runs in another process, on a device; this side makes inputs, holds expected values, and compares what came back once
-//! the module is unloaded. Knows trials and runs; reads only the tolerances that it needs to count the elements beyond them.
+//! The verify step on a device: the candidate runs in another process, on a device; this side makes inputs, holds expected values, and compares the outputs
+//! after the module is unloaded. Knows trials and runs; uses tolerances only to count the elements that exceed them.
 //!
-//! | run | inputs | what it finds |
+//! | run | inputs | what it detects |
 //! |---|---|---|
-//! | first | the trial's, other buffers poisoned | wrong answers |
-//! | other poison, other buffers | the same | unwritten elements, what depends on addresses |
-//! | again | the same | what is not the same twice |
-//! | again after other inputs | those of the first trial, once all others have run | what is kept in the module's globals |
+//! | first | the trial's inputs, other buffers poisoned | wrong answers |
+//! | other poison, other buffers | the same | unwritten elements, dependence on addresses |
+//! | again | the same | outputs that differ between equal runs |
+//! | again after other inputs | those of the first trial, after all other trials have run | state in the module's globals |
 //!
-//! All runs use one loaded module, and nothing resets its globals: an answer that was kept from an earlier trial is now wrong.
+//! All runs use one loaded module, and nothing resets its globals, so an answer that was kept from an earlier trial is now wrong.
 //!
-//! Buffers are read back only where that shows something: outputs whose sum on the device is new to this process (in this step and in those of other variants), and
-//! everything that has changed according to its sum.
-//! Sums are salted with a number that the candidate cannot know.
+//! Buffers are read back only if that gives new information: outputs whose sum on the device is new to this process (in this step and in those of other
+//! variants), and everything that has changed according to its sum. Sums are salted with a number that the candidate cannot know.
 
 use std::sync::Arc;
 
@@ -36,7 +35,7 @@ use kforge_types::model::Tensor;
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
 
-/// Where the candidate is loaded.
+/// The slot of the candidate.
 const SLOT: u8 = 0;
 
 /// One way of running a trial.
@@ -52,15 +51,15 @@ const RUNS: [Run; 3] = [
 ];
 const LAST: Run = Run { poison: POISONS[1], said: ", again after other inputs" };
 
-/// What a run left.
+/// The outputs of one run.
 struct ComparedRun<'a> {
     trial: usize,
     run: &'static Run,
-    /// Each written tensor, the sum of its bytes, and these.
+    /// Each written tensor, the sum of its bytes, and the bytes.
     outputs: Vec<(&'a Tensor, u64, Arc<ReadBack>)>,
 }
 
-/// Does a verify step on a device.
+/// Executes a verify step on a device.
 pub fn verify(task: &Task) -> Response {
     verified(task).unwrap_or_else(|response| response)
 }
@@ -72,7 +71,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
     }
     let candidate = Launchable::new(task, &params, "")?;
     sanitize::possible(task, &params)?;
-    // Inputs and outputs of the trial at hand, what is expected of it, and what two trials left.
+    // The inputs and outputs of the current trial, its expected values, and the outputs of two trials.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
     if most > task.memory_limit {
         let limit = task.memory_limit;
@@ -80,7 +79,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
             format!("its buffers need {most} bytes of memory, but the limit is {limit} (setting `build.memory-limit`)");
         return Err(Response::Unavailable { why });
     }
-    // What an earlier step left in the runner may have taken the memory that it needs: then it is done once more, in a fresh one.
+    // An earlier step may have left the runner without enough memory. In that case the step is repeated in a new runner.
     match observed(task, &params, &candidate, false) {
         Err(Response::Unavailable { .. }) => observed(task, &params, &candidate, true),
         other => other,
@@ -92,7 +91,7 @@ fn observed(task: &Task, params: &VerifyParams, candidate: &Launchable<'_>, fres
     let provenance = rig.provenance(params.protocol);
     rig.possible(params)?;
     inputs::ahead(task, &params.problem, &params.trials)?;
-    // Beside others each would wait for the device's turns between them, which takes longer than one after another.
+    // Exclusive use: steps that share the device wait for each other's time slices, which takes longer than running in sequence.
     rig.lock(true)?;
     let sets = rig.sets(params, 2)?;
     let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
@@ -121,7 +120,7 @@ fn bytes(known: &ReadBack) -> Bytes<'_> {
     Bytes { of: &known.bytes, digest: Some(known.digest) }
 }
 
-/// Why not everything ran.
+/// Why not every run was completed.
 enum Trouble {
     Lost(Lost),
     Answer(Response),
@@ -137,16 +136,16 @@ struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     rig: Rig<'a>,
-    /// Sets of buffers that runs take in turn.
+    /// Sets of buffers that runs use in turn.
     sets: u32,
     observer: Observer<'a>,
     kept: Vec<ComparedRun<'a>>,
-    /// A failure that may pass, such as a time-out.
+    /// A failure that may not recur, such as a time-out.
     passing: Option<String>,
 }
 
 impl<'a> Verifier<'a> {
-    /// Runs every trial, then the first once more; the module is loaded before and unloaded after.
+    /// Runs every trial, then the first trial again. The module is loaded before and unloaded after.
     fn runs(&mut self, candidate: &Launchable<'_>) -> Result<(), Trouble> {
         let params = self.params;
         let inputs = |trial: &Trial| inputs::inputs(self.task, &params.problem, trial).map_err(Trouble::Answer);
@@ -163,7 +162,7 @@ impl<'a> Verifier<'a> {
             let inputs = inputs::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
             self.run(candidate, (0, &LAST), &inputs, turn)?;
         }
-        // Each run was waited for: what comes of it shows by now.
+        // Each run was waited for, so its effects are visible by now.
         self.rig.unload(SLOT);
         Ok(())
     }
@@ -175,7 +174,7 @@ impl<'a> Verifier<'a> {
         inputs: &Inputs,
         turn: u32,
     ) -> Result<(), Lost> {
-        // 0, 1 1, 1 0 0, 0 1 1: each run but the first of a kind lies where the one before it lay, with the same inputs or with others.
+        // The sets are 0, 1 1, 1 0 0, 0 1 1: each run except the first of its kind uses the set of the previous run, with the same or other inputs.
         let set = turn.div_ceil(3) % self.sets;
         let canary = buffers::canary(self.params.trials[trial].seed, u64::from(turn));
         let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison);
@@ -211,7 +210,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Why not everything ran: the candidate's doing is a finding, anything else is the step's end.
+    /// Handles a loss: a fault of the candidate becomes a finding, anything else ends the step.
     fn lost(&mut self, lost: Lost) -> Result<(), Response> {
         match lost {
             Lost::Fault(fault) => match fault.meaning() {
@@ -232,7 +231,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Compares what all runs of each trial left.
+    /// Compares the outputs of all runs of each trial.
     fn compare(&mut self) -> Result<(), Response> {
         let kept = std::mem::take(&mut self.kept);
         let trials: &'a [Trial] = &self.params.trials;
@@ -259,7 +258,7 @@ impl<'a> Verifier<'a> {
     fn finish(self, provenance: Provenance) -> Result<Response, Response> {
         let Verifier { task, params, rig, mut observer, passing, .. } = self;
         let mut provenance = provenance;
-        // Where anything failed, that repeated runs agree says nothing.
+        // After a failure, equal outputs of repeated runs do not show that the kernel is deterministic.
         let seen = &mut observer.seen;
         if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
             seen.determinism = Determinism::Unknown;

@@ -1,21 +1,21 @@
-//! The requests to a runner that holds a device, and its answers: a line each, bytes through the exchange. Values only.
+//! The requests to a runner that holds a device, and its answers: one line each, with bytes through the exchange. Values only.
 //!
-//! The runner's host side is kforge's own and loads device code only, so its answers are trusted; a candidate reaches them only if the device can reach the memory of
-//! the runner's process, which the probe reports ([`super::facts::DeviceFacts::reaches_host`]).
+//! The runner's host side is kforge's own and loads only device code, so its answers are trusted. A candidate can forge them only if the device can reach the
+//! memory of the runner's process, which the probe reports ([`super::facts::DeviceFacts::reaches_host`]).
 
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
 use kforge_types::model::bound::Launch;
 
-/// How a runner is started: the word after `--device-runner`.
+/// The argument that starts a runner, after `--device-runner`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Start {
-    /// Where the driver's library lies.
+    /// The path of the driver's library.
     pub(super) libcuda: Option<std::path::PathBuf>,
-    /// Where the exchange is.
+    /// The address of the exchange.
     pub(super) exchange: ExchangeAddress,
-    /// The process that starts it, with which it dies; none if a tool stands between.
+    /// The parent process, with which the runner dies; none if a tool starts the runner.
     pub(super) parent: Option<u32>,
 }
 
@@ -23,102 +23,102 @@ pub(super) struct Start {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum ExchangeAddress {
-    /// Under this number.
+    /// By an inherited descriptor with this number.
     Descriptor(i32),
-    /// By this path: a tool that stands between need not hand descriptors on.
+    /// By path: a tool that starts the runner may not pass descriptors on.
     Path(std::path::PathBuf),
 }
 
-/// A loaded module's name: pairs have two.
+/// The identifier of a loaded module: pairs use two.
 pub(super) type Slot = u8;
 
-/// Which buffers a sequence of launches works on: those of one set, by their names.
+/// The identifier of a set of buffers, on which a sequence of launches works.
 pub(super) type Set = u32;
 
-/// What happens to a buffer before each sample, outside the interval that is timed.
+/// How a buffer is reset before each sample, outside the timed interval.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Reset {
-    /// Nothing: no kernel may change it, or none cares.
+    /// Not at all: kernels must not change it, or must restore it.
     Keep,
-    /// What it was laid with is laid again: an answer that an earlier sample left is not there to be found.
+    /// It is laid again with its initial contents, so that a kernel cannot find the answer of an earlier sample.
     Renew,
 }
 
-/// What the kernel's part of a buffer is laid with.
+/// The initial contents of the kernel's part of a buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum BufferFill {
-    /// Contents that are kept on the device, by their name.
+    /// Contents that are kept on the device, by name.
     Contents(String),
-    /// A byte over and over.
+    /// One repeated byte.
     Byte(u8),
 }
 
-/// How one buffer is laid.
+/// The layout of one buffer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BufferLayout {
-    /// Its name.
+    /// The name of the buffer.
     pub(super) name: String,
-    /// What the kernel's part holds.
+    /// The contents of the kernel's part.
     pub(super) with: BufferFill,
-    /// What happens to that before each sample.
+    /// How the contents are reset before each sample.
     pub(super) before: Reset,
 }
 
-/// What a buffer shows without being read.
+/// The result of checking a buffer on the device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BufferSum {
-    /// The sum of the kernel's part, salted.
+    /// The salted sum of the kernel's part.
     pub(super) sum: u64,
-    /// Bytes around it that are not the canary.
+    /// Bytes around the kernel's part that are not the canary.
     pub(super) spoilt: u64,
 }
 
-/// How one sample is taken.
+/// The parameters of one sample.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub(super) struct SampleRequest {
-    /// The module.
+    /// The slot of the module.
     pub(super) slot: Slot,
-    /// The buffers.
+    /// The set of buffers.
     pub(super) set: Set,
-    /// Whether the L2 cache is emptied before.
+    /// Whether the L2 cache is emptied before the sample.
     pub(super) cold: bool,
-    /// Sequences of launches in one graph, each after what happens before a sample; 0 for none: launched one by one.
+    /// The number of sequences of launches in one graph, each after the resets before a sample; 0 to launch without a graph.
     pub(super) copies: u32,
-    /// Whether a graph holds only what happens before a sample, without launches: its time is subtracted.
+    /// Whether a graph holds only the resets before a sample, without launches: its time is subtracted.
     pub(super) bare: bool,
-    /// Whether the same launches ran on the same buffers just before, so that caches hold what they can and a hot sample needs no other run first.
+    /// Whether the same launches ran on the same buffers just before, so that caches hold what they can and a hot sample needs no run to warm up.
     pub(super) warm: bool,
 }
 
-/// The request.
+/// A request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Ask {
     /// Load a binary of this many bytes, and look up its entries by symbol.
     Load {
-        /// Under which name.
+        /// The slot of the module.
         slot: Slot,
         /// Bytes in the exchange.
         bytes: u64,
-        /// Each entry as launches spell it, and its symbol.
+        /// Each entry as it is named in launches, and its symbol.
         entries: Vec<(String, String)>,
     },
-    /// Wait for all, and unload.
+    /// Wait for all work, and unload a module.
     Unload {
-        /// Which.
+        /// The slot of the module.
         slot: Slot,
     },
-    /// Have a buffer.
+    /// Allocate a buffer.
     Allocate {
-        /// In which set.
+        /// The set.
         set: Set,
-        /// Its name.
+        /// The name of the buffer.
         name: String,
-        /// Its whole size, canaries included.
+        /// The whole size, including canaries.
         bytes: u64,
-        /// Where in it the kernel's part begins.
+        /// The offset of the kernel's part.
         offset: u64,
         /// Bytes of the kernel's part.
         own: u64,
@@ -130,88 +130,88 @@ pub(super) enum Ask {
         /// Bytes in the exchange.
         bytes: u64,
     },
-    /// Give kept contents back.
+    /// Drop kept contents.
     Drop {
-        /// Which.
+        /// The name.
         contents: String,
     },
-    /// Lay buffers of a set: canaries around, and in the kernel's part what is stated.
+    /// Lay buffers of a set: canaries around, and the stated contents in the kernel's part.
     Lay {
-        /// Which set.
+        /// The set.
         set: Set,
-        /// The byte around.
+        /// The canary byte.
         canary: u8,
         /// The buffers.
         buffers: Vec<BufferLayout>,
     },
-    /// Fill a `__constant__` symbol from a buffer's own part.
+    /// Fill a `__constant__` symbol from the kernel's part of a buffer.
     Constant {
-        /// In which module.
+        /// The slot of the module.
         slot: Slot,
-        /// The symbol as the binary spells it.
+        /// The symbol in the binary.
         symbol: String,
-        /// From which set.
+        /// The set.
         set: Set,
         /// The buffer.
         name: String,
-        /// How many bytes.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// State the launches of a module.
+    /// Set the launches of a module.
     Launches {
-        /// Which module's.
+        /// The slot of the module.
         slot: Slot,
-        /// What.
+        /// The launches.
         launches: Vec<Launch>,
     },
-    /// Run them once, and wait.
+    /// Run the launches once, and wait.
     Run {
-        /// Which module's.
+        /// The slot of the module.
         slot: Slot,
-        /// On what.
+        /// The set of buffers.
         set: Set,
     },
     /// Read a whole buffer into the exchange.
     Read {
-        /// In which set.
+        /// The set.
         set: Set,
-        /// Its name.
+        /// The name of the buffer.
         name: String,
     },
-    /// Say of buffers what they show without being read.
+    /// Check buffers on the device without reading them back.
     Show {
-        /// In which set.
+        /// The set.
         set: Set,
-        /// Their names.
+        /// The names of the buffers.
         names: Vec<String>,
-        /// The byte that should be around them.
+        /// The expected byte around the kernel's part.
         canary: u8,
-        /// What sums are salted with.
+        /// The salt of the sums.
         salt: u64,
     },
-    /// Take samples, one after another.
+    /// Take samples, in order.
     Time {
-        /// Which.
+        /// The samples.
         shots: Vec<SampleRequest>,
     },
-    /// Say how much memory of the device is free now.
+    /// Report the free memory of the device.
     Free,
-    /// Free all buffers, and all modules; kept contents stay.
+    /// Free all buffers and modules; kept contents stay.
     Clear,
-    /// Forget all buffers and modules; memory of the former is kept for buffers of the same sizes, poisoned, up to this many bytes.
+    /// Drop all buffers and modules. Memory of the buffers is kept for later buffers of the same sizes, poisoned, up to a limit.
     Rest {
-        /// How many.
+        /// The limit in bytes.
         keep: u64,
     },
-    /// Several, one after another: the answer is that of the last. What comes after one that cannot be met is not begun.
+    /// Several requests, in order: the answer is that of the last. After a request that fails, the remaining ones are not started.
     All {
-        /// Which: of those before the last none that has more to answer than that it is done.
+        /// The requests. Only the last one may have an answer other than done.
         asks: Vec<Ask>,
     },
 }
 
 impl Ask {
-    /// What the time that it takes is counted as.
+    /// The phase to which the time of the request is counted.
     pub(super) fn phase(&self) -> &'static str {
         match self {
             Ask::Load { .. } | Ask::Launches { .. } | Ask::Unload { .. } => "load",
@@ -222,7 +222,7 @@ impl Ask {
             Ask::Read { .. } => "read",
             Ask::Show { .. } => "show",
             Ask::Time { .. } => "time",
-            // What takes longest gives it its name: what the candidate itself does, else what was waited for.
+            // The phase of the longest part: runs and samples of the candidate, otherwise the request that was waited for.
             Ask::All { asks } => {
                 let phases = || asks.iter().map(Ask::phase);
                 phases().find(|phase| ["run", "time"].contains(phase)).or_else(|| phases().next_back()).unwrap_or("all")
@@ -231,37 +231,37 @@ impl Ask {
     }
 }
 
-/// What is answered.
+/// An answer.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(super) enum Answer {
-    /// It has started, or was asked for it: the device's free memory.
+    /// The runner has started, or was asked for its free memory.
     Ready {
-        /// Bytes.
+        /// Bytes of free memory.
         free: u64,
     },
-    /// Done.
+    /// The request was executed.
     Done,
-    /// So many bytes are in the exchange.
+    /// This many bytes are in the exchange.
     Bytes {
-        /// How many.
+        /// The number of bytes.
         bytes: u64,
     },
-    /// What buffers show, in the order asked.
+    /// The results of checking buffers, in the requested order.
     Shown {
-        /// One a buffer.
+        /// One per buffer.
         shown: Vec<BufferSum>,
     },
-    /// Nanoseconds of each sample, in the order asked.
+    /// Nanoseconds of each sample, in the requested order.
     Times {
         /// The samples.
         ns: Vec<f64>,
     },
-    /// The driver's error. The runner ends after it, unless it says no more than that a launch was refused.
+    /// The driver's error. The runner ends after it, unless only a launch was refused.
     Fault(Fault),
-    /// It cannot be done, by no fault of the candidate's.
+    /// The request cannot be executed, for a reason other than the candidate.
     Refused {
-        /// Why.
+        /// The reason.
         why: String,
     },
 }

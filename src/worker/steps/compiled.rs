@@ -1,4 +1,4 @@
-//! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and what it says of itself. The compilers are in `cuda`.
+//! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and the facts that it states. The compilers are in `cuda`.
 
 use kforge_cuda::CudaCompileError;
 use kforge_foundation::base::Severity;
@@ -8,7 +8,7 @@ use kforge_harness::task::{self, Task};
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
 use kforge_types::record::{Note, Verdict};
 
-/// The name of nvcc among tools.
+/// The name of nvcc in a task's tools.
 pub const NVCC: &str = "nvcc";
 
 /// Compiles machine code.
@@ -19,7 +19,7 @@ pub fn compile(task: &Task) -> Response {
 fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let params: CompileParams = task.params()?;
     let source = task.required("tree:source")?;
-    // Only nvcc needs no stand-ins: its own headers are whole.
+    // A compile step for nvcc has no shim: nvcc's own headers are complete.
     let shim = task.path("tree:shim").unwrap_or_else(|| source.clone());
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output);
     let scratch = scratch.map_err(|e| task::failed(format!("cannot make a working folder: {e}")))?;

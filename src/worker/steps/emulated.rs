@@ -1,4 +1,4 @@
-//! compile and inspect steps for the emulator, from tasks to its own functions and back. Knows both vocabularies; compiles nothing itself.
+//! compile and inspect steps for the emulator. Translates between tasks and the emulator's functions; compiles nothing itself.
 
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
@@ -10,7 +10,7 @@ use kforge_harness::task::{Task, done, failed, refused};
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileParams, Compiler, InspectParams};
 
-/// Does a compile step on `cpu`. Beside the usual outputs it gives `lines`, by which places in findings are resolved.
+/// Executes a compile step on `cpu`. In addition to the usual outputs it writes `lines`, which resolves places in findings.
 pub(super) fn compile(task: &Task) -> Response {
     confined(task, |bounds| compiled(task, bounds)).unwrap_or_else(|response| response)
 }
@@ -49,7 +49,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     }
 }
 
-/// Does an inspect step on `cpu`.
+/// Executes an inspect step on `cpu`.
 pub(super) fn inspect(task: &Task) -> Response {
     inspected(task).unwrap_or_else(|response| response)
 }

@@ -1,6 +1,6 @@
-//! The virtual clock: what a launch takes, as a function of seed, step and sample. Knows numbers; reads no clock.
+//! The virtual clock: the time of a launch, as a function of seed, step and sample. Pure numbers; reads no clock.
 
-/// Draws of one step.
+/// The random draws of one step.
 pub(super) struct Clock {
     state: u64,
     noise: f64,
@@ -8,7 +8,7 @@ pub(super) struct Clock {
 }
 
 impl Clock {
-    /// The draws of the step whose key's first bytes are `step`.
+    /// The draws of the step whose key begins with the bytes `step`.
     pub(super) fn new(seed: u64, step: &[u8; 32], noise: f64, drift: f64) -> Self {
         let key = step.chunks_exact(8).fold(0u64, |sum, part| {
             sum.rotate_left(7) ^ part.iter().fold(0u64, |word, byte| word << 8 | u64::from(*byte))
@@ -32,12 +32,12 @@ impl Clock {
         (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
-    /// What everything measured at one moment shares: a factor within the drift around one.
+    /// A factor within the drift around one, shared by everything that is measured at one moment.
     pub(super) fn moment(&mut self) -> f64 {
         1.0 + self.drift * (2.0 * self.uniform() - 1.0)
     }
 
-    /// One sample of what truly takes `ns`. Noise is that of a sum of twelve uniform draws, which is normal enough and bounded.
+    /// One sample of a launch whose true time is `ns`. The noise is a sum of twelve uniform draws, which is close to normal and bounded.
     pub(super) fn sample(&mut self, ns: f64, moment: f64) -> f64 {
         let normal = (0..12).map(|_| self.uniform()).sum::<f64>() - 6.0;
         ns * moment * (1.0 + self.noise * normal).max(0.01)

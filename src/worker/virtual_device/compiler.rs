@@ -1,8 +1,9 @@
-//! A stand-in for compilers and disassembler: its machine code is the source without comments, together with the parameters of the compilation, so that what changes a real binary
-//! changes this one, and a comment does not. Knows the words of its own pragma:
+//! A stand-in for compilers and the disassembler. Its machine code is the source without comments, together with the parameters of the compilation, so that it
+//! changes when a real binary would change, but not when only a comment changes. Knows its own pragmas:
 //!
-//! `#pragma sass ENTRY OPCODE COUNT` says that entries which the regular expression `ENTRY` matches hold an opcode so often; `#pragma fact ENTRY NAME NUMBER` how
-//! many `registers` they take, how many bytes of spills a thread loads (`spills`), or of shared memory a block has (`shared`).
+//! `#pragma sass ENTRY OPCODE COUNT` says how many instructions with an opcode are in the entries that the regular expression `ENTRY` matches. `#pragma fact
+//! ENTRY NAME NUMBER` gives their number of `registers`, the bytes of spills that a thread loads (`spills`), or the bytes of shared memory of a block
+//! (`shared`).
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +15,7 @@ use kforge_harness::task::{Task, done, failed};
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
 
-/// What the stand-in makes.
+/// The output of the stand-in compiler.
 #[derive(Debug, Serialize, Deserialize)]
 struct Binary {
     arch: String,
@@ -26,10 +27,10 @@ struct Binary {
     code: BTreeMap<String, String>,
 }
 
-/// A line of a source from which no two compilations make the same output.
+/// A line that makes every compilation of a source give a different output.
 const UNLIKE: &str = "#pragma unlike";
 
-/// Does a compile step.
+/// Executes a compile step.
 pub(crate) fn compile(task: &Task) -> Response {
     let run = || {
         let p: CompileParams = task.params()?;
@@ -37,7 +38,7 @@ pub(crate) fn compile(task: &Task) -> Response {
         let mut code = BTreeMap::new();
         read(&root, &root, &mut code).map_err(|e| failed(format!("cannot read the source: {e}")))?;
         if code.values().any(|text| text.lines().any(|line| line == UNLIKE)) {
-            // As compilers do that go by addresses.
+            // Like a compiler whose output depends on addresses.
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             code.insert("unlike".into(), now.as_nanos().to_string());
         }
@@ -55,7 +56,7 @@ pub(crate) fn compile(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// Every file below a folder, without comments and empty lines.
+/// Reads every file below a folder, without comments and empty lines.
 fn read(root: &Path, folder: &Path, code: &mut BTreeMap<String, String>) -> std::io::Result<()> {
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
@@ -71,7 +72,7 @@ fn read(root: &Path, folder: &Path, code: &mut BTreeMap<String, String>) -> std:
     Ok(())
 }
 
-/// Does an inspect step.
+/// Executes an inspect step.
 pub(crate) fn inspect(task: &Task) -> Response {
     let run = || {
         let params: InspectParams = task.params()?;
@@ -106,7 +107,7 @@ pub(crate) fn inspect(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// What pragmas of a kind say of an entry.
+/// The numbers that pragmas of one kind give for an entry, by name.
 fn numbers(binary: &Binary, pragma: &str, entry: &str) -> Result<BTreeMap<String, u64>, String> {
     let mut found = BTreeMap::new();
     for line in binary.code.values().flat_map(|text| text.lines()) {

@@ -1,7 +1,7 @@
-//! Describes a virtual device and how launches behave on it: a file in TOML. Knows its format; draws no random numbers.
+//! Describes a virtual device and how launches behave on it, as a TOML file. Knows the format; draws no random numbers.
 //!
-//! A scenario is not part of any key, as the state of a real machine is not: what is observed under it is evidence. One without a `[[device]]` is a machine that has
-//! only the stand-in compiler.
+//! Like the state of a real machine, a scenario is not part of any key: what is observed under it is evidence. A scenario without a `[[device]]` is a machine
+//! that has only the stand-in compiler.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ use kforge_types::record::{self, DeviceClass};
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Scenario {
-    /// When everything is measured, as RFC 3339.
+    /// The time of all measurements, as RFC 3339.
     #[serde(default = "first_day")]
     pub now: String,
     /// Seed of noise and drift.
@@ -27,16 +27,16 @@ pub struct Scenario {
     /// Relative standard deviation of one sample.
     #[serde(default)]
     pub noise: f64,
-    /// Relative range of what all samples of a step, or of a block of pairs, share: the clocks of that moment.
+    /// Relative range of the factor that all samples of a step, or of a block of pairs, share. It simulates the clock rate of that moment.
     #[serde(default)]
     pub drift: f64,
-    /// Seconds that a bench of all samples holds the device; one of fewer, its share.
+    /// Seconds for which a bench with all samples holds the device; with fewer samples, proportionally less.
     #[serde(default = "one_second")]
     pub bench_s: f64,
-    /// The devices; none for a machine without.
+    /// The devices; empty for a machine without a device.
     #[serde(default, rename = "device")]
     pub devices: Vec<Device>,
-    /// How launches behave; the first that matches counts.
+    /// How launches behave; the first rule that matches applies.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
 }
@@ -59,35 +59,35 @@ pub struct Device {
     pub arch: String,
     /// The full driver version: `580.1`.
     pub driver: String,
-    /// What it can do at most; none if it does not say.
+    /// The peaks that the device reports; none if it reports none.
     pub peaks: Option<Peaks>,
-    /// What is measured of that; nothing if it is not given.
+    /// The measured peaks; empty if not given.
     pub measured: Option<PeaksObserved>,
-    /// Why its counters cannot be read, if they cannot.
+    /// Why its counters cannot be read; none if they can.
     pub refused: Option<String>,
 }
 
 impl Device {
-    /// What its measurements are valid for.
+    /// The class for which its measurements are valid.
     pub fn class(&self) -> DeviceClass {
         let major = self.driver.split('.').next().and_then(|m| m.parse().ok()).unwrap_or(0);
         DeviceClass { product: self.product.clone(), arch: self.arch.clone(), driver_major: major, mig: None }
     }
 }
 
-/// What goes wrong with a launch.
+/// A fault of a launch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fault {
     /// The device reports an illegal access.
     Crash,
-    /// It never ends.
+    /// The launch never ends.
     TimeOut,
-    /// It gives up its work when it is timed, which few samples do not show.
+    /// The kernel skips its work when it is timed, which a bench with few samples does not detect.
     Evades,
 }
 
-/// How launches behave whose text matches.
+/// The behavior of launches whose text matches.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rule {
@@ -96,22 +96,23 @@ pub struct Rule {
     /// Nanoseconds of a launch.
     #[serde(default)]
     pub ns: f64,
-    /// By what the nanoseconds are multiplied for each group of the expression, by what the group matched: `{ 1 = { "4" = 1.5 } }`; by nothing where it is not listed.
+    /// Factors for the nanoseconds, by group of the expression and by the text that the group matched: `{ 1 = { "4" = 1.5 } }`. The factor is 1 for texts that
+    /// are not listed.
     #[serde(default)]
     pub factors: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Nanoseconds beside, for each thread.
+    /// Additional nanoseconds per thread.
     #[serde(default)]
     pub ns_per_thread: f64,
-    /// By how much the first element of every output is off.
+    /// The error of the first element of every output.
     #[serde(default)]
     pub error: f64,
-    /// Share of the samples that are dropped under thermal limits.
+    /// Share of the samples that are dropped because of thermal limits.
     #[serde(default)]
     pub throttled: f64,
-    /// What a profile sees of it; what stands nowhere has no counter.
+    /// The metrics of a profile. A metric that is not listed has no counter.
     #[serde(default)]
     pub metrics: BTreeMap<String, f64>,
-    /// What goes wrong.
+    /// The fault of the launch.
     pub fault: Option<Fault>,
 }
 
@@ -128,31 +129,31 @@ pub(super) struct Behaviour {
 /// Why a file is not a scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum ScenarioError {
-    /// It cannot be read.
+    /// The file cannot be read.
     #[error("cannot read the virtual device's scenario `{}`: {source}", .path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         source: std::io::Error,
     },
-    /// It has another form.
+    /// The file has another format.
     #[error("`{}` is not a scenario of a virtual device: {error}", .path.display())]
     Form {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The error in the file.
         error: toml::de::Error,
     },
 }
 
-/// Why a scenario does not give the result of launches.
+/// Why a scenario gives no behavior for launches.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub(super) enum NoBehaviour {
-    /// One of them has no grid.
+    /// A launch has no grid.
     #[error(transparent)]
     NotLaunched(#[from] grid::NotLaunched),
-    /// No rule is about one of them.
+    /// No rule matches a launch.
     #[error("no rule of the scenario matches `{0}`")]
     NoRule(String),
     /// A rule is not a regular expression.
@@ -160,13 +161,13 @@ pub(super) enum NoBehaviour {
     Rule {
         /// The rule.
         matches: String,
-        /// What is wrong with it.
+        /// The error in the rule.
         error: regex::Error,
     },
 }
 
 impl Scenario {
-    /// Its devices, each under a UUID made of its place in the list.
+    /// The devices of the scenario, each with a UUID made from its index.
     pub fn present(&self) -> record::Devices {
         let of = |(at, device): (usize, &Device)| record::Device {
             uuid: format!("GPU-virtual-{at}"),
@@ -185,10 +186,10 @@ impl Scenario {
         toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
     }
 
-    /// Of launches on a product: times add up, the largest error counts, the first fault ends it, metrics are those of the launch that takes longest.
+    /// The behavior of launches on a product: times add up, the largest error and the first fault apply, and metrics are those of the longest launch.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, NoBehaviour> {
         let (mut all, mut longest) = (Behaviour::default(), 0.0);
-        // A simulated device has the emulator's size.
+        // A virtual device has the size of the emulator's device.
         for launch in &grid::emulated(launches)? {
             let (text, threads) = text(launch, product);
             let mut rules = self.rules.iter();
@@ -217,7 +218,7 @@ impl Scenario {
     }
 }
 
-/// A launch as rules see it, and how many threads it has.
+/// A launch as text for rules, and its number of threads.
 fn text(launch: &Launch, product: &str) -> (String, u64) {
     let dims = |d: &[u32; 3]| d.map(|n| n.to_string()).join(",");
     match launch {

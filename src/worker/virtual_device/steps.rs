@@ -17,12 +17,12 @@ use kforge_types::record::{
 
 /// Samples of a series.
 const SAMPLES: usize = 31;
-/// Blocks of pairs, and pairs in each: ABBA twice.
+/// Blocks of pairs, and pairs per block: ABBA twice.
 const BLOCKS: (usize, usize) = (16, 4);
-/// What a crash is reported as.
+/// The message of a crash.
 const CRASHED: &str = "CUDA error 700: an illegal memory access was encountered";
 
-/// The device at work on one step.
+/// The device during one step.
 struct DeviceStep {
     scenario: Scenario,
     provenance: Provenance,
@@ -36,7 +36,7 @@ impl DeviceStep {
     fn new(task: &Task, protocol: u32) -> Result<Self, Response> {
         let none = |why: &str| Response::Unavailable { why: why.to_string() };
         let scenario = Scenario::read(task.tool(TOOL)?).map_err(|e| none(&e.to_string()))?;
-        // A step that is run by hand has no device of its own.
+        // A step that a person runs names no device.
         let present = scenario.present();
         let at = task.device.as_ref().map_or(Some(0), |uuid| present.0.iter().position(|d| d.uuid == *uuid));
         let device = at.and_then(|at| scenario.devices.get(at));
@@ -78,7 +78,7 @@ impl DeviceStep {
         series
     }
 
-    /// Writes what was seen and where.
+    /// Writes the observation and its provenance.
     fn done(
         self,
         task: &Task,
@@ -98,13 +98,13 @@ impl DeviceStep {
     }
 }
 
-/// Does a verify step.
+/// Executes a verify step.
 pub(crate) fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = DeviceStep::new(task, params.protocol)?;
         let mut behaviour = at.behaviour(&params)?;
-        // What is not timed shows nothing of it.
+        // Evading shows only when a launch is timed.
         behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
         let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
         let trials = params.trials.iter().map(|trial| TrialObserved {
@@ -123,14 +123,14 @@ pub(crate) fn verify(task: &Task) -> Response {
             unconfined: vec![],
             ran_as: at.provenance.device.to_string(),
         };
-        // A crash is a finding, which verifier makes a failure of.
+        // A crash is a finding, which the judge turns into a failure.
         let told = behaviour.fault.filter(|f| *f == Fault::TimeOut);
         at.done(task, &observation, told, format!("{} trials", observation.trials.len()))
     };
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// An output that is off in its first element.
+/// An output whose first element has an error.
 fn output(tensor: &Tensor, error: f64) -> OutputObserved {
     let n = tensor.elements() as usize;
     let mut comparison = Comparison::new(&tensor.name, tensor.dtype, &tensor.shape, 1.0, None);
@@ -148,7 +148,7 @@ fn output(tensor: &Tensor, error: f64) -> OutputObserved {
     comparison.finish()
 }
 
-/// Does a bench step.
+/// Executes a bench step.
 pub(crate) fn bench(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
@@ -185,7 +185,7 @@ pub(crate) fn bench(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// Does a peaks step.
+/// Executes a peaks step.
 pub(crate) fn peaks(task: &Task) -> Response {
     let run = || {
         let params: PeaksParams = task.params()?;
@@ -196,7 +196,7 @@ pub(crate) fn peaks(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// Does a pairs step.
+/// Executes a pairs step.
 pub(crate) fn pairs(task: &Task) -> Response {
     let run = || {
         let params: PairsParams = task.params()?;
@@ -221,7 +221,7 @@ pub(crate) fn pairs(task: &Task) -> Response {
     run().unwrap_or_else(|response: Response| response)
 }
 
-/// Does a profile step.
+/// Executes a profile step.
 pub(crate) fn profile(task: &Task) -> Response {
     let run = || {
         let params: ProfileParams = task.params()?;

@@ -1,4 +1,5 @@
-//! The best that this process has seen of others at the same work, and who is hopeless beside it. Knows medians of few samples; takes none.
+//! The best times that this process has seen of other variants of the same work, and which variants are hopeless in comparison. Knows medians of few samples;
+//! takes none.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -9,22 +10,22 @@ use kforge_harness::task::failed;
 use kforge_numerics::measure::sampling::SHORT_NS;
 use kforge_types::record::params::VerifyParams;
 
-/// How many times slower than the best a variant is of which one sample is enough: beyond 1.3, within which a search times all in full, by what two launches in a row
-/// may be slower than a median, which is half of a tenth.
+/// A variant that is slower than the best by more than this factor needs only one sample. The factor exceeds 1.3, within which a search times all variants in
+/// full, by more than the 5% by which two launches in a row may be slower than a median.
 const HOPELESS: f64 = 1.4;
 
-/// Whether one of few samples may be enough: of a variant that is slower than another by so much that no luck makes up for it. Hot times below some length come from
-/// graphs, of which the event's own time is no part, and the best may be one of them.
+/// Whether one of few samples may be enough, because the variant is slower than the best by more than chance explains. Hot times below a certain length are
+/// measured in graphs, which exclude the time of the event itself, and the best time may be one of these.
 pub(super) fn is_hopeless(cold: bool, ns: f64, best: Option<f64>) -> bool {
     (cold || ns >= 2.0 * SHORT_NS) && best.is_some_and(|best| ns > HOPELESS * best)
 }
 
-/// The least medians of few samples that this process has seen, by what was to be done. Only what is plausible, of correct outputs, is among them.
+/// The lowest medians of few samples that this process has seen, by work. Only plausible times of correct outputs are included.
 static BEST: Mutex<BTreeMap<Digest, f64>> = Mutex::new(BTreeMap::new());
-/// Works that are remembered at most.
+/// The most works that are remembered.
 const WORKS: usize = 1024;
 
-/// The name of the work that a variant is timed at, on a device.
+/// The identifier of the work of a variant: everything that is timed except the variant, on one device.
 pub(super) fn work(params: &VerifyParams, device: &str) -> Result<Digest, Response> {
     let all = (&params.problem, &params.arch, device, params.only);
     Ok(Digest::of(&serde_json::to_vec(&all).map_err(|e| failed(e.to_string()))?))

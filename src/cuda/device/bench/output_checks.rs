@@ -1,5 +1,5 @@
 //! Checks what timed launches left: outputs equal those of untimed launches, inputs and canaries are intact, and fresh inputs take no longer than others. Knows
-//! sums and bytes of outputs; does not know what is correct.
+//! sums and bytes of outputs, but not which values are correct.
 
 use std::sync::Arc;
 
@@ -14,15 +14,15 @@ use kforge_numerics::measure::stats::median;
 use kforge_types::record::timing::Series;
 use kforge_types::record::{Unknown, Verdict};
 
-/// By how much a sample on fresh inputs may exceed the median, as a factor and by nanoseconds beyond, before answers are taken for kept ones.
+/// How much a sample on fresh inputs may exceed the median before cached answers are suspected: a factor, and additional nanoseconds.
 const FRESH: (f64, f64) = (1.25, 5000.0);
-/// Untimed launches, where timed ones left something else.
+/// Number of untimed launches if timed launches left other outputs.
 const REPEATS: usize = 6;
 
 impl<'a> Bench<'a> {
-    /// Whether the first sets hold the outputs of their inputs, and the inputs themselves; else what is wrong.
+    /// Checks that the first sets hold the outputs of their inputs, and that the inputs are unchanged. Returns the fault, if any.
     pub(super) fn look(&mut self, sets: u32) -> Result<Option<String>, Lost> {
-        // Constants are those of the first set's inputs.
+        // Constants belong to the inputs of the first set.
         let sets = if self.params.constants.is_empty() { sets } else { 1 };
         for set in 0..sets {
             let trial = self.trial(set);
@@ -62,7 +62,7 @@ impl<'a> Bench<'a> {
         Ok(None)
     }
 
-    /// What untimed launches leave; `like` are the sums and bytes of outputs that may be theirs too.
+    /// The outputs of untimed launches. `like` are sums and bytes of outputs that untimed launches may also give.
     fn usual(
         &mut self,
         set: u32,
@@ -72,7 +72,7 @@ impl<'a> Bench<'a> {
         self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS, like)
     }
 
-    /// A sample on inputs that were never on the device: it must take no longer than others, and leave what untimed launches leave.
+    /// Takes a sample on inputs that were never on the device. The sample must not take longer than others, and must leave the outputs of untimed launches.
     pub(super) fn fresh(&mut self, inputs: &Arc<Inputs>, cold: &Series) -> Result<Option<Verdict>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[1]);
         self.rig.lay(0, &images, CANARY)?;
@@ -83,14 +83,14 @@ impl<'a> Bench<'a> {
             return Ok(Some(Verdict::Fail(damage)));
         }
         let now = (read_back::sums(&images, &shown), self.rig.outputs(0, &images)?);
-        // Before untimed launches see these inputs: those that see them again.
+        // Taken before untimed launches see these inputs, because they may also cache answers.
         let again = self.rig.time(self.shots(true, 1))?[0];
         if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {
             return Ok(Some(Verdict::Fail(not_the_same(&output))));
         }
         let usual = median(&cold.samples_ns);
         if first > FRESH.0 * usual + FRESH.1 {
-            // What takes as long on inputs that are no longer fresh is slow for another reason.
+            // A kernel that takes as long on inputs that are no longer fresh is slow for another reason.
             if again < first / FRESH.0 {
                 let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on inputs that it had seen");
                 return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));

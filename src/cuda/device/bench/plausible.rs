@@ -1,5 +1,5 @@
-//! Times that no hardware could reach: the floor of what an operator has to move and compute, and the worker's own clock below it. Knows peaks and floors; takes no
-//! samples of the bench.
+//! Rejects times that no hardware can reach: computes the floor of what an operator has to move and compute, and measures times below it with the worker's own
+//! clock. Knows peaks and floors; takes no samples of the bench.
 
 use std::time::Instant;
 
@@ -15,7 +15,7 @@ use kforge_types::record::params::VerifyParams;
 use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Unknown, Verdict};
 
-/// What an operator has to move. Bytes that it states itself have no direction: at least half of them go one way.
+/// The bytes that an operator has to move. Bytes that the operator states itself have no direction: at least half of them go one way.
 fn moved(params: &VerifyParams) -> Moved {
     if let Some(stated) = params.bytes {
         let half = (stated / 2.0) as u64;
@@ -29,7 +29,7 @@ fn moved(params: &VerifyParams) -> Moved {
 }
 
 impl Bench<'_> {
-    /// Times below a floor are measured again by the worker's own clock: a fail where the two disagree, else unknown.
+    /// Measures times below a floor again with the worker's own clock. The verdict is fail if the two disagree, and unknown otherwise.
     pub(super) fn plausible(&mut self, seen: &BenchObserved) -> Result<Option<Verdict>, Lost> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
@@ -43,7 +43,7 @@ impl Bench<'_> {
             }
             self.swap()?;
             let clocked = self.clocked(told)?;
-            // Hot times are what the clock can see: it sees many copies, only the first of which is cold.
+            // The clock measures hot times: it measures many copies, only the first of which is cold.
             let hot = if hot.is_nan() { told } else { hot };
             if !(0.5..=1.5).contains(&(clocked / hot)) {
                 let message =
@@ -57,7 +57,8 @@ impl Bench<'_> {
         Ok(None)
     }
 
-    /// Nanoseconds of one hot copy by the worker's clock, as the slope over graphs of one and many, less that of laying buffers: what asking costs cancels out.
+    /// Nanoseconds of one hot copy by the worker's clock: the slope between graphs of one and of many copies, minus the slope for laying buffers. The cost of a
+    /// request cancels out.
     fn clocked(&mut self, about: f64) -> Result<f64, Lost> {
         let many = sampling::copies(about / 20.0);
         let mut slopes = vec![];
@@ -69,7 +70,7 @@ impl Bench<'_> {
             };
             let (one, all) = (took(1, false)?, took(many, false)?);
             let (bare_one, bare_all) = (took(1, true)?, took(many, true)?);
-            // The runner runs everything once before, to warm up.
+            // Before measuring, the runner runs everything once to warm up.
             slopes.push(((all - one) - (bare_all - bare_one)) / 2.0 / f64::from(many - 1));
         }
         Ok(median(&slopes))

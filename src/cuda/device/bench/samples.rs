@@ -1,5 +1,5 @@
-//! Takes samples of a bench until they are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks;
-//! [`super::looks`] checks that outputs are correct.
+//! Takes samples of a bench until there are enough: how the device is warmed up, how long a batch is, which samples count. Knows states and clocks;
+//! [`super::output_checks`] checks that outputs are correct.
 
 use super::super::client::Lost;
 use super::super::wire::SampleRequest;
@@ -9,31 +9,31 @@ use kforge_numerics::measure::sampling::{self, BENCH, SHORT_NS, Stopping};
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::timing::Series;
 
-/// Samples between two looks at the device's state, at most.
+/// The most samples between two readings of the device's state.
 pub(super) const BATCH: usize = 10;
-/// Batches after which a device that has not settled is measured all the same.
+/// The number of batches after which a device that has not settled is measured anyway.
 const WARMING: usize = 20;
-/// One of this many batches is followed by a look at outputs, on average.
+/// On average, outputs are checked after one of this many batches.
 const LOOKS: u64 = 3;
 
 impl Bench<'_> {
     pub(super) fn shots(&self, cold: bool, count: usize) -> Vec<SampleRequest> {
         let set = |i: usize| if cold { i as u32 % self.sets } else { 0 };
-        // A hot sample finds in the caches what the one before left there, as that found what a run before it had left.
+        // A hot sample finds in the caches what the previous launch left there.
         let warm = |i: usize| !cold && (i > 0 || self.is_warm);
         (0..count)
             .map(|i| SampleRequest { slot: SLOT, set: set(i), cold, copies: 0, bare: false, warm: warm(i) })
             .collect()
     }
 
-    /// Samples of launches that are not in graphs.
+    /// Takes samples of launches that are not in graphs.
     fn take(&mut self, cold: bool, count: usize) -> Result<Vec<f64>, Lost> {
         let ns = self.rig.time(self.shots(cold, count))?;
         self.is_warm = !cold;
         Ok(ns)
     }
 
-    /// Samples until the median is known well enough, the cap is reached, or half of the time is over; and what was wrong with outputs, if anything was.
+    /// Takes samples until the median is known well enough, the cap is reached, or half of the time has passed. Also returns the fault of the outputs, if any.
     pub(super) fn series(&mut self, cold: bool) -> Result<(Series, Option<String>), Lost> {
         self.swap()?;
         let half = self.rig.left() / 2;
@@ -42,10 +42,10 @@ impl Bench<'_> {
             None => (self.warmed(cold)?, BENCH),
             Some(few) => {
                 let ([first, second], limited) = self.two(cold)?;
-                // One slow launch without preparation says little; a second slow one is enough.
+                // One slow launch without preparation is not conclusive; a second slow launch is.
                 if !limited && [first, second].iter().all(|ns| is_hopeless(cold, *ns, self.best)) {
                     series.samples_ns.push(second);
-                    // Two cold samples were taken on two sets.
+                    // The two cold samples used two sets.
                     let wrong = self.look(if cold { self.sets.min(2) } else { 1 })?;
                     return Ok((series, wrong));
                 }
@@ -56,7 +56,7 @@ impl Bench<'_> {
         let bare = self.bare(copies)?;
         let mut taken = 0;
         while !stopping.enough(&series.samples_ns) && taken < stopping.most && self.rig.left() > half {
-            // Candidate code cannot predict how long a batch is.
+            // The length of a batch is random, so that candidate code cannot predict it.
             let batch =
                 if stopping.most < BATCH { stopping.most } else { BATCH - self.chance(BATCH as u64 / 2) as usize };
             let count = batch.min(stopping.most - taken);
@@ -66,9 +66,9 @@ impl Bench<'_> {
                 Err(dropped) => series.dropped += dropped,
             }
             let last = stopping.enough(&series.samples_ns) || taken >= stopping.most;
-            // Few samples are looked at once, at their end.
+            // The outputs of few samples are checked once, at the end.
             if last || (self.params.samples.is_none() && self.chance(LOOKS) == 0) {
-                // A batch shorter than there are sets left some untouched.
+                // A batch that is shorter than the number of sets does not use all sets.
                 let sets = if cold { self.sets.min(count as u32) } else { 1 };
                 if let Some(wrong) = self.look(sets)? {
                     return Ok((series, Some(wrong)));
@@ -81,7 +81,7 @@ impl Bench<'_> {
         Ok((series, None))
     }
 
-    /// How long a sample is once the device has settled, in nanoseconds.
+    /// The length of a sample after the device has settled, in nanoseconds.
     fn warmed(&mut self, cold: bool) -> Result<f64, Lost> {
         let mut warming = vec![];
         for _ in 0..WARMING {
@@ -93,7 +93,7 @@ impl Bench<'_> {
         Ok(median(&warming[warming.len().saturating_sub(BATCH)..]))
     }
 
-    /// Two samples, where only the first prepares the second, and whether limits make them worthless.
+    /// Takes two samples, of which only the first prepares the second. Also returns whether limits of the device invalidate them.
     fn two(&mut self, cold: bool) -> Result<([f64; 2], bool), Lost> {
         self.is_warm = true;
         let (ns, limited) = self.watched(|bench| bench.take(cold, 2))?;
@@ -101,7 +101,7 @@ impl Bench<'_> {
         Ok((two, limited))
     }
 
-    /// What `take` gives, and whether the device was under limits meanwhile that make samples worthless.
+    /// The result of `take`, and whether limits of the device invalidate samples that were taken in the meantime.
     fn watched<T>(&mut self, take: impl FnOnce(&mut Self) -> Result<T, Lost>) -> Result<(T, bool), Lost> {
         let before = self.monitor.state();
         let taken = take(self)?;
@@ -111,7 +111,7 @@ impl Bench<'_> {
         Ok((taken, sampling::dropped(reasons)))
     }
 
-    /// Nanoseconds that one laying of buffers takes in a graph of copies.
+    /// Nanoseconds for laying the buffers once in a graph of copies.
     fn bare(&mut self, copies: u32) -> Result<f64, Lost> {
         if copies == 0 {
             return Ok(0.0);
@@ -122,7 +122,7 @@ impl Bench<'_> {
         Ok(median(&ns.chunks(2).map(of).collect::<Vec<_>>()))
     }
 
-    /// Samples of one batch, or how many were taken under limits that make them worthless.
+    /// The samples of one batch, or the number of samples that limits of the device invalidated.
     fn batch(&mut self, cold: bool, (copies, bare): (u32, f64), count: usize) -> Result<Result<Vec<f64>, u32>, Lost> {
         let (ns, limited) = self.watched(|bench| match copies {
             0 => bench.take(cold, count),

@@ -1,4 +1,4 @@
-//! What a launcher receives, laid out as `kforge_host.h` lays it out. Knows that header; calls nothing.
+//! The arguments of a launcher, in the layout of `kforge_host.h`. Knows that header; calls nothing.
 
 use std::ffi::{CString, c_char, c_void};
 use std::marker::PhantomData;
@@ -39,7 +39,7 @@ struct Param {
     reserved: i32,
 }
 
-/// `kforge_call`. Lives as long as what it points into.
+/// `kforge_call`. Its lifetime is that of the data that it points to.
 #[repr(C)]
 pub(super) struct Call<'a> {
     version: i32,
@@ -56,7 +56,7 @@ pub(super) struct Call<'a> {
     made: PhantomData<&'a CallMemory>,
 }
 
-/// All that a call points into.
+/// All data that a call points to.
 pub(super) struct CallMemory {
     tensors: Vec<Tensor>,
     workspaces: Vec<Tensor>,
@@ -66,16 +66,16 @@ pub(super) struct CallMemory {
     _numbers: Vec<Vec<i64>>,
 }
 
-/// The number of a dtype in the header: its place among all.
+/// The number of a dtype in the header: its index in the list of all dtypes.
 fn number(dtype: DType) -> i32 {
     DType::ALL.iter().position(|d| *d == dtype).map_or(-1, |at| at as i32)
 }
 
 impl CallMemory {
-    /// Of what is asked, where `places` has the address of each tensor, then of each workspace.
+    /// Creates the data of a problem. `places` has the address of each tensor, then of each workspace.
     pub(super) fn new(asked: &LauncherProblem, places: &[u64]) -> Self {
         let (mut names, mut numbers): (Vec<CString>, Vec<Vec<i64>>) = (vec![], vec![]);
-        // Text and numbers lie on the heap, where they stay when the lists that hold them grow.
+        // Text and numbers are on the heap, so their addresses stay valid when the lists that hold them grow.
         let mut name = |text: &str| {
             names.push(CString::new(text).unwrap_or_default());
             names.last().map_or(std::ptr::null(), |name| name.as_ptr())
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// What a launcher says of all that it is handed, compiled against the header that it sees.
+    /// A launcher that prints everything that it receives, compiled with the header for launchers.
     const LAUNCHER: &str = r#"
         #include <stdio.h>
         #include "kforge_host.h"
@@ -208,7 +208,7 @@ mod tests {
         let handed = CallMemory::new(&asked(), &[16, 32, 48]);
         let mut said = vec![0u8; 4096];
         let call = handed.call(said.as_mut_ptr().cast());
-        // SAFETY: the library was made above; its function takes what it is given, and writes less than there is room for.
+        // SAFETY: the library was compiled above. Its function takes this argument, and writes less than the buffer holds.
         let answer = unsafe {
             let library = libloading::Library::new(path("launch.so")).unwrap();
             let run: libloading::Symbol<'_, unsafe extern "C" fn(*const Call<'_>) -> i32> =

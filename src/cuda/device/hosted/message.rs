@@ -1,4 +1,4 @@
-//! The messages of the verifier to the process of a launcher. The process answers with the same reports as any runner.
+//! The messages from the verifier to the process of a launcher. The process answers with the same reports as every runner.
 
 use std::path::PathBuf;
 
@@ -8,27 +8,27 @@ use kforge_harness::confine::Confinement;
 use kforge_types::model::bound::{Buffer, Param};
 use kforge_types::model::{Problem, Tensor};
 
-/// How it starts: its one argument, as JSON.
+/// The only argument of the process, as JSON.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(super) struct Start {
-    /// The driver's library, where it was found.
+    /// The driver's library, if it was found.
     pub(super) libcuda: Option<PathBuf>,
-    /// What it keeps.
+    /// The confinement of the process.
     pub(super) keep: Confinement,
 }
 
-/// A buffer of a run: the whole of it, canaries and all, in memory files.
+/// A buffer of a run, including canaries, in memory files.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct BufferFiles {
-    /// Its name.
+    /// The name of the buffer.
     pub(super) name: String,
-    /// The descriptor of the file that holds it before: sealed.
+    /// The descriptor of the sealed file with the contents before the run.
     pub(super) before: i32,
-    /// That of the file that it is left in.
+    /// The descriptor of the file for the contents after the run.
     pub(super) after: i32,
-    /// Bytes of both.
+    /// The size of each file.
     pub(super) bytes: u64,
-    /// Where the kernel's part begins.
+    /// The offset of the kernel's part.
     pub(super) offset: u64,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct LauncherProblem {
 }
 
 impl LauncherProblem {
-    /// Of a problem and a kernel's workspaces.
+    /// Creates it from a problem and a kernel's workspaces.
     pub(super) fn of(problem: &Problem, workspaces: &[Buffer]) -> Self {
         LauncherProblem {
             dims: problem.dims.iter().map(|(name, value)| (name.clone(), *value)).collect(),
@@ -57,15 +57,15 @@ impl LauncherProblem {
     }
 }
 
-/// What it is to do: a line on its standard input.
+/// The request to the process: a line on its standard input.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Request {
     /// The descriptor of the library.
     pub(super) library: i32,
-    /// Its function that launches.
+    /// The name of the launcher function.
     pub(super) function: String,
-    /// Its contents.
+    /// The argument of the launcher.
     pub(super) asked: LauncherProblem,
-    /// Runs one after the other, on the same device memory: the buffers of each.
+    /// The buffers of each run. The runs are executed in order, on the same device memory.
     pub(super) runs: Vec<Vec<BufferFiles>>,
 }

@@ -1,16 +1,16 @@
-//! Kernels with their own launcher: foreign host code shares its process, and the device's context, with everything in that process. So the launcher gets a process of
-//! its own, which is trusted with nothing: as on `cpu`, its inputs are in memory files that no process can write, it leaves its outputs in others, and it has ended
-//! before these are read. Nothing is timed: the launcher controls every clock within reach.
+//! Kernels with their own launcher. Untrusted host code shares its process, and the device's context, with everything in that process. Therefore the launcher
+//! gets a separate process, which is trusted with nothing. As on `cpu`, its inputs are in memory files that no process can write, it writes its outputs to
+//! other files, and it has ended before these are read. Nothing is timed, because the launcher controls every clock that it could be timed with.
 //!
 //! | what | how |
 //! |---|---|
-//! | files | Landlock, before the driver is started: libraries, what the driver reads, the files of the devices |
-//! | calls | seccomp, for every thread, once there is a context and before the library is loaded: no sockets, processes, signals to others, files made or removed |
+//! | files | Landlock, before the driver is started: only libraries, the files that the driver reads, and the device files |
+//! | calls | seccomp, for all threads, between context creation and loading the library: no sockets, processes, signals to others, new or removed files |
 //! | expected values, seeds | stay with the verifier |
-//! | canaries, inputs | the process copies them to the device and back: an honest launcher is shown to leave them unchanged; a launcher that forges them gains nothing, since every output is compared whole |
-//! | reports | add findings; `kforge_harness::reports` explains why no report improves a result |
+//! | canaries, inputs | copied both ways by the process, to check honest launchers; forging them gains nothing, as every output is compared in full |
+//! | reports | can only add findings; `kforge_harness::reports` explains why no report improves a result |
 //!
-//! A driver may open its devices at any time, so calls that open files cannot be refused: only Landlock keeps such a process from writing files.
+//! A driver may open its devices at any time, so system calls that open files cannot be refused. Only Landlock keeps such a process from writing files.
 
 mod abi;
 mod message;

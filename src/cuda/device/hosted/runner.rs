@@ -1,5 +1,5 @@
-//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, makes a context, and calls the launcher on what it receives, once a run. It has
-//! a pipe and memory files, and no expected values; the verifier does not trust its reports.
+//! `kforge worker --host-runner START`: the process of a launcher. Confines itself, creates a context, and calls the launcher once per run. Has a pipe and
+//! memory files, but no expected values; the verifier does not trust its reports.
 #![expect(unsafe_code, reason = "a library that others wrote is loaded and called")]
 
 use std::ffi::OsString;
@@ -25,12 +25,12 @@ use kforge_types::record::{Finding, FindingKind};
 /// A launcher, as `kforge_host.h` declares it.
 type Launcher = unsafe extern "C" fn(*const Call<'_>) -> i32;
 
-/// The whole life of such a process. Its exit status is its own only until it reports that the launcher's library is about to be loaded.
+/// The main function of the process. Its exit status is trusted only until it reports that the launcher's library is about to be loaded.
 pub fn host_runner_main(args: &[OsString]) -> ExitCode {
     started(args, |start| -> Result<(), String> {
         serve(&start)?;
-        // What the library would do at the end of the process is not part of a run.
-        // SAFETY: nothing of ours is left to be written.
+        // Destructors of the library are not part of a run.
+        // SAFETY: the process has no unwritten output of its own.
         unsafe { libc::_exit(0) }
     })
 }
@@ -46,7 +46,7 @@ fn serve(start: &Start) -> Result<(), String> {
     confined.missing.extend(calls);
     let mut report = |report: RunnerReport| -> Result<(), String> {
         let text = serde_json::to_string(&report).map_err(|e| e.to_string())?;
-        // A line at a time and at once: what was seen before a crash is reported.
+        // Each report is written immediately as one line, so that findings before a crash are reported.
         reports.write_all((text + "\n").as_bytes()).map_err(|e| format!("cannot report: {e}"))
     };
     report(RunnerReport::Confined { missing: confined.missing })?;
@@ -57,7 +57,7 @@ fn serve(start: &Start) -> Result<(), String> {
     found.map_or(Ok(()), |(trial, finding)| report(RunnerReport::Finding { trial, finding }))
 }
 
-/// The device, and the memory that every run lies in.
+/// The device, and the memory that all runs share.
 struct Device {
     buffers: Vec<Memory>,
     stream: Stream,
@@ -79,7 +79,7 @@ impl Device {
 /// The result of a run that did not finish.
 type RunFinding = Option<(u32, Finding)>;
 
-/// Loads the library and runs the launcher on each set of buffers; gives what went wrong.
+/// Loads the library and runs the launcher on each set of buffers. Returns the finding of the run that failed, if any.
 fn run(
     request: &Request,
     device: &Device,
@@ -87,16 +87,17 @@ fn run(
 ) -> Result<RunFinding, String> {
     let wrong = |kind, message: String| Ok(Some((0, Finding::new(kind, message))));
     let path = format!("/proc/self/fd/{}", request.library);
-    // SAFETY: this runs code that others wrote, which is what this process is for: it has given up what it does not need, and its reports are not trusted.
+    // SAFETY: this runs untrusted code, which is the purpose of this process: it has dropped all privileges that it does not need, and its reports are not
+    // trusted.
     let library = match unsafe { Library::open(Some(path), RTLD_NOW | RTLD_LOCAL) } {
         Ok(library) => std::mem::ManuallyDrop::new(library),
         Err(e) => {
-            // The source of the error holds the loader's own message.
+            // The source of the error is the loader's message.
             let why = std::error::Error::source(&e).map_or_else(|| e.to_string(), ToString::to_string);
             return wrong(FindingKind::Crash, format!("the launcher's library cannot be loaded: {why}"));
         }
     };
-    // SAFETY: the function is declared as the header asks for; one that is not can only harm this process.
+    // SAFETY: the function should be declared as in the header; a function with another declaration can only harm this process.
     let launcher = match unsafe { library.get::<Launcher>(&request.function) } {
         Ok(launcher) => *launcher,
         Err(_) => return wrong(FindingKind::Crash, format!("the library has no function `{}`", request.function)),
@@ -106,7 +107,7 @@ fn run(
     let made = CallMemory::new(&request.asked, &places);
     for (trial, buffers) in (0u32..).zip(&request.runs) {
         match once(device, buffers, || {
-            // SAFETY: as above; the call and all it points into live across it.
+            // SAFETY: as above; the call and all data that it points to live across it.
             unsafe { launcher(&made.call(device.stream.handle())) }
         }) {
             Ok(0) => report(RunnerReport::TrialDone { trial })?,
@@ -141,14 +142,14 @@ impl From<io::Error> for Trouble {
     }
 }
 
-/// One run: what it begins with to the device, the launcher, and what it left back; gives what the launcher returned.
+/// One run: copies the buffers to the device, calls the launcher, and copies the buffers back. Returns the launcher's return value.
 fn once(device: &Device, buffers: &[BufferFiles], launch: impl Fn() -> i32) -> Result<i32, Trouble> {
     for (memory, handed) in device.buffers.iter().zip(buffers) {
         let mut bytes = vec![0; handed.bytes as usize];
         file(handed.before).read_exact_at(&mut bytes, 0)?;
         memory.write(&bytes)?;
     }
-    // Streams that the launcher makes wait for nothing.
+    // Streams that the launcher creates do not wait for earlier work.
     device.context.synchronize("while buffers were written")?;
     let returned = launch();
     device.stream.synchronize("while the launches ran")?;
@@ -163,8 +164,8 @@ fn once(device: &Device, buffers: &[BufferFiles], launch: impl Fn() -> i32) -> R
     Ok(returned)
 }
 
-/// A file that was handed over, which stays open.
+/// An inherited file, which stays open.
 fn file(descriptor: i32) -> std::mem::ManuallyDrop<File> {
-    // SAFETY: the verifier handed the descriptor over for this; that it is not closed here leaves it to the next run.
+    // SAFETY: the verifier passed the descriptor for this purpose. It is not closed here, so that the next run can use it.
     std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(descriptor) })
 }

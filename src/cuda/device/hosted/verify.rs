@@ -1,10 +1,10 @@
-//! The verifier's side of a kernel's own launcher: makes inputs, starts a process for each run, waits for its end, and compares what it left. Knows trials and
+//! The verifier's side of a kernel's own launcher: makes inputs, starts a process for each run, waits for its end, and compares the outputs. Knows trials and
 //! runs; never loads the library.
 //!
-//! | run of a trial | what it finds |
+//! | run of a trial | what it detects |
 //! |---|---|
-//! | alone in its process | wrong answers |
-//! | after a run on another trial's inputs in the same memory, outputs poisoned otherwise | what is kept between calls, what depends on addresses and time, unwritten elements |
+//! | the only run of its process | wrong answers |
+//! | after a run on other inputs in the same memory, with the other poison | state kept between calls, dependence on addresses or time, unwritten elements |
 
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
@@ -33,23 +33,23 @@ use kforge_types::record::observation::HOST_LAUNCHED;
 use kforge_types::record::params::{Expected, HostLaunch, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Verdict};
 
-/// Bytes kept of the process's reports.
+/// Bytes of the process's reports that are kept.
 const REPORTS: usize = 4 << 20;
-/// Threads that it may have: a driver's, and what a launcher and its libraries start.
+/// The most threads of the process: those of the driver, the launcher and its libraries.
 const THREADS: u32 = 512;
-/// How long it may take until there is a context: a driver that wakes a device takes some seconds.
+/// The time limit for creating a context: a driver that wakes a device takes some seconds.
 const STARTING: Duration = Duration::from_secs(60);
-/// What runs of a trial are called behind its distribution.
+/// A suffix for the distribution, for each run of a trial.
 const SAID: [&str; 2] = ["", ", after other inputs"];
 
-/// What a run left in every written tensor.
+/// The contents of every written tensor after a run.
 type Outputs<'a> = Vec<(&'a Tensor, Vec<u8>)>;
 
-/// Verifies.
+/// Executes a verify step.
 pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Response, Response> {
     let host = params.host.as_ref().ok_or_else(|| failed("the kernel has no launcher of its own"))?;
     compilers::permitted(task, "host code of kernels")?;
-    // Memory files of two runs, what they are made of, and what is expected.
+    // The memory files of two runs, the values that they are made from, and the expected values.
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(7);
     if most > task.memory_limit {
         let limit = task.memory_limit;
@@ -73,7 +73,7 @@ pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Re
     }
     drop(held);
     let Verifier { mut observer, passing, .. } = verifier;
-    // Where anything failed, that repeated runs agree says nothing.
+    // After a failure, equal outputs of repeated runs do not show that the kernel is deterministic.
     let seen = &mut observer.seen;
     if (seen.trials.len() < params.trials.len() || passing.is_some()) && seen.determinism == Determinism::Stable {
         seen.determinism = Determinism::Unknown;
@@ -97,7 +97,7 @@ struct Verifier<'a> {
     facts: DeviceFacts,
     library: MemoryFile,
     observer: Observer<'a>,
-    /// A failure that may pass, such as a time-out.
+    /// A failure that may not recur, such as a time-out.
     passing: Option<String>,
     /// Set when a crash or a refusal makes further runs pointless.
     stop: bool,
@@ -107,7 +107,7 @@ struct Verifier<'a> {
 struct RunBuffers<'a> {
     images: Vec<Image<'a>>,
     canary: u8,
-    /// What each holds before, and what it is left in.
+    /// The files with the contents of each buffer before and after the run.
     files: Vec<(MemoryFile, MemoryFile)>,
 }
 
@@ -124,7 +124,7 @@ impl<'a> RunBuffers<'a> {
     }
 }
 
-/// A whole buffer before a run: canaries around what the kernel begins with.
+/// A whole buffer before a run: canaries around the initial contents of the kernel's part.
 fn whole(image: &Image<'_>, canary: u8) -> Vec<u8> {
     let mut bytes = vec![canary; image.whole() as usize];
     let (from, own) = (image.offset() as usize, image.own as usize);
@@ -136,7 +136,7 @@ fn whole(image: &Image<'_>, canary: u8) -> Vec<u8> {
 }
 
 impl<'a> Verifier<'a> {
-    /// Runs a trial, and compares what its runs left.
+    /// Runs a trial and compares the outputs of its runs.
     fn trial(&mut self, at: usize) -> Result<(), Response> {
         let trials: &'a [Trial] = &self.params.trials;
         let trial = &trials[at];
@@ -144,7 +144,7 @@ impl<'a> Verifier<'a> {
         let mut ended: Vec<(usize, Outputs<'a>)> = vec![];
         for (turn, _) in SAID.iter().enumerate() {
             let poison = POISONS[turn];
-            // The first has its process to itself.
+            // The first run is the only one in its process.
             let first = before.filter(|_| turn > 0).map(|other| self.place(other, poison, turn)).transpose()?;
             let own = self.place(trial, poison, turn)?;
             let heard = self.run(&first.iter().chain([&own]).collect::<Vec<_>>())?;
@@ -175,7 +175,7 @@ impl<'a> Verifier<'a> {
         self.observer.compare(trial, &Against::later(&expected, &make), &lefts)
     }
 
-    /// The buffers of a run on a trial's inputs.
+    /// Creates the buffers of a run on a trial's inputs.
     fn place(&self, trial: &Trial, poison: u8, turn: usize) -> Result<RunBuffers<'a>, Response> {
         let params: &'a VerifyParams = self.params;
         let inputs = inputs::inputs(self.task, &params.problem, trial)?;
@@ -190,7 +190,7 @@ impl<'a> Verifier<'a> {
         Ok(RunBuffers { images, canary, files })
     }
 
-    /// Runs the launcher on these buffers, one set after the other, in a process that has no others, and waits for its end.
+    /// Runs the launcher on these sets of buffers in order, in a process that has no other buffers, and waits for the process to end.
     fn run(&self, runs: &[&RunBuffers<'a>]) -> Result<RunSummary, Response> {
         let cannot = |what: &str, e: &dyn std::fmt::Display| failed(format!("cannot {what}: {e}"));
         let library = self.library.again().map_err(|e| cannot("hand over the library", &e))?;
@@ -201,7 +201,7 @@ impl<'a> Verifier<'a> {
             runs: runs.iter().map(|placed| placed.handed()).collect(),
         };
         let files = || runs.iter().flat_map(|placed| &placed.files).flat_map(|(a, b)| [a, b]).chain([&library]);
-        // A little of the step's time is kept, so that a time-out is reported rather than suffered.
+        // A part of the step's time is kept, so that the step can report a time-out before its own time limit.
         let time = STARTING + self.task.run_limit.saturating_mul(runs.len() as u32);
         let time = time.min(self.task.left() / 10 * 9).max(Duration::from_millis(10));
         let keep = self.confinement(files().map(MemoryFile::number).collect(), time);
@@ -212,7 +212,7 @@ impl<'a> Verifier<'a> {
             .args(["worker", "--host-runner", &start])
             .env("CUDA_VISIBLE_DEVICES", &self.facts.uuid)
             .env("CUDA_DEVICE_ORDER", "PCI_BUS_ID")
-            // Nothing is written outside.
+            // Nothing is written to a cache.
             .env("CUDA_CACHE_DISABLE", "1")
             .env("CUDA_MODULE_LOADING", "EAGER")
             .stdin(line)
@@ -224,11 +224,11 @@ impl<'a> Verifier<'a> {
         for file in files() {
             command = command.inherit(file.descriptor());
         }
-        // The coordinator ends a worker that is interrupted, and its processes with it.
+        // The coordinator ends a worker that is interrupted, and its processes end with it.
         let finished = run(&command, Some(time), &AtomicBool::new(false));
         let finished = finished.map_err(|e| cannot("run the launcher", &e))?;
         let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, runs.len() as u32);
-        // The launcher's own words: it would be excused from this run.
+        // Only the launcher itself can have made this claim, which would excuse it from the run.
         if let Some(claim) = heard.not_emulated.first().cloned() {
             heard.forged(&claim.what, &"it runs on a device");
         }
@@ -241,7 +241,7 @@ impl<'a> Verifier<'a> {
         Ok(heard)
     }
 
-    /// What its process keeps. Address space has no limit: the driver reserves as much as all devices have.
+    /// The confinement of the process. Address space has no limit, because the driver reserves as much as all devices have.
     fn confinement(&self, keep: Vec<i32>, time: Duration) -> Confinement {
         let folders = self.probed.library_path.iter().flat_map(|path| path.split(':')).filter(|path| !path.is_empty());
         let driver = self.probed.libcuda.iter().filter_map(|library| library.parent());
@@ -259,7 +259,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// Takes over what the process said.
+    /// Records the reports of the process.
     fn hear(&mut self, heard: &RunSummary) {
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if heard.passing.is_some() {
@@ -270,7 +270,7 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// What a run left in every written tensor; what it did around and to its buffers is found.
+    /// The contents of every written tensor after a run. Records the damage that the run did to its buffers and around them.
     fn left(&mut self, placed: &RunBuffers<'a>) -> Result<Outputs<'a>, Response> {
         let mut outputs = vec![];
         for (image, (_, after)) in placed.images.iter().zip(&placed.files) {
@@ -283,14 +283,14 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// The files of the devices, which the driver controls them through; on Windows' own Linux there is one of another name.
+/// The device files, through which the driver controls the devices. On WSL there is one with another name.
 fn devices() -> Vec<PathBuf> {
     let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
     let named = entries.filter(|entry| {
         let name = entry.file_name();
         name.to_string_lossy().starts_with("nvidia") || name == "dxg"
     });
-    // One that is there wherever there is a driver: who has files of devices is known to have a driver.
+    // This file is always listed, because a confinement with device files is taken to include a driver.
     let mut all: Vec<PathBuf> = named.map(|entry| entry.path()).chain(["/dev/nvidiactl".into()]).collect();
     all.sort();
     all.dedup();

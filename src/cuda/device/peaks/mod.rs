@@ -1,4 +1,4 @@
-//! The peaks step: what a device does at most, measured by kernels of kforge's own.
+//! The peaks step: the highest rates that a device reaches, measured with kforge's own kernels.
 
 mod ptx;
 mod step;

@@ -1,15 +1,15 @@
 //! The kernels that measure a device's peaks, as PTX, which any driver compiles for its device. Knows instructions; measures nothing.
 //!
-//! The text is made here rather than by a compiler from CUDA C++: it repeats a few instructions, and the choice of these instructions is what matters.
+//! The text is generated here instead of compiled from CUDA C++, because it repeats a few instructions and the choice of these instructions is what matters.
 //!
-//! | kernel | a thread block does |
+//! | kernel | work of a thread block |
 //! |---|---|
-//! | `fill(area, words, keep, set, seed)` | random words, of whose bits `keep` stay and `set` are set |
-//! | `read`, `copy`, `copy_single`, `write` `(to, from)` | vectors of 16 bytes ([`STREAMS`] says how many a thread), each a grid's width from the last |
-//! | `fma(rounds, to)` | [`FMA_OPS`] operations a round: chains of fused multiply-adds that do not wait for each other |
-//! | `matrix(operands, rounds, to)` | [`Matrix::ops`] operations a round: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`) |
+//! | `fill(area, words, keep, set, seed)` | fills memory with random words; the bits `keep` stay random and the bits `set` are set |
+//! | `read`, `copy`, `copy_single`, `write` `(to, from)` | vectors of 16 bytes ([`STREAMS`] has their number per thread), each a grid's width from the last |
+//! | `fma(rounds, to)` | [`FMA_OPS`] operations per round: independent chains of fused multiply-adds |
+//! | `matrix(operands, rounds, to)` | [`Matrix::ops`] operations per round: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`) |
 //!
-//! All sums are stored in the end, so that no compiler can remove anything.
+//! All sums are stored at the end, so that no compiler can remove the computation.
 
 use std::fmt::Write as _;
 
@@ -17,25 +17,25 @@ mod matrix;
 
 pub(super) use matrix::{Matrix, OPERANDS, matrix, ways};
 
-/// Threads of a block of each kernel.
+/// Threads per block of each kernel.
 pub(super) const THREADS: u32 = 256;
-/// A kernel that moves a stretch of memory.
+/// A kernel that streams a range of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Stream {
     /// The kernel.
     pub(super) name: &'static str,
-    /// What it measures, as in [`kforge_types::record::peaks::PeaksObserved::dram_bytes_per_s`].
+    /// The rate that it measures, as in [`kforge_types::record::peaks::PeaksObserved::dram_bytes_per_s`].
     pub(super) of: &'static str,
-    /// Whether it reads what is at `from`.
+    /// Whether it reads from `from`.
     pub(super) reads: bool,
-    /// Whether it writes at `to`.
+    /// Whether it writes to `to`.
     pub(super) writes: bool,
-    /// Vectors of 16 bytes that a thread has under way at once.
+    /// Vectors of 16 bytes that a thread has in flight at once.
     vectors: u64,
 }
 
-/// All of them. Reads are fastest with several vectors under way; a copy is with one, by which reads and writes stay nearer to each other in memory (on an H200 by
-/// 3 %), on other devices perhaps not: the faster one counts.
+/// All stream kernels. Reads are fastest with several vectors in flight. A copy is fastest with one, which keeps reads and writes closer to each other in
+/// memory (by 3 % on an H200); other devices may differ, so the faster kernel counts.
 pub(super) const STREAMS: [Stream; 4] = [
     Stream { name: "read", of: "read", reads: true, writes: false, vectors: 4 },
     Stream { name: "copy", of: "copy", reads: true, writes: true, vectors: 4 },
@@ -44,27 +44,27 @@ pub(super) const STREAMS: [Stream; 4] = [
 ];
 
 impl Stream {
-    /// Bytes of the stretch that a block moves.
+    /// Bytes of the range that a block moves.
     pub(super) const fn block(self) -> u64 {
         self.vectors * 16 * THREADS as u64
     }
 
-    /// How often it moves each byte of the stretch: a copy twice.
+    /// How often each byte of the range is moved: twice for a copy.
     pub(super) fn times(self) -> u64 {
         u64::from(self.reads) + u64::from(self.writes)
     }
 }
-/// Chains of fused multiply-adds of a thread: enough to hide the four cycles that one takes.
+/// Chains of fused multiply-adds per thread: enough to hide the latency of four cycles.
 const CHAINS: u64 = 16;
-/// Multiply-adds of a chain in a round.
+/// Multiply-adds per chain and round.
 const REPEATS: u64 = 16;
-/// Operations of a block of `fma` in a round.
+/// Operations of a block of `fma` per round.
 pub(super) const FMA_OPS: u64 = 2 * CHAINS * REPEATS * THREADS as u64;
 fn head(version: &str, target: &str) -> String {
     format!(".version {version}\n.target {target}\n.address_size 64\n")
 }
 
-/// The module of `fill`, the streams and `fma`.
+/// The module with `fill`, the stream kernels and `fma`.
 pub(super) fn plain() -> String {
     let mut out = head("6.3", "sm_75");
     out.push_str(FILL);
@@ -73,7 +73,7 @@ pub(super) fn plain() -> String {
     out
 }
 
-/// Splitmix64's finaliser over the place of a word: random enough for power.
+/// Splitmix64's finalizer, applied to the index of a word: random enough for a realistic power draw.
 const FILL: &str = "
 .visible .entry fill(.param .u64 area, .param .u64 words, .param .u32 keep, .param .u32 set, .param .u64 seed)
 {
@@ -120,7 +120,7 @@ done:
 }
 ";
 
-/// Neighbours among threads take what lies side by side.
+/// Neighboring threads access neighboring vectors.
 fn stream(of: Stream) -> String {
     let Stream { name, reads, writes, vectors, .. } = of;
     let mut out = format!(
@@ -155,7 +155,7 @@ fn stream(of: Stream) -> String {
                 writeln!(out, "    ld.global.nc.v4.u32 {}, [%from];\n    add.u64 %from, %from, %step;", four(vector));
         }
     } else {
-        // Words that differ: what equal ones take says nothing of data.
+        // The words differ, because the rate for equal words says nothing about real data.
         out.push_str("    cvt.u32.u64 %sum, %i;\n");
         for word in 0..4 * vectors {
             let odd = 0x9e37_79b9_u32.wrapping_mul(2 * word as u32 + 1);
@@ -172,7 +172,7 @@ fn stream(of: Stream) -> String {
         for word in 0..4 * vectors {
             let _ = writeln!(out, "    xor.b32 %sum, %sum, %v{word};");
         }
-        // Hardly ever true, which no compiler knows.
+        // Almost never true, but no compiler can know that.
         out.push_str("    setp.eq.u32 %p, %sum, 0x2545f491;\n    @%p st.global.u32 [%to], %sum;\n");
     }
     out.push_str("    ret;\n}\n");
@@ -215,7 +215,7 @@ fn fma() -> String {
     out
 }
 
-/// Stores a word of each thread: what was computed is then needed.
+/// Stores one word per thread, so that the computation is needed.
 fn kept(word: &str) -> String {
     format!(
         "    ld.param.u64 %to, [to];

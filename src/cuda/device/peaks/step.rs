@@ -7,8 +7,9 @@
 //! | `f32` | fused multiply-adds in registers on every thread that a multiprocessor keeps busy |
 //! | matrix units | the architecture's fastest instruction, on random operands |
 //!
-//! Samples take about a millisecond, as kernels do: longer ones would reach the device's power limit, shorter ones would be mostly start and end. Each follows an untimed run
-//! of the same kernel. What the driver refuses to run is missing, with its error; other units may still be measured.
+//! Samples take about a millisecond, like kernels: longer ones would reach the device's power limit, and shorter ones would consist mostly of start and end.
+//! Each sample follows an untimed run of the same kernel. A rate whose kernel the driver refuses to run is missing, with the driver's error; other units may
+//! still be measured.
 
 use super::ptx::{self, FMA_OPS, Matrix, OPERANDS, STREAMS, THREADS};
 use crate::device::bench::tell;
@@ -30,22 +31,22 @@ use kforge_types::record::peaks::{PeaksObserved, PeaksParams, Rate};
 
 const SLOT: u8 = 0;
 const SET: u32 = 0;
-/// Nanoseconds of a sample.
+/// The target duration of a sample, in nanoseconds.
 const SAMPLE_NS: f64 = 1e6;
 /// Samples of each kernel.
 const SAMPLES: usize = 200;
-/// Samples between two looks at the device's state.
+/// Samples between two readings of the device's state.
 const BATCH: usize = 20;
-/// Of the words that buffers are filled with.
+/// The seed of the words that fill buffers.
 const SEED: u64 = 0x6b66_6f72_6765;
-/// Rounds of a first run, by which the others are reckoned.
+/// Rounds of a first run, from which the number of rounds of a sample is computed.
 const FIRST: u64 = 64;
-/// Bytes of a buffer that is streamed, at most; at least this many times the L2 cache, or what the cache keeps would count.
+/// The most bytes of a streamed buffer, and the least size as a multiple of the L2 cache, below which cached data would distort the rate.
 const STREAM: (u64, u64) = (4 << 30, 16);
-/// Blocks of `fma` for each multiprocessor: as many as it holds.
+/// Blocks of `fma` per multiprocessor: as many as fit.
 const FMA_BLOCKS: u32 = 8;
 
-/// Does a peaks step.
+/// Executes a peaks step.
 pub fn peaks(task: &Task) -> Response {
     measured(task).unwrap_or_else(|response| response)
 }
@@ -77,12 +78,12 @@ fn measured(task: &Task) -> Result<Response, Response> {
         let none = || format!("kforge has no kernel for the fastest instruction of {}", bench.facts.arch);
         seen.missing.entry((*unit).to_string()).or_insert_with(none);
     }
-    // One way of several may be refused.
+    // One of several ways may have been refused.
     seen.missing.retain(|unit, _| !seen.ops_per_s.contains_key(unit));
     bench.done(&seen, provenance)
 }
 
-/// A separate runner, while nothing else is measured.
+/// A separate runner, with exclusive use of the device.
 fn started<'t>(task: &'t Task, arch: &str) -> Result<Rig<'t>, Response> {
     let mut rig = Rig::new(task, arch, true)?;
     rig.lock(true)?;
@@ -93,13 +94,13 @@ struct Bench<'t> {
     task: &'t Task,
     arch: &'t str,
     facts: DeviceFacts,
-    /// None after an error of the driver, which ended its runner.
+    /// None after an error of the driver, which ended the runner.
     rig: Option<Rig<'t>>,
     monitor: Monitor,
     states: Vec<State>,
 }
 
-/// A kernel of a module, and its buffers with what their words are made of.
+/// A kernel of a module, its buffers, and the masks of the words that fill them.
 struct Work<'w> {
     text: &'w str,
     launch: KernelLaunch,
@@ -107,11 +108,11 @@ struct Work<'w> {
     numbers: (u32, u32),
 }
 
-/// A kernel that computes for a given number of rounds.
+/// A kernel that computes for a variable number of rounds.
 struct Reckoning<'w> {
     unit: &'w str,
     with: &'w str,
-    /// Operations a round, of all blocks.
+    /// Operations of all blocks per round.
     ops: u64,
     blocks: u32,
     numbers: (u32, u32),
@@ -119,11 +120,11 @@ struct Reckoning<'w> {
     launch: &'w dyn Fn(u64) -> KernelLaunch,
 }
 
-/// Nanoseconds of samples; the reason where there are none.
+/// Nanoseconds of samples, or the reason why there are none.
 type Samples = Result<Vec<f64>, String>;
 
 impl Bench<'_> {
-    /// Reads, copies and writes of an eighth of the free memory at most.
+    /// Reads, copies and writes buffers of at most an eighth of the free memory.
     fn streams(&mut self, free: u64, seen: &mut PeaksObserved) -> Result<(), Response> {
         let whole = STREAMS.iter().map(|of| of.block()).max().unwrap_or(1);
         let (bytes, l2) = (STREAM.0.min(free / 8) / whole * whole, self.facts.l2);
@@ -169,7 +170,7 @@ impl Bench<'_> {
         self.reckon(&reckoning, seen)
     }
 
-    /// The rate of a kernel, if it is the fastest of its unit.
+    /// Records the rate of a kernel if it is the fastest of its unit.
     fn reckon(&mut self, what: &Reckoning<'_>, seen: &mut PeaksObserved) -> Result<(), Response> {
         let buffers = [("from", OPERANDS), ("to", u64::from(what.blocks) * u64::from(THREADS) * 4)];
         let work = |rounds| Work { text: &what.text, launch: (what.launch)(rounds), buffers, numbers: what.numbers };
@@ -217,7 +218,7 @@ impl Bench<'_> {
     }
 }
 
-/// Samples of a kernel on buffers that are filled before, but for those under limits that make them worthless.
+/// Samples of a kernel on newly filled buffers, without samples that limits of the device invalidate.
 fn run(
     rig: &mut Rig<'_>,
     work: &Work<'_>,
@@ -260,7 +261,7 @@ fn run(
     Ok(ns)
 }
 
-/// Loads a module of PTX, to use one of its kernels.
+/// Loads a PTX module for one of its kernels.
 fn load(rig: &mut Rig<'_>, text: &str, entry: &str) -> Result<(), Lost> {
     let entries = vec![(entry.to_string(), entry.to_string())];
     let ask = Ask::Load { slot: SLOT, bytes: text.len() as u64, entries };
@@ -294,7 +295,7 @@ fn count(rounds: u64) -> Arg {
     scalar(DType::U32, rounds)
 }
 
-/// The result of samples of this much work.
+/// The rate for samples of this amount of work.
 fn rate(ns: &[f64], work: f64, with: &str) -> Rate {
     let mut sorted = ns.to_vec();
     sorted.sort_by(f64::total_cmp);

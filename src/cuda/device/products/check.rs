@@ -1,5 +1,5 @@
-//! `kforge worker --check-products`: products on this machine's first device beside the same on its processors, digest against digest, for `tests/gpu/run`. Knows both
-//! ways; decides nothing.
+//! `kforge worker --check-products`: compares the digests of products on this machine's first device with those on its processors, for `tests/gpu/run`. Knows
+//! both ways; decides nothing.
 
 use std::io::{self, Write};
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::device::probe;
 use kforge_foundation::base::Digest;
 use kforge_numerics::reference::{Matrix, Product, Values, product};
 
-/// Extents, and whether the matrices lie transposed: odd and even, sums below, at and beyond 256 terms, more rows than one launch makes, and a large one for the rate.
+/// Extents, and whether each matrix is transposed: odd and even sizes, sums below, at and beyond 256 terms, more rows than one launch computes, and a large
+/// case for the rate.
 const CASES: &[(usize, usize, usize, bool, bool)] = &[
     (1, 1, 1, false, false),
     (63, 255, 65, false, false),
@@ -27,7 +28,7 @@ const CASES: &[(usize, usize, usize, bool, bool)] = &[
     (4096, 4096, 4096, false, false),
 ];
 
-/// One case as it is printed.
+/// One case in the output.
 #[derive(Serialize)]
 struct CaseReport {
     product: String,
@@ -37,7 +38,7 @@ struct CaseReport {
     why: Option<String>,
 }
 
-/// The whole life of the process: a line of JSON a case. Fails where any bit differs, or a product was not made.
+/// The main function of the process: prints one line of JSON per case. Fails if any bit differs or a product was not computed.
 pub fn check_main() -> ExitCode {
     let Some(products) = Products::of(probe(Path::new("/proc/self/exe"), &[], &AtomicBool::new(false)), |_| None)
     else {
@@ -56,7 +57,7 @@ pub fn check_main() -> ExitCode {
 }
 
 fn told(products: &Products, (m, k, n, a_lies, b_lies): (usize, usize, usize, bool, bool)) -> CaseReport {
-    // Three in eight are zero, of either sign, and the rest are not exact in few bits; the first five are unused.
+    // Three of eight values are zero, of either sign, and the others need many bits; the first five are unused.
     let values = |count: usize, step: usize| -> Vec<f64> {
         let value = |i: usize| match i.wrapping_mul(step) % 8 {
             0 => -0.0,

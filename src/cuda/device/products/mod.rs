@@ -1,7 +1,8 @@
-//! Large matrix products of the oracle on a device, to the bits of the host's. Knows products and processes; not what they are products of, or who compares with them.
+//! Computes large matrix products of the oracle on a device, bit for bit as on the host. Knows products and processes, but not what the products are for.
 //!
-//! The process that holds the matrices' context loads one kernel, kforge's own, and never a candidate: an expectation is nowhere that candidate code runs. It is started
-//! for the first large product of a step and ends with it. Whatever goes wrong, a device that is busy for long included, the host multiplies instead.
+//! The process with the context of the matrices loads one kernel, kforge's own, and never a candidate, so that expected values are never where candidate code
+//! runs. The process is started for the first large product of a step and ends with the step. After any failure, including a device that is busy for too long,
+//! the host multiplies instead.
 
 mod check;
 mod runner;
@@ -25,12 +26,12 @@ use kforge_foundation::process::{Command, Talker};
 use kforge_harness::task::Task;
 use kforge_numerics::reference::{Matrix, Product, ProductBackend};
 
-/// For how long a device may be someone else's before the host multiplies.
+/// How long to wait for a busy device before the host multiplies.
 const BUSY: Duration = Duration::from_secs(3);
-/// How long the process may take to start, and to make one product. A device of 0.5 TFLOP/s makes one of 8192 x 8192 x 8192 in three seconds.
+/// The time limit for starting the process and for one product. A device with 0.5 TFLOP/s takes three seconds for 8192 x 8192 x 8192.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// A matrix in the device's memory: element (i, j) lies at `i * row + j * column`.
+/// A matrix in the device's memory: element (i, j) is at `i * row + j * column`.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 struct MatrixLayout {
     row: u64,
@@ -40,13 +41,13 @@ struct MatrixLayout {
 /// The requests to the process.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 enum Ask {
-    /// To take this many bytes out of the exchange, as the left matrix or the right one.
+    /// Take this many bytes from the exchange, as the left or the right matrix.
     Take { left: bool, bytes: u64 },
-    /// To multiply, and put the product into the exchange.
+    /// Multiply, and put the product into the exchange.
     Multiply { m: u64, k: u64, n: u64, left: MatrixLayout, right: MatrixLayout },
 }
 
-/// Devices as who multiplies, for one step.
+/// A device that multiplies, for one step.
 #[derive(Debug)]
 pub(super) struct Products {
     probed: Probed,
@@ -58,9 +59,9 @@ pub(super) struct Products {
 #[derive(Debug)]
 enum State {
     Untried,
-    /// It made products so far.
+    /// The process has computed products so far.
     Open(Box<Open>),
-    /// It made none, or made some and then failed: the reason.
+    /// The process did not start, or failed after some products: the reason.
     Gone(String),
 }
 
@@ -77,7 +78,7 @@ impl std::fmt::Debug for Open {
 }
 
 impl Products {
-    /// On the first of the devices that the task names; none if there is none.
+    /// Uses the first device that the task names; none if there is none.
     fn new(task: &Task) -> Option<Self> {
         let probed = probed(task).ok()?;
         Self::of(probed, |facts| lock_file(task, facts))
@@ -96,7 +97,7 @@ impl Products {
             State::Open(open) => self.turn().map(|turn| (turn, open)),
             State::Gone(why) => Err(why),
         };
-        // For one product at a time: the host's work between two of them must not delay measurements.
+        // The lock is held for one product at a time, because the host's work between two products must not delay measurements.
         let (_turn, open) = match open {
             Ok((turn, open)) => (turn, Ok(open)),
             Err(why) => (None, Err(why)),
@@ -113,7 +114,7 @@ impl Products {
         }
     }
 
-    /// The device's lock, where there is one, shared with other products.
+    /// The device's lock, if there is one, shared with other products.
     fn turn(&self) -> Result<Option<Lock>, String> {
         self.lock.as_deref().map(|path| turn(path, BUSY)).transpose()
     }
@@ -134,8 +135,8 @@ impl Products {
     }
 }
 
-/// The device's lock, once nobody measures there; behind who waits for it already, as every step that runs on it (`rig::turn`): else products that follow each other would
-/// keep out whoever wants it alone.
+/// The device's lock, after measurements on the device have ended. Waits behind earlier waiters, like every step that runs on the device (`rig::turn`);
+/// otherwise consecutive products would lock out a step that needs exclusive use.
 fn turn(path: &Path, patience: Duration) -> Result<Lock, String> {
     let began = Instant::now();
     let take = |path: &Path, mode| loop {
@@ -152,7 +153,7 @@ fn turn(path: &Path, patience: Duration) -> Result<Lock, String> {
     held
 }
 
-/// Who makes large products for a task's oracle, where there is a device.
+/// The backend for large products of a task's oracle, if there is a device.
 pub fn products(task: &Task) -> Option<Box<dyn ProductBackend>> {
     Products::new(task).map(|products| Box::new(products) as Box<dyn ProductBackend>)
 }
@@ -176,7 +177,7 @@ impl ProductBackend for Products {
 }
 
 impl Open {
-    /// Sends a line, and takes the answer. On any other than was hoped for the process goes with this.
+    /// Sends a line and reads the answer. After any unexpected answer the process ends, because `self` is dropped.
     fn line(self, line: &str) -> Result<(Self, Answer), String> {
         let Open { talker, exchange, product } = self;
         let answered = talker.exchange(line, PATIENCE, &AtomicBool::new(false));
@@ -226,7 +227,7 @@ mod tests {
         let path = dir.path().join("device.lock");
         let busy = || turn(&path, Duration::ZERO).err();
         let both = [turn(&path, Duration::ZERO).unwrap(), turn(&path, Duration::ZERO).unwrap()];
-        // A step waits for exclusive use of the device: no product may start from then on.
+        // A step waits for exclusive use of the device: from then on, no product may start.
         let waits = Lock::acquire(&path.with_extension("next"), Mode::Exclusive, Wait::No).unwrap();
         assert_eq!(busy().as_deref(), Some("the device is in use"));
         drop(both);

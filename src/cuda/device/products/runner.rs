@@ -1,5 +1,5 @@
-//! `kforge worker --product-runner START`: holds a context in which nothing but kforge's own product kernel is loaded, takes matrices out of the exchange and puts their
-//! product there. Knows matrices; not what they are of.
+//! `kforge worker --product-runner START`: holds a context that has loaded only kforge's own product kernel, takes matrices from the exchange and puts their
+//! product into it. Knows matrices, but not what they are for.
 
 #![expect(unsafe_code, reason = "a kernel takes addresses")]
 
@@ -20,13 +20,13 @@ use kforge_harness::runner::started;
 
 /// `kernel.cu` as PTX, which any driver compiles for its device.
 const TEXT: &str = include_str!("kernel.ptx");
-/// Rows and columns that one block makes.
+/// Rows and columns that one block computes.
 const TILE: u64 = 64;
-/// Rows of blocks in one launch: on a slow device each ends within a fraction of a second.
+/// Rows of blocks per launch, so that each launch ends within a fraction of a second on a slow device.
 const AT_ONCE: u64 = 16;
 const DURING: &str = "while a product was made for the oracle";
 
-/// The whole life of the process.
+/// The main function of the process.
 pub fn product_runner_main(args: &[OsString]) -> ExitCode {
     started(args, serve)
 }
@@ -56,7 +56,7 @@ fn serve(start: Start) -> Result<(), String> {
 }
 
 struct Maker {
-    /// The left matrix and the right one.
+    /// The left and the right matrix.
     given: [Option<Memory>; 2],
     kernel: Function,
     stream: Stream,
@@ -84,7 +84,7 @@ impl Maker {
             Ask::Take { left, bytes } => {
                 let given = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
                 let place = &mut self.given[usize::from(!left)];
-                // What was there goes first: there may be no room for both.
+                // The previous matrix is freed first, because there may be no room for both.
                 *place = None;
                 place.insert(Memory::new(&self.context, bytes)?).write(&given)?;
                 Ok(Answer::Done)
@@ -112,8 +112,8 @@ impl Maker {
             let shape = Shape { grid: [across, rows, 1], block: [256, 1, 1], ..Shape::default() };
             let values = [a.at(), left.row, left.column, b.at(), right.row, right.column, c.at(), m, k, n, from * TILE];
             let values = values.map(Parameter::from);
-            // SAFETY: the parameters are those in `kernel.cu`; the matrices lie within their memory, as was looked at above, and the product has room for every
-            // element; all live until the stream is done.
+            // SAFETY: the parameters are those in `kernel.cu`. The matrices are within their memory, as checked above, and the product has room for every
+            // element. All of them live until the stream is done.
             unsafe { launch(self.kernel, shape, &values, &self.stream, DURING) }?;
         }
         self.stream.synchronize(DURING)?;

@@ -1,31 +1,32 @@
-//! Metrics of all launches of a variant together, by their canonical names. Knows what may be added and what may not; takes nothing.
+//! Combines the metrics of all launches of a variant, by their canonical names. Knows which metrics can be added; measures nothing.
 //!
-//! | what | of several launches | why |
+//! | metrics | value for several launches | reason |
 //! |---|---|---|
-//! | counts, bytes, cycles, time | the sum | each launch adds its own |
-//! | shares, rates, ratios | the mean, weighted by how long each launch took | a launch that takes no time says nothing of the whole |
-//! | what describes a launch (`launch__*`: registers, limits, waves) | that of the launch that took longest | limits of different launches together describe none |
+//! | counts, bytes, cycles, time | the sum | each launch contributes its own |
+//! | shares, rates, ratios | the mean, weighted by the duration of each launch | a launch that takes no time says nothing about the whole |
+//! | description of a launch (`launch__*`: registers, limits, waves) | that of the longest launch | combined limits of several launches describe none |
 //!
-//! A metric that one launch lacks is unknown of the whole, as is a weighted one where a time is. Of a single launch everything is as it was.
+//! If one launch lacks a metric, the metric is unknown for the whole; a weighted metric is also unknown if a duration is. The values of a single launch are
+//! unchanged.
 
 use std::collections::BTreeMap;
 
 use super::log::Log;
 use kforge_types::record::metric::{Metric, Unit, metric};
 
-/// What is weighted by.
+/// The weight of a launch.
 const DURATION: &str = "gpu__time_duration.sum";
-/// What the names of metrics that describe a launch begin with.
+/// The prefix of metrics that describe a launch.
 const OF_LAUNCH: &str = "launch__";
 
-/// Metrics by name, and why others are not there.
+/// Metrics by name, and why others are missing.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Combined {
     pub(super) metrics: BTreeMap<String, f64>,
     pub(super) missing: BTreeMap<String, String>,
 }
 
-/// The wanted metrics of all launches, on a device of that capability (90).
+/// The wanted metrics of all launches, on a device of this capability (90).
 pub(super) fn combine(wanted: &[String], capability: u32, log: &Log) -> Combined {
     let mut combined = Combined::default();
     for name in wanted {
@@ -93,7 +94,7 @@ mod tests {
         close("limit_shared", 16.0);
         close("registers", 16.0);
         close("waves", 15.52);
-        // Bytes over time is the rate, but for rounding.
+        // Bytes divided by time give the rate, except for rounding.
         let bytes = found.metrics["dram_read"] + found.metrics["dram_write"];
         assert!((found.metrics["dram_rate"] * times * 1e-9 / bytes - 1.0).abs() < 1e-6);
     }
@@ -102,7 +103,7 @@ mod tests {
     fn what_an_h200_lacks_is_missing_by_name() {
         let found = combine(&wanted(), 90, &Log::read(THREE).unwrap());
         let missing: Vec<&str> = found.missing.keys().map(String::as_str).collect();
-        // The second name of the first was not asked for when this was recorded.
+        // The second name of the first metric was not requested in this recording.
         assert_eq!(missing, ["issue_fp32", "stall_memory_dependency"]);
         let name = "smsp__warp_issue_stalled_memory_dependency_per_warp_active.pct";
         assert_eq!(found.missing["stall_memory_dependency"], format!("this `ncu` has no `{name}` on this device"));

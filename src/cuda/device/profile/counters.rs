@@ -1,4 +1,5 @@
-//! Whether a profiler may read counters on this machine: has it read one of a kernel of kforge's own. That it lists counters shows nothing: listing needs no permission.
+//! Checks whether a profiler may read counters on this machine by reading one for a kernel of kforge's own. A list of counters shows nothing, because listing
+//! needs no permission.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,42 +11,42 @@ use super::log::ValueError;
 use super::{args, judged};
 use kforge_types::record::Unknown;
 
-/// What is launched.
+/// The kernel that is launched.
 const KERNEL: &str = "kforge_show";
-/// What is counted.
+/// The counter that is read.
 const COUNTER: &str = "sm__cycles_active.avg";
 
-/// Why a profiler may not read counters, or does not.
+/// Why a profiler may not or cannot read counters.
 #[derive(Debug, thiserror::Error)]
 pub enum CountersError {
     /// There is no device.
     #[error("there is no device")]
     NoDevice,
-    /// There is no working folder.
+    /// The working folder cannot be created.
     #[error("a folder cannot be made: {0}")]
     Folder(std::io::Error),
-    /// It reports nothing.
+    /// The profiler reports nothing.
     #[error("{0}")]
     Unknown(Unknown),
-    /// It counted nothing.
+    /// The profiler counted nothing.
     #[error("nothing was counted")]
     Nothing,
-    /// It counted something else.
+    /// The value is missing, not a number, or in an unknown unit.
     #[error(transparent)]
     Value(#[from] ValueError),
 }
 
-/// Has `ncu` read a counter on the first of these devices.
+/// Reads a counter with `ncu` on the first of these devices.
 ///
 /// # Errors
-/// It may not, or does not work.
+/// `ncu` has no permission, or does not work.
 pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), CountersError> {
     let facts = probed.devices.first().ok_or(CountersError::NoDevice)?.clone();
     let folder = tempfile::tempdir().map_err(CountersError::Folder)?;
     let file: PathBuf = folder.path().join("profile.csv");
     let own = [KERNEL.to_string()].into();
     let mut args = args(&file, &[COUNTER].into(), &own, 1);
-    // Of a single launch none is left out.
+    // With a single launch, none must be skipped.
     if let Some(skip) = args.iter().position(|arg| arg == "--launch-skip") {
         args[skip + 1] = "0".into();
     }

@@ -1,54 +1,55 @@
-//! What `ncu --csv --page raw` writes: its messages, and a row for each launch that it profiled. Knows the format; does not know what a metric is for.
+//! Parses the output of `ncu --csv --page raw`: its messages, and one row per profiled launch. Knows the format, but not what a metric is for.
 //!
-//! | line | what it is |
+//! | line | meaning |
 //! |---|---|
 //! | `==PROF== ...`, `==WARNING== ...` | progress |
-//! | `==ERROR== ...` | what went wrong; it may still go on |
-//! | the first that begins with `"ID"` | the names of the columns |
-//! | the next | their units |
-//! | others that begin with a quotation mark | a launch each |
+//! | `==ERROR== ...` | an error; `ncu` may still continue |
+//! | the first line that begins with `"ID"` | the names of the columns |
+//! | the next line | the units of the columns |
+//! | other lines that begin with a quotation mark | one launch each |
 //!
-//! A metric that `ncu` does not have on the device has no column, and no message says so (seen with 2025.3.1 on an H200). Counts have commas between thousands.
+//! A metric that `ncu` does not have on the device has no column, and no message reports that (observed with 2025.3.1 on an H200). Counts have commas between
+//! thousands.
 
 use std::collections::BTreeMap;
 
-/// Columns that say which launch a row is about, before those of metrics.
+/// The column that identifies the launch of a row, before the columns of metrics.
 const KERNEL: &str = "Kernel Name";
 
 /// One launch.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Profiled {
-    /// The kernel as `ncu` spells it.
+    /// The name of the kernel in `ncu`'s output.
     pub(super) kernel: String,
-    /// The cells by the names of their columns.
+    /// The cells by column name.
     cells: BTreeMap<String, String>,
 }
 
-/// All that was written.
+/// The parsed output.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
-    /// What `ncu` calls errors, in order.
+    /// The errors that `ncu` reports, in order.
     pub(super) errors: Vec<String>,
-    /// The launches that were profiled, in order.
+    /// The profiled launches, in order.
     pub(super) launches: Vec<Profiled>,
     units: BTreeMap<String, String>,
 }
 
-/// Why a launch has no value of a metric.
+/// Why a launch has no value for a metric.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ValueError {
     /// There is no such column.
     #[error("`ncu` has no `{0}`")]
     None(String),
-    /// It is not a number.
+    /// The value is not a number.
     #[error("`{metric}` is `{text}`")]
     NotNumber {
         /// The metric.
         metric: String,
-        /// What is there.
+        /// The text of the cell.
         text: String,
     },
-    /// Its unit is none that is known.
+    /// The unit is unknown.
     #[error("`{metric}` is in `{unit}`, an unknown unit")]
     Unit {
         /// The metric.
@@ -59,10 +60,10 @@ pub enum ValueError {
 }
 
 impl Log {
-    /// Reads it.
+    /// Parses the output.
     ///
     /// # Errors
-    /// A row has not as many cells as there are columns, or a text does not end: it was cut off, or is something else.
+    /// A row does not have as many cells as there are columns, or a cell does not end: the text is truncated or has another format.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         let mut log = Log::default();
         let mut rows = vec![];
@@ -88,15 +89,15 @@ impl Log {
         Ok(log)
     }
 
-    /// Whether there is a column of that name.
+    /// Whether there is a column with this name.
     pub(super) fn has(&self, metric: &str) -> bool {
         self.units.contains_key(metric)
     }
 
-    /// What a launch has of a metric, in bytes, nanoseconds, cycles, per cent or plain counts.
+    /// The value of a metric for a launch, in bytes, nanoseconds, cycles, percent or plain counts.
     ///
     /// # Errors
-    /// It has none, or what is not a number, or an unknown unit.
+    /// The value is missing, is not a number, or has an unknown unit.
     pub(super) fn value(&self, launch: &Profiled, metric: &str) -> Result<f64, ValueError> {
         let none = || ValueError::None(metric.to_string());
         let (text, unit) = launch.cells.get(metric).zip(self.units.get(metric)).ok_or_else(none)?;
@@ -107,7 +108,7 @@ impl Log {
     }
 }
 
-/// The cells of a row: in quotation marks, one inside doubled, commas between.
+/// The cells of a row: in quotation marks, with a doubled quotation mark for one in the text, separated by commas.
 fn cells(line: &str) -> Result<Vec<String>, String> {
     let mut cells = vec![];
     let mut rest = line;
@@ -141,8 +142,8 @@ fn cut(text: &str) -> String {
     text.chars().take(40).collect()
 }
 
-/// How many of our units one of `ncu`'s is: `Mbyte/s` is a million. `--print-units base` asks for base units, of which nanoseconds are one; the rest is for versions
-/// that scale all the same.
+/// The factor from a unit of `ncu` to ours: `Mbyte/s` is a million. `--print-units base` requests base units, including nanoseconds; the other units are for
+/// versions that scale anyway.
 fn scale(unit: &str) -> Option<f64> {
     let (what, per) = unit.split_once('/').map_or((unit, ""), |(what, per)| (what, per));
     let scale = match what {
@@ -154,7 +155,7 @@ fn scale(unit: &str) -> Option<f64> {
         "Tbyte" => 1e12,
         _ => return None,
     };
-    // Rates are by the second; other ratios are what they are.
+    // Rates are per second; other ratios are not scaled.
     match per {
         "" | "s" | "second" | "cycle" | "thread" | "warp" | "inst" => Some(scale),
         _ => None,
@@ -165,7 +166,7 @@ fn scale(unit: &str) -> Option<f64> {
 pub(super) mod tests {
     use super::*;
 
-    /// Three launches on an H200 with Nsight Compute 2025.3.1, the columns of the device's attributes left out.
+    /// Three launches on an H200 with Nsight Compute 2025.3.1, without the columns of the device's attributes.
     pub(in super::super) const THREE: &str = include_str!("fixtures/three.csv");
 
     #[test]

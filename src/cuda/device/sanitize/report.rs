@@ -1,4 +1,4 @@
-//! What `compute-sanitizer --xml --save` writes, as findings. Knows the format of version 2025.3.1; starts nothing.
+//! Parses the output of `compute-sanitizer --xml --save` into findings. Knows the format of version 2025.3.1; starts nothing.
 //!
 //! | record | finding |
 //! |---|---|
@@ -6,13 +6,13 @@
 //! | any other access of memcheck | out of bounds, in the memory that `<space>` names |
 //! | `<exception>` with `trap` | trap |
 //! | any other exception | crash |
-//! | racecheck's analysis | race, in shared memory: the one place it looks at |
-//! | initcheck | uninitialised |
+//! | racecheck's analysis | race, in shared memory, which is the only place that racecheck checks |
+//! | initcheck | uninitialized |
 //! | synccheck | divergent barrier |
 //!
-//! Records of level `Error`, records without a level, and racecheck's warnings count. Racecheck warns of hazards between the threads of one warp, which are unordered
-//! since compute capability 7.0, as on `cpu`; it does not warn of warps that wait with `__syncwarp`. Warnings of other tools do not count. Records that differ only in
-//! thread and address are one finding, with the first thread and their number: the tool lists at most a hundred.
+//! Records of level `Error`, records without a level, and racecheck's warnings count. Racecheck warns of hazards between the threads of one warp, which are
+//! unordered since compute capability 7.0, as on `cpu`; it does not warn if the threads synchronize with `__syncwarp`. Warnings of other tools do not count.
+//! Records that differ only in thread and address are one finding, with the first thread and their number. The tool lists at most a hundred records.
 
 use crate::line_tables::FOLDER;
 use kforge_types::model::Sanitizer;
@@ -46,7 +46,7 @@ impl Element {
 /// The findings of one tool's file.
 ///
 /// # Errors
-/// The file was cut off, or is something else.
+/// The file is truncated or has another format.
 pub(super) fn findings(tool: Sanitizer, text: &str) -> Result<Vec<Finding>, String> {
     let root = root(text)?;
     let mut found: Vec<Finding> = vec![];
@@ -118,7 +118,7 @@ fn kind(tool: Sanitizer, record: &Element) -> FindingKind {
     }
 }
 
-/// A place as text: the line if it is known, else the offset in the function.
+/// A place as text: the line if it is known, otherwise the offset in the function.
 fn named(place: &Element) -> String {
     let function = place.text(&["func"]).unwrap_or("a function without a name");
     match (line(place), place.text(&["pc"])) {
@@ -133,13 +133,13 @@ fn line(place: &Element) -> Option<(String, u32)> {
     Some((relative(place.text(&["path"])?), line))
 }
 
-/// A path as the package has it.
+/// The path within the package.
 fn relative(path: &str) -> String {
     let inner = path.strip_prefix(FOLDER).map_or(path, |inner| inner.trim_start_matches('/'));
     inner.trim_start_matches("./").to_string()
 }
 
-/// The one element of a document.
+/// The root element of a document.
 fn root(text: &str) -> Result<Element, String> {
     let mut open: Vec<Element> = vec![];
     let mut rest = text.trim_start();
@@ -238,7 +238,7 @@ mod tests {
 
     #[test]
     fn threads_of_a_warp_that_do_not_wait_for_each_other_race() {
-        // Of `tests/exploits/cheats/warp_in_step.cu`, one record of five.
+        // From `tests/exploits/cheats/warp_in_step.cu`, one record of five.
         let all = found(Sanitizer::Racecheck, include_str!("fixtures/racecheck_warp.xml"));
         let [one] = &all[..] else { panic!("{all:?}") };
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Buffers of one run: what they hold before, and what must be true of them after. Knows roles, poison and canaries; does not know which values are correct.
+//! The buffers of one run: their contents before the run, and what must hold after it. Knows roles, poison and canaries, but not which values are correct.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,7 +12,7 @@ use kforge_numerics::reference::float::encode_strided;
 use kforge_types::model::bound::{Buffer, Fill};
 use kforge_types::model::{Problem, Role, Tensor};
 
-/// What lies around buffers. Neither poison nor zero, so that a copy from within a buffer shows.
+/// The fill around buffers. It is neither poison nor zero, so that a copy from within a buffer is noticed.
 const CANARY: u8 = 0xc5;
 
 /// One buffer in its file.
@@ -23,12 +23,12 @@ pub(super) struct BufferFile<'a> {
     laid: GuardedBuffer<'a, Vec<u8>>,
 }
 
-/// How one run's buffers are made.
+/// How the buffers of one run are laid out.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Manner {
-    /// The byte of poison.
+    /// The byte of the poison pattern.
     pub(super) poison: u8,
-    /// On which side the guard page lies.
+    /// Whether the guard page is after the buffer, not before it.
     pub(super) guard_after: bool,
 }
 
@@ -38,7 +38,7 @@ pub(super) fn bytes(problem: &Problem, workspaces: &[Buffer]) -> u64 {
     tensors + workspaces.iter().map(|w| w.elements * w.dtype.bytes()).sum::<u64>()
 }
 
-/// Makes every buffer of a run. `sealed` holds the files of inputs that earlier runs with the same guard side made: they cannot have changed.
+/// Creates every buffer of a run. `sealed` holds the files of inputs from earlier runs with the same guard side; they are sealed and cannot have changed.
 pub(super) fn make<'a>(
     problem: &'a Problem,
     workspaces: &'a [Buffer],
@@ -90,7 +90,7 @@ fn shared(name: &str, file: &MemoryFile, bytes: usize, element: u64, flags: (boo
     SharedBuffer { name, fd, bytes, element, axes: vec![], writable, poisoned }
 }
 
-/// A whole memory file: the buffer at its place, canaries around it.
+/// The contents of a whole memory file: the buffer at its offset, with canaries around it.
 fn lay(bytes: &[u8], manner: Manner) -> (usize, Vec<u8>) {
     let place = placement(bytes.len() as u64, manner.guard_after);
     let offset = place.offset as usize;
@@ -189,7 +189,7 @@ mod tests {
         let one = |role, at, strides: [u64; 2]| {
             let problem = problem(tensor(role, &[2, 3], &strides));
             let placed = &placed(&problem, &[], false)[0];
-            // What an input holds may not be written by its file: as if it had been.
+            // The file of an input is sealed, so the test changes a copy of its contents.
             let mut whole = placed.file.read().unwrap();
             whole[at] ^= 1;
             placed.laid.after(whole).findings.into_iter().map(|f| (f.message, f.index)).collect::<Vec<_>>()
@@ -208,7 +208,7 @@ mod tests {
         let (first, second) = ([a, a, a, a, 1, 0], [2, 0, b, b, 1, 0]);
         let found = unwritten(&y, &[(a, &first), (b, &second)]).unwrap();
         assert_eq!((found.index, found.count), (Some(1), 1));
-        // -1 in an integer output is an answer like any other.
+        // -1 in an integer output is a valid value.
         assert_eq!(unwritten(&y, &[(a, &[a; 6]), (b, &[a; 6])]), None);
         assert_eq!(unwritten(&y, &[(a, &[a; 6])]), None);
         assert!(unwritten(&y, &[(a, &[a; 6]), (b, &[b; 6])]).unwrap().message.contains("was not written"));

@@ -1,4 +1,4 @@
-//! Runs a candidate on prepared buffers in a confined runner, to its end. Knows processes and limits; does not know which values are correct.
+//! Runs a candidate on prepared buffers in a confined runner and waits for its end. Knows processes and limits, but not which values are correct.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -11,18 +11,18 @@ use kforge_harness::message::{RunnerRequest, RunnerTrial};
 use kforge_harness::reports::{RunSummary, hear};
 use kforge_types::model::bound::{Constant, Launch};
 
-/// Bytes kept of a runner's reports.
+/// Bytes of a runner's reports that are kept.
 const REPORTS: usize = 4 << 20;
 
-/// Threads that a kernel may start beside those that the emulator runs it on.
+/// Threads that a kernel may start in addition to those on which the emulator runs it.
 const THREADS: u32 = 256;
 
-/// What is run: the same in every run.
+/// What is the same in every run of a candidate.
 #[derive(Debug, Clone)]
 pub struct Launchable<'a> {
     /// The binary, in a memory file that may be loaded.
     pub binary: MemoryFile,
-    /// Its bytes.
+    /// The bytes of the binary.
     pub bytes: &'a [u8],
     /// As in the runner's request.
     pub entries: &'a [String],
@@ -32,22 +32,22 @@ pub struct Launchable<'a> {
     pub launches: &'a [Launch],
     /// As in the runner's request.
     pub constants: &'a [Constant],
-    /// Threads of the host it may use.
+    /// Threads of the host that the candidate may use.
     pub threads: u32,
-    /// Bytes of memory it may take beyond its buffers and what watches them.
+    /// Bytes of memory that the candidate may use beyond its buffers and their shadow state.
     pub memory: u64,
 }
 
-/// Why a candidate was not run, for reasons other than itself.
+/// Why a candidate was not run, for reasons other than the candidate itself.
 #[derive(Debug, thiserror::Error)]
 pub enum NotRun {
-    /// Its binary cannot be handed over.
+    /// The binary cannot be passed to the runner.
     #[error("cannot hand over the binary: {0}")]
     Binary(std::io::Error),
-    /// What is to be run cannot be written.
+    /// The request to the runner cannot be serialized.
     #[error("cannot describe the run: {0}")]
     Describe(serde_json::Error),
-    /// Its process cannot be started.
+    /// The runner cannot be started.
     #[error("cannot run the kernel: {0}")]
     Start(std::io::Error),
 }
@@ -55,13 +55,13 @@ pub enum NotRun {
 /// A runner that has ended.
 #[derive(Debug, Clone, PartialEq)]
 pub struct EndedRunner {
-    /// What it said, and how it ended.
+    /// The runner's reports, and how it ended.
     pub heard: RunSummary,
-    /// The end of what went to its standard error.
+    /// The end of the runner's standard error.
     pub stderr: String,
 }
 
-/// Runs the candidate on each set of buffers, which lie in `files`, in a process of its own, and waits for the end of that and its group, `time` at most.
+/// Runs the candidate on each set of buffers, which are in `files`, in a new process. Waits at most `time` until the process and its group have ended.
 pub fn run_candidate(
     candidate: &Launchable<'_>,
     trials: Vec<RunnerTrial>,
@@ -97,14 +97,14 @@ pub fn run_candidate(
     for file in all() {
         command = command.inherit(file.descriptor());
     }
-    // The coordinator ends a worker that is interrupted, and its runner with it.
+    // The coordinator ends a worker that is interrupted, and the runner ends with it.
     let finished = run(&command, Some(time), &AtomicBool::new(false)).map_err(NotRun::Start)?;
     let mut heard = hear(&finished.stdout, &finished.stderr, finished.end, count);
     doubt(&mut heard, candidate);
     Ok(EndedRunner { heard, stderr: finished.stderr.text() })
 }
 
-/// Accepts a claim that something is not emulated only if the candidate's binary and launches can have caused it; otherwise the run fails.
+/// Accepts a claim that something is not emulated only if the candidate's binary and launches can have caused it. Otherwise the run fails.
 fn doubt(heard: &mut RunSummary, candidate: &Launchable<'_>) {
     let of = Claimant {
         binary: candidate.bytes,
@@ -122,14 +122,14 @@ fn doubt(heard: &mut RunSummary, candidate: &Launchable<'_>) {
             Err(why) => heard.forged(&claim.what, why),
         }
     }
-    // A construct ends the launch and not the process.
+    // A construct that is not emulated ends the launch, not the process.
     if !claims.is_empty() && !heard.done && !abrupt && !forged && heard.findings.iter().all(|f| f.kind.is_allowed()) {
         heard.ended_early("");
     }
 }
 
-/// Address space: the buffers, `apart` bytes between them, shadow state of up to sixteen bytes for each of theirs where accesses are watched, what the C library reserves for each
-/// thread, the loaded programs, and what was granted.
+/// The limit of address space: the buffers, `apart` bytes between them, up to sixteen bytes of shadow state per byte of buffers if accesses are checked, what
+/// the C library reserves for each thread, the loaded programs, and the memory of the candidate.
 fn limits(candidate: &Launchable<'_>, buffers: u64, apart: u64, time: Duration) -> Limits {
     let shadow = if candidate.check { 16 } else { 0 };
     let threads = u64::from(candidate.threads) + 1;

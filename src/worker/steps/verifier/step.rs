@@ -1,5 +1,5 @@
-//! The verify step on `cpu`: trial after trial into an observation. Knows the step's parameters and the order of things; reads no tolerance but those to
-//! count elements beyond.
+//! The verify step on `cpu`: runs one trial after another and writes an observation. Knows the step's parameters and the order of work. Uses tolerances only to
+//! count the elements that exceed them.
 
 use std::collections::BTreeMap;
 
@@ -24,16 +24,16 @@ use kforge_types::model::grid;
 use kforge_types::record::params::{Compiler, Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, Note, TrialObserved, Verdict};
 
-/// Threads of a launch from which on more than one thread of the host is used.
+/// A launch with at least this number of threads uses more than one thread of the host.
 const WORTH_SHARING: u64 = 1 << 16;
-/// Most threads of the host for one candidate.
+/// The most threads of the host for one candidate.
 const MOST_THREADS: usize = 8;
-/// What shared memory is filled with, by kind of poison.
+/// The fill of shared memory, by pattern of poison.
 const SHARED_POISONS: [u8; 2] = [0xff, 0x5a];
 /// Bytes of printed text that are shown.
 const SHOWN: usize = 4096;
 
-/// Does a verify step on `cpu`.
+/// Executes a verify step on `cpu`.
 pub fn run(task: &Task) -> Response {
     verify(task).unwrap_or_else(|response| response)
 }
@@ -42,13 +42,13 @@ pub fn run(task: &Task) -> Response {
 struct Run {
     order: ThreadOrder,
     manner: Manner,
-    /// What shared memory is filled with.
+    /// The fill of shared memory.
     shared: u8,
-    /// What is added to the name of the distribution.
+    /// A suffix for the name of the distribution.
     said: &'static str,
 }
 
-/// The runs of a trial. Sides of the guard page alternate, and over the trials each order meets each side.
+/// The runs of a trial. The side of the guard page alternates, so that over several trials each order runs with each side.
 fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     let side = trial.trial.is_multiple_of(2);
     let run = |order, set: usize, guard_after, said| {
@@ -62,7 +62,8 @@ fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     ]
 }
 
-/// The seed of the shuffled order. The runner receives it, and the trial's own seed must not follow from it: inputs, and so expected values, are derived from that seed.
+/// The seed of the shuffled order. The runner receives it, so the trial's seed must not be computable from it: inputs, and therefore expected values, are
+/// derived from the trial's seed.
 fn order_seed(seed: u64) -> u64 {
     let mut hasher = blake3::Hasher::new();
     hasher.update(b"thread order").update(&seed.to_le_bytes());
@@ -117,7 +118,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     verifier.finish()
 }
 
-/// The parts of the launches that the emulator cannot execute, whatever the kernel's code is.
+/// The parts of the launches that the emulator cannot execute, independent of the kernel's code.
 fn unemulated(launches: &[Launch]) -> Option<String> {
     launches.iter().find_map(|launch| match launch {
         Launch::Kernel(k) => {
@@ -142,11 +143,11 @@ struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     candidate: Launchable<'a>,
-    /// Inputs of the trial before, until a kernel that can keep something between launches was launched on both.
+    /// Inputs of the previous trial, until a kernel that can keep state between launches has been launched on both.
     before: Option<Named>,
     observer: Observer<'a>,
     notes: Vec<Note>,
-    /// A failure that may pass, such as a time-out.
+    /// A failure that may not recur, such as a time-out.
     passing: Option<String>,
     /// Set when a crash or a refusal makes further trials pointless.
     stop: bool,
@@ -177,7 +178,7 @@ impl<'a> Verifier<'a> {
             let heard = self.run(&[(run, placed)])?;
             self.hear(&heard);
             self.damage(placed, heard.not_emulated.is_empty())?;
-            // Other runs than these left outputs half made: they say nothing.
+            // A run that did not complete leaves incomplete outputs, which show nothing.
             if heard.is_whole() {
                 ended.push((run, placed));
             }
@@ -199,8 +200,9 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Launches the kernel on the inputs of the trial `before` and then, with its variables as that left them and buffers where they lay, on those of this
-    /// one. The outputs must equal those of the launch by itself, `alone`: a device launches a loaded kernel many times.
+    /// Launches the kernel on the inputs of the trial `before` and then on those of this trial, in the same process: the kernel's variables are as the first
+    /// launch left them, and the buffers have the same addresses. The outputs must equal those of a launch by itself, `alone`, because a device launches a
+    /// loaded kernel many times.
     fn again(
         &mut self,
         trial: &Trial,
@@ -244,7 +246,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Runs the candidate in a process that has these runs' buffers and no others: once, or a second time from where the first left it.
+    /// Runs the candidate in a process that has the buffers of these runs and no others. A second run continues from the state that the first one left.
     fn run(&self, runs: &[(&Run, &Vec<BufferFile<'_>>)]) -> Result<RunSummary, Response> {
         let of = |(at, (run, placed)): (usize, &(&Run, &Vec<BufferFile<'_>>))| RunnerTrial {
             buffers: placed.iter().map(|one| one.shared.clone()).collect(),
@@ -256,7 +258,7 @@ impl<'a> Verifier<'a> {
         let request: Vec<RunnerTrial> = runs.iter().enumerate().map(of).collect();
         let files: Vec<MemoryFile> =
             runs.iter().flat_map(|(_, placed)| placed.iter()).map(|one| one.file.clone()).collect();
-        // Its own time from the start of its own process: making inputs, expectations and comparing are not its doing.
+        // The time limit starts with the candidate's process, so that it excludes making inputs, computing expected values and comparing.
         let time = self.task.run_limit.saturating_mul(runs.len() as u32);
         let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
         if let Some(why) = ran.heard.refused {
@@ -268,9 +270,9 @@ impl<'a> Verifier<'a> {
         Ok(ran.heard)
     }
 
-    /// Takes over what a runner said.
+    /// Records the reports of a runner.
     fn hear(&mut self, heard: &RunSummary) {
-        // Places stay as marks: lines are not part of this step's key, so they are looked up when shown.
+        // Places stay symbolic: lines are not part of this step's key, so they are looked up when they are shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
             self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
@@ -286,7 +288,8 @@ impl<'a> Verifier<'a> {
         }
     }
 
-    /// What a run did around and to its buffers, whatever became of it. A workspace that must be zero again can be only if the run got to its end.
+    /// Records the damage that a run did to its buffers and around them, no matter how the run ended. A workspace that must be zero again can be checked only
+    /// if the run completed.
     fn damage(&mut self, placed: &[BufferFile<'_>], ended: bool) -> Result<(), Response> {
         for one in placed {
             for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
@@ -298,7 +301,7 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Reads every output of every run that ended well, and compares it whole.
+    /// Reads every output of every completed run and compares it in full.
     fn compare(
         &mut self,
         trial: &Trial,
@@ -326,7 +329,7 @@ impl<'a> Verifier<'a> {
     }
 
     fn finish(mut self) -> Result<Response, Response> {
-        // Where anything failed, that repeated runs agree says nothing.
+        // After a failure, equal outputs of repeated runs do not show that the kernel is deterministic.
         if self.stop && self.observer.seen.determinism == Determinism::Stable {
             self.observer.seen.determinism = Determinism::Unknown;
         }
@@ -344,7 +347,7 @@ impl<'a> Verifier<'a> {
     }
 }
 
-/// A note with some text, its beginning, if there is any.
+/// A note with the beginning of a text, if there is any.
 fn text_note(code: &str, text: &str) -> Vec<Note> {
     let text = text.trim();
     let end = (0..=text.len().min(SHOWN)).rev().find(|end| text.is_char_boundary(*end)).unwrap_or(0);
@@ -359,7 +362,7 @@ mod tests {
 
     #[test]
     fn the_seed_of_the_thread_order_does_not_give_the_trials_away() {
-        // A pinned value: a change of it changes what is run, and must be meant.
+        // A pinned value: changing it changes what is run, so a change must be intended.
         let hash = blake3::hash(b"thread order\x07\0\0\0\0\0\0\0");
         assert_eq!(order_seed(7).to_le_bytes(), hash.as_bytes()[..8]);
         let trial = Trial { trial: 0, seed: 7, distribution: "normal".into() };

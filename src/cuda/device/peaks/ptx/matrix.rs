@@ -1,13 +1,14 @@
 //! The ways to use matrix units, and the kernel of each: on fragments in registers (`mma.sync`), or on tiles in shared memory (`wgmma`).
 //!
-//! Matrix units are fed with random numbers, because the power that zeros take says nothing about what a device does with data. The operands are laid out as those of
-//! a product are, although the product itself is meaningless.
+//! The operands of matrix units are random numbers, because the power that zeros need says nothing about real data. The operands are laid out like those of a
+//! product, although the product itself is meaningless.
 
 use std::fmt::Write as _;
 
 use super::{THREADS, head, kept, listed};
 
-/// Bytes of operands of a matrix kernel: what a block of `wgmma` holds in shared memory, four stages of two tiles of 64 rows and one of 256, each row of 128 bytes.
+/// Bytes of operands of a matrix kernel: the shared memory of a `wgmma` block, which has four stages of two tiles of 64 rows and one of 256, with 128 bytes per
+/// row.
 pub(in super::super) const OPERANDS: u64 = STAGES * STAGE;
 const STAGES: u64 = 4;
 const STAGE: u64 = 2 * 64 * 128 + 256 * 128;
@@ -23,15 +24,15 @@ pub(in super::super) struct Matrix {
     pub(in super::super) unit: &'static str,
     /// The instruction.
     pub(in super::super) with: &'static str,
-    /// Rows, columns and depth of one.
+    /// Rows, columns and depth of one instruction.
     shape: [u64; 3],
-    /// 32-bit registers of a thread for both operands and the sum; the operands' are none where they lie in shared memory.
+    /// 32-bit registers per thread for both operands and the sum; zero for operands in shared memory.
     registers: [u64; 3],
     /// Whether sums are integers.
     whole: bool,
-    /// Least and highest architecture on which it is the fastest, or may be.
+    /// Lowest and highest architecture on which it is or may be the fastest way.
     archs: (u32, u32),
-    /// Version of PTX that knows it.
+    /// The PTX version that supports it.
     version: &'static str,
 }
 
@@ -55,15 +56,15 @@ impl Matrix {
         self.registers[0] == 0
     }
 
-    /// Operations of a block in a round, a multiplication and an addition counted as two.
+    /// Operations of a block per round; a multiplication and an addition count as two.
     pub(in super::super) fn ops(self) -> u64 {
         let [m, n, k] = self.shape;
-        // Instructions of a round, times warp groups or warps of a block.
+        // Instructions per round, times the warp groups or warps of a block.
         let calls = if self.is_group() { STAGES * 4 * 2 } else { TILES * TILES * u64::from(THREADS) / 32 };
         2 * m * n * k * calls
     }
 
-    /// Which bits of random words stay and which are set, so that they are numbers of both signs between an eighth and two; all bits of integers.
+    /// Masks of the bits of random words that stay and that are set. They give numbers of both signs between an eighth and two; integers keep all bits.
     pub(in super::super) fn numbers(self) -> (u32, u32) {
         match self.unit {
             "f16" => (0x8fff_8fff, 0x3000_3000),
@@ -74,24 +75,25 @@ impl Matrix {
         }
     }
 
-    /// Bytes of shared memory of a block.
+    /// Bytes of shared memory per block.
     pub(in super::super) fn shared(self) -> u64 {
         if self.is_group() { OPERANDS } else { 0 }
     }
 
-    /// Blocks for each multiprocessor.
+    /// Blocks per multiprocessor.
     pub(in super::super) fn blocks(self) -> u32 {
         if self.is_group() { 1 } else { 2 }
     }
 }
 
-/// Fragments of each operand that a warp holds; it multiplies each with each.
+/// Fragments of each operand that a warp holds; it multiplies every pair of them.
 const TILES: u64 = 4;
 
-/// Where `mma.sync` on 16 by 8 tiles is the fastest instruction: not on 9.0, which has `wgmma`, nor on 10.x, whose `tcgen05.mma` nothing here uses.
+/// The architectures on which `mma.sync` on 16 by 8 tiles is the fastest instruction: not 9.0, which has `wgmma`, and not 10.x, whose `tcgen05.mma` is not used
+/// here.
 const MMA: (u32, u32) = (80, 121);
 
-/// All ways. Those that add in `f16` are twice as fast as those that add in `f32` on some products of an architecture.
+/// All ways. On some products of an architecture, ways that accumulate in `f16` are twice as fast as those that accumulate in `f32`.
 const WAYS: [Matrix; 15] = [
     Matrix::group("f16", "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16", 16),
     Matrix::group("bf16", "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16", 16),
@@ -122,7 +124,7 @@ const WAYS: [Matrix; 15] = [
     Matrix::warp("i8", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32", [8, 8, 16], [1, 1, 2], ((75, 75), "6.5")),
 ];
 
-/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest, or those among which the fastest is.
+/// The ways to measure matrix units of a device of this architecture (`90` for `sm_90`): for each unit the fastest way, or the candidates for it.
 pub(in super::super) fn ways(arch: u32) -> Vec<Matrix> {
     let best = |way: &&Matrix| {
         let own = way.is_group() || !(90..120).contains(&arch);
@@ -131,7 +133,7 @@ pub(in super::super) fn ways(arch: u32) -> Vec<Matrix> {
     WAYS.iter().filter(best).copied().collect()
 }
 
-/// The module of one way, its kernel `matrix(operands, rounds, to)`.
+/// The module of one way with its kernel `matrix(operands, rounds, to)`.
 pub(in super::super) fn matrix(way: Matrix) -> String {
     if way.is_group() { group(way) } else { warp(way) }
 }
@@ -152,7 +154,7 @@ fn opened(way: Matrix, target: &str, registers: &str, shared: &str) -> String {
     )
 }
 
-/// Adds the sums up and stores them.
+/// Adds the sums and stores them.
 fn closed(way: Matrix, sums: u64) -> String {
     let mut out = String::new();
     for i in 1..sums {
@@ -171,7 +173,7 @@ fn warp(way: Matrix) -> String {
     let target = format!("sm_{}", way.archs.0);
     let registers = format!("    .reg .b32 %a<{}>, %b<{}>;\n", a * TILES, b * TILES);
     let mut out = opened(way, &target, &registers, "");
-    // A thread's words, a warp apart.
+    // The words of a thread are one block of threads apart.
     out.push_str("    mov.u32 %t0, %tid.x;\n    mul.wide.u32 %z, %t0, 4;\n    add.u64 %at, %at, %z;\n");
     let words = (0..a * TILES).map(|i| format!("a{i}")).chain((0..b * TILES).map(|i| format!("b{i}")));
     for (i, word) in words.enumerate() {
@@ -193,8 +195,8 @@ fn warp(way: Matrix) -> String {
     out
 }
 
-/// Two warp groups, each with its own rows and all columns, over four stages of four steps of 32 bytes: the descriptors are of tiles with rows of 128 bytes, swizzled
-/// by 128, eight rows 1024 bytes apart (PTX ISA, "Matrix descriptor format").
+/// Two warp groups, each with its own rows and all columns, over four stages of four steps of 32 bytes. The descriptors are for tiles with rows of 128 bytes,
+/// swizzled by 128, with groups of eight rows 1024 bytes apart (PTX ISA, "Matrix descriptor format").
 fn group(way: Matrix) -> String {
     let shared = ".extern .shared .align 1024 .b8 tiles[];\n";
     let mut out = opened(way, "sm_90a", "    .reg .b32 %v<4>;\n    .reg .b64 %da, %db, %x, %y;\n", shared);
