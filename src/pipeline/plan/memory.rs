@@ -5,9 +5,10 @@
 //! |---|---|
 //! | compile | the memory of the compiler's process for a kernel of a few hundred lines with its headers |
 //! | oracle | inputs, expected values and one null candidate, each as float64; twice, because the reference may be another process; and the stored buffers |
-//! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64; in a check build sixteen bytes of shadow for each byte of a run |
+//! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
+//! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
 //! | bench, pairs, verify on a device | the host side of a context, and the buffers twice |
-//! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice, in the transfer and in the process |
+//! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
 use kforge_types::model::{Problem, Tensor};

@@ -1,4 +1,4 @@
-//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
+//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and removes colors if there is no terminal.
 
 use std::fmt::Write;
 
@@ -21,14 +21,14 @@ pub struct Remembered {
     pub format_version: u32,
     /// The name that `kforge candidates --source` takes.
     pub id: String,
-    /// The record of it.
+    /// Its record.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None if it was edited since.
+    /// The file with its source: in the workspace (a generated one in its output folder), or the record of the answer. None if the source was edited since.
     pub place: Option<String>,
 }
 
-/// The list for people, by kernel.
+/// The list as text, by kernel.
 pub fn text(all: &[Remembered]) -> String {
     let mut out = String::new();
     let mut before: Option<&Candidate> = None;
