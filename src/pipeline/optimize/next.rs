@@ -42,7 +42,7 @@ pub enum End {
     },
     /// The decision says stop.
     Stopped {
-        /// Why, for people.
+        /// Why, as text.
         why: String,
     },
 }

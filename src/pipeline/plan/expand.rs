@@ -293,8 +293,8 @@ impl<'a> Planner<'a> {
                 judged.push((*at, *case));
             }
         }
-        // The kernel without the method must be correct at every shape at which it is timed. If there is none, the first bench shape that it serves is
-        // verified, or else the first shape.
+        // The kernel without the method must be correct at every shape at which it is timed. If it is timed at none, the first bench shape that it serves is
+        // verified, or else the first shape that it serves.
         if judged.is_empty() {
             let mut served = Vec::new();
             for (at, case) in selected.cases.iter().enumerate() {

@@ -85,7 +85,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Makes a failing verdict count, whatever the round.
+    /// Makes a failing verdict count in every round.
     #[must_use]
     pub fn binding(mut self) -> Self {
         self.0.advisory = false;

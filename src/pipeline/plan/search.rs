@@ -159,7 +159,7 @@ impl Planner<'_> {
     fn begin(&mut self, scope: Scope<'_>, all: Vec<Variant>) -> Result<(), Diagnostic> {
         let cases = self.cases(scope.package, scope.operator, scope.choice)?;
         self.calibrate(scope.package, scope.operator, scope.choice, &cases);
-        // What every variant shares is planned now, in wave 0: two searches that share it would disagree about its wave.
+        // What every variant shares is planned now, in wave 0: otherwise two searches that share it would disagree about its wave.
         self.generate(scope, &scope.kernel.source);
         for case in &cases {
             // Documents are collected before the build starts.

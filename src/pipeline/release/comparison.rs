@@ -365,7 +365,7 @@ fn variants(row: &Row) -> String {
     }
 }
 
-/// A difference in per cent: `+3.1 % (+2.8 to +3.4 %)`.
+/// A difference in percent: `+3.1 % (+2.8 to +3.4 %)`.
 fn shown((middle, ends): (f64, Option<(f64, f64)>)) -> String {
     let ends = ends.map(|(low, high)| format!(" ({:+.1} to {:+.1} %)", 100.0 * low, 100.0 * high));
     format!("{:+.1} %{}", 100.0 * middle, ends.unwrap_or_default())

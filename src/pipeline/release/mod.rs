@@ -7,7 +7,7 @@
 //! | [`committed`] | finds bundles in the repository |
 //! | [`trajectory`] | a recorded attempt at a round, as training data |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
-//! | [`holdings`] | the records that are held, for people and programs |
+//! | [`evidence_list`] | the records that are held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
 //! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`comparison`] | how champions of two states compare |

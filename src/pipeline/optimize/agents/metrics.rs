@@ -25,7 +25,7 @@ pub struct BriefingMetric {
     pub value: f64,
     /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// What it is.
+    /// What it means.
     pub meaning: &'static str,
 }
 

@@ -39,7 +39,7 @@ impl Key {
 pub(super) struct Redactor(Vec<String>);
 
 impl Redactor {
-    /// With the keys of those variables that are set.
+    /// Collects the keys from the variables that are set.
     pub(super) fn of<'v>(variables: impl IntoIterator<Item = &'v str>, environment: &Environment) -> Self {
         let keys = variables.into_iter().filter_map(|variable| Key::of(variable, environment).ok());
         let mut keys: Vec<String> = keys.map(|key| key.0).collect();
