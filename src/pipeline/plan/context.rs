@@ -109,7 +109,7 @@ impl<'a> Planner<'a> {
             {
                 continue;
             }
-            // Validation has tied every kernel to its operator and targets.
+            // Validation guarantees that the operator and the targets of every kernel exist.
             let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
             let others = kernel.methods.iter().filter_map(|m| m.other_source());
             let sources = std::iter::once(kernel.source.as_str()).chain(others);

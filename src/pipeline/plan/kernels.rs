@@ -46,7 +46,7 @@ pub struct Stage {
     pub is_last: bool,
     /// The first select node of the previous stage. The first one of this stage comes after it.
     pub after: Option<String>,
-    /// The deciding select node of the previous stage. The deciding one of this stage comes after it, so that the nodes that the earlier one adds exist by then.
+    /// The deciding select node of the previous stage. The deciding one of this stage comes after it, when the nodes that the earlier one adds exist.
     pub decided: Option<String>,
 }
 

@@ -113,7 +113,7 @@ fn within(what: &'static str, size: u64, limit: u64) -> Result<(), Refused> {
 /// The bundle in a file.
 ///
 /// # Errors
-/// The file cannot be read, or as [`decode`].
+/// The file cannot be read, or those of [`decode`].
 pub fn read(path: &Path) -> Result<Bundle, Refused> {
     let file = std::fs::File::open(path).map_err(Refused::Read)?;
     if !file.metadata().map_err(Refused::Read)?.is_file() {

@@ -59,7 +59,7 @@ pub enum Refused {
     /// A content is missing.
     #[error("content {} is missing", .0.short())]
     NoContent(Digest),
-    /// A content has other bytes than its digest.
+    /// A content does not match its digest.
     #[error("content {} does not have its digest: the file is damaged", .0.short())]
     Content(Digest),
     /// A content appears more than once.

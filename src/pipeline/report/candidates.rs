@@ -51,7 +51,7 @@ pub fn text(all: &[Remembered]) -> String {
     out
 }
 
-/// `p/softmax on gpu (sm_90a): operator softmax, reduction, L4`.
+/// The heading of a kernel: `p/softmax on gpu (sm_90a): operator softmax, reduction, L4`.
 fn heading(c: &Candidate) -> String {
     let types = if c.types.is_empty() { String::new() } else { format!(" [{}]", c.types) };
     let arch = if c.arch == c.target { String::new() } else { format!(" ({})", c.arch) };
@@ -63,7 +63,7 @@ fn heading(c: &Candidate) -> String {
     )
 }
 
-/// `round 2, repair 1: BLOCK=64: right, 1.80 times as fast, champion`.
+/// The line of a candidate: `round 2, repair 1: BLOCK=64: right, 1.80 times as fast, champion`.
 fn line(c: &Candidate) -> String {
     let mut out = match (c.round, c.attempt) {
         (0, _) => "declared".to_string(),

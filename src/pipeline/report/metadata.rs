@@ -1,4 +1,4 @@
-//! The workspace as a document for other programs. Knows manifests and the lockfile; runs nothing, and asks no toolchain.
+//! The workspace as a document for other programs. Knows manifests and the lockfile; runs nothing, and queries no toolchain.
 
 use std::collections::BTreeMap;
 use std::path::Path;

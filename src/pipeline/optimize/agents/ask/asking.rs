@@ -164,7 +164,7 @@ impl<'a> Asking<'a> {
             if let Ok(ParsedReply::Advice(said)) = came.said {
                 advice = Some(said);
             }
-            // Whether or not the advisor was asked, the next request of this question is for the coder.
+            // The next request of this question is for the coder, whether or not the advisor was asked.
             self.around.ledger.moves(coder, self.around.order);
         }
         let wanted = AgentRequest {
