@@ -1,7 +1,7 @@
 //! What kforge decides: which steps there are ([`plan`]), what a round tries next ([`optimize`]), what pure steps conclude ([`step`]), what people read
 //! ([`report`]), and what leaves or enters a workspace ([`release`]).
 //!
-//! The rooms stand in their order of import: a room uses only rooms above its own.
+//! The rooms are listed in their order of import: a room uses only rooms above its own.
 
 pub mod plan;
 pub mod optimize;
@@ -9,5 +9,5 @@ pub mod step;
 pub mod report;
 pub mod release;
 
-/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

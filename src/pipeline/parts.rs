@@ -2,10 +2,10 @@
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
-    // A part for each file or folder, so that another kind of step needs no line here.
+    // One part for each file or folder, so that a new kind of step needs no line here.
     Part { name: "pipeline/*", files: &["step/*", "!step/mod.rs", "!step/io.rs", "!step/round.rs"], packages: &[] },
     Part { name: "pipeline/documents", files: &["step/io.rs"], packages: &[] },
-    // With its data files: what the registry says of a method decides whether it is chosen.
+    // With its data files, because the registry's entry for a method decides whether the method is chosen.
     Part {
         name: "pipeline/round",
         files: &["step/round.rs", "optimize/methods", "optimize/round", "!optimize/round/branches.rs"],
@@ -13,7 +13,7 @@ pub(crate) const PARTS: &[Part] = &[
     },
 ];
 
-/// Code that no key holds, and why.
+/// Code that is in no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),

@@ -1,10 +1,10 @@
-//! An operator's contract as text: what an agent is told to compute, and by whose digest its answers are kept. Shapes, seeds and tolerances are not part of it.
+//! An operator's contract as text: what an agent gets to compute. Recorded answers are found by its digest. Shapes, seeds and tolerances are not part of it.
 
 use kforge_foundation::base::Digest;
 use kforge_types::model::operator::{InitDecl, TensorDecl, TypeRef};
 use kforge_types::model::{Arch, Compare, Operator, Reference, Role, TypeChoice};
 
-/// The contract under a choice of types. `own` gives the text of a file of the package: of a reference of its own.
+/// The contract under a choice of types. `own` gives the text of a file of the package, for a reference function of the package.
 pub fn text(operator: &Operator, choice: &TypeChoice, own: &dyn Fn(&str) -> Option<String>) -> String {
     let mut out = format!("operator {}\n", operator.name);
     if !operator.dims.is_empty() {
@@ -84,7 +84,7 @@ fn reference_text(reference: &Reference, own: &dyn Fn(&str) -> Option<String>) -
     };
     match reference {
         Reference::Builtin { .. } => {
-            // Attributes are plain values: they always serialise.
+            // Attributes are plain values, which always serialize.
             let stated = serde_json::to_value(reference).expect("BUG: a reference that does not serialise");
             format!("reference, exact in float64: {stated}\n")
         }
@@ -93,7 +93,7 @@ fn reference_text(reference: &Reference, own: &dyn Fn(&str) -> Option<String>) -
     }
 }
 
-/// What answers are kept under: the contract, and the architecture they are for.
+/// The digest under which answers are recorded: of the contract, and of the architecture that they are for.
 pub fn digest(contract: &str, arch: &Arch) -> Digest {
     Digest::of(format!("{contract}\narchitecture {}\n", arch.name()).as_bytes())
 }

@@ -1,32 +1,32 @@
-//! Which earlier kernels a prompt shows: two with different scores, because contrast teaches more than only the best. Knows scores; does not know what was
-//! scored. A pure function of scores, temperature and seed, so that a prompt can be made again word for word.
+//! Which earlier kernels a prompt shows: two with different scores, because contrast teaches more than showing only the best. Knows scores; does not know what
+//! was scored. A pure function of scores, temperature and seed, so that a prompt can be reproduced word for word.
 //!
-//! After CUDA-L1 (arXiv 2507.14111, section 3): kernels are put into buckets by score, distinct buckets are drawn with a probability proportional to
-//! exp((s - mean) / tau) of a bucket's score s, and one kernel of each, all alike. The paper does not say how wide a bucket is. Here it spans a fifth of a
-//! doubling, about 15 %, which is more than noise and less than the gain of a method.
+//! After CUDA-L1 (arXiv 2507.14111, section 3): kernels are put into buckets by score. Distinct buckets are drawn with a probability proportional to exp((s -
+//! mean) / tau), where s is the bucket's score. One kernel is drawn uniformly from each bucket. The paper does not state the width of a bucket. Here a bucket
+//! spans a fifth of a doubling, about 15 %, which is more than noise and less than the gain of a method.
 
 use std::collections::BTreeMap;
 
 use kforge_numerics::reference::philox::Stream;
 
-/// Buckets in a doubling of the score.
+/// Buckets per doubling of the score.
 const BUCKETS: f64 = 5.0;
 
 /// How many exemplars a prompt shows.
 pub const SHOWN: usize = 2;
 
-/// The temperature where nothing else is wanted: a bucket that is one higher in score is drawn e times as often.
+/// The default temperature: a bucket whose score is one higher is drawn e times as often.
 pub const TAU: f64 = 1.0;
 
 /// Separates these draws from all others of the same seed.
 const ORDINAL: u32 = 0x6578_656d;
 
-/// At most [`SHOWN`] positions in `scores`, of distinct buckets, higher scores first. What is not above zero, because it is not correct, is never drawn.
-/// `tau` must be above zero: the higher, the more alike buckets are.
+/// At most [`SHOWN`] positions in `scores`, from distinct buckets, higher scores first. A score that is not above zero belongs to an incorrect kernel and is
+/// never drawn. `tau` must be above zero; a higher `tau` makes the probabilities of buckets more equal.
 pub fn exemplars(scores: &[f64], tau: f64, seed: u64) -> Vec<usize> {
     let mut buckets: BTreeMap<i64, Vec<usize>> = BTreeMap::new();
     for (at, score) in scores.iter().enumerate().filter(|(_, s)| s.is_finite() && **s > 0.0) {
-        // The logarithm of a finite float is below 1100, and so is what is floored of it.
+        // The base-2 logarithm of a finite float is below 1100, so the product fits.
         buckets.entry((score.log2() * BUCKETS).floor() as i64).or_default().push(at);
     }
     let mut left: Vec<Vec<usize>> = buckets.into_values().collect();
@@ -42,11 +42,11 @@ pub fn exemplars(scores: &[f64], tau: f64, seed: u64) -> Vec<usize> {
     drawn
 }
 
-/// The bucket on which a fraction of the whole weight falls; none of none.
+/// The bucket at a fraction of the total weight; none if there are no buckets.
 fn bucket(buckets: &[Vec<usize>], scores: &[f64], tau: f64, fraction: f64) -> Option<usize> {
     let means: Vec<f64> =
         buckets.iter().map(|b| b.iter().map(|at| scores[*at]).sum::<f64>() / b.len() as f64).collect();
-    // Any constant in place of the mean leaves the probabilities as they are; with the greatest no power overflows.
+    // The probabilities do not depend on the constant that is subtracted. With the greatest mean instead of their mean, no power overflows.
     let greatest = means.iter().copied().fold(f64::NEG_INFINITY, f64::max);
     let weights: Vec<f64> = means.iter().map(|mean| ((mean - greatest) / tau).exp()).collect();
     let mut rest = fraction * weights.iter().sum::<f64>();
@@ -56,7 +56,7 @@ fn bucket(buckets: &[Vec<usize>], scores: &[f64], tau: f64, fraction: f64) -> Op
             return Some(at);
         }
     }
-    // Rounding can leave a trace beyond the last.
+    // Rounding can leave a small remainder after the last bucket.
     buckets.len().checked_sub(1)
 }
 
@@ -98,7 +98,7 @@ mod tests {
 
     #[test]
     fn buckets_are_drawn_in_proportion_to_the_exponential_of_their_scores() {
-        // Three buckets, so that which one is left out is a draw too. By hand, for scores 1, 2 and 4 at tau 2: weights exp(-1.5), exp(-1), 1.
+        // Three buckets are drawn from, so that the one that is left out is random too. By hand, for scores 1, 2 and 4 at tau 2: weights exp(-1.5), exp(-1), 1.
         let scores = [1.0, 2.0, 4.0];
         let weight = |s: f64| ((s - 4.0) / 2.0).exp();
         let total: f64 = scores.iter().map(|s| weight(*s)).sum();

@@ -1,4 +1,5 @@
-//! What no text for an agent may contain: the names of holdout shapes, and the numbers that would reveal them. Knows operators; does not know where texts come from.
+//! What no text for an agent may contain: the names of holdout shapes, and the numbers that would reveal them. Knows operators; does not know where texts come
+//! from.
 //!
 //! Not every number reveals something: small ones and powers of two occur in any kernel, and the numbers of shown shapes are known anyway.
 
@@ -7,10 +8,10 @@ use std::collections::BTreeSet;
 use kforge_types::model::bound::Scalar;
 use kforge_types::model::{Operator, Shape, ShapeRole};
 
-/// Numbers below this tell nothing.
+/// Numbers below this reveal nothing.
 const SMALL: u64 = 100;
 
-/// What is held back.
+/// The names and numbers that are held back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct HeldBack {
     names: BTreeSet<String>,
@@ -18,7 +19,7 @@ pub struct HeldBack {
 }
 
 impl HeldBack {
-    /// Of these operators.
+    /// Collects them from these operators.
     pub fn of<'o>(operators: impl IntoIterator<Item = &'o Operator>) -> Self {
         let mut all = HeldBack::default();
         for operator in operators {
@@ -32,8 +33,7 @@ impl HeldBack {
         all
     }
 
-    /// Whether a text tells of it: a name that stands there as a word of its own, or a number, however it is written: `7919`, `7919u`, `7919.0f`, `0x1eef` and
-    /// `softmax_7919` alike.
+    /// Whether a text reveals any of them: a name as a whole word, or a number in any spelling, such as `7919`, `7919u`, `7919.0f`, `0x1eef` or `softmax_7919`.
     pub fn is_in(&self, text: &str) -> bool {
         let part = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         let named = self.names.iter().any(|name| {
@@ -43,14 +43,14 @@ impl HeldBack {
                 !before && !after
             })
         });
-        // C++ sets digits apart with quotes.
+        // C++ separates digits with quotes.
         let words = text.split(|c: char| !(c.is_ascii_alphanumeric() || c == '_' || c == '\''));
         let mut values = words.flat_map(|word| spelled(&word.replace('\'', "")));
         named || values.any(|value| self.numbers.contains(&value))
     }
 }
 
-/// The numbers that a word spells: its runs of digits, `7919` in `rows_7919` and in `7919u`, and, after a prefix, what it is in base 16, 8 or 2.
+/// The numbers that a word spells: each run of digits, such as `7919` in `rows_7919` and in `7919u`, and, after a prefix, the value in base 16, 8 or 2.
 fn spelled(word: &str) -> Vec<u64> {
     let lower = word.to_ascii_lowercase();
     let prefixes = [("0x", 16), ("0b", 2), ("0", 8)];
@@ -63,7 +63,7 @@ fn spelled(word: &str) -> Vec<u64> {
     based.chain(runs).collect()
 }
 
-/// The whole numbers of a shape.
+/// The integers of a shape.
 fn numbers(shape: &Shape) -> Vec<u64> {
     let params = shape.params.values().filter_map(|value| match value {
         Scalar::Int(n) => Some(*n),

@@ -1,11 +1,11 @@
-//! What kind of work an operator is: its pattern and its level. Knows contracts; does not know kernels or what was tried.
+//! What kind of work an operator is: its pattern and its level. Knows contracts; does not know kernels or earlier candidates.
 //!
-//! What the manifest states takes precedence over what is found here. A built-in reference is known; for a package's own references the extents decide: an extent that
-//! no output has was reduced, and if two inputs have it, they were multiplied. If every extent remains, a contract does not distinguish a map from a normalisation,
-//! and nothing is claimed.
+//! The manifest takes precedence over what is derived here. A built-in reference has a known kind. For a package's own references the extents decide: an extent
+//! that no output has was reduced, and if two inputs have it, they were multiplied. If every extent remains, the contract does not distinguish a map from a
+//! normalization, and nothing is derived.
 //!
-//! Levels are those of Makora's curation (arXiv 2602.11000): 0 and 1 are elementwise, 2 reductions, 3 products and convolutions, 4 attention and normalisation,
-//! 5 what fuses several passes. Where it draws no line, the line is ours: 0 is one value moved or mapped, 1 more than one input, or indices.
+//! Levels are those of Makora's curation (arXiv 2602.11000): 0 and 1 are elementwise, 2 reductions, 3 products and convolutions, 4 attention and normalization,
+//! 5 fusions of several passes. The paper does not separate 0 from 1; here 0 moves or maps one value, and 1 has more than one input, or indices.
 
 use std::collections::BTreeSet;
 
@@ -16,14 +16,14 @@ use kforge_types::model::{Operator, Pattern};
 /// What kind of work an operator is.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Kind {
-    /// Its pattern; none if neither manifest nor contract shows it.
+    /// Its pattern; none if neither manifest nor contract determines it.
     pub pattern: Option<Pattern>,
-    /// Its level, 0 to 5; none if neither shows it.
+    /// Its level, 0 to 5; none if neither manifest nor contract determines it.
     pub level: Option<u8>,
 }
 
 impl Kind {
-    /// Of an operator. A stated pattern that the contract does not bear out decides the level too, unless that is stated.
+    /// The kind of an operator. If the declared pattern differs from the derived one, it also decides the level, unless a level is declared.
     pub fn of(operator: &Operator) -> Self {
         let found = match &operator.reference {
             Reference::Builtin { name, .. } => builtin(name, operator),
@@ -55,7 +55,7 @@ fn read(operator: &Operator) -> impl Iterator<Item = &TensorDecl> {
     operator.tensors.iter().filter(|t| t.role != Role::Output)
 }
 
-/// What the extents show. Literal extents are left out: two ones are not the same dim.
+/// The pattern that the extents imply. Literal extents are ignored: two extents of 1 are not the same dim.
 fn contracted(operator: &Operator) -> Option<Pattern> {
     let extents = |t: &TensorDecl| {
         let texts = t.shape.iter().map(|e| e.text().to_string());
@@ -65,7 +65,7 @@ fn contracted(operator: &Operator) -> Option<Pattern> {
         operator.tensors.iter().filter(|t| t.role != Role::Input).flat_map(extents).collect();
     let inputs: Vec<BTreeSet<String>> = read(operator).map(extents).collect();
     let gone: BTreeSet<&String> = inputs.iter().flatten().filter(|e| !outputs.contains(*e)).collect();
-    // Two that share an extent which is gone and each give the result one of its own.
+    // Two inputs that share a reduced extent, while each also has an extent that the other lacks.
     let product = gone.iter().any(|extent| {
         let with: Vec<_> = inputs.iter().filter(|i| i.contains(*extent)).collect();
         with.iter().any(|a| with.iter().any(|b| a.difference(b).next().is_some() && b.difference(a).next().is_some()))

@@ -1,11 +1,12 @@
-//! What was tried before: merges new results into the recorded candidates, and selects the earlier candidates that a prompt shows. Knows records of candidates; does not
-//! know where they or their sources are stored, and calls no clock: the same records give the same prompt.
+//! What was tried before: merges new results into the recorded candidates, and selects the earlier candidates that a prompt shows. Knows records of candidates;
+//! does not know where they or their sources are stored, and reads no clock: the same records give the same prompt.
 //!
 //! # What is shown
 //!
-//! Only correct candidates. First those of the same contract, then of the same operator under other types, then of the same pattern and level, then of the same pattern;
-//! others teach nothing. Among equals, those for the same architecture come first, then faster ones by their own measure (untimed ones last), then champions. No source
-//! and no kernel is shown twice, because two of a kind teach no more than one. A candidate that is too long for the remaining room is skipped in favour of the next.
+//! Only correct candidates are shown. First those of the same contract, then of the same operator under other types, then of the same pattern and level, then
+//! of the same pattern; others teach nothing. Among equals, those for the same architecture come first, then faster ones by their own measurement (untimed ones
+//! last), then champions. No source and no kernel is shown twice, because a second one would teach nothing more. A candidate that is too long for the remaining
+//! space is skipped in favor of the next.
 
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
@@ -15,11 +16,11 @@ use kforge_foundation::base::Digest;
 use kforge_types::model::agent::Scope;
 use kforge_types::record::candidate::{Became, Candidate};
 
-/// How many earlier candidates of other rounds and kernels a prompt shows.
+/// The number of earlier candidates of other rounds and kernels that a prompt shows.
 pub const SHOWN: usize = 2;
 
-/// What is remembered once `found` was found: of every seat in it the declared candidates anew, of rounds what was found beside what is there. What is not known any
-/// more, because its device is not at hand, stays as it was known.
+/// The recorded candidates after `found`. For each kernel, choice of types and target in `found`, new declared candidates replace the old ones, and candidates
+/// of rounds are added to the recorded ones. What cannot be measured now, because its device is not available, keeps its recorded value.
 pub fn merged(before: Vec<Candidate>, found: Vec<Candidate>) -> Vec<Candidate> {
     let is_replaced = |old: &Candidate| old.chain.is_none() && found.iter().any(|new| new.is_beside(old));
     let mut all: Vec<Candidate> = before.into_iter().filter(|old| !is_replaced(old)).collect();
@@ -43,12 +44,12 @@ fn newer(old: &Candidate, new: Candidate) -> Candidate {
     new
 }
 
-/// The order of what is remembered: by seat, then as it was tried.
+/// The order of recorded candidates: by kernel, types and target, then in the order in which they were tried.
 fn order(c: &Candidate) -> impl Ord + use<'_> {
     (&c.package, &c.kernel, &c.types, &c.target, c.chain.map(|chain| chain.hex()), c.round, c.attempt, &c.variant)
 }
 
-/// What exemplars are wanted for.
+/// The problem for which exemplars are selected.
 #[derive(Debug, Clone, Copy)]
 pub struct ExemplarQuery<'a> {
     /// The package.
@@ -65,15 +66,15 @@ pub struct ExemplarQuery<'a> {
     pub operator: &'a str,
     /// Its contract under these types.
     pub contract: Digest,
-    /// What kind of work it is.
+    /// The kind of work of the operator.
     pub kind: Kind,
-    /// The rounds that are going on: their candidates are drawn apart, from what is known now.
+    /// The current chain of rounds. Its candidates are excluded here: they are drawn separately, from current results.
     pub chain: Digest,
-    /// Whose candidates may be shown.
+    /// The packages and kernels whose candidates may be shown.
     pub scope: Scope,
 }
 
-/// How like what is wanted a candidate is; the first is the likest.
+/// How similar a candidate is to the query, most similar first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Likeness {
     /// Of the same contract.
@@ -87,7 +88,7 @@ pub enum Likeness {
 }
 
 impl Likeness {
-    /// In words, as a prompt has it.
+    /// The similarity in words, as in a prompt.
     pub fn words(self) -> &'static str {
         match self {
             Likeness::Contract => "for the same contract",
@@ -98,7 +99,7 @@ impl Likeness {
 }
 
 impl ExemplarQuery<'_> {
-    /// How like it is; none for what is not to be shown.
+    /// How similar a candidate is; none if it must not be shown.
     pub fn likeness(&self, c: &Candidate) -> Option<Likeness> {
         let is_own = (c.package.as_str(), c.kernel.as_str()) == (self.package, self.kernel);
         let may = match self.scope {
@@ -125,11 +126,11 @@ impl ExemplarQuery<'_> {
         }
     }
 
-    /// The candidates that may be shown, the likest first, each with how like it is.
+    /// The candidates that may be shown, most similar first, each with its similarity.
     pub fn ranked<'c>(&self, candidates: &'c [Candidate]) -> Vec<(Likeness, &'c Candidate)> {
         let mut all: Vec<(Likeness, &Candidate)> =
             candidates.iter().filter_map(|c| Some((self.likeness(c)?, c))).collect();
-        // A speed-up is above zero, and among those the order of the bits is that of the numbers.
+        // A speedup is above zero, and the bits of positive floats sort as their values do.
         let fast = |c: &Candidate| c.speedup.filter(|s| s.is_finite() && *s > 0.0).map_or(0, f64::to_bits);
         all.sort_by_cached_key(|(like, c)| {
             (*like, c.arch != self.arch, Reverse(fast(c)), !c.champion, c.package.clone(), c.kernel.clone(), c.id())
@@ -137,8 +138,8 @@ impl ExemplarQuery<'_> {
         all
     }
 
-    /// The earlier candidates that a prompt shows, at most `most` of `room` characters together. `shown` are sources that it shows anyway; `text` gives a source, or
-    /// none where it is gone or may not be told.
+    /// The earlier candidates that a prompt shows: at most `most`, with at most `room` characters together. `shown` are sources that the prompt shows anyway.
+    /// `text` returns a source, or none if it no longer exists or must not be shown.
     pub fn draw<'c>(
         &self,
         candidates: &'c [Candidate],

@@ -1,6 +1,6 @@
-//! What could make a kernel, and make it faster: templates that make one from its operator, the registry of methods, what a round of the optimisation loop tries,
-//! agents, and which earlier candidates they are shown. Knows what each method is for, when it applies and what shows it, what each template serves, and what an agent is
-//! told and must answer; does not plan, run or measure anything. Pure, but for [`agents::ask`].
+//! What writes kernels and makes them faster: templates that write a kernel from its operator, the registry of methods, what a round of the optimization loop
+//! tries, agents, and which earlier candidates they see. Knows what each method is for, when it applies and what shows it, what each template serves, and what
+//! an agent gets and must answer; does not plan, run or measure anything. Pure, except for [`agents::ask`].
 
 pub mod agents;
 pub mod contract;

@@ -5,10 +5,10 @@ use std::fmt;
 use kforge_types::record::answer::Answer;
 use kforge_types::record::round::Decision;
 
-/// What was found of the variants of one round, over all its attempts.
+/// The state of the variants of one round, over all its attempts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundState {
-    /// One at least is correct on every shape that it serves.
+    /// At least one is correct on every shape that it serves.
     Right,
     /// None is known to be correct, and at least one is undecided because evidence is missing here.
     Undecided,
@@ -19,7 +19,7 @@ pub enum RoundState {
 /// What comes next.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Next {
-    /// An agent is asked: for the first attempt at a round, or for a repair.
+    /// An agent is asked for the first attempt at a round, or for a repair.
     Ask {
         /// The round.
         round: u32,
@@ -33,16 +33,16 @@ pub enum Next {
 /// Why rounds end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum End {
-    /// As many as are allowed are done.
+    /// The allowed number of rounds is done.
     Allowed(u32),
-    /// The step that decides a round gave nothing.
+    /// The step that decides a round gave no result.
     NotDecided {
         /// The round.
         round: u32,
     },
-    /// It was decided to stop.
+    /// The decision says stop.
     Stopped {
-        /// Why, for people.
+        /// Why, as text.
         why: String,
     },
 }
@@ -60,7 +60,7 @@ impl fmt::Display for End {
     }
 }
 
-/// What a kernel's rounds are allowed.
+/// The limits of a kernel's rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Allowed {
     /// Rounds.
@@ -69,7 +69,8 @@ pub struct Allowed {
     pub repairs: u32,
 }
 
-/// What comes after `answers`, in order, of the last round of which `found` was found. `decision` is of the round after it; none if that step gave nothing.
+/// What comes after `answers`, given in order. `found` is the state of the last round. `decision` is that of the round after it; none if that step gave no
+/// result.
 pub fn next(answers: &[Answer], found: RoundState, allowed: Allowed, decision: Option<&Decision>) -> Next {
     let last = answers.last().map(|answer| (answer.question.round, answer.question.attempt));
     if let Some((round, attempt)) = last
@@ -148,7 +149,7 @@ mod tests {
         assert_eq!(next(&once, RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 1 });
         let twice = [answer(1, 0), answer(1, 1)];
         assert_eq!(next(&twice, RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
-        // What could not be evaluated is not repaired: there is nothing to correct.
+        // A variant that could not be evaluated is not repaired, because there is nothing to correct.
         assert_eq!(next(&once, RoundState::Undecided, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
     }
 

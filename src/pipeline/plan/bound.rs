@@ -1,5 +1,5 @@
-//! What bounds a champion: a profile of it at each of its bench shapes, what the device does at most, and one roofline over all of them. Knows the operator's cost and the metrics that are wanted;
-//! does not know which kernel is champion.
+//! What bounds a champion: its profile at each bench shape, the peaks of the device, and one roofline over all of them. Knows the operator's cost and the
+//! metrics to take; does not know which kernel is champion.
 
 use std::collections::BTreeMap;
 
@@ -17,14 +17,14 @@ use kforge_types::record::metric::{METRICS, Set};
 use kforge_types::record::peaks::PeaksParams;
 use kforge_types::record::profile::{ProfileParams, RooflineCase, RooflineParams};
 
-/// Version of the profiling protocol: raised when how metrics are taken changes.
+/// Version of the profiling protocol. Raise it when the way of taking metrics changes.
 pub const PROFILE_PROTOCOL: u32 = 1;
 
-/// Version of the protocol by which a device's peaks are measured: raised when kernels or samples change.
+/// Version of the protocol for measuring a device's peaks. Raise it when kernels or samples change.
 pub const PEAKS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
-    /// The profiles of a variant at these bench shapes, by position, and the roofline that reads them; nothing if it is timed nowhere.
+    /// Plans the profiles of a variant at these bench shapes, given by position, and the roofline that reads them. Plans nothing if the variant is not timed.
     pub(super) fn roofline(
         &mut self,
         scope: Scope<'_>,
@@ -55,7 +55,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The step that measures what the device of a target does at most: one for all that is timed there, as its question is of the device alone. Returns its id.
+    /// The step that measures the peaks of a target's device. There is one for everything that is timed there, because its question depends only on the device.
+    /// Returns its id.
     fn peaks(&mut self, scope: Scope<'_>) -> String {
         let params = PeaksParams { arch: scope.target.arch.name().into(), protocol: PEAKS_PROTOCOL };
         let package = self.package_input(scope.package).package.name.clone();
@@ -94,7 +95,7 @@ impl Planner<'_> {
     }
 }
 
-/// The names of the metrics that a profile is to take, sorted: all that are not made of others.
+/// The names of the metrics for a profile, sorted: all that are not derived from others.
 fn wanted() -> Vec<String> {
     let taken = METRICS.iter().filter(|m| m.set != Set::Derived);
     let mut names: Vec<String> = taken.map(|m| m.name.to_string()).collect();
@@ -102,7 +103,7 @@ fn wanted() -> Vec<String> {
     names
 }
 
-/// What the operator costs at a shape: as it states it, else as its built-in reference does.
+/// The cost of the operator at a shape: as declared, or else the cost of its built-in reference.
 fn cost_of(scope: Scope<'_>, case: &Case) -> Result<RooflineCase, Diagnostic> {
     let shape = &scope.operator.shapes[case.at];
     let builtin = cost::cost(&case.problem);
@@ -116,7 +117,8 @@ fn cost_of(scope: Scope<'_>, case: &Case) -> Result<RooflineCase, Diagnostic> {
     })
 }
 
-/// The unit that an operator's arithmetic may use: that of the widest floats that it reads, as nothing narrower keeps their precision; else of the widest integers.
+/// The arithmetic unit of an operator: that of the widest floats that it reads, because a narrower unit loses their precision; without floats, that of the
+/// widest integers.
 fn unit(problem: &Problem) -> &'static str {
     let read = || problem.read().map(|t| t.dtype);
     let widest = |floats: bool| read().filter(|d| d.is_float() == floats).max_by_key(|d| d.bytes());

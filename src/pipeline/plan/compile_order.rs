@@ -1,11 +1,12 @@
-//! The order in which the variants of a kernel are compiled if no past durations are known. Knows the values of their tunables; does not know what they mean. Pure.
+//! The order in which the variants of a kernel are compiled if no past durations are known. Knows the values of tunables; does not know what they mean. Pure.
 
 use kforge_types::model::{TuneValue, Variant};
 
-/// The positions of variants in the order in which they are begun: the smallest, the largest, the next smallest, the next largest, until those between them.
+/// The positions of variants in the order in which their compilation starts: the smallest, the largest, the next smallest, the next largest, and so on.
 ///
-/// Tunables are tiles and unrolled loops, as a rule, and the longer the code that they make, the longer its compilation. Small ones first give a device something to do;
-/// large ones not last, for then they would end long after all others, beside idle processors. Where size says nothing it is an order like any other.
+/// Tunables are mostly tile sizes and unroll factors, and a larger product means more code and a longer compilation. Small variants come first so that a device
+/// gets work early. Large ones are not last, because they would end long after all others while processors idle. If size does not predict the duration, this
+/// order is as good as any other.
 pub(super) fn by_turns(variants: &[&Variant]) -> Vec<usize> {
     let mut sorted: Vec<usize> = (0..variants.len()).collect();
     sorted.sort_by(|a, b| size(variants[*a]).total_cmp(&size(variants[*b])));
@@ -15,7 +16,7 @@ pub(super) fn by_turns(variants: &[&Variant]) -> Vec<usize> {
     small.iter().flat_map(|small| std::iter::once(small).chain(large.next())).copied().collect()
 }
 
-/// The product of a variant's integers, each at least 1: a measure to compare variants of one kernel by.
+/// The product of a variant's integers, each at least 1. Compares variants of one kernel.
 fn size(variant: &Variant) -> f64 {
     let of = |value: &TuneValue| match value {
         TuneValue::Int(i) => (*i as f64).max(1.0),

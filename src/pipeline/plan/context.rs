@@ -1,4 +1,4 @@
-//! Holds what planning gathers: nodes, small documents they read, what went wrong, and what expansion will need. Knows the order of work; the work itself is in
+//! Holds the state of planning: nodes, small documents that they read, diagnostics, and what expansion needs. Knows the order of work; the work itself is in
 //! `operators`, `kernels`, `variants` and `expand`.
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
@@ -18,13 +18,13 @@ use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::{Arch, Kernel, Operator, Shape, ShapeRole, Target, TypeChoice};
 use kforge_types::record::spec::Tree;
 
-/// Scalar operations up to which a verification watches every access.
+/// Scalar operations up to which a verification checks every access.
 pub const CHECK_WORK: f64 = 3e6;
 
-/// Scalar operations up to which Compute Sanitizer watches a verification, for kernels that ask for it: it slows a kernel down a hundred times and more.
+/// Scalar operations up to which Compute Sanitizer checks a verification, for kernels that request it: it makes a kernel a hundred times slower or more.
 pub const SANITIZE_WORK: f64 = 1e6;
 
-/// The plan in the making, and, once made, what expansion reads.
+/// The plan while it is built, and afterwards what expansion reads.
 pub struct Planner<'a> {
     /// Its inputs.
     pub input: Arc<PlanInput<'a>>,
@@ -34,26 +34,26 @@ pub struct Planner<'a> {
     pub ids: HashSet<String>,
     /// Small documents that nodes name by digest.
     pub documents: BTreeMap<Digest, Vec<u8>>,
-    /// What went wrong.
+    /// Errors and warnings.
     pub diagnostics: Vec<Diagnostic>,
-    /// By id of a select node that decides: what its champion is expanded with.
+    /// By id of a deciding select node: what expands its champions.
     pub selected: BTreeMap<String, Arc<Selected>>,
-    /// By id of a select node that nominates: what it is expanded with.
+    /// By id of a nominating select node: what expands it.
     pub nominated: BTreeMap<String, NominationContext>,
-    /// By id of a select node that names who is timed in full: what it is expanded with.
+    /// By id of a select node that names the variants to time in full: what expands it.
     pub contests: BTreeMap<String, Arc<Contest>>,
-    /// By id of a round node: what follows if it does not say stop.
+    /// By id of a round node: what follows unless it says stop.
     pub waiting: BTreeMap<String, Waiting>,
-    /// By id of a search node: what it is expanded with.
+    /// By id of a search node: what expands it.
     pub searching: BTreeMap<String, Arc<SearchProgress>>,
-    /// The wave of the nodes of the main phase that are planned now ([`kforge_engine::Rank::wave`]).
+    /// The wave of the main-phase nodes that are being planned ([`kforge_engine::Rank::wave`]).
     pub wave: u32,
 }
 
 impl<'a> Planner<'a> {
-    /// Plans everything that is known before anything has run.
+    /// Plans everything that is known before any step has run.
     pub fn plan(input: PlanInput<'a>) -> Self {
-        // No package reads another, so each core plans its share; the order of packages is that of the nodes all the same.
+        // No package reads another, so each core plans a share. Nodes still keep the order of packages.
         let count = input.packages.len();
         let share = count.div_ceil(rayon::current_num_threads().max(1) * 4).max(1);
         let input = Arc::new(input);
@@ -87,7 +87,7 @@ impl<'a> Planner<'a> {
         }
     }
 
-    /// Takes in what was planned of other packages.
+    /// Adds the plan of other packages.
     fn join(&mut self, part: Planner<'a>) {
         self.nodes.extend(part.nodes);
         self.ids.extend(part.ids);
@@ -109,7 +109,7 @@ impl<'a> Planner<'a> {
             {
                 continue;
             }
-            // Validation has tied every kernel to its operator and targets.
+            // Validation guarantees that the operator and the targets of every kernel exist.
             let Some(operator) = package.operators.iter().find(|o| o.name == kernel.operator) else { continue };
             let others = kernel.methods.iter().filter_map(|m| m.other_source());
             let sources = std::iter::once(kernel.source.as_str()).chain(others);
@@ -121,11 +121,11 @@ impl<'a> Planner<'a> {
             for choice in operator.choices() {
                 let taken = kernel.targets.iter().filter(|n| Selection::takes(&self.input.selection.targets, n));
                 let mut targets: Vec<_> = taken.filter_map(|name| package.targets.get(name)).collect();
-                // If there is no observation of a device, the emulator's is used, regardless of the names of targets.
+                // If there is no observation of a device, the emulator's is used, so `cpu` is planned first regardless of the names of targets.
                 targets.sort_by_key(|target| target.arch != Arch::Cpu);
                 for target in targets {
                     reached.insert(&operator.name);
-                    // What is wrong with an operator is wrong on every target, and of every kernel.
+                    // An error in an operator appears on every target and for every kernel; report it once.
                     if let Err(diagnostic) = self.kernel(at, kernel, operator, &choice, target)
                         && !self.diagnostics.contains(&diagnostic)
                     {
@@ -134,14 +134,14 @@ impl<'a> Planner<'a> {
                 }
             }
         }
-        // Whoever selects kernels or targets asks for no others.
+        // A selection of kernels or targets excludes all others.
         let selection = &self.input.selection;
         if self.input.goal > Goal::Check && selection.kernels.is_empty() && selection.targets.is_empty() {
             self.left_alone(at, &reached);
         }
     }
 
-    /// Says of operators that no kernel computes that nothing is known of them.
+    /// Reports operators without a kernel as unknown.
     fn left_alone(&mut self, at: usize, reached: &BTreeSet<&str>) {
         let package = self.input.packages[at].package;
         let selected = |o: &&Operator| Selection::takes(&self.input.selection.operators, &o.name);
@@ -161,7 +161,7 @@ impl<'a> Planner<'a> {
         &self.input.packages[at]
     }
 
-    /// Adds a node, once.
+    /// Adds a node unless its id exists already.
     pub fn add(&mut self, mut node: Node) -> String {
         if node.rank.phase == MAIN {
             node.rank.wave = self.wave;
@@ -173,20 +173,20 @@ impl<'a> Planner<'a> {
         id
     }
 
-    /// Keeps a small document for nodes to name.
+    /// Stores a small document that nodes refer to by digest.
     pub fn document(&mut self, bytes: Vec<u8>) -> Digest {
         let digest = Digest::of(&bytes);
         self.documents.insert(digest, bytes);
         digest
     }
 
-    /// Keeps a tree for nodes to name.
+    /// Stores a tree that nodes refer to by digest.
     pub fn tree(&mut self, tree: &Tree) -> Digest {
-        // A map of texts to digests always serialises.
+        // A map of texts to digests always serializes.
         self.document(serde_json::to_vec(tree).expect("BUG: a tree that does not serialise"))
     }
 
-    /// The shapes of an operator that were selected.
+    /// The selected shapes of an operator.
     pub fn shapes<'o>(&self, operator: &'o Operator) -> Vec<&'o Shape> {
         operator.shapes.iter().filter(|s| Selection::takes(&self.input.selection.shapes, &s.name)).collect()
     }
@@ -197,7 +197,7 @@ pub fn is_benched(shape: &Shape) -> bool {
     shape.role == ShapeRole::Bench
 }
 
-/// What one kernel is planned for.
+/// What a plan of one kernel refers to.
 #[derive(Clone, Copy)]
 pub struct Scope<'s> {
     /// Position of the package.
@@ -215,7 +215,7 @@ pub struct Scope<'s> {
 }
 
 impl<'s> Scope<'s> {
-    /// The same for a variant: of the kernel that it is a variant of, where an agent wrote that.
+    /// The scope for a variant: of the written kernel if an agent wrote one.
     pub fn of<'b>(self, build: &'b PlannedVariant) -> Scope<'b>
     where
         's: 'b,

@@ -1,5 +1,6 @@
-//! Steps that are known only after earlier results. Once benches say who is near the best: full timings of those that had few samples, their pairs, and the decision that reads them. Once a champion is
-//! known: its machine code, for each of its methods the variant without it, verified, timed in pairs and compared, and what bounds it. Pure.
+//! Steps that are known only after earlier results. Once benches show which variants are near the best: their pairs, and the decision that reads them. Once a
+//! step names variants to time in full: their full timings. Once a champion is known: its machine code; for each of its methods the variant without it,
+//! verified, timed in pairs and compared; and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -23,28 +24,28 @@ use kforge_types::record::{Form, StepKind, StepResult};
 /// Share of time that the lower bound of a method's saving must exceed (docs/design.md, section 9.5).
 const THRESHOLD: f64 = 0.02;
 
-/// Adds what a selection makes known.
+/// Adds the nodes that follow from results.
 pub struct Expander<'a> {
     planner: Mutex<Planner<'a>>,
 }
 
 impl<'a> Expander<'a> {
-    /// Over a finished plan, whose nodes have been taken out.
+    /// Takes a finished plan whose nodes have been taken out.
     pub fn new(planner: Planner<'a>) -> Self {
         Expander { planner: Mutex::new(planner) }
     }
 
-    /// What a search node searches.
+    /// The search of a search node.
     pub fn searching(&self, id: &str) -> Option<Arc<SearchProgress>> {
         self.planner.lock().ok()?.searching.get(id).cloned()
     }
 
-    /// What a select node that decides stands for; none for one that only nominates.
+    /// The selection of a deciding select node; none for a nominating one.
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
         self.planner.lock().ok()?.selected.get(id).cloned()
     }
 
-    /// What of a kernel's declaration says how its results are read.
+    /// The parts of a kernel's declaration that say how its results are read.
     pub fn about(&self, selected: &Selected) -> Option<ResultContext> {
         let planner = self.planner.lock().ok()?;
         let found = planner.found(selected)?;
@@ -65,17 +66,17 @@ impl<'a> Expander<'a> {
     }
 }
 
-/// What of a kernel's declaration says how its results are read.
+/// The parts of a kernel's declaration that say how its results are read.
 pub struct ResultContext {
     /// Name and class of each shape, by position.
     pub shapes: Vec<(String, String)>,
-    /// The expression whose values are the classes, where one is stated.
+    /// The expression whose values are the classes, if declared.
     pub per: Option<String>,
-    /// Whether anything is timed on its target.
+    /// Whether kernels are timed on its target.
     pub timed: bool,
     /// Its own launcher, if it has one: `launch.cu::run`.
     pub host: Option<String>,
-    /// Whether hot times count rather than cold ones.
+    /// Whether hot times count instead of cold ones.
     pub hot: bool,
     /// Whether it launches only its own code.
     pub whole: bool,
@@ -104,7 +105,7 @@ impl Expand for Expander<'_> {
         } else if let Some(selected) = planner.selected.get(&node.id).cloned() {
             let bytes = read("selection").ok_or(ExpandError::NotStored("the selection"))?;
             let selection: Selection = serde_json::from_slice(&bytes)?;
-            // One champion may stand for several classes.
+            // One champion may serve several classes.
             let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
             for champion in &selection.champions {
                 if let Some(variant) = champion.variant {
@@ -124,7 +125,7 @@ impl Expand for Expander<'_> {
     }
 }
 
-/// A kernel on a target as declared, found again by name.
+/// A declared kernel on a target, found again by name.
 pub(super) struct DeclaredKernel<'a> {
     package: usize,
     kernel: &'a Kernel,
@@ -143,7 +144,7 @@ impl<'a> DeclaredKernel<'a> {
 }
 
 impl<'a> Planner<'a> {
-    /// What a selection is about. All of it was found when the select node was made.
+    /// The kernel of a selection. All names were valid when the select node was made.
     pub(super) fn found(&self, selected: &Selected) -> Option<DeclaredKernel<'a>> {
         self.find(selected.package, &selected.kernel, &selected.target)
     }
@@ -157,7 +158,7 @@ impl<'a> Planner<'a> {
         Some(DeclaredKernel { package, kernel, operator, target })
     }
 
-    /// Pairs of those near the best with the best, and the decision that reads them.
+    /// Pairs of the variants near the best with the best, and the decision that reads them.
     fn nominees(&mut self, nominated: NominationContext, nomination: &Nomination) -> Result<(), Diagnostic> {
         let NominationContext { mut decision, selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
@@ -178,7 +179,7 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// A champion's machine code, and each of its methods. `of` are the classes it stands for, at least one.
+    /// Plans a champion's machine code and each of its methods. `of` are the classes that it serves, at least one.
     fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
@@ -188,7 +189,7 @@ impl<'a> Planner<'a> {
         }
         let scope = scope.of(build);
         let on = self.disassemble(scope, build);
-        // A provisional champion is not timed, so nothing could show what a method is worth.
+        // A provisional champion is not timed, so nothing could show the value of a method.
         let timed = of.iter().filter(|c| !c.provisional);
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
@@ -199,7 +200,7 @@ impl<'a> Planner<'a> {
         self.roofline(scope, build, &benched)
     }
 
-    /// The champion without a method: another variant of the space under its own name, or one built only for this comparison.
+    /// The champion without a method: another variant of the space under its own name, or one that is built only for this comparison.
     fn without(&self, scope: Scope<'_>, build: &PlannedVariant, method: &Method) -> Option<PlannedVariant> {
         let off = scope.kernel.without(&build.variant, method)?;
         let mut other = PlannedVariant { method: Some(method.id.clone()), ..self.another(scope, build, &off.variant) };
@@ -237,7 +238,7 @@ impl<'a> Planner<'a> {
         self.add(node)
     }
 
-    /// What shows a method: what the manifest says; where it says nothing of it, what the registry does.
+    /// The signature of a method: from the manifest, or else from the registry.
     fn signature(&self, method: &Method, arch: &Arch) -> MatchParams {
         if !method.signature.is_empty() {
             return MatchParams { signature: method.signature.for_arch(arch.name()).cloned(), absent: None };
@@ -292,7 +293,8 @@ impl<'a> Planner<'a> {
                 judged.push((*at, *case));
             }
         }
-        // The kernel without the method must be correct wherever it is timed; where it is not, at the first bench shape it serves, or the first shape at all.
+        // The kernel without the method must be correct at every shape at which it is timed. If it is timed at none, the first bench shape that it serves is
+        // verified, or else the first shape that it serves.
         if judged.is_empty() {
             let mut served = Vec::new();
             for (at, case) in selected.cases.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Timing of many variants: few samples of each first, then a full timing only of those that may be the fastest. Knows how to turn the variants that a step names
-//! into steps; [`kforge_numerics::measure::select::finalists`] names them. Pure.
+//! Timing of many variants: first a few samples of each, then a full timing only of those that may be the fastest. Knows how to turn the variants that a step
+//! names into steps; [`kforge_numerics::measure::select::finalists`] names them. Pure.
 //!
 //! | wave | holds |
 //! |---|---|
 //! | 0 | every variant, verified and timed with few samples, and the step that names which variants to time in full |
-//! | n | full timings of the named variants, and the step that names further ones, because some of these may have failed or given no answer |
+//! | n | full timings of the named variants, and the step that names further ones, in case some of these failed or gave no answer |
 //! | the last | selection, only by full timings |
 //!
-//! A full timing includes all checks against kernels that behave differently when they are timed; so no variant becomes champion without one, and a variant that
-//! was fast by cheating is excluded once it fails there.
+//! A full timing includes all checks against kernels that behave differently when they are timed. So no variant becomes champion without one, and a variant
+//! that was fast by cheating is excluded once it fails there.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -26,14 +26,14 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Finals, Nomination, SelectParams};
 
-/// From how many variants on few samples come first: as many are timed in full within seconds, and their times are worth having.
+/// With more variants than this, few samples come first. This many are timed in full within seconds, and their times are worth having.
 const MANY: usize = 8;
 
-/// Who is timed in full: those whose fastest of few samples is within seven per cent of the best. Medians of separate runs of one binary differ by up to five per cent
-/// as clocks and temperatures do, and samples of one run by two; of a slower variant that could win each sample would have been unlucky.
+/// Selects the variants to time in full: those whose fastest of few samples is within 7 % of the best. Medians of separate runs of one binary differ by up to 5
+/// % as clocks and temperatures change, and samples of one run by 2 %. If a slower variant could win, every one of its samples would have been unlucky.
 const FINALS: Finals = Finals { within: 0.07 };
 
-/// What a step that names finalists is expanded with.
+/// What expands a step that names finalists.
 #[derive(Clone)]
 pub struct Contest {
     /// Position of the package.
@@ -44,22 +44,22 @@ pub struct Contest {
     pub(super) target: String,
     /// The choice of types.
     pub(super) choice: TypeChoice,
-    /// Every candidate, with benches of few samples.
+    /// Every contender, with benches of few samples.
     field: Field,
     cases: Vec<Case>,
-    /// Full benches: candidate, case, id.
+    /// Full benches: contender, case, id.
     full: Vec<(u32, usize, String)>,
     wave: u32,
 }
 
 impl Planner<'_> {
-    /// How many samples the variants of a kernel are timed with first; none if all are timed in full at once.
+    /// The number of samples with which the variants of a kernel are first timed; none if all are timed in full at once.
     pub(super) fn few(&self, scope: Scope<'_>, variants: usize) -> Option<u32> {
         let timed = is_timed(scope) && scope.kernel.rounds.is_none();
         (timed && self.input.goal == Goal::Build && variants > MANY).then_some(FEW)
     }
 
-    /// Plans who is timed in full, and all that comes of it. The field's benches are of few samples.
+    /// Plans the naming of finalists and everything that follows. The field's benches have few samples.
     pub(super) fn finals(&mut self, scope: Scope<'_>, field: Field, cases: Vec<Case>) -> Result<(), Diagnostic> {
         if field.benched.is_empty() {
             let only = Stage { is_last: true, ..Stage::default() };
@@ -106,7 +106,7 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Full timings of the named variants; the selection if none was named.
+    /// Plans full timings of the named variants, or the selection if none was named.
     pub(super) fn named(&mut self, contest: &Contest, nomination: &Nomination) -> Result<(), Diagnostic> {
         let Some(found) = self.find(contest.package, &contest.kernel, &contest.target) else { return Ok(()) };
         let scope = found.scope(&contest.choice, 0);
@@ -138,7 +138,7 @@ impl Planner<'_> {
             }
         }
         if next.full.len() == asked {
-            // All of them were requested before, and no device has answered: they exclude no variant, and are not requested again.
+            // All of them were requested before, and no device has answered: they exclude no variant and are not requested again.
             next.field.benched.retain(|(variant, ..)| !named.contains(variant));
         }
         self.contest(scope, next.clone())

@@ -8,20 +8,20 @@ use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoic
 use kforge_types::record::Devices;
 use kforge_types::record::spec::Tree;
 
-/// How far to go.
+/// How far a build goes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Goal {
     /// Generate, compile, inspect.
     Check,
-    /// And verify and judge.
+    /// Also verify and judge.
     Verify,
-    /// And time.
+    /// Also time.
     Bench,
-    /// And select, profile, match and attribute.
+    /// Also select, profile, match and attribute.
     Build,
 }
 
-/// What was selected on the command line; empty lists select everything.
+/// The selection on the command line. An empty list selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {
     /// Kernels by name.
@@ -41,12 +41,12 @@ impl Selection {
     }
 }
 
-/// A tool by content, or why there is none.
+/// A tool by content, or why it is missing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Tool {
-    /// The digest of the serialised [`kforge_types::record::params::Toolchain`].
+    /// The digest of the serialized [`kforge_types::record::params::Toolchain`].
     Known(Digest),
-    /// There is none; why, for people.
+    /// The tool is missing; why, as text.
     Missing(String),
 }
 
@@ -59,12 +59,12 @@ impl<E: Display> From<Result<Digest, E>> for Tool {
     }
 }
 
-/// What runs steps, by content.
+/// The tools that run steps, by content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Toolchains {
     /// The host's C++ compiler.
     pub cxx: Tool,
-    /// NVRTC, and nvcc, to which `auto` may turn.
+    /// NVRTC, and nvcc, which `auto` may use instead.
     pub auto: Tool,
     /// Only NVRTC.
     pub nvrtc: Tool,
@@ -74,13 +74,13 @@ pub struct Toolchains {
     pub disassembler: Tool,
     /// Python with numpy.
     pub python: Tool,
-    /// What a program that the C++ compiler makes runs with: the C library and its kin, and what of the processor they choose by.
+    /// What a program that the C++ compiler makes needs at run time: the C library and related libraries, and the processor features by which they choose code.
     pub runtime: Tool,
-    /// What of the processor numeric libraries choose by.
+    /// The processor features by which numeric libraries choose code.
     pub processor: Digest,
-    /// The emulator's headers, a tree.
+    /// The emulator's headers, as a tree.
     pub emulator: Digest,
-    /// Stand-ins for the standard headers that NVRTC lacks, a tree.
+    /// Substitutes for the standard headers that NVRTC lacks, as a tree.
     pub shim: Digest,
 }
 
@@ -89,19 +89,19 @@ pub struct Toolchains {
 pub struct PackageInput<'a> {
     /// The package.
     pub package: &'a Package,
-    /// By source file of its kernels: what the source can reach.
+    /// By source file of its kernels: the files that the source can reach.
     pub sources: BTreeMap<String, SourceReach>,
-    /// By file of its own references, generators of inputs and checks: that file and its kin.
+    /// By file of its own references, input generators and checks: that file and the files that it needs.
     pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
-    /// What its toolchain is.
+    /// Its toolchains.
     pub toolchains: Toolchains,
-    /// What was answered in the rounds of its kernels, in order: by kernel, types and target.
+    /// The recorded attempts at the rounds of its kernels, in order: by kernel, types and target.
     pub tried: BTreeMap<(String, String, String), Vec<Attempt>>,
-    /// Champions pinned in the lockfile: (kernel, types, target, class) to identity. A pin without types holds for every choice that has none of its own.
+    /// Champions pinned in the lockfile: (kernel, types, target, class) to identity. A pin without types applies to every choice that has no pin of its own.
     pub pins: BTreeMap<(String, String, String, String), String>,
-    /// Kernels whose pins, by types and target, are the only variants that are built: neither search nor rounds go on.
+    /// Kernels, by types and target, that build only their pinned variants: neither search nor rounds continue.
     pub accepted: BTreeSet<(String, String, String)>,
 }
 
@@ -112,47 +112,47 @@ pub struct Attempt {
     pub round: u32,
     /// 0, or the number of the repair.
     pub attempt: u32,
-    /// The methods that were to be tried.
+    /// The methods to try.
     pub methods: Vec<String>,
-    /// The kernel that was written; none if other variants of the declared one are tried.
+    /// The written kernel; none if other variants of the declared kernel are tried.
     pub written: Option<Kernel>,
-    /// The tunables of each variant to try; those it does not name have their first value.
+    /// The tunables of each variant to try. An omitted tunable has its first value.
     pub branches: Vec<BTreeMap<String, TuneValue>>,
 }
 
-/// What one source can reach.
+/// The files and macros that a source can reach.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceReach {
     /// Files by name in the tree.
     pub files: BTreeMap<String, Digest>,
     /// Which of the kernel's macro names the source can see.
     pub seen: BTreeSet<String>,
-    /// Which of them directives ask, and in which file.
+    /// Which of them preprocessor directives test, and in which file.
     pub in_directives: BTreeMap<String, String>,
 }
 
-/// What the registry says of methods by id: their signature, or why machine code does not show them.
+/// The registry's entry for each method by id: its signature, or why machine code does not show it.
 pub type KnownMethods = BTreeMap<String, Trace>;
 
-/// Everything.
+/// The input of the plan.
 #[derive(Debug, Clone)]
 pub struct PlanInput<'a> {
     /// The packages, in order.
     pub packages: Vec<PackageInput<'a>>,
-    /// What was selected.
+    /// The selection.
     pub selection: Selection,
-    /// How far to go.
+    /// How far the build goes.
     pub goal: Goal,
     /// Scalar operations beyond which a shape is not emulated.
     pub emulator_limit: f64,
     /// Scalar operations beyond which expected values are not computed.
     pub oracle_limit: f64,
-    /// Seconds after which one run of a candidate is ended.
+    /// The time limit of one run of a candidate, in seconds.
     pub time_limit_s: u64,
     /// The devices of this machine.
     pub devices: Devices,
-    /// The methods that are known beside what manifests say of them.
+    /// The methods of the registry, for what manifests do not declare.
     pub methods: KnownMethods,
-    /// What holds of an operator and a kernel and what does not, by the names that triggers and preconditions of methods use.
+    /// Whether each fact about an operator and a kernel holds, by the names that triggers and preconditions of methods use.
     pub facts: fn(&Operator, &TypeChoice, &Kernel) -> BTreeMap<String, bool>,
 }

@@ -1,4 +1,4 @@
-//! Steps of one kernel on one target: its variants, and which of them is selected for each class of shapes.
+//! Steps of one kernel on one target: its variants, and the selection of one for each class of shapes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,56 +17,56 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist};
 
-/// Share by which a paired comparison must show a variant slower before it loses its place (docs/design.md, section 4.7).
+/// By how much a paired comparison must show a variant to be slower before the variant loses its place, as a share (docs/design.md, section 4.7).
 const MARGIN: f64 = 0.01;
 
-/// Who is paired with the best. Medians of separate runs differ by a few per cent between runs of the same binary, as clocks and temperatures do: five per cent holds
-/// every variant that could truly be the best, and pairs of the rest would take the device's time and change nothing. Eight bounds that time.
+/// Which variants are paired with the best. Medians of separate runs of the same binary differ by a few percent as clocks and temperatures change. Five percent
+/// covers every variant that could be the best; pairs of the others would take device time and change nothing. Eight limits that time.
 const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
 
-/// What is known of the variants of a kernel on a target for one choice of types: who takes part in a selection.
+/// The variants of a kernel on a target for one choice of types that take part in a selection.
 #[derive(Clone, Default)]
 pub struct Field {
-    /// The candidates; each has its position for its order.
+    /// The contenders. The order of each is its position.
     pub builds: Vec<PlannedVariant>,
-    /// For each: the cases it serves, by position.
+    /// For each contender: the cases that it serves, by position.
     pub serves: Vec<Vec<u32>>,
-    /// Judge steps: candidate, case, id.
+    /// Judge steps: contender, case, id.
     pub judged: Vec<(u32, usize, String)>,
     /// Bench steps.
     pub benched: Vec<(u32, usize, String)>,
 }
 
-/// Which selection of a kernel one is, where there is one after each round.
+/// Which selection of a kernel this is, if there is one after each round.
 #[derive(Debug, Clone, Default)]
 pub struct Stage {
-    /// The round after which it is.
+    /// The round before the selection.
     pub round: u32,
-    /// Whether no selection comes after it: its champions are the kernel's.
+    /// Whether this is the last selection, whose champions are the kernel's.
     pub is_last: bool,
-    /// The first select node of the stage before, which the first of this one comes after.
+    /// The first select node of the previous stage. The first one of this stage comes after it.
     pub after: Option<String>,
-    /// The select node of the stage before that decides, which the one of this stage that decides comes after: what it adds is there by then.
+    /// The deciding select node of the previous stage. The deciding one of this stage comes after it, when the nodes that the earlier one adds exist.
     pub decided: Option<String>,
 }
 
 impl Stage {
-    /// Its part of ids; the last has the kernel's to itself.
+    /// The stage's part of ids; empty for the last stage.
     pub fn name(&self) -> String {
         if self.is_last { String::new() } else { format!("r{}", self.round) }
     }
 }
 
-/// What a nominating select node is expanded with.
+/// What expands a nominating select node.
 #[derive(Clone)]
 pub struct NominationContext {
-    /// The select node that decides, without its pairs.
+    /// The deciding select node, without its pairs.
     pub decision: Node,
-    /// What that is expanded with in turn.
+    /// What expands the deciding node.
     pub selected: Selected,
 }
 
-/// What a select node's champion is expanded with.
+/// What expands a select node's champions.
 #[derive(Clone)]
 pub struct Selected {
     /// Position of the package.
@@ -77,11 +77,11 @@ pub struct Selected {
     pub target: String,
     /// The choice of types.
     pub choice: TypeChoice,
-    /// The candidates in declared order.
+    /// The contenders in declared order.
     pub builds: Vec<PlannedVariant>,
     /// The cases, for verifying ablated variants.
     pub cases: Vec<Case>,
-    /// For each class in [`SelectParams::shapes`]: its name for people.
+    /// For each class in [`SelectParams::shapes`]: its display name.
     pub classes: BTreeMap<String, String>,
     /// [`SelectParams::shapes`]: the class of each case.
     pub shapes: Vec<String>,
@@ -92,19 +92,20 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// The cases of a class that are timed, with their positions.
+    /// The timed cases of a class, with their positions.
     pub fn benched<'c>(&'c self, operator: &Operator, class: &str) -> Vec<(usize, &'c Case)> {
         let of_class = |(at, case): &(usize, &Case)| self.shapes[*at] == class && is_benched(&operator.shapes[case.at]);
         self.cases.iter().enumerate().filter(of_class).collect()
     }
 }
 
-/// What names a variant in the lockfile: a digest of its name without types, which is of its tunables, so that reordering a manifest keeps the pin.
+/// The name of a variant in the lockfile: a digest of its name without types. That name consists of its tunables, so reordering a manifest keeps the pin.
 pub fn identity(name: &str) -> String {
     Digest::of(name.as_bytes()).short()
 }
 
-/// For each class its name for people, and the class of each shape. Classes go by the position of their first shape: names of shapes stay out of keys.
+/// The display name of each class, and the class of each shape. A class is identified by the position of its first shape, so that names of shapes stay out of
+/// keys.
 pub(super) fn classes<'s>(
     scope: Scope<'_>,
     of: impl Iterator<Item = &'s Shape>,
@@ -151,7 +152,7 @@ impl Planner<'_> {
             return Ok(());
         }
         if target.arch != Arch::Cpu {
-            // On `cpu` a shape says by which compiler.
+            // On `cpu` the shape decides which compiler is used.
             self.compile_all(scope, builds.iter().collect());
         }
         let cases = self.cases(package, operator, choice)?;
@@ -172,7 +173,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Plans the compilations of variants in the order in which they are begun.
+    /// Plans the compilations of variants in the order in which they start.
     fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&PlannedVariant>) {
         for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
             let scope = Scope { round: builds[at].round, ..scope };
@@ -186,10 +187,10 @@ impl Planner<'_> {
         self.package_input(scope.package).accepted.contains(&seat)
     }
 
-    /// The variants that were accepted, in declared order.
+    /// The accepted variants, in declared order.
     fn accepted(&self, scope: Scope<'_>) -> Result<Vec<Variant>, Diagnostic> {
         let kernel = scope.kernel;
-        // A kernel that waits for an agent to write it has none.
+        // A kernel that no agent has written yet has no variants.
         let all = if kernel.is_unstarted() { vec![] } else { kernel.variants(scope.target, scope.choice)? };
         let pinned = self.pinned(scope, &all);
         if pinned.is_empty() {
@@ -203,7 +204,8 @@ impl Planner<'_> {
         Ok(pinned.into_iter().filter_map(|at| all.get(at as usize).cloned()).collect())
     }
 
-    /// Plans what makes a variant a candidate: its compilation, and on each shape that it serves its verification and its time, of `few` samples or of as many as it takes.
+    /// Plans what makes a variant a contender: its compilation, and, on each shape that it serves, its verification and its timing, with `few` samples or with
+    /// the full number.
     pub fn enter(
         &mut self,
         scope: Scope<'_>,
@@ -213,7 +215,7 @@ impl Planner<'_> {
         few: Option<u32>,
     ) -> Result<(), Diagnostic> {
         if scope.kernel.rounds.is_some() {
-            // Variants of several kernels: each has its position among all.
+            // Variants may belong to several kernels, so each gets its position among all of them.
             build.variant.order = field.builds.len() as u32;
         }
         let order = build.variant.order;
@@ -243,8 +245,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// Plans a selection: two nodes where somebody is to be compared in pairs, the second of which is known once the first has ended; else one. Returns the id of
-    /// the first.
+    /// Plans a selection. If variants are to be compared in pairs, it has two nodes, and the second is known once the first has ended; otherwise it has one.
+    /// Returns the id of the first.
     pub fn select(
         &mut self,
         scope: Scope<'_>,
@@ -255,7 +257,7 @@ impl Planner<'_> {
         let (classes, params) = self.selection(scope, &field, cases, stage.is_last)?;
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
         let input = self.package_input(scope.package);
-        // With nobody to compare, or at nothing, the decision needs no pairs.
+        // With one contender or no timed case, the decision needs no pairs.
         let nominates = field.builds.len() > 1 && !field.benched.is_empty();
         let shapes = params.shapes.clone();
         let package = input.package.name.clone();
@@ -266,7 +268,7 @@ impl Planner<'_> {
             target: Some(target.name.clone()),
             ..Labels::default()
         };
-        // The last selection has the kernel's name to itself.
+        // The last selection's id has no stage part.
         let name = stage.name();
         let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, &name];
         let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
@@ -280,7 +282,7 @@ impl Planner<'_> {
         for (variant, shape, bench) in &benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
-        // With two nodes the first one's result adds the second, and by then the stage before has added its own.
+        // With two nodes, the first one's result adds the second, and by then the previous stage has added its own.
         let decision = node.after(if nominates { stage.decided.clone() } else { stage.after.clone() }).done();
         let selected = Selected {
             package: scope.package,
@@ -350,7 +352,7 @@ impl Planner<'_> {
         Ok((classes, params))
     }
 
-    /// A select node that reads which candidates could be built, and which are correct.
+    /// Adds to a select node the inputs that say which contenders could be built and which are correct.
     pub(super) fn judged_by(
         &mut self,
         scope: Scope<'_>,
@@ -368,7 +370,7 @@ impl Planner<'_> {
         }
         for (variant, shape, judge) in &field.judged {
             node = node.optional(&format!("judgement:{variant}:{shape}"), judge, "judgement");
-            // What the emulator says counts where the device says nothing: the same variant and shape, if the kernel is built for `cpu` too.
+            // If the device has no judgement, the emulator's counts: for the same variant and shape, if the kernel is built for `cpu` too.
             if let Some(emulated) = self.emulated(scope, &field.builds, *variant, *shape, cases) {
                 node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
             }
@@ -376,7 +378,7 @@ impl Planner<'_> {
         node
     }
 
-    /// The id of the judge step of the same variant and shape on `cpu`, if it was planned already.
+    /// The id of the judge step of the same variant and shape on `cpu`, if it is already planned.
     fn emulated(
         &self,
         scope: Scope<'_>,
@@ -397,7 +399,7 @@ impl Planner<'_> {
         self.ids.contains(&id).then_some(id)
     }
 
-    /// The compiler of machine code for a target, for inspection of champions.
+    /// The compiler that makes machine code for a target, for the inspection of champions.
     pub fn machine_compiler(scope: Scope<'_>) -> Compiler {
         Self::compiler(scope, f64::INFINITY)
     }

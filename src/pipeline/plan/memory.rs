@@ -1,13 +1,14 @@
-//! How much memory a step is expected to need, so that no more run at once than the machine holds. Knows sizes of problems and kinds of compilers. Estimates
-//! only: they end nothing, and enter no key.
+//! How much memory a step is expected to need, so that concurrent steps do not exceed the machine's memory. Knows sizes of problems and kinds of compilers.
+//! These are estimates: they stop no step and enter no key.
 //!
 //! | step | needs |
 //! |---|---|
-//! | compile | what the compiler's process takes for a kernel of some hundred lines with the headers it reaches |
-//! | oracle | inputs, expected values and one null candidate, each as float64; twice, as the reference may be another process; and the stored buffers |
-//! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expectations as float64; in a check build sixteen bytes of shadow for each byte of a run |
-//! | bench, pairs, verify on a device | the host's side of a context, and the buffers twice |
-//! | oracle and verify on a device, of large products | where there is a device: its process too, and the largest matrix in what is handed over and there |
+//! | compile | the memory of the compiler's process for a kernel of a few hundred lines with its headers |
+//! | oracle | inputs, expected values and one null candidate, each as float64; twice, because the reference may be another process; and the stored buffers |
+//! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
+//! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
+//! | bench, pairs, verify on a device | the host side of a context, and the buffers twice |
+//! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
 use kforge_types::model::{Problem, Tensor};
@@ -15,16 +16,16 @@ use kforge_types::record::params::{Compiler, VerifyParams};
 
 const MIB: u64 = 1 << 20;
 
-/// A process of ours with nothing to do but small things.
+/// A process of kforge with little to do.
 const PROCESS: u64 = 32;
 
-/// The host's side of a CUDA context, in MiB.
+/// The host side of a CUDA context, in MiB.
 pub const CONTEXT: u64 = 512;
 
-/// A float64.
+/// Bytes of a float64.
 const F64: u64 = 8;
 
-/// Of compiling, in MiB. nvcc runs a front end and an assembler of its own beside the driver; g++ reads the standard library and the emulator's headers.
+/// Memory for compiling, in MiB. nvcc runs a front end and an assembler besides the driver; g++ reads the standard library and the emulator's headers.
 pub fn compile(compiler: Compiler) -> u64 {
     match compiler {
         Compiler::EmulatorCheck | Compiler::EmulatorPlain => 384,
@@ -45,13 +46,13 @@ fn mib(bytes: u64) -> u64 {
     bytes.div_ceil(MIB)
 }
 
-/// Of the expected values of a problem, in MiB.
+/// Memory for the expected values of a problem, in MiB.
 pub fn oracle(problem: &Problem) -> u64 {
     let values = elements(problem).saturating_mul(F64 * 3 * 2);
     2 * PROCESS + mib(values.saturating_add(stored(problem)))
 }
 
-/// Of making the large products of a reference on a device, in MiB, beside what the step needs; none if it has none.
+/// Additional memory for computing the large products of a reference on a device, in MiB; 0 if it has none.
 pub fn products(problem: &Problem) -> u64 {
     match cost::handed_over(problem) {
         0 => 0,
@@ -59,7 +60,7 @@ pub fn products(problem: &Problem) -> u64 {
     }
 }
 
-/// Of a verification, in MiB.
+/// Memory for a verification, in MiB.
 pub fn verify(params: &VerifyParams) -> u64 {
     let run = buffers(params);
     let (runs, shadow) = match params.compiler {
@@ -71,7 +72,7 @@ pub fn verify(params: &VerifyParams) -> u64 {
     3 * PROCESS + mib(run.saturating_mul(runs + shadow).saturating_add(values))
 }
 
-/// Of timing a variant, in MiB.
+/// Memory for timing a variant, in MiB.
 pub fn timing(params: &VerifyParams) -> u64 {
     CONTEXT + mib(buffers(params).saturating_mul(2))
 }
@@ -97,7 +98,7 @@ mod tests {
     #[test]
     fn what_a_verification_needs_grows_with_its_buffers_and_with_what_watches_them() {
         let of = |compiler, n| verify(&params(compiler, n));
-        // Two tensors of 64 MiB: four times plain; twenty times watched; 32 Mi values as float64, twice.
+        // Two tensors of 64 MiB: four times plain, twenty times with checks, and 32 Mi values as float64, twice.
         let n = 16 << 20;
         assert_eq!(of(Compiler::EmulatorPlain, n) - of(Compiler::EmulatorPlain, 0), 4 * 128 + 512);
         assert_eq!(of(Compiler::EmulatorCheck, n) - of(Compiler::EmulatorCheck, 0), 20 * 128 + 512);
@@ -117,7 +118,7 @@ mod tests {
             ];
             products(&Problem::of(tensors, Reference::builtin("matmul", &[])))
         };
-        // 512 MiB a matrix; the largest of three; too small to be worth it; integers, which are not multiplied in float64.
+        // 512 MiB per matrix; the largest of three; too small to be worth it; integers, which are not multiplied in float64.
         assert_eq!(of(8192, 8192, 8192, DType::Bf16), CONTEXT + 2 * 512);
         assert_eq!(of(1024, 1024, 16384, DType::F32), CONTEXT + 2 * 128);
         assert_eq!(of(1024, 1024, 1024, DType::F32), 0);

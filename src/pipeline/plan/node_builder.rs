@@ -1,4 +1,4 @@
-//! Makes nodes: ids, ranks, inputs. Knows the engine's node; does not know which nodes there are.
+//! Builds nodes: ids, ranks, inputs. Knows the engine's node; does not know which nodes there are.
 
 use std::collections::BTreeMap;
 
@@ -9,36 +9,36 @@ use kforge_foundation::base::{Digest, worded};
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Form, StepKind, Uuids};
 
-/// Seconds after which a step is ended that says nothing else.
+/// The default time limit of a step, in seconds.
 pub const TIME_LIMIT_S: u64 = 600;
 
-/// The phase of [`Rank::phase`] up to the nomination of those near the best.
+/// The phase of [`Rank::phase`] up to the nomination of the variants near the best.
 pub const MAIN: u8 = 0;
-/// The phase of pairs among them.
+/// The phase of pairs among the nominated variants.
 pub const PAIRING: u8 = 1;
 /// The phase in which champions are selected.
 pub const DECISION: u8 = 2;
-/// The phase of nodes that are known only once champions are.
+/// The phase of nodes that are known only once champions are selected.
 pub const ABLATION: u8 = 3;
 
-/// A node in the making.
+/// A node while it is built.
 pub struct NodeBuilder(Node);
 
 impl NodeBuilder {
-    /// The id of a node of that kind: `parts`, empty ones left out, and the kind.
+    /// The id of a node: the non-empty `parts`, then the kind.
     pub fn id(kind: StepKind, parts: &[&str]) -> String {
         let parts = parts.iter().copied().filter(|p| !p.is_empty());
         parts.chain([kind.name()]).collect::<Vec<_>>().join("/")
     }
 
-    /// A node of the main phase of round 0. `parts` are joined to its id, empty ones left out; the kind comes last.
+    /// A node of the main phase of round 0. Its id is the non-empty `parts`, then the kind.
     pub fn new(kind: StepKind, parts: &[&str], labels: Labels, params: &impl Serialize) -> Self {
         NodeBuilder(Node {
             id: Self::id(kind, parts),
             labels,
             rank: Rank { round: 0, phase: 0, wave: 0, kind },
             kind,
-            // Parameters are structs of numbers, texts, lists and maps with text keys: they always serialise.
+            // Parameters are structs of numbers, texts, lists and maps with text keys, which always serialize.
             params: serde_json::to_value(params).expect("BUG: parameters that do not serialise"),
             inputs: BTreeMap::new(),
             after: vec![],
@@ -55,7 +55,7 @@ impl NodeBuilder {
         })
     }
 
-    /// In that phase. What ablation makes is there to be compared with: that it is wrong, or shows no method, is a finding.
+    /// Puts the node in that phase. Nodes of the ablation phase are advisory: a variant that is wrong or does not show its method is a finding.
     #[must_use]
     pub fn phase(mut self, phase: u8) -> Self {
         self.0.rank.phase = phase;
@@ -63,7 +63,7 @@ impl NodeBuilder {
         self
     }
 
-    /// In that round. What a round tries is there to be tried: that it is wrong is a finding.
+    /// Puts the node in that round. Nodes of rounds are advisory: a candidate that is wrong is a finding.
     #[must_use]
     pub fn round(mut self, round: u32) -> Self {
         self.0.rank.round = round;
@@ -71,42 +71,42 @@ impl NodeBuilder {
         self
     }
 
-    /// Ends after those nodes, but reads nothing from them.
+    /// Orders the node after those nodes, without reading anything from them.
     #[must_use]
     pub fn after(mut self, nodes: impl IntoIterator<Item = String>) -> Self {
         self.0.after.extend(nodes);
         self
     }
 
-    /// Its failing verdict is a finding.
+    /// Makes a failing verdict a finding.
     #[must_use]
     pub fn advisory(mut self) -> Self {
         self.0.advisory = true;
         self
     }
 
-    /// Its failing verdict counts, notwithstanding its round.
+    /// Makes a failing verdict count in every round.
     #[must_use]
     pub fn binding(mut self) -> Self {
         self.0.advisory = false;
         self
     }
 
-    /// With bytes that are there already.
+    /// Adds bytes that already exist as an input.
     #[must_use]
     pub fn blob(mut self, name: &str, digest: Digest) -> Self {
         self.0.inputs.insert(name.into(), InputRef { source: Source::Blob(digest), form: Form::Blob });
         self
     }
 
-    /// With a tree that already exists.
+    /// Adds a tree that already exists as an input.
     #[must_use]
     pub fn tree(mut self, name: &str, digest: Digest) -> Self {
         self.0.inputs.insert(name.into(), InputRef { source: Source::Blob(digest), form: Form::Tree });
         self
     }
 
-    /// With a tool, or unavailable for want of it.
+    /// Adds a tool as an input. Without the tool the node is unavailable.
     #[must_use]
     pub fn tool(self, name: &str, tool: &super::Tool) -> Self {
         match tool {
@@ -115,13 +115,13 @@ impl NodeBuilder {
         }
     }
 
-    /// With another node's output, which it cannot do without.
+    /// Adds another node's output as a required input.
     #[must_use]
     pub fn output(self, name: &str, node: &str, output: &str) -> Self {
         self.from(name, node, output, Form::Blob, true)
     }
 
-    /// With what these steps made of a source, under names that end so.
+    /// Adds the outputs of a compile and an inspect step as inputs. Their names end in `of`.
     #[must_use]
     pub fn build(self, of: &str, compile: &str, inspect: &str) -> Self {
         let named = |name: &str| format!("{name}{of}");
@@ -132,13 +132,13 @@ impl NodeBuilder {
         )
     }
 
-    /// With another node's output, absent if that node gave nothing.
+    /// Adds another node's output as an optional input: absent if that node gave none.
     #[must_use]
     pub fn optional(self, name: &str, node: &str, output: &str) -> Self {
         self.from(name, node, output, Form::Blob, false)
     }
 
-    /// With another node's output as a folder.
+    /// Adds another node's output as an input folder.
     #[must_use]
     pub fn output_tree(self, name: &str, node: &str, output: &str) -> Self {
         self.from(name, node, output, Form::Tree, true)
@@ -150,22 +150,22 @@ impl NodeBuilder {
         self
     }
 
-    /// Cannot run on this machine.
+    /// Makes the node unavailable on this machine.
     #[must_use]
     pub fn unavailable(mut self, why: &str) -> Self {
         self.0.unavailable.get_or_insert_with(|| worded(why));
         self
     }
 
-    /// Ended after this many seconds.
+    /// Sets the time limit in seconds.
     #[must_use]
     pub fn limit(mut self, seconds: u64) -> Self {
         self.0.time_limit_s = seconds;
         self
     }
 
-    /// Takes up one of these devices, and observes that product, or whichever there is. It takes no slot of the processors: few of them are at work for a
-    /// device at once, and most of their time they wait for it.
+    /// Lets the node use one of these devices and observe that product, or any product. The node takes no processor slot: few such nodes run for a device at
+    /// once, and most of the time they wait for it.
     #[must_use]
     pub fn device(mut self, (uuids, product): (Uuids, Option<String>), exclusive: bool) -> Self {
         self.0.resources.device = Some(uuids);
@@ -175,7 +175,7 @@ impl NodeBuilder {
         self
     }
 
-    /// Cannot run on this machine, if there is a reason.
+    /// Makes the node unavailable on this machine, if there is a reason.
     #[must_use]
     pub fn unless(self, why: Option<String>) -> Self {
         match why {
@@ -184,14 +184,14 @@ impl NodeBuilder {
         }
     }
 
-    /// Expected to need so much memory, in MiB.
+    /// Sets the expected memory in MiB.
     #[must_use]
     pub fn memory(mut self, mib: u64) -> Self {
         self.0.resources.memory_mib = mib;
         self
     }
 
-    /// Its result adds nodes.
+    /// Says that the result adds nodes.
     #[must_use]
     pub fn expands(mut self) -> Self {
         self.0.expands = true;

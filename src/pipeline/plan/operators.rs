@@ -15,17 +15,17 @@ use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams,
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{StepKind, Unknown};
 
-/// Work beyond which null candidates are not compared, as long as a smaller shape decides.
+/// Work above which null candidates are not compared, if a smaller shape can decide.
 const NULLS_WORK: f64 = 1e8;
 
-/// One shape, bound, with its trials and the ids of their oracles.
+/// One bound shape with its trials and the ids of their oracles.
 #[derive(Clone)]
 pub struct Case {
     /// The shape's position in the operator.
     pub at: usize,
-    /// Everything bound.
+    /// The bound problem.
     pub problem: Problem,
-    /// Which inputs.
+    /// The sets of inputs.
     pub trials: Vec<Trial>,
     /// The oracle of each trial; none if the shape is too large to compute here.
     pub oracles: Option<Vec<String>>,
@@ -33,22 +33,22 @@ pub struct Case {
     pub nulls: bool,
     /// The tolerance of each output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
-    /// Terms of the longest sum, where the tolerance was derived from that.
+    /// Terms of the longest sum, if the tolerance was derived from it.
     pub derived: Option<u64>,
     /// Scalar operations of one run.
     pub work: f64,
 }
 
-/// Functions of the package's own that a step calls.
+/// The package's own functions that a step calls.
 pub struct OwnFunctions {
-    /// All their files and kin, in one tree.
+    /// All their files and what these need, in one tree.
     tree: Option<Digest>,
     /// What runs them, by name of the input.
     tools: Vec<(&'static str, super::Tool)>,
 }
 
 impl OwnFunctions {
-    /// A step that calls them.
+    /// Adds the functions to a step that calls them.
     #[must_use]
     pub fn read_by(&self, node: NodeBuilder) -> NodeBuilder {
         let node = self.tree.iter().fold(node, |node, tree| node.tree("tree:reference", *tree));
@@ -73,7 +73,7 @@ impl Planner<'_> {
         Ok(cases)
     }
 
-    /// Whether a device is among the targets of a package that are selected.
+    /// Whether a device target of a package is selected.
     fn on_devices(&self, package: usize) -> bool {
         let selected = |name: &String| Selection::takes(&self.input.selection.targets, name);
         self.package_input(package)
@@ -83,7 +83,7 @@ impl Planner<'_> {
             .any(|(name, target)| target.arch != Arch::Cpu && selected(name))
     }
 
-    /// What a step needs besides, in MiB, that may have products of a reference made on a device of this machine.
+    /// Additional memory in MiB for a step that may compute products of a reference on a device of this machine.
     pub(super) fn products(&self, problem: &Problem) -> u64 {
         if self.input.devices.is_empty() { 0 } else { memory::products(problem) }
     }
@@ -108,17 +108,17 @@ impl Planner<'_> {
             }
         }
         let work = cost::work(&problem);
-        // Small shapes are asked with every distribution; of large ones two trials must do.
+        // Small shapes are verified with every distribution; large ones with two trials.
         let count = if work <= CHECK_WORK { 4 } else { 2 };
         let trials = trials(&problem, count, &operator.seeds);
         let stated = operator.tolerances(choice, shape);
         let derived_from = stated.is_none().then(|| cost::reduction_length(&problem));
         let mut tolerance = stated.unwrap_or_else(|| derived(&problem));
-        // Where a function of the package decides, no tolerance does.
+        // If a function of the package decides, no tolerance does.
         tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
         scaleless(operator, shape, &problem, &tolerance)?;
         let nulls = work <= within;
-        // What the emulator cannot run a device can, and is held against the same values.
+        // A device can run shapes that the emulator cannot, and is compared with the same values.
         let limit = if self.on_devices(package) { self.input.oracle_limit } else { self.input.emulator_limit };
         let products = self.products(&problem);
         let oracles = (work <= limit.max(self.input.emulator_limit)).then(|| {
@@ -153,7 +153,7 @@ impl Planner<'_> {
         Ok(Case { at, problem, trials, oracles, nulls, tolerance, derived: derived_from, work })
     }
 
-    /// The functions of the package's own that expected values, inputs and comparisons come from.
+    /// The package's own functions that give expected values, inputs and comparisons.
     pub fn own_functions(
         &mut self,
         package: usize,
@@ -186,7 +186,7 @@ impl Planner<'_> {
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator over its selected shapes. If none of them is computed here, it says only that.
+    /// Plans the calibrate step of an operator over its selected shapes. If nothing is computed for any of them, the step only reports that.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
         let mut listed = Vec::new();
@@ -236,7 +236,7 @@ impl Planner<'_> {
     }
 }
 
-/// Refuses a tolerance that is measured in a scale where the reference has none. Whether a function of the package gives one is known once it has run.
+/// Refuses a tolerance in units of the scale if the reference has no scale. Whether a function of the package returns one is known only once it has run.
 fn scaleless(
     operator: &Operator,
     shape: &Shape,
@@ -260,8 +260,8 @@ fn scaleless(
     ))
 }
 
-/// The trials of a problem: `count` whose seeds follow from it, so that no two contracts or shapes share inputs and none are known before the manifest is, and
-/// one more for each private seed.
+/// The trials of a problem: `count` trials whose seeds derive from the problem, and one for each private seed. So no two contracts or shapes share inputs, and
+/// no seeds are known before the manifest is.
 fn trials(problem: &Problem, count: u32, private: &[u64]) -> Vec<Trial> {
     let mut trials = generate::trials(problem, seed(problem, None), count);
     let names = generate::distributions(problem);
@@ -273,7 +273,7 @@ fn trials(problem: &Problem, count: u32, private: &[u64]) -> Vec<Trial> {
     trials
 }
 
-/// A seed from all that a problem says, and a private number.
+/// A seed from everything in a problem, and a private number.
 fn seed(problem: &Problem, private: Option<u64>) -> u64 {
     let said =
         serde_json::to_vec(&("seed of trials", problem, private)).expect("BUG: a problem that does not serialise");
@@ -281,7 +281,7 @@ fn seed(problem: &Problem, private: Option<u64>) -> u64 {
     u64::from_str_radix(&digest[..16], 16).expect("BUG: a digest is written in hexadecimal digits")
 }
 
-/// Outputs whose tolerance is measured in the scale.
+/// Outputs whose tolerance is in units of the scale.
 pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
     tolerance.iter().filter(|(_, t)| t.scaled > 0.0).map(|(output, _)| output.clone()).collect()
 }
@@ -297,7 +297,7 @@ fn derived(problem: &Problem) -> BTreeMap<String, Tolerance> {
     problem.written().map(|t| (t.name.clone(), calibrate::derived(t.dtype, reduction))).collect()
 }
 
-/// The work up to which null candidates are compared: that of the smallest shape that is computed at all, where every one exceeds [`NULLS_WORK`].
+/// The work up to which null candidates are compared: [`NULLS_WORK`], or that of the smallest computed shape if every shape exceeds [`NULLS_WORK`].
 fn nulls_work(works: impl Iterator<Item = f64>, limit: f64) -> f64 {
     let least = works.filter(|work| *work <= limit).fold(f64::INFINITY, f64::min);
     if least.is_finite() { NULLS_WORK.max(least) } else { NULLS_WORK }

@@ -1,4 +1,4 @@
-//! The step that times a champion of today in pairs with one of another day. Knows what a bench step reads of each; does not know where the other came from.
+//! The step that times a current champion in pairs with an earlier one. Knows what a bench step reads of each; does not know where the earlier one came from.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use kforge_types::record::{Form, Spec, StepKind};
 /// Why two champions cannot be timed in pairs.
 #[derive(Debug, thiserror::Error)]
 pub enum NotPaired {
-    /// What one of them was timed with cannot be read.
+    /// The parameters of one timed step cannot be read.
     #[error("the parameters of the timed step cannot be read: {0}")]
     Read(serde_json::Error),
     /// They do not compute the same thing.
@@ -26,7 +26,7 @@ pub enum NotPaired {
         /// The architecture of B.
         before: String,
     },
-    /// An input of one of them is not known.
+    /// An input of one of them is missing.
     #[error("the timed step has no {0}")]
     NoInput(&'static str),
     /// The step's parameters cannot be written: an error of kforge.
@@ -34,14 +34,14 @@ pub enum NotPaired {
     Write(serde_json::Error),
 }
 
-/// The pairs step of two champions on one problem: A is `head`, timed by `bench`, B is `base`. `hot` says which times count.
+/// The pairs step of two champions on one problem: A is `head`, timed by `bench`, and B is `base`. `hot` says which times count.
 ///
 /// # Errors
-/// They do not compute the same thing for the same architecture, or what one reads is not known.
+/// The champions do not compute the same problem for the same architecture, or an input of one is missing.
 pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, NotPaired> {
     let read = |spec: &Spec| -> Result<VerifyParams, NotPaired> {
         let timed: VerifyParams = serde_json::from_value(spec.params.clone()).map_err(NotPaired::Read)?;
-        // A pair of a plan's own has none of what only a timing by itself takes, and may have answered already.
+        // Clears the parameters that only a single timing has. The plan's own pairs steps lack them too, so such a step may already have an answer.
         Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
     };
     let (a, b) = (read(head)?, read(base)?);
@@ -75,7 +75,7 @@ pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, 
     })
 }
 
-/// What such a step sees: all its inputs are known. With `swapped`, the same question asked the other way round.
+/// The spec of such a step, whose inputs are all known. With `swapped`, A and B are exchanged.
 pub fn spec(node: &Node, swapped: bool) -> Spec {
     let mut params = node.params.clone();
     if swapped && let Some(fields) = params.as_object_mut() {
@@ -96,6 +96,6 @@ pub fn spec(node: &Node, swapped: bool) -> Spec {
         form: input.form,
     };
     let inputs = node.inputs.iter().map(|(n, i)| (name(n), input(i))).collect();
-    // It observes a device: the protocol in its parameters stands for the code.
+    // The step observes a device, so the protocol in its parameters replaces the code digest.
     Spec { kind: node.kind, version: node.kind.version(), implementation: None, params, inputs }
 }

@@ -1,15 +1,15 @@
-//! The rounds of a kernel's optimisation as far as they are recorded: the candidates of each, the selection after each, and what the next one would try. Pure:
-//! knows the answers; asks no agent.
+//! The recorded rounds of a kernel's optimization: the candidates of each, the selection after each, and what the next round would try. Pure: knows the
+//! answers; asks no agent.
 //!
 //! # Why rounds are planned from records
 //!
-//! An answer of an agent is not a function of its inputs, so a plan cannot compute it; it is recorded, and a plan continues from it. What was tried in rounds 1 to n
-//! is an input of the plan, as sources are: their candidates are compiled, verified and timed as declared variants are, beside them. After each round one selection
-//! over all candidates so far says who is champion; the last one's is the kernel's. So a build replays what is recorded, regardless of later measurements, and asks
-//! nothing; and a champion that loses its place in a new measurement changes no answer.
+//! An agent's answer is not a function of its inputs, so a plan cannot compute it. Answers are recorded, and a plan continues from the records. What rounds 1
+//! to n tried is an input of the plan, as sources are: these candidates are compiled, verified and timed like declared variants. After each round one selection
+//! over all candidates so far decides the champion; the last selection's champion is the kernel's. So a build replays the records regardless of later
+//! measurements and asks no agent, and a champion that loses its place in a new measurement changes no answer.
 //!
-//! What a round is to try is decided by a step (`round`) that reads the roofline and the attributions of the champion before it; the plan holds one more such
-//! step than there are rounds on record, and behind it, unless it ends the rounds, a step that is unavailable until someone runs `kforge optimize`.
+//! A step (`round`) decides what a round tries. It reads the roofline and the attributions of the champion before it. The plan holds one more such step than
+//! there are recorded rounds, and, unless that step ends the rounds, a step after it that is unavailable until someone runs `kforge optimize`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -30,24 +30,24 @@ use kforge_types::record::event::Labels;
 use kforge_types::record::params::GenerateParams;
 use kforge_types::record::round::{Decision, OpenMethod, RoundParams};
 
-/// What one round tries.
+/// The variants of one round.
 #[derive(Clone, Default)]
 pub struct RoundVariants {
     /// The round, from 1.
     pub round: u32,
-    /// Its variants, repairs after what they repair; those that were candidates before are left out.
+    /// Its variants, repairs after what they repair. Variants that were contenders before are left out.
     pub builds: Vec<PlannedVariant>,
 }
 
 /// A round that waits for its decision.
 #[derive(Clone)]
 pub struct Waiting {
-    /// The step that represents an answer that was not given yet.
+    /// The step that represents the missing answer.
     pub answer: Node,
 }
 
 impl Planner<'_> {
-    /// What recorded rounds try, in order. `declared` are the candidates without them.
+    /// The variants of the recorded rounds, in order. `declared` are the variants that need no rounds.
     pub(super) fn tried(
         &self,
         scope: Scope<'_>,
@@ -77,7 +77,7 @@ impl Planner<'_> {
         self.package_input(scope.package).tried.get(&seat).map_or(&[], Vec::as_slice)
     }
 
-    /// The variants of one attempt that exist: a space may have changed since.
+    /// The variants of one attempt that still exist: a space may have changed since.
     fn branches(&self, scope: Scope<'_>, attempt: &Attempt) -> Result<Vec<PlannedVariant>, Diagnostic> {
         let name = match attempt.attempt {
             0 => format!("r{}", attempt.round),
@@ -133,7 +133,7 @@ impl Planner<'_> {
                 stage = self.staged(scope, &field, cases, next)?;
             }
         }
-        // Where there is nothing to select from, the next round is all there can be.
+        // If there is nothing to select from, only the next round can follow.
         if selects && field.builds.is_empty() {
             match scope.kernel.rounds.as_ref().is_some_and(|rounds| last < rounds.rounds) {
                 true => {
@@ -154,21 +154,21 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// One selection; gives what the next one has to come after.
+    /// Plans one selection; returns the stage that the next one comes after.
     fn staged(&mut self, scope: Scope<'_>, field: &Field, cases: &[Case], stage: Stage) -> Result<Stage, Diagnostic> {
         let id = self.select(Scope { round: stage.round, ..scope }, field.clone(), cases, stage.clone())?;
         let parts = self.seat(scope, &stage.name(), StepKind::Select);
         Ok(Stage { after: Some(id), decided: Some(parts), ..stage })
     }
 
-    /// The id of a step of a kernel on a target that is about no variant.
+    /// The id of a step that belongs to a kernel on a target, but to no variant.
     fn seat(&self, scope: Scope<'_>, part: &str, kind: StepKind) -> String {
         let package = &self.package_input(scope.package).package.name;
         let parts = [package.as_str(), &scope.kernel.name, &scope.choice.label, &scope.target.name, part, kind.name()];
         parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join("/")
     }
 
-    /// The decision of the round after a selection, once its champion is known, and what the champion's methods buy is planned.
+    /// Plans the decision of the round after a selection, once its champion is known and the attributions of the champion's methods are planned.
     pub(super) fn next_round(&mut self, selected: &Selected, champion: Option<u32>) {
         let Some(found) = self.found(selected) else { return };
         let scope = found.scope(&selected.choice, selected.stage.round);
@@ -180,7 +180,7 @@ impl Planner<'_> {
             return;
         }
         let build = champion.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
-        // If nothing is timed, there is nothing to improve once a kernel is correct.
+        // If nothing is timed, a correct kernel leaves nothing to improve.
         if scope.target.arch == Arch::Cpu && build.is_some() {
             return;
         }
@@ -202,7 +202,7 @@ impl Planner<'_> {
         self.decision(scope, params, inputs);
     }
 
-    /// The step that decides a round; what it would read and is not there is left out.
+    /// The step that decides a round. Inputs whose steps do not exist are left out.
     fn decision(&mut self, scope: Scope<'_>, params: RoundParams, inputs: BTreeMap<String, (String, &str)>) {
         let name = format!("r{}", params.round);
         let id = self.seat(scope, &name, StepKind::Round);
@@ -219,7 +219,7 @@ impl Planner<'_> {
             name,
         ];
         let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
-        // It reads what the stage before it made: its rank is the last of that stage's.
+        // The step reads the previous stage's results, so its rank is the last of that stage.
         let mut node = NodeBuilder::new(StepKind::Round, &parts, labels.clone(), &params)
             .phase(ABLATION)
             .round(params.round - 1)
@@ -267,14 +267,14 @@ impl Planner<'_> {
         }
     }
 
-    /// What follows from a decision: nothing if it says stop, else an answer that is not there.
+    /// Plans what follows a decision: nothing if it says stop, otherwise the missing answer.
     pub(super) fn decided(&mut self, waiting: Waiting, decision: &Decision) {
         if decision.stop.is_none() {
             self.add(waiting.answer);
         }
     }
 
-    /// What a round is decided by beside what is observed, and beside what `candidates` were tried so far.
+    /// The parameters of a round's decision, without the observations. `candidates` are the variants that were tried so far.
     fn round_params(
         &self,
         scope: Scope<'_>,
@@ -321,8 +321,8 @@ impl Planner<'_> {
         }
     }
 
-    /// Whether some variant of a kernel that is not among the candidates has a method that its switch turns off: where all that have it were tried, choosing it would
-    /// take the slot of another and try nothing.
+    /// Whether a kernel has a variant outside `candidates` in which the method's switch turns it off. If all variants with the method were tried, choosing it
+    /// would take a slot from another method and try nothing.
     fn turns(
         &self,
         scope: Scope<'_>,

@@ -1,16 +1,16 @@
-//! Steps of a kernel whose space is searched rather than built completely: the search steps, what they ask for, and the selection among those visited. Knows
-//! how to turn the decisions of a search step into steps; decides nothing itself. Pure.
+//! Steps of a kernel whose space is searched instead of built completely: the search steps, the steps that they ask for, and the selection among the visited
+//! variants. Knows how to turn the decisions of a search step into steps; decides nothing itself. Pure.
 //!
 //! | wave | holds |
 //! |---|---|
-//! | 0 | the first search step, which reads nothing but the space |
-//! | n | what the search step of wave n - 1 asked for, and the search step that reads it |
-//! | the last | selection among those visited |
+//! | 0 | the first search step, which reads only the space |
+//! | n | the steps that the search step of wave n - 1 asked for, and the search step that reads them |
+//! | the last | selection among the visited variants |
 //!
-//! A search step remembers only its own result: a search that was interrupted or is repeated takes the same path and finds every step done.
+//! A search step remembers only its own result, so a search that was interrupted or is repeated takes the same path and finds every step done.
 //!
-//! If nothing is timed, a search has nothing to compare: on `cpu`, for operators without bench shapes, and for goals short of timing a seeded sample of the budget's size
-//! is planned as if it were the whole space.
+//! If nothing is timed, a search has nothing to compare. On `cpu`, for operators without bench shapes, and for goals before timing, a seeded sample of the
+//! budget's size is planned as if it were the whole space.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -31,19 +31,20 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::search::{Block, SearchParams, SearchSpace, Searched};
 
-/// Variants that are compiled at once: as many as keep the processors of a workstation busy. A larger batch would use older times.
+/// Variants that are compiled at once: enough to keep the processors of a workstation busy. A larger batch would be chosen by older times.
 const BATCH: u32 = 8;
 
-/// The same where no time decides what is visited next.
+/// The same if no times decide what is visited next.
 const LARGE_BATCH: u32 = 64;
 
-/// Samples of a first, short timing: enough for a median that noise of ten per cent moves by five, few enough to cost a tenth of a full one.
+/// Samples of a first, short timing: enough that a noise of ten percent moves the median by five, few enough to cost a tenth of a full timing.
 pub(super) const FEW: u32 = 5;
 
-/// How many times slower than the best after few samples a variant may be to be timed in full: what five noisy samples and changing clocks cannot hide.
+/// How many times slower than the best a variant may be after few samples and still be timed in full. Five noisy samples and changing clocks cannot hide a
+/// larger difference.
 const WITHIN: f64 = 1.3;
 
-/// A search under way: what a search node is expanded with.
+/// A search in progress: what expands a search node.
 #[derive(Clone)]
 pub struct SearchProgress {
     /// Position of the package.
@@ -54,9 +55,9 @@ pub struct SearchProgress {
     pub target: String,
     /// The choice of types.
     pub choice: TypeChoice,
-    /// For each class its name for people.
+    /// The display name of each class.
     pub classes: BTreeMap<String, String>,
-    /// The variants of the space; the number of one is its position here.
+    /// The variants of the space. A variant's number is its position here.
     pub space: Arc<Vec<Variant>>,
     cases: Arc<Vec<Case>>,
     /// For each variant the positions of the cases that it serves.
@@ -65,11 +66,11 @@ pub struct SearchProgress {
     params: SearchParams,
     /// The wave of the node.
     wave: u32,
-    /// Variants that were sent to be verified.
+    /// Variants that were sent to verification.
     visited: BTreeSet<u32>,
     /// Judge steps by (variant, position of the case).
     judged: Vec<(u32, usize, String)>,
-    /// Full benches, likewise.
+    /// Full benches, in the same form.
     benched: Vec<(u32, usize, String)>,
 }
 
@@ -81,7 +82,7 @@ impl SearchProgress {
 }
 
 impl Planner<'_> {
-    /// The variants of a kernel to plan now; none if a search plans them as it goes. `all` is its whole space.
+    /// The variants of a kernel to plan now; none if a search plans them step by step. `all` is the whole space.
     pub(super) fn unsearched(
         &mut self,
         scope: Scope<'_>,
@@ -154,11 +155,11 @@ impl Planner<'_> {
         (0u32..).zip(all).filter(|(_, v)| pinned.contains(&identity(&v.label))).map(|(at, _)| at).collect()
     }
 
-    /// Plans the first search step of a space, and all that later ones share.
+    /// Plans the first search step of a space, and what later ones share.
     fn begin(&mut self, scope: Scope<'_>, all: Vec<Variant>) -> Result<(), Diagnostic> {
         let cases = self.cases(scope.package, scope.operator, scope.choice)?;
         self.calibrate(scope.package, scope.operator, scope.choice, &cases);
-        // What every variant shares is planned now, in wave 0: two searches that meet in it would disagree about its wave.
+        // What every variant shares is planned now, in wave 0: otherwise two searches that share it would disagree about its wave.
         self.generate(scope, &scope.kernel.source);
         for case in &cases {
             // Documents are collected before the build starts.
@@ -204,7 +205,7 @@ impl Planner<'_> {
             launches: BTreeMap::new(),
         };
         let space = space(scope, &all, &serves);
-        // A space of numbers, texts and lists always serialises.
+        // A space of numbers, texts and lists always serializes.
         let bytes = serde_json::to_vec(&space).expect("BUG: a space that does not serialise");
         Ok(SearchProgress {
             package: scope.package,
@@ -224,7 +225,7 @@ impl Planner<'_> {
         })
     }
 
-    /// The search step of a wave, without what it reads of variants.
+    /// The search step of a wave, without its inputs from variants.
     fn search_node(&self, scope: Scope<'_>, searching: &SearchProgress, before: Option<&str>) -> kforge_engine::Node {
         let package = &self.package_input(scope.package).package.name;
         let labels = Labels {
@@ -244,12 +245,12 @@ impl Planner<'_> {
         if searching.params.timed { node.expands().done() } else { node.done() }
     }
 
-    /// What a search step asked for, and the next one; or, where it is over, the selection.
+    /// Plans what a search step asked for and the next search step; or, if the search is over, the selection.
     pub(super) fn searched(&mut self, searching: &SearchProgress, searched: &Searched) -> Result<(), Diagnostic> {
         let package = self.package_input(searching.package).package;
         let kernel = package.kernels.iter().find(|k| k.name == searching.kernel);
         let operator = kernel.and_then(|k| package.operators.iter().find(|o| o.name == k.operator));
-        // All of it was found when the search began.
+        // All names were valid when the search began.
         let (Some(kernel), Some(operator), Some(target)) = (kernel, operator, package.targets.get(&searching.target))
         else {
             return Ok(());
@@ -309,8 +310,8 @@ impl Planner<'_> {
         Ok(())
     }
 
-    /// The selection among those that were visited and verified. Those that the lockfile pins have a part in it whether the search came by them or not: a pin must not
-    /// change its way.
+    /// Plans the selection among the variants that were visited and verified. Variants that the lockfile pins take part whether the search visited them or not,
+    /// because a pin must not change the search's path.
     fn select_visited(&mut self, scope: Scope<'_>, mut next: SearchProgress) -> Result<(), Diagnostic> {
         if self.input.goal < Goal::Build {
             return Ok(());
@@ -327,7 +328,7 @@ impl Planner<'_> {
                 }
             }
         }
-        // A candidate's order in the selection is its place among those visited, in declared order.
+        // A contender's order in the selection is its position among the visited variants, in declared order.
         let place = |variant: u32| next.visited.range(..variant).count() as u32;
         let placed =
             |list: &[(u32, usize, String)]| list.iter().map(|(v, at, id)| (place(*v), *at, id.clone())).collect();
@@ -353,7 +354,7 @@ fn cases_of(searching: &SearchProgress, variant: u32) -> Vec<(usize, Case)> {
     served.iter().filter_map(|at| Some((*at as usize, searching.cases.get(*at as usize)?.clone()))).collect()
 }
 
-/// What the blocks of a variant ask of the architecture, at all shapes that it serves.
+/// The blocks of a variant at all shapes that it serves, for the limits of the architecture.
 fn blocks(scope: Scope<'_>, searching: &SearchProgress, of: &Variant, variant: u32) -> Result<Vec<Block>, Diagnostic> {
     let mut out = BTreeSet::new();
     for (_, case) in cases_of(searching, variant) {
@@ -367,7 +368,7 @@ fn blocks(scope: Scope<'_>, searching: &SearchProgress, of: &Variant, variant: u
     Ok(out.into_iter().collect())
 }
 
-/// The space by values and positions: no name of a tunable or a shape is in it.
+/// The space by values and positions, without any name of a tunable or a shape.
 fn space(scope: Scope<'_>, all: &[Variant], serves: &[Vec<u32>]) -> SearchSpace {
     let tunables = &scope.kernel.tune;
     let at = |variant: &Variant| -> Vec<u32> {

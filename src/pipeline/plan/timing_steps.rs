@@ -13,10 +13,10 @@ use kforge_types::model::{Arch, Metric};
 use kforge_types::record::StepKind;
 use kforge_types::record::params::PairsParams;
 
-/// Version of the timing protocol: raised when what a sample is, or how it is taken, changes.
+/// Version of the timing protocol. Raise it when what a sample is, or how it is taken, changes.
 pub const BENCH_PROTOCOL: u32 = 3;
 
-/// Version of the pairing protocol: raised when how pairs are taken changes.
+/// Version of the pairing protocol. Raise it when the way of taking pairs changes.
 pub const PAIRS_PROTOCOL: u32 = 2;
 
 impl Planner<'_> {
@@ -30,8 +30,8 @@ impl Planner<'_> {
         self.timing(scope, build, case, None, None)
     }
 
-    /// The same with at most `few` samples of the series that selects, under an id of its own; begun once the step `after` has ended, if one is named: of a variant
-    /// that was verified it is known what it leaves, which a timing else has to find out.
+    /// Like [`Planner::bench`], with at most `few` samples of the series that selection uses, and a separate id. It starts once the step `after` has ended, if
+    /// there is one: the outputs of a verified variant are known, and a timing would otherwise have to find them out.
     pub fn timing(
         &mut self,
         scope: Scope<'_>,
@@ -103,8 +103,8 @@ impl Planner<'_> {
     }
 }
 
-/// Whether a kernel is timed on a target. A launcher of its own shares the process, the context and the clock of whoever would take its times, so that none could be
-/// believed (docs/design.md, section 5).
+/// Whether a kernel is timed on a target. A kernel's own launcher shares the process, the context and the clock with the code that would take its times, so its
+/// times could not be trusted (docs/design.md, section 5).
 pub fn is_timed(scope: Scope<'_>) -> bool {
     scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
 }

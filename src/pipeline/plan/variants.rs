@@ -21,16 +21,16 @@ use kforge_types::record::params::{
 };
 use kforge_types::record::{StepKind, Unknown, Uuids};
 
-/// Version of the verification protocol: raised when what is run or compared changes.
+/// Version of the verification protocol. Raise it when what is run or compared changes.
 pub const VERIFY_PROTOCOL: u32 = 2;
 
-/// Version of how a kernel's own launcher is run: raised when what it is handed or how it is verified changes.
+/// Version of how a kernel's own launcher is run. Raise it when what the launcher receives or how it is verified changes.
 pub const HOST_PROTOCOL: u32 = 1;
 
-/// Version of how the tools of Compute Sanitizer are asked and read: raised when what counts of what they list changes. 2: what racecheck calls warnings counts.
+/// Version of how the tools of Compute Sanitizer are run and read. Raise it when other reports of theirs count. 2: racecheck's warnings count.
 pub const SANITIZE_PROTOCOL: u32 = 2;
 
-/// What compiling a variant takes, and what it is called.
+/// A variant with everything that its compilation needs, and its names.
 #[derive(Clone)]
 pub struct PlannedVariant {
     /// The variant.
@@ -39,13 +39,13 @@ pub struct PlannedVariant {
     pub label: String,
     /// The source to compile.
     pub source: String,
-    /// Flags beside the kernel's.
+    /// Flags in addition to the kernel's.
     pub flags: Vec<String>,
-    /// Further id part of what no tunables tell from another variant: the method left out; else empty.
+    /// An additional id part that distinguishes a variant which its tunables do not: the method left out; otherwise empty.
     pub without: String,
-    /// The method left out, where the variant is there to be compared with the one that has it.
+    /// The method that is left out, if the variant exists to be compared with the one that has it.
     pub method: Option<String>,
-    /// The kernel that it is a variant of, where an agent wrote that; none for the kernel as declared.
+    /// The kernel that the variant belongs to if an agent wrote it; none for the declared kernel.
     pub written: Option<Arc<WrittenKernel>>,
     /// The round that tried it first; 0 for declared variants.
     pub round: u32,
@@ -61,13 +61,13 @@ impl PlannedVariant {
 /// A kernel that an agent wrote.
 #[derive(Debug, PartialEq)]
 pub struct WrittenKernel {
-    /// The round, and the number of the repair where it is one: `r2`, `r2.1`. Part of the names of its variants.
+    /// The round, and the number of the repair if it is one: `r2`, `r2.1`. Part of the names of its variants.
     pub written_in: String,
     /// The kernel.
     pub kernel: Kernel,
 }
 
-/// The parts of a variant's name.
+/// Joins the parts of a variant's name.
 pub(super) fn label_of(parts: &[&str]) -> String {
     parts.iter().filter(|p| !p.is_empty()).copied().collect::<Vec<_>>().join(",")
 }
@@ -87,7 +87,7 @@ impl Planner<'_> {
         }
     }
 
-    /// Another variant of the kernel that `build` is one of.
+    /// Another variant of the kernel that `build` belongs to.
     pub fn another(&self, scope: Scope<'_>, build: &PlannedVariant, variant: &Variant) -> PlannedVariant {
         let Some(written) = &build.written else {
             return PlannedVariant { round: build.round, ..self.build_of(scope, variant) };
@@ -146,7 +146,7 @@ impl Planner<'_> {
         self.add(node.done())
     }
 
-    /// The compile and inspect steps of a variant; gives their ids.
+    /// Plans the compile and inspect steps of a variant; returns their ids.
     pub fn compile(
         &mut self,
         scope: Scope<'_>,
@@ -161,7 +161,7 @@ impl Planner<'_> {
                 parts.into_iter().chain([plain, kind.name()]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
             planner.ids.contains(&id).then_some(id)
         };
-        // Every shape of a variant asks; the first one plans.
+        // Every shape of a variant calls this; the first call plans the steps.
         if let (Some(compile), Some(inspect)) = (known(self, StepKind::Compile), known(self, StepKind::Inspect)) {
             return (compile, inspect);
         }
@@ -223,8 +223,8 @@ impl Planner<'_> {
         (compile, inspect)
     }
 
-    /// The launches that an inspection checks. Of a variant that a search asks for only the arguments: what a block of it cannot have is for the search to
-    /// find, which drops it, and no failure.
+    /// The launches that an inspection checks. For a variant that a search asks for, only the arguments are checked: the search itself finds blocks that exceed
+    /// the limits and drops the variant, which is no failure.
     fn checked(&self, scope: Scope<'_>, build: &PlannedVariant) -> Vec<Launch> {
         let mut launches = Self::arguments(scope, build);
         for launch in launches.iter_mut().filter(|_| self.wave > 0) {
@@ -235,7 +235,7 @@ impl Planner<'_> {
         launches
     }
 
-    /// What a variant's launches pass, at the first shape it serves: arguments and blocks, without values that differ from shape to shape. A shape whose launches
+    /// The launches of a variant at the first shape that it serves: arguments and blocks, without values that differ between shapes. A shape whose launches
     /// cannot be bound is reported where it is verified.
     fn arguments(scope: Scope<'_>, build: &PlannedVariant) -> Vec<Launch> {
         let scope = scope.of(build);
@@ -283,7 +283,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The verify and judge steps of a variant on a shape; gives the judge's id.
+    /// Plans the verify and judge steps of a variant on a shape; returns the judge step's id.
     pub fn verify(
         &mut self,
         scope: Scope<'_>,
@@ -294,9 +294,9 @@ impl Planner<'_> {
         self.verify_after(scope, build, case, phase, &[])
     }
 
-    /// The verifications on `cpu` of those cases whose accesses are watched. A watched run names a mistake, one at a larger shape only shows that there is one;
-    /// so the larger ones wait for these. That is an order and no priority: which of the two binaries is compiled first is chance, and with more to do than
-    /// processors the longest way still begins first, now with the watched steps on it.
+    /// The verifications on `cpu` of the cases in which every access is checked. A checked run names the mistake, but a run at a larger shape only shows that
+    /// there is one, so the larger runs wait for these. This is an order, not a priority: either of the two binaries may be compiled first. If there are more
+    /// steps than processors, the longest path still starts first, and it now includes the checked runs.
     pub(super) fn watched<'c>(
         &self,
         scope: Scope<'_>,
@@ -309,7 +309,7 @@ impl Planner<'_> {
         cases.filter(runs).filter_map(|case| self.verification(scope, build, case)).collect()
     }
 
-    /// The same, but the verification waits for those steps, without reading their results.
+    /// Like [`Planner::verify`], but the verification waits for those steps without reading their results.
     pub(super) fn verify_after(
         &mut self,
         scope: Scope<'_>,
@@ -329,7 +329,7 @@ impl Planner<'_> {
         let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
         let mut judge =
             NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
-        // A shape too large to emulate has no verification on `cpu`; on a device the verification may be answered by evidence.
+        // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
         let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
@@ -362,15 +362,15 @@ impl Planner<'_> {
         Ok(self.add(judge))
     }
 
-    /// The id of the verification that [`Planner::verify`] plans, where it plans one; on `cpu` none where the shape is too large.
+    /// The id of the verification that [`Planner::verify`] plans, if it plans one; none on `cpu` if the shape is too large.
     pub(super) fn verification(&self, scope: Scope<'_>, build: &PlannedVariant, case: &Case) -> Option<String> {
         let mut parts = self.parts(scope, build);
         parts.push(&scope.operator.shapes[case.at].name);
         case.oracles.as_ref().map(|_| NodeBuilder::id(StepKind::Verify, &parts))
     }
 
-    /// Seconds after which a verification is given up: all runs of the candidate, each of which is ended at its own limit, and as long as any step may take for
-    /// what the judge does beside.
+    /// The time limit of a verification in seconds: the limits of all runs of the candidate together, and the default limit of a step for everything else that
+    /// the verifier does.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
         let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
         self.input.time_limit_s.saturating_mul(runs).saturating_add(node_builder::TIME_LIMIT_S)
@@ -411,7 +411,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Why there may be no observation.
+    /// Why an observation may be missing.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
             Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
@@ -423,18 +423,18 @@ impl Planner<'_> {
                 "{:.1e} scalar operations, but the limit for expected values is {:.1e} (setting `oracle.max-work`)",
                 case.work, self.input.oracle_limit
             ))),
-            // The same on every machine: a judgement must not depend on what is plugged in where it is made.
+            // The same text on every machine: a judgement must not depend on which devices the judging machine has.
             Arch::Sm(_) => Some(Unknown::NoDevice(format!("nothing observed on {}, here or elsewhere", wanted(scope)))),
         }
     }
 
-    /// The devices of this machine that a target means.
+    /// The devices of this machine that match a target.
     fn devices(&self, scope: Scope<'_>) -> Option<Resolved<'_>> {
         self.input.devices.resolve(scope.target.arch.name(), scope.target.device.as_deref())
     }
 
-    /// The devices on which a target can be observed here, and the product whose observations of it count: that of the devices here, else the one that the
-    /// target names; none if it is the only one there is evidence for.
+    /// The devices on which a target can be observed here, and the product whose observations count: that of the devices here, or else the one that the target
+    /// names. With none of them, evidence counts if it is of only one product.
     pub(super) fn observed(&self, scope: Scope<'_>) -> (Uuids, Option<String>) {
         match self.devices(scope) {
             Some(Resolved { class, uuids }) => (uuids, Some(class.product.clone())),
@@ -442,7 +442,7 @@ impl Planner<'_> {
         }
     }
 
-    /// What is missing for anything to run on a target here; none if there is a device for it.
+    /// What is missing for running on a target here; none if there is a device for it.
     pub(super) fn no_device(&self, scope: Scope<'_>) -> Option<String> {
         if self.devices(scope).is_some() {
             return None;
@@ -456,13 +456,13 @@ impl Planner<'_> {
     }
 }
 
-/// What a target runs on, for people.
+/// The device that a target needs, as text.
 fn wanted(scope: Scope<'_>) -> String {
     let device = || format!("device of architecture {}", scope.target.arch.name());
     scope.target.device.clone().unwrap_or_else(device)
 }
 
-/// The words of a kernel's entries: tunables among them are arguments of templates.
+/// The words of a kernel's entries. Tunables among them are template arguments.
 fn entry_words(kernel: &Kernel) -> Vec<&str> {
     kernel
         .launches
@@ -475,8 +475,8 @@ fn entry_words(kernel: &Kernel) -> Vec<&str> {
         .collect()
 }
 
-/// The macros that can change what is compiled: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
-/// that template's argument and not as a macro too, which would make nonsense of `template <int BLOCK>`.
+/// The macros that can change the compilation: declared ones, and tunables whose names the source can see. A tunable that an entry names reaches the source as
+/// a template argument and not also as a macro, which would break `template <int BLOCK>`.
 fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &SourceReach) -> BTreeMap<String, String> {
     let entries = entry_words(kernel);
     let tunable = |name: &str| kernel.tune.iter().any(|(t, _)| t.value == name);
@@ -484,7 +484,8 @@ fn visible(defines: BTreeMap<String, String>, kernel: &Kernel, reach: &SourceRea
     defines.into_iter().filter(|(name, _)| needed(name)).collect()
 }
 
-/// A tunable that cannot be both what an entry's template takes and what directives of a source ask: without its macro `#if VEC == 3` is silently false.
+/// Reports a tunable that is both a template argument of an entry and tested by preprocessor directives of a source: without its macro, `#if VEC == 3` is
+/// silently false.
 pub fn torn(kernel: &Kernel, reach: &SourceReach) -> Option<Diagnostic> {
     let entries = entry_words(kernel);
     let name = kernel
@@ -501,7 +502,7 @@ pub fn torn(kernel: &Kernel, reach: &SourceReach) -> Option<Diagnostic> {
     ))
 }
 
-/// What a verification is sanitized for, of what its kernel asks for. The emulator watches every access by itself.
+/// The sanitizer runs of a verification, from those that the kernel requests. The emulator checks every access itself.
 fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitized> {
     if emulated || work > SANITIZE_WORK {
         return vec![];

@@ -1,15 +1,15 @@
 //! A bundle as a file. Knows the archive's format and its limits; [`super::bundle`] checks its contents.
 //!
-//! A zip archive, so that any tool opens it (`unzip -p FILE evidence.json`), of two members and no other:
+//! A zip archive, so that any tool opens it (`unzip -p FILE evidence.json`), with exactly two members:
 //!
 //! | member | holds |
 //! |---|---|
 //! | `evidence.json` | the [`Document`](super::bundle::Document) |
-//! | `contents` | what its `contents` name, one after the other |
+//! | `contents` | the contents that the document's `contents` list, one after the other |
 //!
-//! Nothing in it is a path, so nothing can be written where it should not be. All contents are one member because they are small and alike, and compress well
-//! together. The bytes are a function of what it holds: no times, one order, one compressor. Reading trusts no stated size: what is beyond the limits is
-//! refused before it takes up memory.
+//! A bundle contains no paths, so nothing can be written to a wrong place. All contents are in one member because they are small and similar and compress well
+//! together. The bytes depend only on the bundle: there are no times, and one order and one compressor. Reading trusts no stated size: anything beyond the
+//! limits is refused before it uses memory.
 
 use std::io::{Cursor, Read, Write};
 use std::path::Path;
@@ -20,27 +20,27 @@ use zip::{CompressionMethod, DateTime, ZipArchive, ZipWriter};
 use super::bundle::Bundle;
 use super::error::{ArchiveError, CONTENTS, DOCUMENT, Refused};
 
-/// The ending of a bundle's name.
+/// The file extension of bundles.
 pub const EXTENSION: &str = "kfe";
 
-/// How much is read, in bytes.
+/// The limits of reading, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Of the file.
+    /// Limit of the file.
     pub file: u64,
-    /// Of `evidence.json`, unpacked.
+    /// Limit of `evidence.json`, unpacked.
     pub document: u64,
-    /// Of `contents`, unpacked.
+    /// Limit of `contents`, unpacked.
     pub contents: u64,
 }
 
-/// Enough for tens of thousands of records; little enough to unpack in memory.
+/// Enough for tens of thousands of records, and small enough to unpack in memory.
 pub const LIMITS: Limits = Limits { file: 64 << 20, document: 256 << 20, contents: 512 << 20 };
 
-/// The file of a bundle.
+/// The bundle as the bytes of a file.
 ///
 /// # Errors
-/// It does not hold together, or would not be read again.
+/// The bundle is inconsistent, or reading would refuse it.
 pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
     let document = bundle.document();
     let options = SimpleFileOptions::default()
@@ -60,7 +60,7 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
         writer.write_all(bytes).map_err(|e| Refused::Write(e.into()))?;
     }
     let bytes = writer.finish().map_err(|e| Refused::Write(e.into()))?.into_inner();
-    // What was written is read as whoever receives it will: what they would refuse is not handed out.
+    // The result is read back as the recipient will read it, so that no unreadable bundle is handed out.
     decode(&bytes, LIMITS)?;
     Ok(bytes)
 }
@@ -68,7 +68,7 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
 /// The bundle in the bytes of a file.
 ///
 /// # Errors
-/// It is not a bundle, is damaged, is too large, or does not hold together.
+/// It is not a bundle, is damaged, is too large, or is inconsistent.
 pub fn decode(bytes: &[u8], limits: Limits) -> Result<Bundle, Refused> {
     within("the file", bytes.len() as u64, limits.file)?;
     let mut archive = ZipArchive::new(Cursor::new(bytes)).map_err(|e| Refused::Damaged(e.into()))?;
@@ -96,7 +96,7 @@ pub fn decode(bytes: &[u8], limits: Limits) -> Result<Bundle, Refused> {
             false => Err(Refused::Damaged(ArchiveError::Short)),
         }
     })?;
-    // Reading to the end also has the archive check its own sum.
+    // Reading to the end also makes the archive verify its checksum.
     match entry.take(1).read_to_end(&mut vec![]).map_err(|e| Refused::Damaged(e.into()))? {
         0 => Ok(bundle),
         _ => Err(Refused::More),
@@ -113,7 +113,7 @@ fn within(what: &'static str, size: u64, limit: u64) -> Result<(), Refused> {
 /// The bundle in a file.
 ///
 /// # Errors
-/// The file cannot be read, or as [`decode`].
+/// The file cannot be read, or those of [`decode`].
 pub fn read(path: &Path) -> Result<Bundle, Refused> {
     let file = std::fs::File::open(path).map_err(Refused::Read)?;
     if !file.metadata().map_err(Refused::Read)?.is_file() {

@@ -1,20 +1,19 @@
 //! The contents of a bundle, and everything that must hold before kforge trusts it. Knows values; [`super::archive`] knows the format of the file.
 //!
-//! A bundle holds questions to devices, each with the fields that make its key, the records that answer it, and the contents that these name; and with them the
-//! compilations of the binaries that were asked about, since a compiler may make another binary the next time. It is *unsigned*:
-//! that its parts fit together shows that it is whole, not who made it. Whoever can write a bundle can make a device say anything, as whoever can write into the
-//! repository can.
+//! A bundle holds questions to devices, each with the fields of its key, the records that answer it, and the contents that the records name. It also holds the
+//! compilations of the binaries in the questions, because a compiler may produce another binary the next time. A bundle is *unsigned*: its consistency shows
+//! that it is complete, not who made it. Whoever can write a bundle can claim any observation, as can whoever can write to the repository.
 //!
 //! | must hold | else |
 //! |---|---|
-//! | the version is known, and no field is unknown | a later kforge says something that this one would drop |
-//! | a key is the hash of its question's fields | a record would answer another question than it was asked |
-//! | a question asks a device, and each key appears once | an emulated result would pass for a device's |
-//! | a compilation made a binary that one of the questions is about | the bundle would bring binaries that were never observed |
-//! | a record names its question, and its provenance is the one among its outputs | what is shown would not be what was recorded |
-//! | a champion was timed by one of the questions | a comparison would have nothing to measure against |
-//! | every content has its digest, is named by a record, and appears once | damage; unneeded contents |
-//! | observations can be read as what their kind sees | later steps would fail on them |
+//! | the version is known, and no field is unknown | a later kforge says something that this one would ignore |
+//! | a key is the hash of its question's fields | a record would answer another question |
+//! | a question asks a device, and each key appears once | an emulated result would count as a device's |
+//! | a compilation made a binary that one of the questions is about | the bundle would contain binaries that were never observed |
+//! | a record names its question, and its provenance equals the one in its outputs | the provenance that is shown would not be the recorded one |
+//! | a champion was timed by one of the questions | a comparison would have no times to compare with |
+//! | every content has its digest, is named by a record, and appears once | contents would be damaged or unneeded |
+//! | observations have the form of their kind | later steps would fail on them |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -29,24 +28,24 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Provenance, Spec, StepKind};
 
-/// The version of this form.
+/// Version of this format.
 pub const FORMAT_VERSION: u32 = 1;
 
 /// The document of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Document {
-    /// Version of this form.
+    /// Version of this format.
     pub format_version: u32,
     /// Version of kforge that wrote it.
     pub kforge: String,
-    /// Whether a signature comes with it: not yet.
+    /// Whether it has a signature: always false so far.
     pub signed: bool,
     /// Questions and answers.
     pub questions: Vec<Question>,
-    /// Who stood for which shape where it was made.
+    /// The champion of each shape where the bundle was made.
     pub champions: Vec<Standing>,
-    /// What the records name, in the order in which the contents stand.
+    /// The contents that the records name, in the order in which they are stored.
     pub contents: Vec<Digest>,
 }
 
@@ -58,23 +57,23 @@ pub struct Question {
     pub key: Digest,
     /// The question.
     pub spec: Spec,
-    /// Which steps asked it where the bundle was made; for people.
+    /// The steps that asked it where the bundle was made; for display.
     pub steps: Vec<Step>,
-    /// What was answered.
+    /// The answers.
     pub records: Vec<Record>,
 }
 
-/// A step under the name that it had where the bundle was made.
+/// A step under its name where the bundle was made.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
     /// Its readable id.
     pub id: String,
-    /// What it is about.
+    /// Its labels.
     pub labels: Labels,
 }
 
-/// A champion where the bundle was made, at a shape at which it was timed: what a comparison with the bundle measures against.
+/// A champion where the bundle was made, at a shape at which it was timed. A comparison with the bundle measures against it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Standing {
@@ -82,7 +81,7 @@ pub struct Standing {
     pub package: String,
     /// The kernel.
     pub kernel: String,
-    /// Types, where the operator has a choice: `T=f16`.
+    /// Types, if the operator has a choice: `T=f16`.
     pub types: String,
     /// The target.
     pub target: String,
@@ -90,20 +89,20 @@ pub struct Standing {
     pub shape: String,
     /// The variant.
     pub variant: String,
-    /// Whether it was selected by hot times rather than cold ones.
+    /// Whether it was selected by hot times instead of cold ones.
     pub hot: bool,
-    /// The question that timed it; one of the bundle's.
+    /// The question that timed it, which is in the bundle.
     pub bench: Digest,
 }
 
-/// A bundle that holds together.
+/// A consistent bundle.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bundle {
     /// Questions and answers, in the order of their steps.
     pub questions: Vec<Question>,
-    /// Who stood for which shape where it was made.
+    /// The champion of each shape where the bundle was made.
     pub champions: Vec<Standing>,
-    /// What the records name.
+    /// The contents that the records name.
     pub contents: BTreeMap<Digest, Vec<u8>>,
 }
 
@@ -113,7 +112,7 @@ impl Bundle {
         self.questions.iter().flat_map(|q| &q.records)
     }
 
-    /// How many observations there are of each binary.
+    /// The number of observations of each binary.
     pub fn about(&self) -> About {
         let mut about = About::new();
         for question in self.questions.iter().filter(|question| asks_device(&question.spec)) {
@@ -126,7 +125,7 @@ impl Bundle {
         about
     }
 
-    /// Its document, the same for the same questions in whatever order they were found.
+    /// Its document, which does not depend on the order in which the questions were found.
     pub fn document(&self) -> Document {
         let mut questions = self.questions.clone();
         for question in &mut questions {
@@ -135,7 +134,7 @@ impl Bundle {
             question.records.sort_by_cached_key(digest);
             question.records.dedup();
         }
-        // Questions of one kernel look alike: beside each other they take little room.
+        // Similar questions compress well next to each other.
         questions.sort_by(|a, b| {
             a.steps.first().map(|s| &s.id).cmp(&b.steps.first().map(|s| &s.id)).then(a.key.cmp(&b.key))
         });
@@ -149,10 +148,10 @@ impl Bundle {
         Document { format_version: FORMAT_VERSION, kforge, signed: false, questions, champions, contents }
     }
 
-    /// The bundle that a document and contents make, all at once or not at all. `content` gives the bytes of one content after the other, by their size.
+    /// The bundle from a document and contents, complete or not at all. `content` returns the bytes of the next content, given its size.
     ///
     /// # Errors
-    /// Something of the table above does not hold.
+    /// A condition of the table above does not hold.
     pub fn of(text: &[u8], mut content: impl FnMut(u64) -> Result<Vec<u8>, Refused>) -> Result<Self, Refused> {
         let document = parse(text)?;
         let mut contents = BTreeMap::new();
@@ -170,7 +169,7 @@ impl Bundle {
         Ok(bundle)
     }
 
-    /// What must hold of questions, records and contents.
+    /// Checks questions, records and contents.
     fn check(&self) -> Result<(), Refused> {
         let (mut keys, mut named) = (BTreeSet::new(), BTreeSet::new());
         let asking = self.questions.iter().filter(|question| asks_device(&question.spec));
@@ -228,7 +227,7 @@ impl Bundle {
         if record.provenance.measured_at.parse::<jiff::Timestamp>().is_err() {
             return Err(QuestionFault::NotTime(record.provenance.measured_at.clone()));
         }
-        // A compiler observes nothing.
+        // A compilation observes nothing.
         if kind == StepKind::Compile {
             return Ok(());
         }
@@ -238,7 +237,7 @@ impl Bundle {
         if provenance != record.provenance {
             return Err(QuestionFault::OtherProvenance);
         }
-        // A step that failed by a time-out or a crash may have seen nothing.
+        // A step that timed out or crashed may have no observation.
         let Some(observation) = bytes("observation") else { return Ok(()) };
         let read = match &kind.descriptor().observes {
             Some(observes) => (observes.read)(observation),
@@ -248,18 +247,18 @@ impl Bundle {
     }
 }
 
-/// Whether an input of a question is a binary that it is about: the only one, or one of several sides.
+/// Whether an input of a question is a binary that the question is about: the only one, or one of several sides.
 fn is_binary(name: &str) -> bool {
     name == BINARY || name.strip_prefix(BINARY).is_some_and(|side| side.starts_with(':'))
 }
 
-/// What names a record.
+/// The digest that identifies a record.
 pub fn digest(record: &Record) -> Digest {
-    // A record holds texts, numbers and maps with text keys: it always has a JSON form, and an empty one would name no record.
+    // A record holds texts, numbers and maps with text keys, so it always has a JSON form. The digest of an empty text would identify no record.
     Digest::of(&serde_json::to_vec(record).unwrap_or_default())
 }
 
-/// The document in a text, of which nothing is dropped.
+/// Parses a document; a field that would be ignored is an error.
 fn parse(text: &[u8]) -> Result<Document, Refused> {
     let whole: Value = serde_json::from_slice(text).map_err(Refused::NotJson)?;
     let version = whole.get("format_version").and_then(Value::as_u64);
@@ -281,7 +280,7 @@ fn parse(text: &[u8]) -> Result<Document, Refused> {
 fn unknown(theirs: &Value, ours: &Value) -> Option<String> {
     match (theirs, ours) {
         (Value::Object(theirs), Value::Object(ours)) => theirs.iter().find_map(|(name, value)| match ours.get(name) {
-            // A default that is left out says nothing.
+            // An omitted default adds no information.
             None if value.is_null() => None,
             None => Some(name.clone()),
             Some(own) => unknown(value, own).map(|rest| format!("{name}.{rest}")),

@@ -1,8 +1,8 @@
-//! Bundles that lie in the repository: every `evidence/*.kfe` beside a package's manifest and beside the root's. Knows folders; what answers which question is the
-//! index's to say.
+//! Bundles in the repository: every `evidence/*.kfe` next to a package's manifest and next to the root's. Knows folders; the index decides which record answers
+//! which question.
 //!
-//! They are found by their place, so that a bundle that is committed is a bundle that counts: nothing has to be declared, imported or kept in step. They are
-//! only read. One that is refused is a warning, because everything but its evidence still stands.
+//! Bundles are found by their location, so every committed bundle counts: nothing has to be declared, imported or kept in sync. Bundles are only read. A
+//! refused bundle is a warning, because everything except its evidence remains valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -13,19 +13,19 @@ use kforge_engine::evidence::{About, Beside, IndexedRecord};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_types::record::StepKind;
 
-/// The folder beside a manifest in which bundles lie.
+/// The folder next to a manifest that holds bundles.
 pub const FOLDER: &str = "evidence";
 
 /// The bundles of a repository.
 #[derive(Debug, Clone, Default)]
 pub struct Committed {
-    /// Their records by question; the origin of each is its bundle's path from the root.
+    /// Their records by question. The origin of a record is its bundle's path from the root.
     pub records: Beside,
-    /// How many of them are about each binary that they bring.
+    /// The number of their observations of each binary that they contain.
     pub about: About,
-    /// What asked their questions where the bundles were made.
+    /// The kind and the steps that asked each question where the bundles were made.
     pub names: BTreeMap<Digest, (StepKind, Vec<Step>)>,
-    /// What the records name.
+    /// The contents that the records name.
     pub contents: BTreeMap<Digest, Vec<u8>>,
     /// The bundles that were refused: path from the root, and why.
     pub refused: Vec<(String, String)>,
@@ -33,7 +33,7 @@ pub struct Committed {
     pub witness: Witness,
 }
 
-/// Reads the bundles beside the manifests of these folders. `root` is the workspace's.
+/// Reads the bundles next to the manifests of these folders. `root` is the workspace's.
 pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committed {
     let mut found = Committed::default();
     let folders: BTreeSet<PathBuf> = folders.into_iter().chain([root.to_path_buf()]).collect();

@@ -1,10 +1,11 @@
-//! How the champions of one state compare with those of another, shape by shape: the document, its decisions, and its forms for people. Pure; takes no time and no pairs.
+//! How the champions of one state compare with those of another, shape by shape: the document, its decisions, and its text forms. Pure; takes no times and no
+//! pairs.
 //!
-//! | known | says |
+//! | known | decision |
 //! |---|---|
 //! | both are the same machine code under the same launches | same |
-//! | pairs of both on one device | what the interval of their ratio says against the margin |
-//! | benches of both on devices of one class, at different times | faster or slower only where they differ by more than the margin and [`APART`], else undecided |
+//! | pairs of both on one device | the interval of their ratio, compared with the margin |
+//! | benches of both on devices of one class, at different times | faster or slower if they differ by more than the margin and [`APART`], else undecided |
 //! | less | unknown, with the reason |
 
 use std::fmt::{self, Write};
@@ -16,20 +17,20 @@ use super::bundle::Standing;
 use kforge_numerics::measure::stats::{Paired, block_interval, decide, median};
 use kforge_types::record::FORMAT_VERSION;
 
-/// By how much medians of separate runs of one binary may differ, as clocks and temperatures do: the same share within which select has pairs decide.
+/// By how much medians of separate runs of one binary may differ as clocks and temperatures change: the same share within which select uses pairs.
 pub const APART: f64 = 0.05;
 
-/// How many of those that are slower a conclusion names: as many as one takes in at a glance.
+/// The number of slower kernels that a conclusion names: as many as a reader takes in at a glance.
 const NAMED: usize = 3;
 
-/// What is compared: a kernel on a target at a shape, for one choice of types.
+/// The subject of a comparison: a kernel on a target at a shape, for one choice of types.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Seat {
     /// The package.
     pub package: String,
     /// The kernel.
     pub kernel: String,
-    /// Types, where the operator has a choice: `T=f16`.
+    /// Types, if the operator has a choice: `T=f16`.
     pub types: String,
     /// The target.
     pub target: String,
@@ -38,7 +39,7 @@ pub struct Seat {
 }
 
 impl Seat {
-    /// That of a champion.
+    /// The seat of a champion.
     pub fn of(standing: &Standing) -> Self {
         let Standing { package, kernel, types, target, shape, .. } = standing.clone();
         Seat { package, kernel, types, target, shape }
@@ -57,20 +58,20 @@ impl fmt::Display for Seat {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Change {
-    /// By more than the margin.
+    /// Slower by more than the margin.
     Slower,
-    /// By more than the margin.
+    /// Faster by more than the margin.
     Faster,
     /// Within the margin.
     Same,
-    /// They were timed, and that does not decide it.
+    /// Both were timed, but the times do not decide.
     Undecided,
-    /// They were not timed where the times could be compared.
+    /// There are no comparable times.
     Unknown,
 }
 
 impl Change {
-    /// The word for it.
+    /// The word for the change.
     pub fn name(self) -> &'static str {
         match self {
             Change::Slower => "slower",
@@ -92,12 +93,12 @@ impl Change {
     }
 }
 
-/// What was decided, and by what.
+/// A decision and its reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Decision {
-    /// How they compare.
+    /// How the champions compare.
     pub change: Change,
-    /// Time of the head over that of the base, less one: the median, and where there are pairs the ends of its interval of 95 %.
+    /// Time of the head over time of the base, minus one: the median, and for pairs the ends of its 95 % interval.
     pub difference: Option<(f64, Option<(f64, f64)>)>,
     /// Why, in a line.
     pub because: String,
@@ -118,7 +119,7 @@ impl Decision {
         }
     }
 
-    /// From log-ratios of (time of the head / time of the base), block by block.
+    /// Decides from log-ratios of (time of the head / time of the base), block by block.
     pub fn by_pairs(blocks: &[Vec<f64>], margin: f64, on: &str) -> Self {
         let Some((middle, low, high)) = block_interval(blocks) else {
             let because = format!("too few of the pairs on {on} have samples");
@@ -134,7 +135,7 @@ impl Decision {
         Decision { change, difference, because: format!("in pairs on {on}") }
     }
 
-    /// From samples that were taken apart, in nanoseconds, on devices of one class.
+    /// Decides from samples of separate runs, in nanoseconds, on devices of one class.
     pub fn by_benches(head: &[f64], base: &[f64], margin: f64, on: &str) -> Self {
         if head.is_empty() || base.is_empty() {
             return Decision::unknown(format!("not timed in pairs, and one has no samples on {on}"));
@@ -161,13 +162,13 @@ pub struct Row {
     pub seat: Seat,
     /// The base's champion.
     pub base: String,
-    /// The head's.
+    /// The head's champion.
     pub head: String,
-    /// What was decided.
+    /// The decision.
     pub decision: Decision,
 }
 
-/// A kernel of the head that was not built for a target that is not timed: no row lacks for it.
+/// A kernel of the head that was not built for a target. The target is not timed, so no row is missing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Unbuilt {
     /// The package.
@@ -176,7 +177,7 @@ pub struct Unbuilt {
     pub kernel: String,
     /// The target.
     pub target: String,
-    /// Whether a step of it failed; else the machine that compared lacks something, which says nothing of the kernel.
+    /// Whether one of its steps failed. Otherwise the comparing machine lacks something, which says nothing about the kernel.
     pub failed: bool,
     /// Why, in a line.
     pub because: String,
@@ -195,11 +196,11 @@ impl fmt::Display for Unbuilt {
 pub struct Wrong {
     /// The package.
     pub package: String,
-    /// The kernel; empty if it is the operator that cannot tell.
+    /// The kernel; empty if it is the operator that cannot tell correct from wrong.
     pub kernel: String,
     /// The operator.
     pub operator: String,
-    /// The target; empty if it is the operator that cannot tell.
+    /// The target; empty if it is the operator that cannot tell correct from wrong.
     pub target: String,
     /// The first step that reports it, and its message, in a line.
     pub because: String,
@@ -218,36 +219,36 @@ impl fmt::Display for Wrong {
 /// How two states compare.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Comparison {
-    /// Version of this form.
+    /// Version of this format.
     pub format_version: u32,
-    /// What is compared with: a revision, a bundle, or a binary.
+    /// The state to compare with: a revision, a bundle, or a binary.
     pub base: String,
-    /// What is compared: a revision, or the working tree.
+    /// The compared state: a revision, or the working tree.
     pub head: String,
-    /// Share of time within which both count as the same.
+    /// Share of time within which both champions count as the same.
     pub margin: f64,
-    /// What is in both, in order.
+    /// The seats of both states, in order.
     pub rows: Vec<Row>,
-    /// What only the head has.
+    /// The seats that only the head has.
     pub added: Vec<Seat>,
-    /// What only the base has.
+    /// The seats that only the base has.
     pub removed: Vec<Seat>,
-    /// What of the head was not built, and so is not compared.
+    /// Kernels of the head that were not built and so are not compared.
     #[serde(default)]
     pub unbuilt: Vec<Unbuilt>,
-    /// What of the head is wrong, on any target.
+    /// Wrong kernels of the head, on any target.
     #[serde(default)]
     pub wrong: Vec<Wrong>,
 }
 
 impl Comparison {
-    /// Of nothing yet.
+    /// An empty comparison.
     pub fn new(base: String, head: String, margin: f64) -> Self {
         let (rows, added, removed, unbuilt, wrong) = (vec![], vec![], vec![], vec![], vec![]);
         Comparison { format_version: FORMAT_VERSION, base, head, margin, rows, added, removed, unbuilt, wrong }
     }
 
-    /// How many rows were decided so.
+    /// The number of rows with this change.
     pub fn count(&self, change: Change) -> usize {
         self.rows.iter().filter(|row| row.decision.change == change).count()
     }
@@ -257,7 +258,7 @@ impl Comparison {
         self.counted(|_| String::new())
     }
 
-    /// The same with the names of what is slower, by how much it is: `4 slower (p/a on h at x, p/b on h at x, p/c on h at x and 1 more), 2 same`.
+    /// The counts with the names of slower rows: `4 slower (p/a on h at x, p/b on h at x, p/c on h at x and 1 more), 2 same`.
     pub fn conclusion(&self) -> String {
         self.counted(|change| if change == Change::Slower { format!(" ({})", self.slower()) } else { String::new() })
     }
@@ -272,7 +273,7 @@ impl Comparison {
         told.collect::<Vec<_>>().join(", ")
     }
 
-    /// What is slower, the slowest first; the rest counted beyond [`NAMED`].
+    /// The slower rows by name, slowest first; those beyond [`NAMED`] are only counted.
     fn slower(&self) -> String {
         let mut rows: Vec<&Row> = self.rows.iter().filter(|row| row.decision.change == Change::Slower).collect();
         let by = |row: &Row| row.decision.difference.map_or(0.0, |(middle, _)| middle);
@@ -283,7 +284,7 @@ impl Comparison {
         named.join(", ") + &more
     }
 
-    /// As people read it on a terminal, with ANSI styles: what is slower first.
+    /// The comparison as terminal text with ANSI styles, slower rows first.
     pub fn text(&self) -> String {
         let mut out = String::new();
         for row in self.sorted() {
@@ -305,7 +306,7 @@ impl Comparison {
         out
     }
 
-    /// As a comment on a pull request.
+    /// The comparison as a comment on a pull request.
     pub fn markdown(&self) -> String {
         let failed = self.unbuilt.iter().filter(|unbuilt| unbuilt.failed).count();
         let unbuilt = if failed > 0 { format!(", {failed} could not be built") } else { String::new() };
@@ -355,7 +356,7 @@ impl Comparison {
     }
 }
 
-/// The champions: one name where it is the same variant.
+/// The champions, or one name if both are the same variant.
 fn variants(row: &Row) -> String {
     let named = |label: &str| if label.is_empty() { "the only variant".to_string() } else { label.to_string() };
     match row.base == row.head {
@@ -364,7 +365,7 @@ fn variants(row: &Row) -> String {
     }
 }
 
-/// A difference in per cent: `+3.1 % (+2.8 to +3.4 %)`.
+/// A difference in percent: `+3.1 % (+2.8 to +3.4 %)`.
 fn shown((middle, ends): (f64, Option<(f64, f64)>)) -> String {
     let ends = ends.map(|(low, high)| format!(" ({:+.1} to {:+.1} %)", 100.0 * low, 100.0 * high));
     format!("{:+.1} %{}", 100.0 * middle, ends.unwrap_or_default())
@@ -422,7 +423,7 @@ mod tests {
         let markdown = all.markdown();
         assert!(markdown.contains("| **slower** | p/b | h | big | V=2, was V=1 | +2.5 %"), "{markdown}");
         assert!(markdown.contains("p/a\\|b") && markdown.contains("added: p/new on h at big"), "{markdown}");
-        // Of many that are slower those are named that are so by most.
+        // If many are slower, the slowest are named.
         let slower = |kernel: &str, by: f64| row(kernel, Decision::by_pairs(&pairs(by, by + 0.01), 0.01, "X"));
         all.rows = vec![slower("a", 0.02), slower("b", 0.05), slower("c", 0.09), slower("d", 0.03)];
         all.rows.push(row("e", Decision::identical()));

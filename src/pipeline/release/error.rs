@@ -1,4 +1,4 @@
-//! Why a bundle is not believed. Knows the form of a bundle and what must hold of it; reads none.
+//! Why a bundle is refused. Knows the form of a bundle and its conditions; reads none.
 
 use super::bundle::FORMAT_VERSION;
 use kforge_foundation::base::Digest;
@@ -9,7 +9,7 @@ pub(super) const DOCUMENT: &str = "evidence.json";
 /// The entry of a bundle's archive that holds its contents.
 pub(super) const CONTENTS: &str = "contents";
 
-/// Why a bundle is not believed.
+/// Why a bundle is refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     /// Its file cannot be read.
@@ -18,7 +18,7 @@ pub enum Refused {
     /// Its file is a folder or something else.
     #[error("it is not a regular file")]
     NotFile,
-    /// Its file cannot be made.
+    /// Its file cannot be written.
     #[error("it cannot be written: {0}")]
     Write(ArchiveError),
     /// Its file is not an archive, or ends too early.
@@ -27,15 +27,15 @@ pub enum Refused {
     /// Its archive has other entries.
     #[error("it holds {}: expected only `{DOCUMENT}` and `{CONTENTS}`", entries(.0))]
     Entries(Vec<String>),
-    /// Its contents go on behind the last that the document names.
+    /// Its contents continue after the last one that the document names.
     #[error("`{CONTENTS}` holds more than `{DOCUMENT}` names")]
     More,
-    /// Something of it is larger than it may be.
+    /// A part of it is too large.
     #[error("{what} is too large: expected at most {limit} bytes")]
     TooLarge {
-        /// What.
+        /// The part.
         what: &'static str,
-        /// The most bytes it may have.
+        /// The most bytes that the part may have.
         limit: u64,
     },
     /// Its document is not JSON.
@@ -47,28 +47,28 @@ pub enum Refused {
     /// Its document has another form.
     #[error("`evidence.json` does not match its schema: {0}")]
     Schema(serde_json::Error),
-    /// Its document has a field that is not known.
+    /// Its document has an unknown field.
     #[error("`evidence.json` has a field that this version does not know: `{0}`")]
     UnknownField(String),
-    /// Its document cannot be compared with what was read of it.
+    /// Its document cannot be compared with what was read from it.
     #[error(transparent)]
     Encode(serde_json::Error),
     /// It says that it is signed.
     #[error("it says that it is signed, and this version cannot check a signature")]
     Signed,
-    /// A content is not in it.
+    /// A content is missing.
     #[error("content {} is missing", .0.short())]
     NoContent(Digest),
-    /// A content has other bytes than its digest.
+    /// A content does not match its digest.
     #[error("content {} does not have its digest: the file is damaged", .0.short())]
     Content(Digest),
-    /// A content is there more than once.
+    /// A content appears more than once.
     #[error("content {} appears twice", .0.short())]
     RepeatedContent(Digest),
-    /// A content is named by no record.
+    /// No record names a content.
     #[error("no record names content {}", .0.short())]
     UnnamedContent(Digest),
-    /// A question does not hold together with its records.
+    /// A question is inconsistent with its records.
     #[error("question {}: {fault}", .key.short())]
     Question {
         /// The question's key.
@@ -76,7 +76,7 @@ pub enum Refused {
         /// What is wrong.
         fault: QuestionFault,
     },
-    /// A champion has no question that timed it.
+    /// No question of the bundle timed a champion.
     #[error("the champion of `{package}/{kernel}` at `{shape}` was not timed")]
     NotTimed {
         /// Its package.
@@ -91,16 +91,16 @@ pub enum Refused {
 /// What is wrong with a question of a bundle.
 #[derive(Debug, thiserror::Error)]
 pub enum QuestionFault {
-    /// Its fields make another key.
+    /// Its key is not the hash of its fields.
     #[error("the key of its fields is {}", .0.short())]
     Key(Digest),
-    /// It compiled a binary that nothing asks about.
+    /// It compiled a binary that no question is about.
     #[error("none of the other questions is about the binary that it made")]
     Binary,
-    /// It asks no device.
+    /// It is no question to a device.
     #[error("a {0} step on `cpu` or of this kind asks no device")]
     NoDevice(StepKind),
-    /// It is there more than once.
+    /// It appears more than once.
     #[error("it appears twice")]
     Repeated,
     /// It has no record.
@@ -109,10 +109,10 @@ pub enum QuestionFault {
     /// A record answers another question.
     #[error("a record of it answers question {}", .0.short())]
     OtherRecord(Digest),
-    /// A record is there more than once.
+    /// A record appears more than once.
     #[error("a record of it appears twice")]
     RepeatedRecord,
-    /// An output of a record is not in the bundle.
+    /// An output of a record is missing in the bundle.
     #[error("its output `{name}`, content {}, is missing", .content.short())]
     NoOutput {
         /// The output.
@@ -120,7 +120,7 @@ pub enum QuestionFault {
         /// Its content.
         content: Digest,
     },
-    /// A record states no time.
+    /// A record's time is not a valid time.
     #[error("`{0}` is not a time: expected one in RFC 3339 format")]
     NotTime(String),
     /// A record does not say where it was observed.
@@ -129,10 +129,10 @@ pub enum QuestionFault {
     /// A record's provenance cannot be read.
     #[error("its provenance cannot be read: {0}")]
     Provenance(serde_json::Error),
-    /// A record's provenance is another than was recorded with it.
+    /// A record's provenance differs from the one that was recorded with it.
     #[error("its provenance differs from the one that was recorded with it")]
     OtherProvenance,
-    /// A record's observation is not one of its kind.
+    /// A record's observation does not have the form of its kind.
     #[error("its observation is not one of a {kind} step: {error}")]
     Observation {
         /// The kind of its step.
@@ -145,13 +145,13 @@ pub enum QuestionFault {
 /// Why an archive cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 pub enum ArchiveError {
-    /// Its form.
+    /// The format is wrong.
     #[error(transparent)]
     Zip(#[from] zip::result::ZipError),
-    /// Its bytes.
+    /// The bytes cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// Its document.
+    /// The document cannot be read or written.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// Its contents are shorter than they should be.

@@ -1,5 +1,5 @@
-//! What is held, for people and programs: records with the steps that ask for them, grouped so that a page holds them; and where the answers of a build came from.
-//! Knows values; the time is given.
+//! The records that are held, for people and programs: with the steps that ask for them, grouped so that a list fits on a page; and where the answers of a
+//! build came from. Knows values; the caller passes the time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
@@ -13,31 +13,31 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::EvidenceSeen;
 use kforge_types::record::{FORMAT_VERSION, Provenance, StepKind, Verdict};
 
-/// A record that is held: a line of `kforge evidence list --message-format json`.
+/// A record that is held: one line of `kforge evidence list --message-format json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Holding {
-    /// Version of this form.
+    /// Version of this format.
     pub format_version: u32,
     /// The question that it answers.
     pub question: Digest,
-    /// What names the record.
+    /// The digest that identifies the record.
     pub record: Digest,
-    /// The kind of step, where something at hand asks the question.
+    /// The kind of step, if a known step asks the question.
     pub kind: Option<StepKind>,
-    /// The steps that ask it: those of the current plan, or of the plan from which a bundle was made.
+    /// The steps that ask the question: from the current plan, or from the plan from which a bundle was made.
     pub steps: Vec<Step>,
-    /// A bundle's name, its path if it lies in the repository, or `here`. What comes from a bundle is unsigned.
+    /// A bundle's name, its path if it is in the repository, or `here`. Records from a bundle are unsigned.
     pub origin: String,
     /// Where and how it was observed.
     pub provenance: Provenance,
     /// Its verdict, if it has one.
     pub verdict: Option<Verdict>,
-    /// Its one line for people.
+    /// Its summary in one line.
     pub summary: String,
 }
 
 impl Holding {
-    /// A record and who asks for it.
+    /// A record and the steps that ask for it.
     pub fn new(seen: IndexedRecord, asked: Option<(StepKind, Vec<Step>)>) -> Self {
         let IndexedRecord { record, digest, origin } = seen;
         let (kind, steps) = asked.map_or((None, vec![]), |(kind, steps)| (Some(kind), steps));
@@ -54,11 +54,11 @@ impl Holding {
         }
     }
 
-    /// What it is about: `norms/rms_norm on h200`.
+    /// The subject: `norms/rms_norm on h200`.
     fn subject(&self) -> String {
         let name = |step: &Step| {
             let labels = &step.labels;
-            // What is asked of the device alone is about no kernel.
+            // A question to the device only is about no kernel.
             let what = labels.kernel.as_ref().or(labels.operator.as_ref()).map_or(String::new(), |w| format!("/{w}"));
             format!("{}{what} on {}", labels.package, labels.target.as_deref().unwrap_or("a device"))
         };
@@ -70,7 +70,7 @@ impl Holding {
     }
 }
 
-/// How long ago that was: `3 days ago`.
+/// The age as text: `3 days ago`.
 pub fn ago(measured_at: &str, now: Timestamp) -> String {
     let Ok(then) = measured_at.parse::<Timestamp>() else { return format!("at `{measured_at}`") };
     let seconds = now.as_second() - then.as_second();
@@ -84,7 +84,7 @@ pub fn ago(measured_at: &str, now: Timestamp) -> String {
     }
 }
 
-/// From when to when: `3 days ago`, or `3 days to 5 hours ago`.
+/// A range of ages: `3 days ago`, or `3 days to 5 hours ago`.
 fn span(oldest: &str, newest: &str, now: Timestamp) -> String {
     let (oldest, newest) = (ago(oldest, now), ago(newest, now));
     match oldest == newest {
@@ -93,7 +93,7 @@ fn span(oldest: &str, newest: &str, now: Timestamp) -> String {
     }
 }
 
-/// An origin for people.
+/// An origin as text.
 fn from(origin: &str) -> String {
     if origin == HERE { "recorded here".into() } else { format!("from `{origin}` (unsigned)") }
 }
@@ -101,7 +101,7 @@ fn from(origin: &str) -> String {
 /// Records of one subject, kind, class, driver and origin.
 type Group<'h> = (String, Option<StepKind>, String, &'h str, &'h str, &'h str);
 
-/// Holdings as people read them: a paragraph a kernel and target, a line a kind, device and origin.
+/// Holdings as text: one paragraph per kernel and target, one line per kind, device and origin.
 pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     let mut groups: BTreeMap<Group<'_>, (u64, &str, &str)> = BTreeMap::new();
     for held in holdings {
@@ -130,7 +130,7 @@ pub fn source(seen: &EvidenceSeen) -> String {
     format!("{device_class}, {measured_at}{origin}")
 }
 
-/// Answers of a build that came from one place.
+/// Answers of a build with the same origin.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reused {
     /// A bundle's name or path, or `here`.
@@ -141,16 +141,16 @@ pub struct Reused {
     pub driver: String,
     /// Version of kforge that observed it.
     pub kforge: String,
-    /// How many.
+    /// The number of answers.
     pub count: u64,
     /// When the oldest was observed, as RFC 3339.
     pub oldest: String,
-    /// When the newest was.
+    /// When the newest was observed, as RFC 3339.
     pub newest: String,
 }
 
 impl Reused {
-    /// It in a line.
+    /// The answers in one line.
     pub fn text(&self, now: Timestamp) -> String {
         let noun = if self.count == 1 { "observation" } else { "observations" };
         format!(

@@ -1,13 +1,13 @@
-//! What travels from one machine to another, and how two states compare. Knows formats and their conditions; prints nothing and plans nothing.
+//! What moves from one machine to another, and how two states compare. Knows formats and their conditions; prints nothing and plans nothing.
 //!
 //! | file | does |
 //! |---|---|
-//! | [`bundle`] | what a bundle says, and everything that must hold before kforge trusts it |
+//! | [`bundle`] | the contents of a bundle, and everything that must hold before kforge trusts it |
 //! | [`archive`] | its form as a file |
-//! | [`committed`] | finds bundles that lie in the repository |
-//! | [`trajectory`] | a recorded attempt at a round, for those who train on them |
+//! | [`committed`] | finds bundles in the repository |
+//! | [`trajectory`] | a recorded attempt at a round, as training data |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
-//! | [`holdings`] | what is held, for people and programs |
+//! | [`evidence_list`] | the records that are held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
 //! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`comparison`] | how champions of two states compare |
@@ -32,7 +32,7 @@ use serde_json::Value;
 /// The names of this room's JSON Schemas, sorted.
 pub const SCHEMAS: [&str; 4] = ["bundle", "comparison", "holdings", "trajectory"];
 
-/// The JSON Schema of that name; none if this room has none.
+/// The JSON Schema with that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
         "bundle" => schemars::schema_for!(bundle::Document),

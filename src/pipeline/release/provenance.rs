@@ -1,19 +1,18 @@
-//! Where an accepted source comes from, as a comment on top of it. Knows the text; does not know files.
+//! Where an accepted source comes from, as a comment at its top. Knows the text; does not know files.
 
 use kforge_foundation::base::Digest;
 use kforge_types::record::answer::Answer;
 
-/// What is known of a source that somebody else wrote.
+/// The origin of a source that an agent or a template wrote.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance {
-    /// The kernel, the target and the types that it was made for.
+    /// The kernel, the target and the types for which it was written.
     pub of: (String, String, String),
-    /// What an agent was asked and answered; none if a template made it.
+    /// The agent's answer with its question; none if a template wrote it.
     pub answer: Option<Answer>,
-    /// The template that made it, if one did.
+    /// The template that wrote it, if any.
     pub template: Option<String>,
-    /// The champions among its variants: for which class of shapes, which variant, at how many shapes it is verified, on what, and its median time in nanoseconds
-    /// with the shape.
+    /// The champions among its variants.
     pub champions: Vec<Champion>,
 }
 
@@ -26,16 +25,16 @@ pub struct Champion {
     pub class: String,
     /// The variant.
     pub variant: String,
-    /// At how many shapes it is verified.
+    /// The number of shapes at which it is verified.
     pub shapes: usize,
-    /// On what.
+    /// The devices on which it is verified.
     pub on: Vec<String>,
-    /// Its longest median time in nanoseconds, and at which shape.
+    /// Its longest median time in nanoseconds, with the shape.
     pub time: Option<(String, f64)>,
 }
 
 impl Provenance {
-    /// The comment: lines that each begin with `//`.
+    /// The comment: lines that begin with `//`.
     pub fn comment(&self) -> String {
         let (kernel, target, types) = &self.of;
         let types = if types.is_empty() { String::new() } else { format!(" with {types}") };
@@ -51,7 +50,7 @@ impl Provenance {
             if !asked.methods.is_empty() {
                 lines.push(format!("Methods: {}.", asked.methods.join(", ")));
             }
-            // An answer always serialises: it was read from JSON.
+            // An answer was read from JSON, so it always serializes.
             let bytes = serde_json::to_vec(answer).unwrap_or_default();
             lines.push(format!("Answer {}, contract {}.", Digest::of(&bytes), asked.contract));
         }
@@ -73,12 +72,12 @@ impl Provenance {
     }
 }
 
-/// Text that ends no comment and continues none: without line breaks, control characters and backslashes.
+/// Text that neither ends a comment nor continues one: without line breaks, control characters and backslashes.
 fn plain(text: &str) -> String {
     text.chars().map(|c| if c.is_control() || c == '\\' { ' ' } else { c }).collect()
 }
 
-/// Nanoseconds for people: `1.23 us`.
+/// Nanoseconds as text: `1.23 us`.
 pub fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),

@@ -1,4 +1,5 @@
-//! A revision of the repository in a folder of its own. Knows git's plumbing; reads the repository and never writes it: neither its working tree, nor its index, nor a branch.
+//! A revision of the repository in a separate folder. Knows git's plumbing; reads the repository and never writes to it: neither to its working tree, nor to
+//! its index, nor to a branch.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,17 +7,17 @@ use std::sync::atomic::AtomicBool;
 
 use kforge_foundation::process::{Command, run};
 
-/// What git tells its hooks: it would have the commands here speak of another repository or index.
+/// Variables that git sets for its hooks. They would make the commands here use another repository or index.
 const OF_HOOKS: [&str; 5] = ["GIT_DIR", "GIT_INDEX_FILE", "GIT_WORK_TREE", "GIT_PREFIX", "GIT_OBJECT_DIRECTORY"];
 
-/// A revision that was checked out. Its folder goes when this does.
+/// A revision that was checked out. Dropping it removes its folder.
 #[derive(Debug)]
 pub struct Revision {
     /// The commit, in hexadecimal.
     pub commit: String,
-    /// The counterpart of the requested folder.
+    /// The folder in the checkout that corresponds to the requested one.
     pub folder: PathBuf,
-    /// Beside it: for what is built there.
+    /// A folder next to the checkout for build outputs.
     pub outputs: PathBuf,
     _place: tempfile::TempDir,
 }
@@ -29,7 +30,7 @@ pub enum RevisionError {
     Run {
         /// The command.
         line: String,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// git fails.
@@ -51,20 +52,20 @@ pub enum RevisionError {
         /// The repository.
         repository: PathBuf,
     },
-    /// No folder can be made for it.
+    /// No folder can be created for the checkout.
     #[error("cannot make a folder in `{}`: {source}", .into.display())]
     Folder {
-        /// Where it should be.
+        /// The parent folder.
         into: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A folder is not there.
+    /// A folder does not exist.
     #[error("cannot find `{}`: {source}", .path.display())]
     Find {
         /// The folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A folder is not in the repository.
@@ -85,13 +86,13 @@ pub enum RevisionError {
     },
 }
 
-/// Where git is, and how it is spoken to.
+/// How git is run.
 pub struct Git<'a> {
     /// Its program.
     pub program: PathBuf,
     /// The environment of this process.
     pub environment: &'a BTreeMap<String, String>,
-    /// Set when it is to end.
+    /// Set to stop git.
     pub interrupted: &'a AtomicBool,
 }
 
@@ -115,7 +116,7 @@ impl Git<'_> {
     /// Checks out a revision of the repository that holds `at`, into a new folder in `into`.
     ///
     /// # Errors
-    /// `at` is in no repository, there is no such commit, that has no such folder, or git cannot do it.
+    /// `at` is in no repository, the commit does not exist, the commit has no such folder, or git fails.
     pub fn check_out(&self, at: &Path, revision: &str, into: &Path) -> Result<Revision, RevisionError> {
         let top = self.say(at, None, &["rev-parse", "--show-toplevel"])?;
         let top = PathBuf::from(top);

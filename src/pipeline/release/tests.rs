@@ -1,4 +1,4 @@
-//! What is written is read back unchanged, with the same bytes in any order; and every fault of a bundle is refused.
+//! Written bundles are read back unchanged, with the same bytes in any order; and every fault of a bundle is refused.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -27,7 +27,7 @@ fn provenance(day: u32) -> Provenance {
     }
 }
 
-/// Adds the answer of a day to the question that has `n` as its parameter.
+/// Adds an answer of that day to the question with the parameter `n`.
 fn answer(bundle: &mut Bundle, n: u64, day: u32) {
     let spec = Spec {
         kind: StepKind::Bench,
@@ -97,7 +97,7 @@ fn contents(bundle: &Bundle, document: &Document) -> Vec<u8> {
     document.contents.iter().flat_map(|digest| bundle.contents[digest].clone()).collect()
 }
 
-/// The file of a bundle whose document was changed.
+/// The file of a bundle with a changed document.
 fn changed(bundle: &Bundle, change: impl FnOnce(&mut Value)) -> Vec<u8> {
     let document = bundle.document();
     let mut value = serde_json::to_value(&document).unwrap();
@@ -141,7 +141,7 @@ fn no_changed_byte_changes_what_is_read() {
     for at in 0..file.len() {
         let mut flipped = file.clone();
         flipped[at] ^= 0x15;
-        // Times and attributes in the archive's headers say nothing of what it holds.
+        // Times and attributes in the archive's headers do not belong to its contents.
         if let Ok(read) = decode(&flipped, LIMITS) {
             assert_eq!(read, whole, "byte {at}");
         }
@@ -221,7 +221,7 @@ fn what_no_device_was_asked_or_could_have_seen_is_refused() {
         change(&mut bundle);
         encode(&bundle).unwrap_err().to_string()
     };
-    /// Has the question ask what `change` makes of it.
+    /// Changes the spec of the first question, with its key and its record's question.
     fn asked(bundle: &mut Bundle, change: impl FnOnce(&mut Spec)) {
         let question = &mut bundle.questions[0];
         change(&mut question.spec);

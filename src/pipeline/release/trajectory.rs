@@ -1,5 +1,5 @@
-//! One recorded attempt at a round, for those who train on them: the question, the answer and the result. Knows records and reports; reads no files. For holdout
-//! shapes it says that there are some and what the verdict was, never which.
+//! One recorded attempt at a round, as training data: the question, the answer and the result. Knows records and reports; reads no files. Of holdout shapes it
+//! shows that they exist and their verdicts, never which shapes they are.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use kforge_numerics::measure::score::{Form, Score, Scored, score};
 use kforge_types::record::Verdict;
 use kforge_types::record::answer::Answer;
 
-/// The version of the form of [`Trajectory`].
+/// The version of the format of [`Trajectory`].
 pub const TRAJECTORY_FORMAT: u32 = 1;
 
 /// The text that replaces the name of a holdout shape.
@@ -25,7 +25,7 @@ pub struct Trajectory {
     pub package: String,
     /// The kernel.
     pub kernel: String,
-    /// The choice of types; empty if the operator leaves none.
+    /// The choice of types; empty if the operator has none.
     pub types: String,
     /// The target.
     pub target: String,
@@ -33,32 +33,32 @@ pub struct Trajectory {
     pub contract: String,
     /// The question and the answer: round, attempt, agent, parent, methods, prompts, replies, tokens, money, advice, proposal.
     pub answer: Answer,
-    /// Why nothing of the answer could be tried, if nothing could.
+    /// Why nothing of the answer could be tried, if so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// What came of each variant that it proposed.
+    /// The result of each proposed variant.
     pub candidates: Vec<Tried>,
-    /// The results of the methods that were to be tried, as far as they are known now.
+    /// The results so far of the methods that were to be tried.
     pub fates: Vec<FateReport>,
 }
 
-/// What came of a variant.
+/// The result of a variant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tried {
     /// The variant.
     pub variant: String,
     /// Its result.
     pub became: Became,
-    /// What a compiler said, where it refused it.
+    /// The compiler's message, if the compiler rejected it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
     /// The verdict at each shape.
     pub verdicts: Vec<Judged>,
-    /// Its median time in nanoseconds at the shape at which the champion takes longest.
+    /// Its median time in nanoseconds at the champion's slowest shape.
     pub time_ns: Option<f64>,
-    /// How many times as fast as what the rounds started from; none if either was not timed.
+    /// Its speedup over the start of the rounds; none if either was not timed.
     pub speedup: Option<f64>,
-    /// That as a score: 0 if it is wrong.
+    /// The speedup as a score: 0 if the variant is wrong.
     pub score: Score,
     /// Whether it was champion after some round.
     pub champion: bool,
@@ -67,16 +67,16 @@ pub struct Tried {
 /// A verdict.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judged {
-    /// The shape; `holdout` for one that is held back.
+    /// The shape; `holdout` for a holdout shape.
     pub shape: String,
     /// `pass`, `fail` or `unknown`.
     pub verdict: String,
-    /// How it is wrong; empty at shapes that are held back.
+    /// How it is wrong; empty at holdout shapes.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub explanation: String,
 }
 
-/// A judgement as it was found.
+/// A judgement from the records.
 #[derive(Debug, Clone)]
 pub struct FoundVerdict {
     /// The variant.
@@ -89,22 +89,22 @@ pub struct FoundVerdict {
     pub explanation: String,
 }
 
-/// What the attempts of a seat have in common.
+/// What the attempts of a seat share.
 #[derive(Debug, Clone, Copy)]
 pub struct SeatContext<'a> {
     /// Package, kernel, types, target.
     pub seat: [&'a str; 4],
     /// The contract as text.
     pub contract: &'a str,
-    /// Names of shapes that are held back.
+    /// Names of holdout shapes.
     pub held_back: &'a BTreeSet<String>,
-    /// What the rounds came to.
+    /// The report on the rounds.
     pub rounds: Option<&'a RoundsReport>,
     /// The judgements of the seat's variants.
     pub judged: &'a [FoundVerdict],
 }
 
-/// The trajectory of one attempt. `refused` says why nothing of it could be tried.
+/// The trajectory of one attempt. `refused` says why nothing of the attempt could be tried.
 pub fn trajectory(of: SeatContext<'_>, answer: &Answer, refused: Option<&String>) -> Trajectory {
     let question = &answer.question;
     let start = of.rounds.and_then(|r| r.rounds.first()).and_then(|r| r.time_ns);

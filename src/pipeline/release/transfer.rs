@@ -10,25 +10,26 @@ use kforge_engine::evidence::{EvidenceCache, IndexedRecord, Record};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Provenance, StepKind};
 
-/// Which of the records under a question travel.
+/// Which records of a question are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RecordChoice {
     /// The record that answers here, so that an importing machine decides as this one does.
     Answering,
-    /// Every one, those of other devices and of earlier measurements too.
+    /// Every record, including those of other devices and earlier measurements.
     All,
 }
 
-/// What was gathered for a bundle.
+/// A bundle that was gathered from a plan.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct GatheredBundle {
     /// The bundle.
     pub bundle: Bundle,
-    /// Steps whose question has no record, or is not known.
+    /// Steps whose question has no record or is unknown.
     pub missing: Vec<String>,
 }
 
-/// Gathers the records that answer what a plan asks, the binaries that these are about, what all of them name, and the champions that were timed by them.
+/// Gathers the records that answer the questions of a plan, the binaries that they are about, the contents that all of them name, and the champions that they
+/// timed.
 ///
 /// # Errors
 /// The index or the store cannot be read.
@@ -61,7 +62,7 @@ pub fn gather(
         question.steps.push(step);
         for IndexedRecord { record, .. } in seen {
             take(&mut out.bundle.contents, &record, blobs)?;
-            // Steps of two targets may ask one question and be answered by two devices.
+            // Steps of two targets may ask the same question, and two devices may have answered.
             if !question.records.contains(&record) {
                 question.records.push(record);
             }
@@ -73,8 +74,8 @@ pub fn gather(
     Ok(out)
 }
 
-/// Adds the compilations whose binaries the questions are about: another compilation of the same source may give another binary, of which nothing was
-/// observed. Each stands under the provenance of the first observation of what it made.
+/// Adds the compilations of the binaries in the questions: another compilation of the same source may give another binary, which was never observed. Each
+/// compilation gets the provenance of the first observation of its binary.
 fn binaries(
     made: &[kforge_engine::Compiled],
     found: &mut BTreeMap<Digest, Question>,
@@ -106,7 +107,7 @@ fn binaries(
     Ok(())
 }
 
-/// Takes what a record names.
+/// Adds the contents that a record names.
 fn take(contents: &mut BTreeMap<Digest, Vec<u8>>, record: &Record, blobs: &dyn Blobs) -> io::Result<()> {
     for digest in record.result.outputs.values().filter(|digest| !contents.contains_key(digest)).collect::<Vec<_>>() {
         let lost = || io::Error::other(format!("content {} of a record is not in the store", digest.short()));
@@ -116,10 +117,10 @@ fn take(contents: &mut BTreeMap<Digest, Vec<u8>>, record: &Record, blobs: &dyn B
     Ok(())
 }
 
-/// Puts a bundle into the home: contents first, then the records that name them. Gives how many records were not held before.
+/// Puts a bundle into the home: contents first, then the records that name them. Returns the number of records that were new.
 ///
 /// # Errors
-/// The home cannot be written. What has been written then is whole, record by record, and the rest comes when it is imported again.
+/// The home cannot be written. Every record that was written is complete; importing again adds the rest.
 pub fn import(
     bundle: &Bundle,
     name: &str,
@@ -132,7 +133,7 @@ pub fn import(
     cache.import(bundle.records(), name, &bundle.about())
 }
 
-/// How many records of which kind a bundle holds.
+/// The number of records of each kind in a bundle.
 pub fn counts(bundle: &Bundle) -> BTreeMap<StepKind, u64> {
     let mut counts = BTreeMap::new();
     for question in &bundle.questions {

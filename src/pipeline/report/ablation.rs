@@ -1,4 +1,4 @@
-//! What each method of a kernel buys, as text: whether machine code shows it, and what was attributed to it. Knows the report's document; attributes nothing.
+//! The value of each method of a kernel, as text: whether machine code shows the method, and its attribution. Knows the report's document; attributes nothing.
 
 use std::fmt::Write;
 
@@ -11,7 +11,7 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
-/// A kernel's methods, and whether a target is one that has no machine code and no times.
+/// The declared methods of kernels, and which targets are emulated and so have no machine code and no times.
 pub struct Declared<'d> {
     /// The names of the methods of a kernel of a package, in declared order.
     pub methods: &'d dyn Fn(&str, &str) -> Vec<String>,

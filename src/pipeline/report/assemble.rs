@@ -18,41 +18,41 @@ use kforge_types::record::search::Searched;
 use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
-/// A step that ended.
+/// A step that has ended.
 #[derive(Clone, Copy)]
 pub struct StepView<'a> {
     /// Its id.
     pub id: &'a str,
     /// Its kind.
     pub kind: StepKind,
-    /// What it is about.
+    /// Its labels.
     pub labels: &'a Labels,
-    /// Its result.
+    /// Its outcome.
     pub outcome: &'a Outcome,
-    /// What it left, if anything.
+    /// Its result, if any.
     pub result: Option<&'a StepResult>,
-    /// Where its observation was made, if it is one of a device.
+    /// The origin of its observation, if it observes a device.
     pub evidence: Option<&'a EvidenceSeen>,
 }
 
-/// What a select step's numbers mean.
+/// The names behind the numbers of a select step.
 #[derive(Debug, Clone, Default)]
 pub struct Names {
-    /// Labels of its candidates by position.
+    /// Labels of its contenders by position.
     pub variants: BTreeMap<u32, String>,
     /// Names of its classes.
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
-    /// How its times are to be compared; none if nothing is timed.
+    /// How to compare its times; none if nothing is timed.
     pub basis: Option<BasisReport>,
     /// The choice of types.
     pub types: String,
-    /// The expression whose values are the classes, where one is stated.
+    /// The expression whose values are the classes, if declared.
     pub per: Option<String>,
     /// Whether only the lockfile's variants take part.
     pub accepted: bool,
-    /// Its own launcher, if it has one.
+    /// The kernel's own launcher, if it has one.
     pub host: Option<String>,
 }
 
@@ -60,38 +60,38 @@ pub struct Names {
 pub struct Reader<'a> {
     /// The bytes of a blob.
     pub read: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
-    /// A text of a step with its places as file and line.
+    /// A text of a step, with its places shown as file and line.
     pub places: &'a dyn Fn(&str, &str) -> String,
 }
 
 impl Reader<'_> {
-    /// An output of a step as a document; none if it is not there.
+    /// An output of a step as a document; none if it is missing.
     pub fn document<T: DeserializeOwned>(&self, result: Option<&StepResult>, output: &str) -> Option<T> {
         serde_json::from_slice(&(self.read)(result?.outputs.get(output)?)?).ok()
     }
 }
 
-/// How the id of a search's first step ends.
+/// The end of the id of a search's first step.
 const FIRST_SEARCH: &str = "/wave-0/search";
 
-/// Assembles a report. `names` gives what a select step's numbers mean.
+/// Assembles a report. `names` returns the names behind the numbers of a select step.
 pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, reader: &Reader<'_>) -> Report {
     let mut packages = Packages { all: vec![], at: HashMap::new() };
     let mut shapes: Shapes = HashMap::new();
-    // Everything gets its place in the order of the plan: select steps come in the order in which devices answered.
+    // Everything is placed in the order of the plan first, because select steps come in the order in which devices answered.
     for step in steps {
         let Labels { package, kernel, operator, variant, target, .. } = step.labels;
         let package = packages.get(package);
         if let (Some(kernel), Some(operator), Some(target), Some(variant)) = (kernel, operator, target, variant) {
             target_of(package, kernel, operator, target, types_of(variant));
         }
-        // Of a kernel that nobody has written yet only its rounds are there.
+        // A kernel that is not written yet has only its rounds.
         if let (Some(kernel), Some(operator), Some(target), None, Some(_)) =
             (kernel, operator, target, variant, step.labels.round)
         {
             target_of(package, kernel, operator, target, step.labels.types.as_deref().unwrap_or_default());
         }
-        // Of a searched kernel only the first search step is there from the start.
+        // A searched kernel has only its first search step at the start.
         if let (Some(kernel), Some(operator), Some(target), true) =
             (kernel, operator, target, step.kind == StepKind::Search && step.id.ends_with(FIRST_SEARCH))
             && let Some(names) = names(step.id)
@@ -113,11 +113,11 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             _ => {}
         }
     }
-    // Champions are known now: what the other steps say is filed under them.
+    // Champions are known now, so the other steps can be filed under them.
     for step in steps {
         let package = packages.get(&step.labels.package);
         let Labels { kernel, operator, variant, target, .. } = step.labels;
-        // What is not about a variant (generate, oracle, select) has no place of its own; only its failure is told.
+        // A step that is not about a variant (generate, oracle, select) has no place of its own; only its failure or unavailability is reported.
         let (Some(kernel), Some(target), Some(variant)) = (kernel, target, variant) else {
             match (step.outcome, kernel, operator, target, step.labels.round) {
                 (Outcome::Unavailable(why), Some(kernel), Some(operator), Some(target), Some(_)) => {
@@ -144,7 +144,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             let named = shapes.get(&place_of(step.labels, types));
             let name = |at: u32| named?.get(at as usize).cloned();
             let shape = roofline.shape.and_then(name);
-            // By name, and not by position too.
+            // By name instead of by position.
             let achieved = std::mem::take(&mut roofline.achieved);
             let achieved = achieved.into_iter().filter_map(|(at, reached)| Some((name(at)?, reached))).collect();
             let report = target_of(package, kernel, &operator, target, types);
@@ -163,7 +163,7 @@ fn place_of(labels: &Labels, types: &str) -> [String; 4] {
     [labels.package.clone(), part(&labels.kernel), part(&labels.target), types.to_string()]
 }
 
-/// A step of an operator that cannot run here is unavailable to every kernel of it.
+/// If a step of an operator cannot run here, it is unavailable to every kernel of the operator.
 fn unavailable_operator(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
     for kernel in package.kernels.iter_mut().filter(|k| Some(&k.operator) == step.labels.operator.as_ref()) {
         kernel.targets.iter_mut().for_each(|target| unavailable(target, step.kind, why));
@@ -178,7 +178,7 @@ fn unavailable(report: &mut TargetReport, kind: StepKind, why: &str) {
     }
 }
 
-/// A failure of a step that belongs to no target: filed under every target of its kernel, or the package's first.
+/// Files a failure of a step without a target under the first target of its kernel, or of the package.
 fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
     let of_kernel = |k: &&mut KernelReport| step.labels.kernel.as_ref().is_none_or(|n| *n == k.name);
     if let Some(target) = package.kernels.iter_mut().find(of_kernel).and_then(|k| k.targets.first_mut()) {
@@ -186,7 +186,7 @@ fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
     }
 }
 
-/// The part of a variant's label that names types: they come first and their names are those of types, upper-case letters with a dtype.
+/// The part of a variant's label that names types. Types come first, and their values are dtypes.
 fn types_of(label: &str) -> &str {
     let is_type =
         |part: &str| part.split_once('=').is_some_and(|(_, v)| v.parse::<kforge_types::model::DType>().is_ok());
@@ -194,7 +194,7 @@ fn types_of(label: &str) -> &str {
     label[..end.min(label.len())].trim_end_matches(',')
 }
 
-/// Packages of a report by name: there may be thousands, each asked for by thousands of steps.
+/// Packages of a report by name. There may be thousands, each looked up by thousands of steps.
 struct Packages {
     all: Vec<PackageReport>,
     at: HashMap<String, usize>,
@@ -251,7 +251,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
     let operator = labels.operator.clone().unwrap_or_default();
     let report = target_of(package, kernel, &operator, target, &names.types);
-    // Of several rounds the first, whose variants are those that are declared.
+    // If there are several rounds, the first one counts, because its variants are the declared ones.
     if report.basis.is_none() {
         report.basis.clone_from(&names.basis);
     }
@@ -272,7 +272,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
 }
 
-/// What a search came to, which its last step says.
+/// Adds the result of a search, from its last step.
 fn search(
     package: &mut PackageReport,
     step: &StepView<'_>,
@@ -281,7 +281,7 @@ fn search(
 ) {
     let (Some(kernel), Some(target)) = (&step.labels.kernel, &step.labels.target) else { return };
     let Some(searched) = reader.document::<Searched>(step.result, "search") else { return };
-    // To name all of a space takes a while: only where it is told.
+    // Naming a whole space takes time, so it is done only for the step that ends the search.
     if searched.tally.over.is_none() {
         return;
     }
@@ -291,10 +291,10 @@ fn search(
     target_of(package, kernel, &operator, target, &names.types).search = Some(found);
 }
 
-/// Files what a step says under its target.
+/// Files the results of a step under its target.
 fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     let variant = step.labels.variant.clone().unwrap_or_default();
-    // Where nothing was selected (`verify`, `check`), every variant is shown.
+    // If nothing was selected (`verify`, `check`), every variant is shown.
     let is_champion =
         report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
     if let Some(evidence) = step.evidence
@@ -311,7 +311,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         StepKind::Judge => {
             if let (Some(judgement), Some(shape)) =
                 (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
-                // Wrong candidates of rounds belong to the tree of candidates.
+                // Wrong candidates of rounds are shown in the tree of candidates.
                 && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)) && step.labels.round.is_none())
                 && step.labels.method.is_none()
             {
@@ -374,12 +374,12 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     }
 }
 
-/// Puts what was filed into an order that does not depend on which step ended first.
+/// Sorts the entries, so that their order does not depend on which step ended first.
 fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
-    // A full timing stands for one of few samples.
+    // A full timing replaces one with few samples.
     report.times.sort_by(|a, b| (&a.shape, &a.variant, a.few).cmp(&(&b.shape, &b.variant, b.few)));
     report.times.dedup_by(|b, a| b.few && (&a.shape, &a.variant) == (&b.shape, &b.variant));
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));

@@ -1,4 +1,4 @@
-//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and strips colours where there is no terminal.
+//! The recorded candidates of a workspace, as values and as text. Knows records; the caller finds sources and removes colors if there is no terminal.
 
 use std::fmt::Write;
 
@@ -21,14 +21,14 @@ pub struct Remembered {
     pub format_version: u32,
     /// The name that `kforge candidates --source` takes.
     pub id: String,
-    /// The record of it.
+    /// Its record.
     #[serde(flatten)]
     pub candidate: Candidate,
-    /// The file that holds its source: of the workspace (a generated one in its output folder), or the record of the answer. None if it was edited since.
+    /// The file with its source: in the workspace (a generated one in its output folder), or the record of the answer. None if the source was edited since.
     pub place: Option<String>,
 }
 
-/// The list for people, by kernel.
+/// The list as text, by kernel.
 pub fn text(all: &[Remembered]) -> String {
     let mut out = String::new();
     let mut before: Option<&Candidate> = None;
@@ -51,7 +51,7 @@ pub fn text(all: &[Remembered]) -> String {
     out
 }
 
-/// `p/softmax on gpu (sm_90a): operator softmax, reduction, L4`.
+/// The heading of a kernel: `p/softmax on gpu (sm_90a): operator softmax, reduction, L4`.
 fn heading(c: &Candidate) -> String {
     let types = if c.types.is_empty() { String::new() } else { format!(" [{}]", c.types) };
     let arch = if c.arch == c.target { String::new() } else { format!(" ({})", c.arch) };
@@ -63,7 +63,7 @@ fn heading(c: &Candidate) -> String {
     )
 }
 
-/// `round 2, repair 1: BLOCK=64: right, 1.80 times as fast, champion`.
+/// The line of a candidate: `round 2, repair 1: BLOCK=64: right, 1.80 times as fast, champion`.
 fn line(c: &Candidate) -> String {
     let mut out = match (c.round, c.attempt) {
         (0, _) => "declared".to_string(),

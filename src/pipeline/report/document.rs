@@ -1,4 +1,4 @@
-//! What a build found, as one document: the thing `kforge report` shows and writes. Names as people gave them.
+//! The results of a build as one document, which `kforge report` shows and writes. It uses the names from manifests.
 
 use std::collections::BTreeMap;
 
@@ -10,7 +10,7 @@ use kforge_types::record::params::{Attribution, Matched};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::{FunctionFacts, Verdict};
 
-/// What a build found.
+/// The results of a build.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Report {
     /// Version of this format.
@@ -57,7 +57,7 @@ pub struct KernelReport {
 pub struct TargetReport {
     /// The target.
     pub target: String,
-    /// Types, where the operator has a choice: `T=f16`.
+    /// Types, if the operator has a choice: `T=f16`.
     pub types: String,
     /// The devices whose observations were judged, each with product, architecture and driver; none if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -74,7 +74,7 @@ pub struct TargetReport {
     /// The search over its tunables; none if every variant was built.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub search: Option<SearchReport>,
-    /// The results of its rounds; none if none is on record.
+    /// The results of its rounds; none if no round is recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rounds: Option<RoundsReport>,
     /// The champion of each class of shapes.
@@ -93,10 +93,10 @@ pub struct TargetReport {
     pub machine: Vec<MachineReport>,
     /// Methods of champions.
     pub methods: Vec<MethodReport>,
-    /// How far champions are from what the device can do.
+    /// How far champions are from the peaks of the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rooflines: Vec<RooflineReport>,
-    /// Steps that could not be executed here: kind, how many, why.
+    /// Steps that could not be executed here: kind, number, reason.
     pub unavailable: Vec<(String, u64, String)>,
     /// Steps that failed without a result: step, message.
     pub failed: Vec<(String, String)>,
@@ -126,10 +126,10 @@ pub struct ShapeReport {
     pub verdict: Verdict,
     /// Whether the verdict comes from the emulator.
     pub emulated: bool,
-    /// What the system could not do to confine the kernel; empty if it was confined.
+    /// What the system could not confine; empty if the kernel was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// Largest error over what is allowed.
+    /// The largest error, relative to the allowed one.
     pub worst: Option<f64>,
     /// For failures: the full explanation.
     pub explanation: String,
@@ -142,7 +142,7 @@ pub struct MachineReport {
     pub variant: String,
     /// Architectures covered.
     pub architectures: Vec<String>,
-    /// Its functions, without opcodes.
+    /// Its functions, without opcode counts.
     pub functions: Vec<FunctionFacts>,
 }
 
@@ -159,16 +159,16 @@ pub struct MethodReport {
     pub attribution: Option<Attribution>,
 }
 
-/// How far a champion is from what its device can do.
+/// How far a champion is from the peaks of its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RooflineReport {
     /// The variant.
     pub variant: String,
-    /// The shape it is about: the one that takes longest; none if nothing was timed.
+    /// The slowest shape, which the roofline describes; none if nothing was timed.
     pub shape: Option<String>,
-    /// Gaps, what bounds it, and the metrics that show it. Its own `shape` is the position of the shape.
+    /// Gaps, bound and the metrics that show them. The `shape` inside is the shape's position.
     pub roofline: Roofline,
-    /// What it reaches at each bench shape that was timed, by the shape's name.
+    /// What it achieves at each timed bench shape, by the shape's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub achieved: BTreeMap<String, Achieved>,
 }
@@ -176,11 +176,11 @@ pub struct RooflineReport {
 /// How to compare the times of a kernel on a target.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BasisReport {
-    /// Whether hot times count rather than cold ones.
+    /// Whether hot times count instead of cold ones.
     pub hot: bool,
     /// The variant that is declared first, or from which its rounds start.
     pub declared: String,
-    /// Whether everything that is timed is its own code, without fills by the driver.
+    /// Whether only the kernel's own code is timed, without fills by the driver.
     pub whole: bool,
     /// The class of each shape.
     pub classes: BTreeMap<String, String>,
@@ -197,14 +197,14 @@ pub struct TimeReport {
     pub cold_ns: Option<f64>,
     /// The median of hot times.
     pub hot_ns: Option<f64>,
-    /// Whether these are the medians of few samples, which showed that it is too slow for a full timing: against kernels that know when they are timed, only their
-    /// outputs were checked.
+    /// Whether these are medians of few samples, which showed that the variant is too slow for a full timing. Of the checks against kernels that detect timing,
+    /// only the check of outputs was made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,
 }
 
 impl Report {
-    /// Leaves only the kernels on targets that are taken, by package, kernel, operator and target.
+    /// Keeps only the accepted kernels on targets, given package, kernel, operator and target.
     pub fn retain(&mut self, takes: &dyn Fn(&str, &str, &str, &str) -> bool) {
         for package in &mut self.packages {
             for kernel in &mut package.kernels {
@@ -219,7 +219,7 @@ impl Report {
 }
 
 impl Report {
-    /// The report of a build that was not completed: without the kernels about which it found nothing.
+    /// The report of a build that did not complete, without kernels that have no results.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {
             package.kernels.iter_mut().for_each(|kernel| kernel.targets.retain(TargetReport::is_begun));
@@ -230,7 +230,7 @@ impl Report {
         self
     }
 
-    /// Whether something in it failed, or is wrong.
+    /// Whether a step failed, or a result is wrong.
     pub fn has_failed(&self) -> bool {
         let is_wrong = |verdict: &Verdict| matches!(verdict, Verdict::Fail(_));
         let target = |t: &TargetReport| !t.failed.is_empty() || t.shapes.iter().any(|s| is_wrong(&s.verdict));
@@ -253,14 +253,14 @@ impl TargetReport {
             && search.is_none())
     }
 
-    /// The shapes for which a champion is selected, as [`stands_for`] says it.
+    /// The shapes for which a champion is selected, as in [`stands_for`].
     pub fn stands_for(&self, class: &str) -> String {
         stands_for(self.per.as_deref(), class)
     }
 }
 
-/// The shapes for which a champion is selected, for a line of text: empty if these are all shapes, else ` for SHAPE`, or ` for r = 2` where 2 is the value of the
-/// expression `r`, which is `per`.
+/// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
+/// expression `r` and 2 is its value.
 pub fn stands_for(per: Option<&str>, class: &str) -> String {
     match per {
         None if class == "all" => String::new(),

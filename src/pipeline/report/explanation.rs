@@ -1,4 +1,4 @@
-//! Why a step runs, as text and as a document. Knows explanations; does not make them.
+//! Why a step runs, as text and as a document. Knows explanations; does not create them.
 
 use std::fmt::Write;
 
@@ -13,7 +13,7 @@ const DIM: Style = Style::new().dimmed();
 const OLD: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 
-/// One link of the chain to the root cause.
+/// One link in the chain to the root cause.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Link {
     /// The step, or the file of an input.
@@ -31,18 +31,18 @@ pub struct Document {
     pub id: String,
     /// `fresh`, `will-run`, `may-run`, `unavailable` or `skipped`.
     pub standing: &'static str,
-    /// What is missing, or which step that it needs failed.
+    /// What is missing, or the required step that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// The product whose observation counts, for a step that observes a device; none if any may.
+    /// The product whose observation counts, for a step that observes a device; none if any product counts.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub product: Option<String>,
     /// The origin of the observation that answers it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<EvidenceSeen>,
-    /// From the step to the root cause: why it runs, why it last ran, or why it has the result that was found earlier.
+    /// From the step to the root cause: why it runs, why it last ran, or why it has an earlier result.
     pub because: Vec<Link>,
-    /// If the step did not run because its result had been found earlier: whether its key is that of the last build (`last-build`) or a later one (`now`).
+    /// If the step did not run because an earlier result exists: whether its key is that of the last build (`last-build`) or a later one (`now`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<&'static str>,
     /// Every field that is hashed into the key, in canonical order.
@@ -74,7 +74,7 @@ pub fn document(explanation: &Explanation) -> Document {
     }
 }
 
-/// The explanation with ANSI styles: the chain, and with `fields` all that is hashed. `full` leaves digests whole.
+/// The explanation with ANSI styles: the chain, and with `fields` everything that is hashed. `full` prints complete digests.
 pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
@@ -85,7 +85,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
         let _ = writeln!(out, "  asks {product}");
     }
     let past = explanation.standing == Standing::Fresh;
-    // The first answer to a step needs no other reason than that it came.
+    // The first answer to a step needs no reason other than that evidence brought it.
     let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
     if only {
         let _ = writeln!(out, "  it has not run here: its result came from evidence");
@@ -150,7 +150,7 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
     }
 }
 
-/// A value, its digest shortened unless all of it is wanted: `blake3:0123456789ab… (1204 B)`.
+/// A value; its digest is shortened unless `full` is set: `blake3:0123456789ab… (1204 B)`.
 pub fn shown(value: &str, full: bool) -> String {
     let parts: Vec<&str> = value.split(':').collect();
     match parts.as_slice() {

@@ -1,7 +1,7 @@
-//! Text for people, fitted to a width: lines are broken at spaces and go on under an indent. Knows ANSI styles, which take no room; knows no terminal.
+//! Text fitted to a width: lines are broken at spaces and continue with an indent. Knows ANSI styles, which take no columns; knows no terminal.
 
-/// The text with every line of at most `width` columns where spaces allow it; what goes on stands `hang` columns further in than its line did. Without a
-/// width the text stays as it is. A word that is too long stays whole: ids and paths are copied.
+/// The text with lines of at most `width` columns, if spaces allow it. Continued lines are indented by `hang` more columns than their first line. Without a
+/// width the text is unchanged. A word that is too long is not broken, because ids and paths are copied.
 pub fn fit(styled: &str, width: Option<usize>, hang: usize) -> String {
     let Some(width) = width else { return styled.to_string() };
     let mut out = String::with_capacity(styled.len());
@@ -42,7 +42,7 @@ fn fit_line(out: &mut String, line: &str, width: usize, hang: usize) {
     }
 }
 
-/// Columns of a text, styles left out; a character takes one.
+/// Columns of a text without its styles. A character takes one column.
 fn columns(styled: &str) -> usize {
     let mut n = 0;
     let mut chars = styled.chars();

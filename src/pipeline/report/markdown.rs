@@ -171,14 +171,14 @@ pub fn markdown(report: &Report) -> String {
     out
 }
 
-/// Begins a table with these columns, as a blank line before them lets it be one: without it markdown reads on in what stands there.
+/// Begins a table with these columns. A blank line comes first, because without it markdown continues the text above.
 pub(super) fn table(out: &mut String, columns: &str) {
     let blank = if out.ends_with("\n\n") { "" } else { "\n" };
     let rule = "|---".repeat(columns.split(" | ").count());
     let _ = writeln!(out, "{blank}| {columns} |\n{rule}|");
 }
 
-/// Text that stays in its cell.
+/// Text that cannot leave its table cell.
 fn cell(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

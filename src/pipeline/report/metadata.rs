@@ -1,4 +1,4 @@
-//! The workspace as a document for other programs. Knows manifests and the lockfile; runs nothing, and asks no toolchain.
+//! The workspace as a document for other programs. Knows manifests and the lockfile; runs nothing, and queries no toolchain.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -21,11 +21,11 @@ pub struct Metadata {
     pub kforge: String,
     /// The folder of the root manifest.
     pub workspace_root: String,
-    /// Where builds of this workspace write.
+    /// The folder to which builds of this workspace write.
     pub target_directory: String,
     /// The names of all packages, in order of their folders.
     pub workspace_members: Vec<String>,
-    /// The names of those that commands in the root act on.
+    /// The names of the packages on which commands in the root act.
     pub workspace_default_members: Vec<String>,
     /// The packages.
     pub packages: Vec<PackageEntry>,
@@ -42,11 +42,11 @@ pub struct PackageEntry {
     pub version: String,
     /// Its license.
     pub license: Option<String>,
-    /// The oldest kforge that builds it.
+    /// The oldest version of kforge that builds it.
     pub kforge: Option<String>,
     /// Its manifest.
     pub manifest_path: String,
-    /// The CUDA it asks for.
+    /// The CUDA toolchain that it requests.
     pub toolchain: ToolchainEntry,
     /// Its header libraries by name.
     pub dependencies: BTreeMap<String, DependencyEntry>,
@@ -66,7 +66,7 @@ pub enum ToolchainEntry {
     Wheels {
         /// The release: `13.0`.
         release: String,
-        /// Whether the lockfile names them.
+        /// Whether the lockfile has them.
         locked: bool,
     },
     /// A folder.
@@ -74,7 +74,7 @@ pub enum ToolchainEntry {
         /// As the manifest states it.
         path: String,
     },
-    /// The one that is installed.
+    /// The installed toolchain.
     System,
 }
 
@@ -86,16 +86,16 @@ pub enum DependencyEntry {
     Pypi {
         /// Name and version.
         requirement: String,
-        /// The include folder in it.
+        /// The include folder in the wheel.
         include: String,
-        /// Whether the lockfile names it.
+        /// Whether the lockfile has it.
         locked: bool,
     },
     /// A folder.
     Path {
         /// As the manifest states it.
         path: String,
-        /// The include folder in it.
+        /// The include folder in the folder.
         include: String,
     },
 }
@@ -116,13 +116,13 @@ pub struct OperatorEntry {
     pub name: String,
     /// Its reference: `builtin:rms_norm`, or a file and function.
     pub reference: String,
-    /// What kind of work it is; none if neither manifest nor contract shows it.
+    /// The kind of work; none if neither manifest nor contract determines it.
     pub pattern: Option<Pattern>,
-    /// How hard it is, from 0 to 5; none if neither shows it.
+    /// How hard it is, from 0 to 5; none if neither manifest nor contract determines it.
     pub level: Option<u8>,
     /// The dims that shapes bind.
     pub dims: Vec<String>,
-    /// What each of its types may be.
+    /// The possible dtypes of each of its types.
     pub types: BTreeMap<String, Vec<String>>,
     /// Inputs, inouts and outputs in declared order.
     pub tensors: Vec<TensorEntry>,
@@ -141,7 +141,7 @@ pub struct TensorEntry {
     pub role: Role,
     /// Its element type under each choice of types, in the order of the choices, each once.
     pub dtypes: Vec<String>,
-    /// How many axes it has.
+    /// The number of its axes.
     pub rank: usize,
 }
 
@@ -150,11 +150,11 @@ pub struct TensorEntry {
 pub struct ShapeEntry {
     /// Its name.
     pub name: String,
-    /// What it is for.
+    /// Its role.
     pub role: ShapeRole,
     /// The dims.
     pub dims: BTreeMap<String, i64>,
-    /// The params it binds.
+    /// The params that it binds.
     pub params: BTreeMap<String, Scalar>,
 }
 
@@ -163,15 +163,15 @@ pub struct ShapeEntry {
 pub struct KernelEntry {
     /// Its name.
     pub name: String,
-    /// The operator it implements.
+    /// The operator that it implements.
     pub operator: String,
-    /// What it is written in.
+    /// The language of its source.
     pub language: String,
     /// Its source, relative to the package.
     pub source: String,
     /// Its targets.
     pub targets: Vec<String>,
-    /// How many variants it has, by target and choice of types (`h200`, or `h200 [T=f16]`); none if `where` cannot be evaluated.
+    /// The number of its variants, by target and choice of types (`h200`, or `h200 [T=f16]`); none if `where` cannot be evaluated.
     pub variants: BTreeMap<String, Option<usize>>,
     /// Its tunables and their values in declared order.
     pub tunables: Vec<(String, Vec<TuneValue>)>,
@@ -193,9 +193,9 @@ pub struct MethodEntry {
 pub struct LockEntry {
     /// Its path.
     pub path: String,
-    /// Whether it names anything.
+    /// Whether it has no entries.
     pub empty: bool,
-    /// Wheels by the toolchain they were resolved for: names and versions.
+    /// Wheels by the toolchain for which they were resolved: names and versions.
     pub wheels: BTreeMap<String, Vec<String>>,
     /// Header libraries, as `PACKAGE/NAME`: wheel and version, or folder.
     pub dependencies: BTreeMap<String, String>,
@@ -203,7 +203,7 @@ pub struct LockEntry {
     pub champions: BTreeMap<String, String>,
 }
 
-/// The document of a workspace whose builds write to `target`. `default_cuda` is what packages that ask for none are built with.
+/// The document of a workspace whose builds write to `target`. Packages that request no CUDA are built with `default_cuda`.
 pub fn metadata(workspace: &Workspace, target: &Path, default_cuda: &str) -> Metadata {
     let name = |i: &usize| workspace.members.get(*i).map(|m| m.package.name.clone());
     Metadata {

@@ -1,4 +1,4 @@
-//! A method of the registry as a document. Knows the registry's types; the text for people is the registry's own.
+//! A method of the registry as a document. Knows the registry's types; the registry itself writes the text form.
 
 use std::collections::BTreeMap;
 
@@ -15,17 +15,17 @@ pub struct MethodDocument {
     pub format_version: u32,
     /// Its id: `memory.vectorized_access`.
     pub method: String,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// The resource it relieves.
     pub axis: Axis,
     /// Its place within its axis, from 1; lower is tried first.
     pub priority: u32,
-    /// The oldest architecture it makes sense for: `sm_80`.
+    /// The oldest architecture for which it makes sense: `sm_80`.
     pub least: String,
     /// What the hardware must have.
     pub features: Vec<&'static str>,
-    /// When metrics support it; none if no metric does.
+    /// When metrics support it; none if no metric can.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trigger: Option<String>,
     /// Facts about operator and kernel that must hold.
@@ -34,7 +34,7 @@ pub struct MethodDocument {
     pub unless: Vec<&'static str>,
     /// Methods that are not applied together with it.
     pub conflicts: Vec<String>,
-    /// What machine code shows it, by architecture; `""` where no architecture says otherwise. Empty if none does.
+    /// What machine code shows it, by architecture; `""` for architectures without an entry. Empty if no machine code can.
     pub signature: BTreeMap<String, SassPatterns>,
     /// Why machine code does not show it.
     #[serde(skip_serializing_if = "Option::is_none")]

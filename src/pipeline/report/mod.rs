@@ -1,4 +1,4 @@
-//! Results to values, and values to text, markdown and JSON. Pure: knows what steps gave; does not print, read files or decide anything.
+//! From results to values, and from values to text, markdown and JSON. Pure: knows what steps returned; does not print, read files or decide anything.
 
 pub mod ablation;
 pub mod assemble;

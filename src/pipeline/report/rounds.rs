@@ -1,5 +1,5 @@
-//! The results of a kernel's rounds: the bottleneck from round to round, the candidates as a tree, the result of each method, and what was spent. Knows answers,
-//! documents and labels of steps; decides nothing.
+//! The results of a kernel's rounds: the bottleneck from round to round, the candidates as a tree, the result of each method, and what was spent. Knows
+//! answers, documents and labels of steps; decides nothing.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -18,9 +18,9 @@ use kforge_types::record::{Outcome, StepKind, Verdict};
 /// The rounds of a kernel on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RoundsReport {
-    /// The bench shape whose times are shown: the one at which the champion takes longest; none if nothing was timed.
+    /// The bench shape whose times are shown: the champion's slowest one; none if nothing was timed.
     pub shape: Option<String>,
-    /// The rounds; the first is 0, the start.
+    /// The rounds. The first has number 0 and is the start.
     pub rounds: Vec<RoundReport>,
     /// Every candidate, in the order in which they were tried.
     pub candidates: Vec<CandidateReport>,
@@ -28,7 +28,7 @@ pub struct RoundsReport {
     pub methods: Vec<FateReport>,
     /// The requests to each agent, and their cost.
     pub spent: Vec<SpentReport>,
-    /// Why there is no further round, if that was decided.
+    /// Why there is no further round, if a decision says so.
     pub over: Option<String>,
 }
 
@@ -39,19 +39,19 @@ pub struct RoundReport {
     pub round: u32,
     /// The methods that were tried.
     pub methods: Vec<String>,
-    /// The gaps that decided it: those of the champion before it. None if no decision is known.
+    /// The gaps that the decision used: those of the champion before the round. None if no decision is known.
     pub gaps: Option<Gaps>,
-    /// What bounded the champion before it.
+    /// What bounded the champion before the round.
     pub bound: Option<Axis>,
-    /// The champion after it; none if none is correct.
+    /// The champion after the round; none if no candidate is correct.
     pub champion: Option<String>,
     /// Its median time in nanoseconds.
     pub time_ns: Option<f64>,
-    /// How many times as fast it is as the champion before it.
+    /// Its speedup over the champion before the round.
     pub gain: Option<f64>,
-    /// How many of its candidates are correct, wrong, and refused by a compiler or a launch's limits.
+    /// The numbers of its candidates that are correct, wrong, and refused by a compiler or a launch's limits.
     pub counts: (u32, u32, u32),
-    /// How often its candidates were repaired.
+    /// The number of repairs.
     pub repairs: u32,
 }
 
@@ -64,7 +64,7 @@ pub struct CandidateReport {
     pub attempt: u32,
     /// The variant; none if no part of an answer could be tried.
     pub variant: Option<String>,
-    /// The champion that it descends from; none for a start, or if there was none.
+    /// The champion that it descends from; none for a start, or if there was no champion.
     pub parent: Option<String>,
     /// Its result.
     pub became: Became,
@@ -94,7 +94,7 @@ pub struct FateReport {
 }
 
 impl FateReport {
-    /// The reason with its detail, for people.
+    /// The reason with its detail, as text.
     pub(super) fn reason(&self) -> String {
         detailed(&self.because, self.detail.as_deref())
     }
@@ -108,28 +108,28 @@ impl FateReport {
 /// The requests to an agent, and their cost.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpentReport {
-    /// The agent: what distinguishes it from others, without its key.
+    /// The agent: what distinguishes it from other agents, without its key.
     pub agent: String,
     /// Requests.
     pub requests: u32,
     /// Tokens of prompts and replies; none if the agent reports none.
     pub tokens: Option<(u64, u64)>,
-    /// Money at its stated prices; none if it states none.
+    /// The cost at its declared prices; none if it declares none.
     pub money: Option<f64>,
-    /// Seconds that it took to answer.
+    /// Seconds until it answered, in total.
     pub seconds: f64,
 }
 
-/// The rounds of a seat as they are recorded and planned.
+/// The rounds of a seat, as recorded and planned.
 #[derive(Debug, Clone, Default)]
 pub struct Recorded {
     /// Package, kernel, types, target.
     pub seat: [String; 4],
-    /// What was answered.
+    /// The answers.
     pub answers: Vec<Answer>,
-    /// By position of an answer: why nothing of it can be tried.
+    /// By position of an answer: why nothing in it can be tried.
     pub refused: BTreeMap<usize, String>,
-    /// The candidates by their order: label, round, attempt.
+    /// The candidates in order: label, round, attempt.
     pub candidates: Vec<(String, u32, u32)>,
 }
 
@@ -245,7 +245,7 @@ impl Seat<'_> {
         self.reader.document(step.result, "decision")
     }
 
-    /// The shape at which a champion takes longest.
+    /// The shape at which a champion is slowest.
     fn shape(&self, champion: Option<&str>) -> Option<String> {
         let times = self.target.times.iter().filter(|t| Some(t.variant.as_str()) == champion);
         let longest = times.filter_map(|t| Some((self.of(t)?, &t.shape))).max_by(|a, b| a.0.total_cmp(&b.0));
@@ -256,7 +256,7 @@ impl Seat<'_> {
         self.target.times.iter().find(|t| t.variant == label && t.shape == shape).and_then(|t| self.of(t))
     }
 
-    /// The time that selects.
+    /// The time by which variants are selected.
     fn of(&self, time: &super::document::TimeReport) -> Option<f64> {
         if self.target.basis.as_ref().is_some_and(|basis| basis.hot) { time.hot_ns } else { time.cold_ns }
     }
@@ -325,7 +325,7 @@ impl Seat<'_> {
             let of = all.entry(method.clone()).or_insert_with(|| blank(method));
             of.settle(settled.fate, &settled.attribution);
         }
-        // What the last champion showed decides no round any more.
+        // No round was decided by the last champion's attributions, so they are added here.
         for found in &self.target.methods {
             if let Some(attribution) = &found.attribution {
                 let of = all.entry(found.method.clone()).or_insert_with(|| blank(&found.method));
@@ -338,7 +338,7 @@ impl Seat<'_> {
     }
 }
 
-/// What the answers cost, by agent.
+/// The cost of the answers, by agent.
 fn spent(answers: &[Answer]) -> Vec<SpentReport> {
     let mut all: BTreeMap<&str, SpentReport> = BTreeMap::new();
     for exchange in answers.iter().flat_map(|answer| &answer.exchanges) {

@@ -9,7 +9,7 @@ use kforge_foundation::base::count;
 use kforge_types::model::Axis;
 use kforge_types::record::profile::Gaps;
 
-/// Nanoseconds for people.
+/// Nanoseconds as text.
 pub(super) fn duration(ns: f64) -> String {
     match ns {
         ns if ns < 1e3 => format!("{ns:.0} ns"),
@@ -77,14 +77,14 @@ fn fate(method: &FateReport) -> String {
     }
 }
 
-/// The first line of a text that may be long.
+/// The first nonempty line of a text that may be long.
 fn first(text: &str) -> &str {
     text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("")
 }
 
 fn candidate(of: &CandidateReport) -> String {
     let name = of.variant.as_deref().map_or("no candidate", variant);
-    // What an agent wrote has its round in its name.
+    // The name of a variant that an agent wrote contains its round.
     let said = of.round == 0 || name.contains(&format!("r{}", of.round));
     let round = if said { String::new() } else { format!("r{}  ", of.round) };
     let mut line = format!("{round}{name}  {}", of.became.word());
@@ -103,7 +103,7 @@ fn candidate(of: &CandidateReport) -> String {
     line
 }
 
-/// Rounds on a terminal: in a line or two after a build, whole in a report.
+/// Rounds as terminal text: a line or two after a build, complete in a report.
 pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) {
     let RoundsReport { rounds, candidates, methods, spent, over, shape } = found;
     let at = shape.as_ref().map(|shape| format!(" (times at {shape})")).unwrap_or_default();
@@ -147,7 +147,7 @@ pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) 
     }
 }
 
-/// Candidates below the one that they descend from.
+/// Candidates, each below the one that it descends from.
 fn tree(out: &mut String, all: &[CandidateReport], parent: Option<&str>, indent: &str) {
     let mut told: Option<(u32, u32)> = None;
     for of in all.iter().filter(|c| c.parent.as_deref() == parent) {

@@ -1,4 +1,4 @@
-//! The JSON Schemas of everything that kforge reads from people and writes for programs. Knows the types; writes no file.
+//! The JSON Schemas of the formats that people write and of the documents that kforge writes for programs. Knows the types; writes no file.
 
 use serde_json::Value;
 
@@ -26,7 +26,7 @@ pub const NAMES: [&str; 13] = [
     "scores",
 ];
 
-/// The schema of that name; none if there is none.
+/// The schema with that name; none if it does not exist.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
         "manifest" => return Some(model::schema()),

@@ -1,9 +1,9 @@
-//! Scores of the kernels of a report against a baseline, as values, text and markdown. Knows the report's document;
-//! [`kforge_numerics::measure::score`] derives a score from verdict and time.
+//! Scores of the kernels of a report against a baseline, as values, text and markdown. Knows the report's document; [`kforge_numerics::measure::score`] derives
+//! a score from verdict and time.
 //!
-//! A candidate is a kernel on a target that can be timed, by its champions. It is correct where the champion of each class of shapes passes at every shape of the class,
-//! wrong where one fails or where every variant is wrong. Its speed-up is the geometric mean, over the bench shapes at which both were timed, of the baseline's
-//! median time over its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate.
+//! A candidate is a kernel on a target that can be timed, represented by its champions. It is correct if the champion of each class of shapes passes at every
+//! shape of the class, and wrong if one fails or if every variant is wrong. Its speedup is the geometric mean, over the bench shapes at which both were timed,
+//! of the baseline's median time divided by its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -22,26 +22,26 @@ const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
-/// The most names of one sort that are shown of those that could be a baseline.
+/// The most names of possible baselines of one sort that are shown.
 const MOST_NAMES: usize = 8;
 
-/// The baseline that is each kernel's own variant that is declared first.
+/// The baseline that is each kernel's first declared variant.
 pub const DECLARED: &str = "declared";
 
-/// Scores of what a build found.
+/// The scores of a build.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Scores {
     /// Version of this format.
     pub format_version: u32,
-    /// Which score.
+    /// The form of the score.
     pub form: Form,
     /// The constant k of the logistic score.
     pub steepness: f64,
-    /// The baseline, as it was named.
+    /// The baseline, as the user named it.
     pub baseline: String,
     /// Every candidate, in the order of the report.
     pub candidates: Vec<CandidateScore>,
-    /// All of them together.
+    /// The figures of all candidates together.
     pub suite: Suite,
 }
 
@@ -56,15 +56,15 @@ pub struct CandidateScore {
     pub operator: String,
     /// The target.
     pub target: String,
-    /// Types, where the operator has a choice.
+    /// Types, if the operator has a choice.
     pub types: String,
     /// Whether it is correct; none if that is unknown.
     pub correct: Option<bool>,
     /// The bench shapes at which both were timed.
     pub shapes: Vec<ShapeSpeedup>,
-    /// The geometric mean of the speed-ups; none if there are none.
+    /// The geometric mean of the speedups; none if there are none.
     pub speedup: Option<f64>,
-    /// The share of its time that is spent in its own code; none if that is unknown.
+    /// The share of its time in its own code; none if unknown.
     pub ratio: Option<f64>,
     /// Its score.
     pub score: Score,
@@ -82,13 +82,13 @@ pub struct ShapeSpeedup {
     pub variant: String,
     /// Its median time in nanoseconds.
     pub ns: f64,
-    /// The baseline's.
+    /// The baseline's median time in nanoseconds.
     pub baseline_ns: f64,
-    /// The latter over the former.
+    /// The baseline's time over the champion's.
     pub speedup: f64,
 }
 
-/// A baseline, found for one candidate: the kernel's report on the same target, and the variant, or none for its champions.
+/// A baseline for one candidate: the kernel's report on the same target, and the variant, or none for its champions.
 type Against<'r> = (&'r TargetReport, Option<&'r str>);
 
 /// Why a report has no scores.
@@ -97,7 +97,7 @@ pub enum NoScores {
     /// There is no candidate.
     #[error("there is nothing to score: no kernel except the baseline has a target that can be timed")]
     Nothing,
-    /// No kernel and no variant has the baseline's name.
+    /// The baseline is neither a kernel nor a variant.
     #[error(
         "no selected kernel or variant is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
         listed(.kernels), listed(.variants), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
@@ -107,9 +107,9 @@ pub enum NoScores {
         baseline: String,
         /// The name that was probably meant.
         meant: Option<String>,
-        /// Kernels that could be one.
+        /// Kernels that could be the baseline.
         kernels: BTreeSet<String>,
-        /// Variants that could be one.
+        /// Variants that could be the baseline.
         variants: BTreeSet<String>,
     },
 }
@@ -117,7 +117,7 @@ pub enum NoScores {
 /// The scores of all candidates of a report.
 ///
 /// # Errors
-/// There is no candidate, or no kernel and no variant has the baseline's name.
+/// There is no candidate, or the baseline is neither a kernel nor a variant.
 pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, NoScores> {
     let mut candidates = vec![];
     let mut known = baseline == DECLARED;
@@ -174,7 +174,7 @@ fn unknown_baseline(report: &Report, baseline: &str) -> NoScores {
     }
 }
 
-/// The first of some names, and how many more there are.
+/// The first of some names, and the number of the others.
 fn listed(names: &BTreeSet<String>) -> String {
     let shown: Vec<String> = names.iter().take(MOST_NAMES).map(|name| format!("`{name}`")).collect();
     match names.len() {
@@ -184,7 +184,7 @@ fn listed(names: &BTreeSet<String>) -> String {
     }
 }
 
-/// The baseline of a candidate; else why there is none.
+/// The baseline of a candidate, or why there is none.
 fn against<'r>(
     package: &'r PackageReport,
     kernel: &'r KernelReport,
@@ -263,7 +263,7 @@ fn candidate(
     }
 }
 
-/// The champion at a shape: that of its class. Of several rounds the last.
+/// The champion at a shape: that of its class. If there are several rounds, the last one counts.
 fn champion<'r>(target: &'r TargetReport, shape: &str) -> Option<&'r str> {
     let class = target.basis.as_ref()?.classes.get(shape)?;
     target.champions.iter().rev().find(|c| c.class == *class)?.variant.as_deref()
@@ -282,7 +282,7 @@ fn correct(target: &TargetReport) -> Option<bool> {
     pass.then_some(true)
 }
 
-/// Whether a variant is known to be wrong anywhere.
+/// Whether a variant is wrong at any shape.
 fn fails(target: &TargetReport, variant: &str) -> bool {
     target.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
 }
@@ -293,7 +293,7 @@ fn ns(target: &TargetReport, shape: &str, variant: &str, hot: bool) -> Option<f6
     if hot { time.hot_ns } else { time.cold_ns }
 }
 
-/// What a score is called, with the constant that it has.
+/// The title of a score, with its constant.
 fn title(scores: &Scores) -> String {
     let baseline = match scores.baseline.as_str() {
         DECLARED => "the variant declared first".to_string(),
@@ -344,7 +344,7 @@ fn figures(suite: &Suite) -> Vec<(String, String)> {
     all
 }
 
-/// How many there are, and what is unknown about them.
+/// The number of candidates, and what is unknown about them.
 fn counted(suite: &Suite) -> String {
     let mut text = format!("{} scored: {} correct, {} wrong", suite.candidates, suite.correct, suite.wrong);
     if suite.unverified > 0 {

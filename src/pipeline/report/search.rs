@@ -1,4 +1,4 @@
-//! What a search over tunables came to, in a line. Knows the tally; does not know how it was made.
+//! The result of a search over tunables, in one line. Knows the tally; does not know how it was counted.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,21 +13,21 @@ use super::text::variant;
 /// A search over the tunables of a kernel on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SearchReport {
-    /// Which variants were visited.
+    /// The strategy that chose the variants to visit.
     pub strategy: Strategy,
-    /// How many.
+    /// The number of visited variants.
     pub visited: u32,
-    /// Of how many.
+    /// The number of variants in the space.
     pub of: u32,
-    /// Of those visited, dropped by what the machine code says, or not built.
+    /// Visited variants that were dropped because of their machine code, or were not built.
     pub on_facts: u32,
-    /// Of those visited, dropped after few samples: slow, wrong, or without a time.
+    /// Visited variants that were dropped after few samples: slow, wrong, or without a time.
     pub on_samples: u32,
-    /// Seconds that its timings held the device, as they were counted when they were taken.
+    /// Seconds for which its timings held the device, as counted when they were taken.
     pub took_s: f64,
-    /// The fastest of each class of shapes by medians, and the number of the visit that found it.
+    /// The fastest variant of each class of shapes by medians, and the number of the visit that found it.
     pub best: Vec<BestReport>,
-    /// Why it is over.
+    /// Why the search is over.
     pub over: Over,
 }
 
@@ -43,7 +43,7 @@ pub struct BestReport {
 }
 
 impl SearchReport {
-    /// Of a tally with the names of what it numbers; none if the search is not over.
+    /// From a tally and the names of its numbers; none if the search is not over.
     pub(super) fn of(tally: Tally, names: &Names) -> Option<Self> {
         let best = tally.best.into_iter().filter_map(|found| {
             let variant = names.variants.get(&found.variant)?.clone();
@@ -62,7 +62,7 @@ impl SearchReport {
         })
     }
 
-    /// Of a search on that target: `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the
+    /// The result on that target: `random search: 40 of 864 variants visited, 3 dropped on facts, 21 on few samples; best found at visit 31 (BLOCK=256); the
     /// budget of variants is spent`.
     pub fn line(&self, target: &TargetReport) -> String {
         let SearchReport { strategy, visited, of, on_facts, on_samples, over, .. } = self;

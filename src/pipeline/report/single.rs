@@ -1,4 +1,4 @@
-//! What one variant gave on one shape, as text. Knows observations and judgements; does not judge.
+//! The result of one variant on one shape, as text. Knows observations and judgements; does not judge.
 
 use std::fmt::Write;
 
@@ -18,18 +18,18 @@ const GOOD: Style = AnsiColor::Green.on_default().bold();
 const BAD: Style = AnsiColor::Red.on_default().bold();
 const OPEN: Style = AnsiColor::Yellow.on_default().bold();
 
-/// Rows of a table of elements.
+/// Rows in a table of elements.
 const ROWS: usize = 8;
 
 /// What is shown.
 pub struct Single<'s> {
     /// The kernel, its variant, target and shape, for the heading.
     pub heading: String,
-    /// What was judged.
+    /// The judgement.
     pub judgement: &'s Judgement,
-    /// What else the judge noted, a sentence each.
+    /// Other notes of the judge step, one sentence each.
     pub noted: Vec<&'s str>,
-    /// What was seen; none if nothing could run.
+    /// The observation; none if nothing could run.
     pub observation: Option<&'s VerifyObservation>,
     /// The operator at that shape, for coordinates.
     pub problem: Option<&'s Problem>,
@@ -71,7 +71,7 @@ pub fn text(single: &Single<'_>) -> String {
         }
         Determinism::Unknown => Ok(()),
     };
-    // A failure's explanation shows most of them already.
+    // A failure's explanation already shows most findings.
     for finding in observation.findings.iter().filter(|f| !judgement.explanation.contains(&f.message)) {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
         let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);
@@ -84,7 +84,7 @@ pub fn text(single: &Single<'_>) -> String {
     out
 }
 
-/// The trial in which an output is furthest off, and those of its elements that decide whether a tolerance holds, the largest errors first.
+/// The trial in which an output has its largest error, and the elements of that output that decide whether a tolerance holds, largest errors first.
 fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem: Option<&Problem>) {
     let of = |o: &OutputObserved| o.front.first().map_or(0.0, |p| p.error);
     let seen =

@@ -1,4 +1,4 @@
-//! What a compile or an inspect step gave, as text. Knows the documents of these steps; judges nothing.
+//! The results of a compile or an inspect step, as text. Knows the documents of these steps; judges nothing.
 
 use std::fmt::Write;
 
@@ -7,7 +7,7 @@ use kforge_foundation::base::count;
 use kforge_types::record::Inspection;
 use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
 
-/// What was compiled: the compiler, and for each entry its symbol and, for a device, the spills in the compiler's log.
+/// The result of a compilation: the compiler, and for each entry its symbol and, on a device, the spills in the compiler's log.
 pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
     let by = match params.compiler {
         Compiler::EmulatorPlain => "the host's C++ compiler, for the emulator",
@@ -15,7 +15,7 @@ pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
         _ => made.compiler.as_str(),
     };
     let mut out = format!("  for {} by {by}\n", params.arch);
-    // A launcher of the kernel's own names its kernels itself.
+    // A kernel's own launcher names its kernels itself.
     let named = params.host.is_none() && params.entries.len() == made.symbols.len();
     for (at, symbol) in made.symbols.iter().enumerate() {
         let name = if named { format!("{}: symbol {symbol}", params.entries[at]) } else { format!("symbol {symbol}") };
@@ -30,7 +30,7 @@ pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
     out
 }
 
-/// What a binary says about itself: for each function the text of [`facts`], its parameters, and its instructions where they were counted, the most frequent first.
+/// The contents of a binary: for each function the text of [`facts`], its parameters, and its instructions if they were counted, most frequent first.
 pub fn inspected(found: &Inspection) -> String {
     let mut out = format!("  holds code for {}\n", found.architectures.join(", "));
     // Spills of host code do not matter.

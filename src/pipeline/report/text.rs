@@ -1,4 +1,4 @@
-//! A report as people read it on a terminal. Knows the document; the caller strips colours where there is no terminal.
+//! A report as terminal text. Knows the document; the caller removes colors if there is no terminal.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -36,7 +36,7 @@ pub enum Failures {
 /// The report with ANSI styles.
 pub fn text(report: &Report, failures: Failures) -> String {
     let mut out = String::new();
-    // After a failure nothing is known of much that comes after it: headings would look as if all were well there.
+    // A failure leaves the results of later steps unknown, and headings for them would look as if all were well.
     let begun = report.has_failed().then(|| report.clone().begun());
     let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
@@ -73,7 +73,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
     }
 }
 
-/// The line for a kernel whose champion was accepted.
+/// The line for a kernel with an accepted champion.
 pub(super) const ACCEPTED: &str =
     "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` releases it";
 
@@ -142,10 +142,10 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
     }
 }
 
-/// How many steps that failed for one reason are named; the others are counted.
+/// How many steps that failed for the same reason are named. The others are counted.
 const NAMED: usize = 3;
 
-/// Steps that failed without a result, those with one reason together.
+/// Steps that failed without a result, grouped by reason.
 fn write_failed(out: &mut String, failed: &[(String, String)], failures: Failures) {
     let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for (step, why) in failed {
@@ -166,7 +166,8 @@ fn write_failed(out: &mut String, failed: &[(String, String)], failures: Failure
     }
 }
 
-/// An error over what is allowed, for people: `2 % of what is allowed`, with `decimals` of the per cent; from ten times on `520,000 times what is allowed`, in two digits.
+/// An error relative to the allowed one, as text: `2 % of what is allowed`, with `decimals` decimals of the percentage; from ten times on `520,000 times what
+/// is allowed`, in two digits.
 pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
     if worst < 10.0 {
         return format!("{:.decimals$} % of what is allowed", worst * 100.0);
@@ -182,12 +183,12 @@ pub(super) fn of_allowed(worst: f64, decimals: usize) -> String {
     format!("{times} times what is allowed")
 }
 
-/// A variant as people call it.
+/// The name of a variant for display.
 pub(super) fn variant(label: &str) -> &str {
     if label.is_empty() { "the only variant" } else { label }
 }
 
-/// Shapes by the reason for which nothing is known of them.
+/// Shapes with unknown verdicts, grouped by reason.
 fn group<'a>(shapes: &[&'a ShapeReport]) -> Vec<(String, Vec<&'a str>)> {
     let mut out: Vec<(String, Vec<&str>)> = Vec::new();
     for shape in shapes {
@@ -263,7 +264,7 @@ pub fn facts(function: &FunctionFacts) -> String {
     parts.join(", ")
 }
 
-/// Bytes of spills a thread, stored and loaded.
+/// Bytes of spills per thread, stored and loaded.
 pub(super) fn spills(stores: Option<u64>, loads: Option<u64>) -> String {
     match (stores, loads) {
         (Some(0), Some(0)) => "no spills".into(),
@@ -272,7 +273,7 @@ pub(super) fn spills(stores: Option<u64>, loads: Option<u64>) -> String {
     }
 }
 
-/// Whether machine code shows a method, and the counts by which that is told.
+/// Whether machine code shows a method, and the counts that decide it.
 pub(super) fn seen(method: &MethodReport) -> (String, String) {
     let shown = match method.matched.as_ref().map(|m| &m.shown) {
         Some(Shown::Shown) => paint(GOOD, "shown"),
@@ -311,7 +312,7 @@ fn write_method(out: &mut String, method: &MethodReport) {
     out.push('\n');
 }
 
-/// What bounds a champion, and what it reaches at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
+/// What bounds a champion, and what it achieves at each shape: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters)  at big`.
 fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetReport) {
     let _ = write!(out, "    {}", found.roofline.summary());
     if let Some(shape) = &found.shape {
@@ -332,7 +333,7 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
     }
 }
 
-/// Times of who stands that no roofline tells: of one that is provisional, for a shape was added that no device has seen, or whose profile was not taken.
+/// The times of champions that no roofline shows: a champion may be provisional because a new shape was never observed, or its profile may be missing.
 fn write_times(out: &mut String, target: &TargetReport) {
     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
     let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));

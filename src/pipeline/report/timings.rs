@@ -1,7 +1,7 @@
-//! Where a build's time went, as an HTML page that needs nothing else. Knows when steps started and how long they took; does not measure.
+//! Where a build's time went, as a self-contained HTML page. Knows when steps started and how long they took; does not measure.
 //!
-//! The critical path is what was observed: from the step that ended last back through whichever of the steps it needed ended last. What lies between the end of
-//! one and the start of the next is waiting.
+//! The critical path is observed: it goes from the step that ended last back, at each step, to the required step that ended last. The time between the end of
+//! one step and the start of the next is waiting.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -10,31 +10,31 @@ use serde::Serialize;
 use kforge_types::record::event::{StepCounts, StepFinished};
 use kforge_types::record::{Outcome, StepKind};
 
-/// The page.
+/// The page's template.
 const PAGE: &str = include_str!("timings.html");
-/// Pixels of the chart's inner width, of a lane and of the axis above the lanes.
+/// Width of the chart's inner area, height of a lane and height of the axis above the lanes, in pixels.
 const WIDTH: f64 = 1150.0;
 const LANE: f64 = 22.0;
 const AXIS: f64 = 20.0;
-/// Rows of the table of slowest steps.
+/// Rows in the table of the slowest steps.
 const SLOWEST: usize = 20;
 
-/// What is known of a build.
+/// The timings of a build.
 #[derive(Debug, Clone, Default)]
 pub struct BuildTimings {
     /// What was built: `quickstart`.
     pub title: String,
-    /// When, with what: a line.
+    /// When it ran and with what, in one line.
     pub subtitle: String,
     /// Its wall time in milliseconds.
     pub wall_ms: u64,
-    /// How many steps ended how.
+    /// The number of steps with each outcome.
     pub counts: StepCounts,
-    /// How many ran at once at most.
+    /// The most steps that ran at once.
     pub jobs: u32,
-    /// The steps that ended; those that did not run may be left out.
+    /// The steps that ended. Steps that did not run may be left out.
     pub steps: Vec<StepFinished>,
-    /// By step, of all in the plan: the steps it needs.
+    /// For every step of the plan: the steps that it needs.
     pub needs: HashMap<String, Vec<String>>,
 }
 
@@ -153,7 +153,7 @@ fn lanes(ran: &[TimedStep<'_>]) -> Vec<usize> {
     let mut free: Vec<u64> = Vec::new();
     ran.iter()
         .map(|r| {
-            // A step that took no time still takes up its place.
+            // A step that took no time still occupies its lane.
             let end = r.end.max(r.start + 1);
             match free.iter().position(|at| *at <= r.start) {
                 Some(lane) => {
@@ -182,7 +182,8 @@ fn critical(ran: &[TimedStep<'_>], needs: &HashMap<String, Vec<String>>) -> Vec<
     path
 }
 
-/// Of the steps that a step needs, that which ended last. A step that did not run waited for its own: another with the same key may have run in its place.
+/// The step that ended last among those that a step needs. A step that did not run is replaced by the steps that it needs, because another step with the same
+/// key may have run in its place.
 fn last_needed(
     id: &str,
     ran: &[TimedStep<'_>],
@@ -230,7 +231,7 @@ fn chart(wall: u64, lanes: usize) -> Chart {
     Chart { width: WIDTH, height: AXIS + LANE * lanes as f64 + 4.0, ticks }
 }
 
-/// Milliseconds between marks of the axis: a round number that gives about ten.
+/// Milliseconds between the marks of the axis: a round number that gives about ten marks.
 fn tick(wall: u64) -> u64 {
     let rough = (wall / 10).max(1);
     let power = 10u64.pow(rough.ilog10());
@@ -247,7 +248,7 @@ fn bars(ran: &[TimedStep<'_>], lanes: &[usize], path: &[usize], wall: u64) -> Ve
         .enumerate()
         .map(|(i, (r, lane))| {
             let width = (scale(r.end, wall) - scale(r.start, wall)).max(1.5);
-            // As many letters as fit, or none.
+            // As many letters as fit, or none if only a few would.
             let fits = ((width - 8.0) / 6.9) as usize;
             let owner = r.step.id.rsplit_once('/').map_or(r.step.id.as_str(), |(owner, _)| owner);
             let text = if fits < 6 { String::new() } else { short(owner, fits) };
@@ -343,7 +344,7 @@ fn percent(part: u64, whole: u64) -> f64 {
     (part as f64 / whole as f64 * 1000.0).round() / 10.0
 }
 
-/// A time for people: `12 ms`, `3.4 s`, `2 min 5 s`.
+/// A time as text: `12 ms`, `3.4 s`, `2 min 5 s`.
 fn time(ms: u64) -> String {
     match ms {
         0..1000 => format!("{ms} ms"),

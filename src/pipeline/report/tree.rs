@@ -1,4 +1,4 @@
-//! A plan as a tree of text. Knows the graph's edges; the caller says what is missing for a step.
+//! A plan as a tree of text. Knows the graph's edges; the caller says what a step lacks.
 
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -11,18 +11,18 @@ use kforge_types::record::StepKind;
 const DIM: Style = Style::new().dimmed();
 const OPEN: Style = AnsiColor::Yellow.on_default();
 
-/// What of the plan is shown.
+/// Which part of the plan is shown.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct View {
-    /// What depends on a step below it, rather than what it depends on.
+    /// Show the steps that depend on a step below it, instead of the steps that it depends on.
     pub invert: bool,
-    /// How many levels below the first; all if none.
+    /// The number of levels below the first; none for all.
     pub depth: Option<usize>,
-    /// Start from the steps of this kind rather than from the ends of the plan.
+    /// Start from the steps of this kind instead of from the ends of the plan.
     pub stage: Option<StepKind>,
 }
 
-/// The tree with ANSI styles. A step whose branches were shown above is marked `(*)`. `lacks` says what is missing for each node, in order.
+/// The tree with ANSI styles. A step whose branches were already shown is marked `(*)`. `lacks` says what each node lacks, in order.
 pub fn text(graph: &Graph, lacks: &[Option<Lack>], view: View) -> String {
     let mut writer = Writer { graph, lacks, view, shown: HashSet::new(), out: String::new() };
     for root in roots(graph, view) {

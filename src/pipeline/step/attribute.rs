@@ -1,4 +1,4 @@
-//! attribute: what a method buys.
+//! attribute: what a method is worth.
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_numerics::measure::attribute::attribute;

@@ -9,7 +9,7 @@ use kforge_types::record::params::{CalibrateParams, NullsObserved};
 
 use super::io;
 
-/// What was derived for `tolerance = "auto"`, a line for each length of sums.
+/// The tolerances that were derived for `tolerance = "auto"`, one line for each length of sums.
 fn derived(params: &CalibrateParams) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     for (terms, tolerance) in params.cases.iter().filter_map(|case| Some((case.derived?, &case.tolerance))) {
@@ -53,7 +53,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     }
     let verdict = match (calibration.indecisive.first(), params.absent) {
         (Some(candidate), _) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
-        // Nothing was asked, so nothing is known: neither that it can tell correct from wrong nor that it cannot.
+        // Nothing was compared, so it is unknown whether the tolerance can tell correct from wrong.
         (None, Some(why)) => Verdict::Unknown(why),
         (None, None) => Verdict::Pass,
     };

@@ -1,4 +1,4 @@
-//! generate, from a file: the source and every file it can reach, as one tree.
+//! generate, from a file: the source and every file that it can reach, as one tree.
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::count;
@@ -7,7 +7,7 @@ use kforge_types::record::spec::Tree;
 
 use super::io;
 
-/// The prefix of the inputs that are the tree's files.
+/// The prefix of the inputs that are files of the tree.
 const FILE: &str = "file:";
 
 /// Runs the step.
@@ -16,7 +16,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let mut tree = Tree::default();
     for (name, input) in &job.spec.inputs {
         if let (Some(file), Some(digest)) = (name.strip_prefix(FILE), input.digest) {
-            // The bytes go into the store now: the file may change while the build runs.
+            // Store the bytes now, because the file may change while the build runs.
             io::bytes(job, name)?.map(|b| job.blobs.put(&b)).transpose().map_err(|e| RunError::io("", &e))?;
             tree.files.insert(file.to_string(), digest);
         }

@@ -1,4 +1,4 @@
-//! Documents in and out of steps that run in the coordinator. Knows JSON and the store; does not know what the documents mean.
+//! Input and output documents of steps that run in the coordinator. Knows JSON and the store; does not know what the documents mean.
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -35,18 +35,18 @@ pub fn document<T: DeserializeOwned>(job: &Job<'_>, name: &str) -> Result<Option
     serde_json::from_slice(&bytes).map(Some).map_err(|e| failed(format!("input `{name}` has an unexpected form: {e}")))
 }
 
-/// An input as a document that must be there.
+/// A required input as a document.
 pub fn required<T: DeserializeOwned>(job: &Job<'_>, name: &str) -> Result<T, RunError> {
     document(job, name)?.ok_or_else(|| failed(format!("BUG: input `{name}` of `{}` is absent", job.id)))
 }
 
-/// What an input is and the numbers it is of, by its name: `bench:3:0`.
+/// The kind of an input and its numbers, from its name: `bench:3:0`.
 pub fn numbered(name: &str) -> (&str, Vec<u32>) {
     let mut parts = name.split(':');
     (parts.next().unwrap_or_default(), parts.filter_map(|part| part.parse().ok()).collect())
 }
 
-/// Keeps a document. The same value gives the same bytes: fields in declared order, maps sorted.
+/// Stores a document. The same value gives the same bytes: fields in declared order, maps sorted.
 pub fn keep<T: Serialize>(job: &Job<'_>, value: &T) -> Result<Digest, RunError> {
     let bytes = serde_json::to_vec(value).map_err(|e| failed(format!("BUG: cannot write a document: {e}")))?;
     job.blobs.put(&bytes).map_err(|e| RunError::io("", &e))
@@ -57,7 +57,7 @@ pub fn one<T: Serialize>(job: &Job<'_>, name: &str, value: &T, summary: String) 
     Ok(Execution { outputs: [(name.to_string(), keep(job, value)?)].into(), summary, ..Execution::default() })
 }
 
-/// With a verdict.
+/// A result with a verdict.
 pub fn judged(ran: Execution, verdict: Verdict) -> Execution {
     Execution { verdict: Some(verdict), ..ran }
 }

@@ -1,4 +1,4 @@
-//! judge: a verification under a tolerance.
+//! judge: from the observation of a verification and a tolerance to a verdict.
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
@@ -9,10 +9,10 @@ use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
 
-/// The note for a correct kernel some of whose threads never reach a barrier.
+/// The note for a correct kernel in which some threads never reach a barrier.
 const DOUBTFUL: &str = "\nfrom compute capability 7.0 on, the barrier waits only for the other threads; this is a mistake if the threads that left had to write what the others read";
 
-/// The code of a note on the tolerance that would have let a kernel pass. It is not part of the judgement, which authors of kernels read.
+/// The code of a note on the tolerance under which a kernel would have passed. The note is not part of the judgement, which authors of kernels read.
 pub const TOLERATED: &str = "verify.tolerated";
 
 /// Runs the step.

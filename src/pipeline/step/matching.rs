@@ -18,6 +18,6 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let found = matched(params.signature.as_ref().ok_or(absent), &on, &off);
     let counts: Vec<String> =
         found.counts.iter().map(|(p, with, without)| format!("{p} {with} times, {without} without it")).collect();
-    // What it finds is not a verdict on a kernel: code need not show a method to be correct.
+    // A match is not a verdict on a kernel: correct code need not show a method.
     io::one(job, "match", &found, counts.join("; "))
 }

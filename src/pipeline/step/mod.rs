@@ -1,5 +1,5 @@
-//! One file a kind: what a step of that kind does with its spec. Kinds that run in the engine's process run here; the others hand their spec to a worker process.
-//! Knows specs and workers; does not know the plan, packages or caches. Where a kind runs is in its descriptor ([`kforge_types::record::kind`]).
+//! One file per kind: what a step of that kind does with its spec. Kinds that run in the engine's process run here; the others pass their spec to a worker
+//! process. Knows specs and workers; does not know the plan, packages or caches. A kind's descriptor says where it runs ([`kforge_types::record::kind`]).
 
 use kforge_engine::{Execution, Executor, Job, RunError};
 use kforge_types::record::Runs;
@@ -16,7 +16,7 @@ pub mod round;
 pub mod search;
 pub mod select;
 
-/// The code of the engine's process: the one place where it is registered.
+/// The code that runs in the engine's process, registered only here.
 fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Execution, RunError> {
     match code {
         EngineCode::Generate => generate::run,
@@ -31,15 +31,15 @@ fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Execution, RunError> {
     }
 }
 
-/// Runs a step outside the engine's process: the worker pool, or one day another machine.
+/// Runs a step outside the engine's process: in the worker pool, or one day on another machine.
 pub trait RemoteExecutor: Send + Sync {
-    /// Runs the step and returns when it, and everything it started, has ended.
+    /// Runs the step and returns when the step and everything that it started has ended.
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError>;
 }
 
-/// All executors behind one.
+/// All executors as one.
 pub struct StepExecutor<R> {
-    /// What runs the steps of workers.
+    /// Executes the steps of workers.
     pub workers: R,
 }
 

@@ -1,4 +1,4 @@
-//! roofline: how far a champion is from what its device can do.
+//! roofline: how far a champion is from the peaks of its device.
 
 use std::collections::BTreeMap;
 
@@ -23,7 +23,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         }
     }
     let found = roofline(&params, &bench, &profiles, measured.as_ref());
-    // How far a kernel is from a peak is not a verdict on it.
+    // The distance from a peak is not a verdict on a kernel.
     let summary = found.summary();
     io::one(job, "roofline", &found, summary)
 }

@@ -1,4 +1,4 @@
-//! round: what the next candidates of a kernel are to try.
+//! round: what the next candidates of a kernel will try.
 
 use std::collections::BTreeMap;
 

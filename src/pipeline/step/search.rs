@@ -1,4 +1,4 @@
-//! search: which variants of a space are to be compiled, verified and timed next, or that it is over.
+//! search: which variants of a space to compile, verify and time next, or that the search is over.
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;

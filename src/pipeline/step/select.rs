@@ -1,4 +1,4 @@
-//! select: chooses the variant for each class of shapes, or, before that, the variants that are near enough to the best to be timed in full or in pairs.
+//! select: chooses the variant for each class of shapes, or, before that, the variants that are close enough to the best to be timed in full or in pairs.
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
@@ -45,7 +45,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let mut ran = io::one(job, "selection", &selection, lines.join("; "))?;
     for champion in selection.champions.iter().filter(|c| c.variant.is_none()) {
         let text = format!("no champion: {}", champion.because);
-        // One that is unknown may be correct; one that could not be built here may be elsewhere.
+        // An unknown variant may be correct, and one that could not be built here may be built elsewhere.
         let all_wrong =
             !selection.wrong.is_empty() && selection.wrong.len() + known.unbuilt.len() >= params.candidates.len();
         if params.answers && all_wrong {

@@ -1,7 +1,7 @@
-//! Everything that an agent may be told, as plain data. Knows formats and limits of length; does not know where the data comes from, and asks no agent.
+//! Everything that an agent may see, as plain data. Knows formats and limits of length; does not know where the data comes from, and asks no agent.
 //!
-//! There is no place here for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
-//! advisors come from elsewhere: [`Briefing::reveals`] finds what must not be in them.
+//! A briefing has no field for a seed or an expected value, and a shape enters only as [`Visible`], which a holdout shape cannot become. Texts of compilers and
+//! advisors come from elsewhere: [`Briefing::reveals`] finds names in them that must not be shown.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,53 +16,53 @@ use kforge_types::model::{Axis, TuneValue};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::ChosenMethod;
 
-/// Characters of a compiler's log or an advisor's explanation that are shown, by variant: the first and the last, because compilers say what is wrong first and
-/// crashing programs last.
+/// The most characters of a compiler's log or an advisor's explanation that are shown for each variant. The beginning and the end are kept, because compilers
+/// report the cause first and crashing programs report it last.
 pub const LONGEST_FAILURE: usize = 4000;
 
-/// Earlier rounds that are shown, the latest.
+/// The most earlier rounds that are shown; the latest are kept.
 pub const LONGEST_HISTORY: usize = 12;
 
-/// Characters of an exemplar's source beyond which it is left out: half a kernel teaches nothing.
+/// The most characters of an exemplar's source. A longer exemplar is left out, because half a kernel teaches nothing.
 pub const LONGEST_EXEMPLAR: usize = 24_000;
 
-/// Characters of the sources of all exemplars together.
+/// The most characters of the sources of all exemplars together.
 pub const LONGEST_EXEMPLARS: usize = 48_000;
 
-/// What an agent is told.
+/// What an agent gets to see.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Briefing {
     /// The name of the kernel.
     pub kernel: String,
     /// The operator's contract: dims, types, tensors, params, and what is computed.
     pub contract: String,
-    /// How exact it must be.
+    /// How exact the kernel must be.
     pub tolerance: String,
     /// The shapes that may be shown.
     pub shapes: Vec<Visible>,
-    /// What it is written for.
+    /// The hardware that the kernel is written for.
     pub target: Hardware,
     /// The round, from 1.
     pub round: u32,
     /// 0, or the number of the repair.
     pub attempt: u32,
-    /// How many variants are wanted.
+    /// The number of variants that are requested.
     pub branches: u32,
     /// The methods to try.
     pub methods: Vec<MethodToTry>,
     /// How far the parent is from what the device can do.
     pub gaps: Gaps,
-    /// What bounds the parent, where that is known.
+    /// The axis that bounds the parent, if known.
     pub bound: Option<Axis>,
-    /// The metrics that matter, most telling first.
+    /// The metrics that matter, most informative first.
     pub metrics: Vec<BriefingMetric>,
-    /// What the candidates descend from; none if there is no kernel yet.
+    /// The kernel that the candidates descend from; none if there is no kernel yet.
     pub parent: Option<Parent>,
-    /// The result of the attempt before, where this is a repair.
+    /// The result of the previous attempt, if this is a repair.
     pub failed: Option<FailedAttempt>,
     /// Earlier rounds, in order.
     pub history: Vec<PastRound>,
-    /// Kernels that did well at the like.
+    /// Kernels that did well on similar problems.
     pub exemplars: Vec<Exemplar>,
 }
 
@@ -72,7 +72,7 @@ pub struct Briefing {
 pub struct Visible(String);
 
 impl Visible {
-    /// The shape as a line; none for one that is never shown.
+    /// The shape as a line; none for a holdout shape.
     pub fn of(shape: &Shape) -> Option<Self> {
         let what = match shape.role {
             ShapeRole::Verify => "verified",
@@ -95,14 +95,14 @@ impl Visible {
     }
 }
 
-/// What a kernel is written for.
+/// The hardware that a kernel is written for.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Hardware {
     /// The architecture: `sm_90a`, or `cpu`.
     pub arch: String,
-    /// What it is called, where that is known.
+    /// The product's name, if known.
     pub product: Option<String>,
-    /// What it has, by name, in words: `shared memory of a block` is `227 KiB`.
+    /// Its limits, by name, in words: `shared memory of a block` is `227 KiB`.
     pub limits: Vec<(String, String)>,
 }
 
@@ -113,16 +113,16 @@ pub struct MethodToTry {
     pub id: String,
     /// The resource it relieves.
     pub axis: Axis,
-    /// What it is, how it is written, what turning it off means and what shows it; empty for a method that only the kernel knows.
+    /// What the method is, how to write it, what turning it off means and what shows it. Empty for a method that only the kernel declares.
     pub about: String,
     /// Why it was chosen.
     pub because: String,
-    /// How strongly metrics support it, 0 to 1, where they can tell.
+    /// How strongly metrics support the method, 0 to 1, if they are known.
     pub strength: Option<f64>,
 }
 
 impl MethodToTry {
-    /// A chosen method, with what the registry says of it.
+    /// A chosen method, with its text from the registry.
     pub fn of(chosen: &ChosenMethod) -> Self {
         let about = registry().get(&chosen.id).map(explain).unwrap_or_default();
         MethodToTry {
@@ -135,27 +135,27 @@ impl MethodToTry {
     }
 }
 
-/// What candidates descend from.
+/// The kernel that candidates descend from.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Parent {
-    /// Its source, whole.
+    /// Its complete source.
     pub source: String,
-    /// What goes with it, in the form of a `template.toml`.
+    /// Its declaration, in the form of a `template.toml`.
     pub declaration: String,
     /// The champion's tunables.
     pub tunables: BTreeMap<String, TuneValue>,
-    /// Its time in nanoseconds at the shape that takes longest; none if nothing was timed.
+    /// Its time in nanoseconds at the slowest shape; none if nothing was timed.
     pub time_ns: Option<f64>,
-    /// Whether it was found correct.
+    /// Whether it was verified as correct.
     pub verified: bool,
 }
 
-/// An attempt of which no variant is correct.
+/// An attempt without a correct variant.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct FailedAttempt {
-    /// What was proposed; none if the reply was no good.
+    /// The proposed source; none if the reply was unusable.
     pub source: Option<String>,
-    /// What went with it.
+    /// The proposed declaration.
     pub declaration: Option<String>,
     /// The result of each variant.
     pub branches: Vec<Branch>,
@@ -171,12 +171,12 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// With a compiler's log or an advisor's explanation, of which at most [`LONGEST_FAILURE`] characters are told.
+    /// With a compiler's log or an advisor's explanation, of which at most [`LONGEST_FAILURE`] characters are shown.
     pub fn new(tunables: BTreeMap<String, TuneValue>, what: &str) -> Self {
         Branch { tunables, what: shortened(what.trim(), LONGEST_FAILURE) }
     }
 
-    /// One that is wrong only at shapes that are not shown: where, and by how much, would tell what they are.
+    /// A variant that is wrong only at shapes that are not shown. Saying where it is wrong, and by how much, would reveal those shapes.
     pub fn hidden(tunables: BTreeMap<String, TuneValue>) -> Self {
         let what = "correct at those of the shapes above that it accepts, but not correct at every shape: it must accept all shapes, including those that are not shown, and be correct there";
         Branch { tunables, what: what.into() }
@@ -195,25 +195,25 @@ pub struct PastRound {
     pub round: u32,
     /// The methods it tried.
     pub methods: Vec<String>,
-    /// The result of it and of each, a line each.
+    /// The result of the round and of each candidate, one line each.
     pub became: Vec<String>,
 }
 
-/// A kernel that did well at the like.
+/// A kernel that did well on a similar problem.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Exemplar {
     /// Its source.
     pub source: String,
-    /// What goes with it.
+    /// Its declaration.
     pub declaration: Option<String>,
-    /// How well it did: how many times as fast as what it was compared with; none if it was not timed.
+    /// Its speedup over what it was compared with; none if it was not timed.
     pub score: Option<f64>,
-    /// What it is, in a line.
+    /// A description in one line.
     pub note: String,
 }
 
 impl Briefing {
-    /// With the gaps and the bound of the parent's roofline, and the few of its metrics that matter.
+    /// Adds the gaps and the bound of the parent's roofline, and the few metrics that matter.
     #[must_use]
     pub fn measured(mut self, roofline: &Roofline) -> Self {
         let methods: Vec<&str> = self.methods.iter().map(|m| m.id.as_str()).collect();
@@ -223,7 +223,7 @@ impl Briefing {
         self
     }
 
-    /// The same with what is too long left out: the latest rounds and the exemplars that fit stay.
+    /// A shortened copy: only the latest rounds and the exemplars that fit are kept.
     #[must_use]
     pub(super) fn bounded(&self) -> Self {
         let mut bounded = self.clone();
@@ -238,10 +238,10 @@ impl Briefing {
         bounded
     }
 
-    /// Which of these words stand somewhere in it, as words of their own: names of shapes that are not shown, in texts that came from elsewhere.
+    /// Which of these words occur anywhere in the briefing as whole words. Used for names of shapes that are not shown, in texts that came from elsewhere.
     pub fn reveals<'w>(&self, secret: impl IntoIterator<Item = &'w str>) -> Vec<&'w str> {
         let mut all = String::new();
-        // Every text of it, whatever it is called; values that are no texts cannot be names.
+        // All texts of the briefing, in every field. Values that are not texts cannot be names.
         collect(&serde_json::to_value(self).unwrap_or_default(), &mut all);
         let is_word = |c: char| c.is_alphanumeric() || c == '_' || c == '-';
         secret
@@ -272,7 +272,7 @@ fn collect(value: &serde_json::Value, into: &mut String) {
     }
 }
 
-/// At most this many characters of a text: two thirds of them from its beginning, the rest from its end, with a line between that says how many are missing.
+/// At most this many characters of a text: two thirds from its beginning, the rest from its end, with a line between them that says how many are missing.
 pub fn shortened(text: &str, most: usize) -> String {
     let count = text.chars().count();
     if count <= most {

@@ -1,7 +1,7 @@
-//! Selects the few metrics that an agent is told. Knows gaps, triggers and values; measures and derives none.
+//! Selects the few metrics that an agent gets to see. Knows gaps, triggers and values; measures and derives none.
 //!
 //! A prompt with every metric does worse than one with the few that matter (CudaForge, arXiv 2511.01884, section 4: an advisor names its bottleneck by three or
-//! four). They are, in order: the one that makes the largest gap; those in whose triggers the chosen methods stand, strongest first; then those of the other
+//! four). The order is: the metric behind the largest gap; the metrics in the triggers of the chosen methods, strongest first; the metrics behind the other
 //! gaps. Metrics that were not measured are left out.
 
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use kforge_types::record::profile::Gaps;
 /// The most metrics that are shown.
 pub const MOST: usize = 4;
 
-/// A metric that is told.
+/// A metric in a briefing.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct BriefingMetric {
     /// Its name.
@@ -25,11 +25,11 @@ pub struct BriefingMetric {
     pub value: f64,
     /// Its unit; empty for counts and ratios.
     pub unit: &'static str,
-    /// What it is.
+    /// What it means.
     pub meaning: &'static str,
 }
 
-/// What makes each gap; of each list the greatest value counts, because the gap is measured from the busiest part, or is the worst stall.
+/// The metrics behind each gap. The greatest value of a list counts, because the gap is measured from the busiest part, or is the worst stall.
 const COMPUTE: [&str; 4] = ["pipe_tensor", "pipe_tensor_integer", "pipe_fp32", "sm_throughput"];
 const MEMORY: [&str; 2] = ["dram_throughput", "memory_throughput"];
 const STALLS: [&str; 9] = [
@@ -44,13 +44,13 @@ const STALLS: [&str; 9] = [
     "stall_membar",
 ];
 
-/// Names of one thing.
+/// Names of the same metric: alias, then name.
 const ALIASES: [(&str, &str); 1] = [("gpu_dram_throughput", "dram_throughput")];
 
-/// At most [`MOST`] of the metrics, most telling first, for these gaps and chosen methods.
+/// At most [`MOST`] of the metrics, most informative first, for these gaps and chosen methods.
 pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -> Vec<BriefingMetric> {
     let mut axes = Axis::ALL.to_vec();
-    // Unknown gaps last; among equals the order of axes.
+    // Unknown gaps come last; equal gaps keep the order of axes.
     axes.sort_by(|a, b| gaps.of(*b).unwrap_or(-1.0).total_cmp(&gaps.of(*a).unwrap_or(-1.0)));
     let mut names: Vec<&str> = vec![];
     let first = axes.first().copied().filter(|axis| gaps.of(*axis).is_some());
@@ -63,7 +63,7 @@ pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -
             }
         }
     }
-    // Stable: of equally strong ones the method that comes first.
+    // A stable sort: among equal strengths, the method that comes first wins.
     spoken.sort_by(|a, b| b.0.total_cmp(&a.0));
     names.extend(spoken.into_iter().map(|(_, name)| name));
     names.extend(axes.into_iter().filter_map(|axis| evidence(axis, metrics)));
@@ -83,7 +83,7 @@ pub fn telling(metrics: &BTreeMap<String, f64>, gaps: &Gaps, methods: &[&str]) -
     told
 }
 
-/// The metric that makes the gap of an axis.
+/// The metric behind the gap of an axis.
 fn evidence(axis: Axis, metrics: &BTreeMap<String, f64>) -> Option<&'static str> {
     let names: &[&'static str] = match axis {
         Axis::Compute => &COMPUTE,
@@ -91,7 +91,7 @@ fn evidence(axis: Axis, metrics: &BTreeMap<String, f64>) -> Option<&'static str>
         Axis::Latency => &STALLS,
     };
     let known = names.iter().filter_map(|name| Some((*name, *metrics.get(*name)?))).filter(|(_, v)| v.is_finite());
-    // Of equals the first.
+    // Among equal values, the first.
     known.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(name, _)| name)
 }
 

@@ -1,11 +1,11 @@
-//! Agents that write kernels: what they are told, what they must answer, and asking them. Decides nothing before or after that.
+//! Agents that write kernels: what they get to see, what they must answer, and asking them. Decides nothing before or after that.
 //!
 //! | part | knows |
 //! |---|---|
-//! | [`briefing`] | all that an agent may be told |
+//! | [`briefing`] | everything that an agent may see |
 //! | [`metrics`] | which few metrics matter |
 //! | [`prompt`] | the text, from `templates/prompts/` |
-//! | [`reply`] | what a reply must be: schemas, and what makes it unusable |
+//! | [`reply`] | the form of a reply: schemas, and what makes a reply unusable |
 //! | [`ask`] | transports, clock, budgets, records: the part with side effects |
 
 pub mod ask;

@@ -12,7 +12,7 @@ use kforge_types::model::Axis;
 use kforge_types::record::answer::{Advice, Prompt};
 use kforge_types::record::profile::Gaps;
 
-/// What stands between what an agent is to be and what it is to do.
+/// The line between the system prompt and the user prompt.
 const BETWEEN: &str = "---- user ----\n";
 
 const DIAGNOSIS: &str = include_str!("../../templates/prompts/advisor-diagnosis.j2");
@@ -20,7 +20,7 @@ const CORRECTION: &str = include_str!("../../templates/prompts/advisor-correctio
 const CODER: &str = include_str!("../../templates/prompts/coder.j2");
 const REPAIR: &str = include_str!("../../templates/prompts/coder-repair.j2");
 
-/// What several prompts have in common.
+/// Texts that several prompts share.
 const PARTS: [(&str, &str); 11] = [
     ("advice", include_str!("../../templates/prompts/parts/advice.j2")),
     ("contract", include_str!("../../templates/prompts/parts/contract.j2")),
@@ -35,7 +35,7 @@ const PARTS: [(&str, &str); 11] = [
     ("parent", include_str!("../../templates/prompts/parts/parent.j2")),
 ];
 
-/// The prompt for a reply, with an advisor's advice for a coder, and with what was wrong with the reply before, if there was one.
+/// The prompt for a reply. It includes an advisor's advice for a coder, and what was wrong with the previous reply, if there was one.
 pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, repeated: Option<&str>) -> Prompt {
     let text = match expected {
         Expected::Diagnosis => DIAGNOSIS,
@@ -57,7 +57,7 @@ pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, 
         text.split_once(BETWEEN).expect("BUG: the prompts are part of the program, and a test reads all");
     let rendered = |text: &str| {
         let rendered = environment.render_str(text, &context);
-        // Parts that have nothing to say leave their blank lines behind.
+        // Empty parts leave blank lines behind.
         squeezed(&rendered.expect("BUG: the prompts are part of the program, and a test renders all"))
     };
     Prompt { system: rendered(system), user: rendered(user) }
@@ -131,14 +131,14 @@ fn fenced(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{}\n{fence}", text.trim_end())
 }
 
-/// A number with four digits that matter.
+/// A number with four significant digits.
 fn number(value: f64) -> String {
     let whole = value.abs().max(1.0).log10().floor() as usize + 1;
     let text = format!("{value:.*}", 4usize.saturating_sub(whole));
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').into() } else { text }
 }
 
-/// Without runs of blank lines outside of fences, and with one line end at the end.
+/// The text without runs of blank lines outside of fences, and with exactly one newline at its end.
 fn squeezed(text: &str) -> String {
     let (mut out, mut blank, mut fence) = (String::new(), true, String::new());
     for line in text.lines() {

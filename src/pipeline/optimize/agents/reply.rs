@@ -1,8 +1,8 @@
-//! What a reply must be, and what is wrong with one that is not. Knows schemas and declarations; asks nobody.
+//! The form of a reply, and what is wrong with a reply that does not have it. Knows schemas and declarations; asks no agent.
 //!
-//! A reply holds one JSON object, alone, in a fence, or among prose: models wrap what they say. Nothing else is forgiven: the object must be as its schema
-//! says, the declaration must be one that could stand in a `template.toml`, and every variant must have a switch for every method it was asked to try. What is
-//! wrong comes back as text for whoever is to do better.
+//! A reply holds one JSON object: bare, in a fence, or among prose, because models wrap their answers. Nothing else is tolerated. The object must match its
+//! schema, the declaration must be valid in a `template.toml`, and every variant must have a switch for every method that it was asked to try. Errors come back
+//! as text for the next try.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -18,19 +18,19 @@ use kforge_project::workspace::generated::DECLARATION;
 use kforge_types::model::{Kernel, Method, Place, Text, TuneValue, Variant, parse_template};
 use kforge_types::record::answer::{Advice, Proposal, Role};
 
-/// Bytes of a source beyond which it is no kernel.
+/// The longest source in bytes. A longer one is not accepted.
 const LONGEST_SOURCE: usize = 1 << 20;
 
-/// Characters of what is wrong with a reply that are told: the first faults are enough to do better.
+/// The most characters of an error that are shown to the agent. The first faults are enough for the next try.
 const LONGEST_FAULT: usize = 3000;
 
-/// Bytes of a reply beyond which it is not searched.
+/// The longest reply in bytes that is searched.
 const LONGEST_REPLY: usize = 4 << 20;
 
-/// What a reply is to be.
+/// The kind of reply that is expected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Expected {
-    /// What holds a champion back.
+    /// What limits a champion.
     Diagnosis,
     /// What is wrong with candidates.
     Correction,
@@ -39,10 +39,10 @@ pub enum Expected {
 }
 
 impl Expected {
-    /// Every one.
+    /// Every kind of reply.
     pub const ALL: [Expected; 3] = [Expected::Diagnosis, Expected::Correction, Expected::Proposal];
 
-    /// Who is asked for it.
+    /// The role of the agent that is asked for it.
     pub fn role(self) -> Role {
         match self {
             Expected::Diagnosis | Expected::Correction => Role::Advisor,
@@ -55,11 +55,11 @@ impl Expected {
         &self.form().0
     }
 
-    /// The longest advice that such a reply can give: its schema bounds every text. None of a reply that gives none.
+    /// The longest advice that such a reply can give, because its schema bounds every text; none for a reply that gives no advice.
     pub(super) fn longest_advice(self) -> Option<Advice> {
         let text = |key: &str| {
             let most = self.schema()["properties"][key]["maxLength"].as_u64().unwrap_or_default();
-            // Lengths count characters, and none takes more bytes than this one.
+            // Lengths are in characters, and no character takes more bytes than this one.
             char::MAX.to_string().repeat(usize::try_from(most).unwrap_or_default())
         };
         match self {
@@ -93,15 +93,15 @@ impl Expected {
     }
 }
 
-/// What holds a kernel back, as an advisor answers it.
+/// What limits a kernel, as an advisor answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Diagnosis")]
 struct DiagnosisReply {
-    /// What holds the kernel back, in at most 40 words.
+    /// What limits the kernel, in at most 40 words.
     #[schemars(length(min = 1, max = 600))]
     bottleneck: String,
-    /// The id of the one method to try first, of those that were named.
+    /// The id of the one method to try first, from the methods in the prompt.
     #[schemars(length(min = 1, max = 200))]
     method: String,
     /// How to change the kernel, in at most 60 words.
@@ -109,7 +109,7 @@ struct DiagnosisReply {
     plan: String,
 }
 
-/// What is wrong with candidates, as an advisor answers it.
+/// What is wrong with candidates, as an advisor answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Correction")]
@@ -120,23 +120,23 @@ struct CorrectionReply {
     /// Why it makes the result wrong, in at most 40 words.
     #[schemars(length(min = 1, max = 600))]
     why_it_matters: String,
-    /// The smallest change that puts it right, in at most 40 words.
+    /// The smallest change that corrects it, in at most 40 words.
     #[schemars(length(min = 1, max = 800))]
     minimal_fix: String,
 }
 
-/// A candidate, as a coder answers it.
+/// A candidate, as a coder answers.
 #[derive(Debug, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(title = "Proposal")]
 struct ProposalReply {
-    /// TOML in the form of a `template.toml`: `tune`, `requires`, `launch`, `methods`, and `workspace`, `flags`, `defines`, `std` where they are needed.
+    /// TOML in the form of a `template.toml`: `tune`, `requires`, `launch`, `methods`, and `workspace`, `flags`, `defines`, `std` if they are needed.
     #[schemars(length(min = 1))]
     declaration: String,
     /// CUDA C++: the whole file.
     #[schemars(length(min = 1))]
     source: String,
-    /// The variants to try, best first: values of tunables by name; a tunable that is not named has its first value.
+    /// The variants to try, best first: values of tunables by name; an omitted tunable has its first value.
     #[schemars(length(min = 1, max = 64))]
     branches: Vec<BTreeMap<String, TuneValue>>,
     /// What was done and why, in a few lines.
@@ -145,7 +145,7 @@ struct ProposalReply {
     notes: Option<String>,
 }
 
-/// What a reply says.
+/// The content of a reply.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ParsedReply {
     /// An advisor's advice.
@@ -157,51 +157,51 @@ pub enum ParsedReply {
 /// What is wrong with a reply.
 #[derive(Debug, thiserror::Error)]
 pub enum ReplyError {
-    /// It is too long.
+    /// The reply is too long.
     #[error("the reply is longer than {} MiB", LONGEST_REPLY >> 20)]
     TooLong,
-    /// It breaks off at the most tokens that an answer may have.
+    /// The reply is cut off at the token limit of an answer.
     #[error("it is cut off: the answer reached its limit of tokens")]
     Cut,
-    /// It holds no object.
+    /// The reply contains no object.
     #[error("there is no JSON object in the reply")]
     NoObject,
-    /// Its object cannot be read.
+    /// The object cannot be read.
     #[error("the JSON object cannot be read: {0}")]
     Broken(serde_json::Error),
-    /// None of its objects has all of these fields.
+    /// No object of the reply has all of these fields.
     #[error("no JSON object in the reply has all of {}", quoted(.0))]
     Incomplete(Vec<String>),
-    /// As many of its objects have all fields.
+    /// This many objects of the reply have all fields.
     #[error("there are {0} JSON objects that could be the answer: expected one")]
     Several(usize),
-    /// Its object does not have the form that its schema states: a line for each fault.
+    /// The object does not match its schema: one line per fault.
     #[error("the JSON object does not match its schema:\n{}", .0.join("\n"))]
     Schema(Vec<String>),
-    /// Its object cannot be decoded.
+    /// The object cannot be decoded.
     #[error("the JSON object does not match its schema: {0}")]
     Decode(serde_json::Error),
-    /// It names a method that it was not asked about.
+    /// The reply names a method that was not offered.
     #[error("`method` is `{method}`: expected one of {}", quoted(.known))]
     Method {
         /// The method.
         method: String,
-        /// Those it was asked about.
+        /// The methods that were offered.
         known: Vec<String>,
     },
-    /// Its source is too long or no text.
+    /// The source is too long or not text.
     #[error("`source` is not a text of at most {LONGEST_SOURCE} bytes")]
     Source,
-    /// Its declaration is wrong: a line for each fault.
+    /// The declaration is wrong: one line per fault.
     #[error("`declaration` is wrong:\n{}", .0.join("\n"))]
     Declaration(Vec<String>),
-    /// Its variants or methods do not fit its declaration: a line for each fault.
+    /// The variants or methods do not fit the declaration: one line per fault.
     #[error("{}", .0.join("\n"))]
     Proposal(Vec<String>),
 }
 
 impl ReplyError {
-    /// What is wrong, for whoever is to do better: shortened where it is long.
+    /// The error as text for the agent, shortened if it is long.
     pub fn told(&self) -> String {
         shortened(&self.to_string(), LONGEST_FAULT)
     }
@@ -214,7 +214,7 @@ fn quoted(names: &[String]) -> String {
 /// Reads a reply to a briefing.
 ///
 /// # Errors
-/// What is wrong with it, for whoever is to do better.
+/// What is wrong with the reply, for the next try.
 pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Result<ParsedReply, ReplyError> {
     let value = object(expected, text)?;
     let faults: Vec<String> = expected
@@ -224,7 +224,7 @@ pub fn parse_reply(expected: Expected, text: &str, briefing: &Briefing) -> Resul
         .map(|e| {
             let at = e.instance_path().to_string();
             let at = if at.is_empty() { String::new() } else { format!(" (at `{at}`)") };
-            // A fault quotes the value it is in, which may be a whole source.
+            // A schema error quotes the faulty value, which may be a whole source.
             format!("{}{at}", shortened(&e.to_string(), 300))
         })
         .collect();
@@ -254,14 +254,14 @@ fn diagnosis(reply: DiagnosisReply, briefing: &Briefing) -> Result<Advice, Reply
     Ok(Advice::Diagnosis { bottleneck, method, plan })
 }
 
-/// The one object in a reply that could be meant.
+/// The one object in a reply that can be the answer.
 fn object(expected: Expected, text: &str) -> Result<Value, ReplyError> {
     if text.len() > LONGEST_REPLY {
         return Err(ReplyError::TooLong);
     }
     let mut found: Vec<Value> = vec![];
     let (mut at, mut broken) = (0, None);
-    // Reading on from each brace that opens nothing stays cheap: what is no JSON breaks off at once, and what is nests no deeper than the parser goes.
+    // Scanning again from every brace is cheap: text that is not JSON fails at once, and the parser limits the depth of nesting.
     while let Some(next) = text[at..].find('{').map(|n| at + n) {
         let mut stream = serde_json::Deserializer::from_str(&text[next..]).into_iter::<Value>();
         match stream.next() {
@@ -283,21 +283,21 @@ fn object(expected: Expected, text: &str) -> Result<Value, ReplyError> {
         (1, ..) => Ok(meant.remove(0)),
         (0, 1, None) => Ok(found.remove(0)),
         (0, 0, None) => Err(ReplyError::NoObject),
-        // What opens first is what was meant: the parser says where it breaks.
+        // The first object that cannot be read is taken for the answer, and the parser's error says where it breaks.
         (0, _, Some(error)) => Err(ReplyError::Broken(error)),
         (0, ..) => Err(ReplyError::Incomplete(required().map(str::to_string).collect())),
         (n, ..) => Err(ReplyError::Several(n)),
     }
 }
 
-/// Checks a proposal against what it declares and what was asked for.
+/// Checks a proposal against its declaration and the briefing.
 fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, ReplyError> {
     let ProposalReply { declaration, source, mut branches, notes } = reply;
     if source.len() > LONGEST_SOURCE || source.contains('\0') {
         return Err(ReplyError::Source);
     }
     let kernel = declared(&declaration)?;
-    // In order of preference: what is beyond what was asked for is not tried.
+    // Variants are in order of preference: those beyond the requested number are not tried.
     branches.truncate(briefing.branches.max(1) as usize);
     let mut wrong = vec![];
     let mut variants = vec![];
@@ -320,7 +320,7 @@ fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, Reply
     }
 }
 
-/// Where a method cannot be turned off.
+/// The variants in which a method cannot be turned off.
 fn without_switch(kernel: &Kernel, method: &Method, variants: &[(usize, Variant)]) -> Vec<String> {
     let off = |n: &usize| {
         format!(
@@ -331,7 +331,7 @@ fn without_switch(kernel: &Kernel, method: &Method, variants: &[(usize, Variant)
     variants.iter().filter(|(_, v)| kernel.without(v, method).is_none()).map(|(n, _)| off(n)).collect()
 }
 
-/// The kernel that a declaration makes.
+/// The kernel that a declaration describes.
 fn declared(declaration: &str) -> Result<Kernel, ReplyError> {
     let file = Arc::new(SourceFile { name: DECLARATION.into(), text: declaration.into() });
     let name = Text { value: "kernel".into(), place: Place::new(&file, 0..0) };
@@ -350,7 +350,7 @@ fn told(diagnostic: &Diagnostic) -> String {
     format!("{at}{}{expected}", diagnostic.message)
 }
 
-/// The variant that a branch names.
+/// The variant that a branch describes.
 fn variant(kernel: &Kernel, branch: &BTreeMap<String, TuneValue>) -> Result<Variant, Vec<String>> {
     let mut wrong = vec![];
     for (name, value) in branch {

@@ -7,7 +7,7 @@ fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
 }
 
-/// A right candidate of kernel `kernel`, a kind of its own, in rounds of its own.
+/// A correct candidate of kernel `kernel`, with an operator and a chain of rounds of its own.
 fn candidate(kernel: &str, pattern: Pattern, level: u8, arch: &str, speedup: f64) -> Candidate {
     Candidate {
         package: "p".into(),

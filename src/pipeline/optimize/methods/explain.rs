@@ -5,7 +5,7 @@ use std::fmt::Write;
 use super::{Entry, Trigger};
 use kforge_types::model::{SassPatterns, Signature, Trace};
 
-/// What there is to say of a method, in lines of at most about 100 columns.
+/// The text about a method, in lines of at most about 100 columns.
 pub fn explain(entry: &Entry) -> String {
     let mut out = format!("{}: {}\n\n{}\n\n", entry.id, entry.title, wrapped(&entry.advice));
     let mut line = |name: &str, text: &str| {
@@ -31,7 +31,7 @@ pub fn explain(entry: &Entry) -> String {
     out
 }
 
-/// Which architectures can have it: `sm_90 and later, with wgmma`.
+/// The architectures that support it: `sm_90 and later, with wgmma`.
 pub fn architectures(entry: &Entry) -> String {
     let features: Vec<&str> = entry.features.iter().map(|f| f.name()).collect();
     let with = if features.is_empty() { String::new() } else { format!(", with {}", features.join(" and ")) };
@@ -51,7 +51,7 @@ pub fn trigger(trigger: &Trigger) -> String {
     }
 }
 
-/// What must hold: `the operator multiplies matrices; not where registers spill`.
+/// The preconditions: `the operator multiplies matrices; not where registers spill`.
 pub fn preconditions(entry: &Entry) -> String {
     let wanted = entry.requires.iter().map(|f| f.text().to_string());
     let unwanted = entry.unless.iter().map(|f| format!("not where {}", f.text()));
@@ -62,13 +62,13 @@ pub fn preconditions(entry: &Entry) -> String {
 /// One condition of a signature.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Sign {
-    /// What there must be: `more of one of`, after `sm_90: ` where it is for that architecture alone.
+    /// What is required: `more of one of`, after `sm_90: ` if it applies only to that architecture.
     pub words: String,
-    /// Of these patterns.
+    /// The patterns.
     pub patterns: Vec<String>,
 }
 
-/// The conditions of a signature, those of single architectures after the common ones.
+/// The conditions of a signature: first the common ones, then those of single architectures.
 pub fn shown_by(signature: &Signature) -> Vec<Sign> {
     let common = signature.common.iter().flat_map(|p| signs("", p));
     let own = signature.by_arch.iter().flat_map(|(arch, p)| signs(&format!("{arch}: "), p));
@@ -88,7 +88,7 @@ fn signs(before: &str, patterns: &SassPatterns) -> Vec<Sign> {
     lists.into_iter().filter(|(_, all)| !all.is_empty()).map(|(words, all)| sign(words, all)).chain(counts).collect()
 }
 
-/// A paragraph in lines.
+/// A paragraph, wrapped into lines.
 fn wrapped(text: &str) -> String {
     const WIDTH: usize = 96;
     let mut lines = vec![String::new()];

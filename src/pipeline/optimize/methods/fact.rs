@@ -1,5 +1,5 @@
-//! What must hold of an operator, a kernel and its machine code before a method makes sense. Knows how to derive each fact from declarations and inspections; a fact
-//! that cannot be derived is unknown.
+//! Facts about an operator, a kernel and its machine code that decide whether a method makes sense. Knows how to derive each fact from declarations and
+//! inspections; a fact that cannot be derived is unknown.
 
 use std::collections::BTreeMap;
 
@@ -8,17 +8,17 @@ use serde::Deserialize;
 use kforge_types::model::{DType, Kernel, Operator, Reference, TypeChoice};
 use kforge_types::record::Inspection;
 
-/// Something that holds or does not.
+/// A fact, which holds or does not.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fact {
     /// The operator multiplies matrices.
     MatrixProduct,
-    /// It normalises exponentials.
+    /// The operator normalizes exponentials.
     Softmax,
-    /// It combines values along a dim.
+    /// The operator combines values along a dim.
     Reduces,
-    /// It is a convolution.
+    /// The operator is a convolution.
     Convolution,
     /// A tensor holds single precision.
     Float32,
@@ -32,19 +32,19 @@ pub enum Fact {
     Contiguous,
     /// The kernel has several launches.
     SeveralLaunches,
-    /// Its machine code uses shared memory.
+    /// The machine code uses shared memory.
     SharedMemory,
-    /// It waits at barriers of a block.
+    /// The machine code waits at barriers of a block.
     Barriers,
-    /// It has atomic operations.
+    /// The machine code has atomic operations.
     Atomics,
-    /// It keeps values in local memory for want of registers.
+    /// The machine code keeps values in local memory because registers run out.
     Spills,
-    /// It takes exponentials.
+    /// The machine code computes exponentials.
     Exponentials,
-    /// It divides integers by what is not known when it is compiled.
+    /// The machine code divides integers by a value that is unknown at compile time.
     IntegerDivision,
-    /// It copies by tensor maps.
+    /// The machine code copies by tensor maps.
     TensorCopies,
 }
 
@@ -93,7 +93,7 @@ impl Fact {
         }
     }
 
-    /// What it says, after "where".
+    /// The fact as text, to follow "where".
     pub fn text(self) -> &'static str {
         match self {
             Fact::MatrixProduct => "the operator multiplies matrices",
@@ -117,7 +117,7 @@ impl Fact {
     }
 }
 
-/// What is known to hold and what is known not to; what is absent is unknown.
+/// Which facts are known to hold, and which are known not to. An absent fact is unknown.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts(pub BTreeMap<Fact, bool>);
 
@@ -127,10 +127,10 @@ impl Facts {
         self.0.iter().map(|(fact, holds)| (fact.name().to_string(), *holds)).collect()
     }
 
-    /// The facts of an operator under a choice of types, a kernel, and its machine code where it was inspected (what opcodes tell: where it was disassembled).
+    /// The facts of an operator under a choice of types, of a kernel, and of its machine code if it was inspected. Facts from opcodes need a disassembly.
     pub fn of(operator: &Operator, choice: &TypeChoice, kernel: &Kernel, inspection: Option<&Inspection>) -> Self {
         let mut facts = BTreeMap::new();
-        // What a reference of the package's own computes is not known.
+        // What a package's own reference computes is unknown.
         if let Reference::Builtin { name, .. } = &operator.reference {
             let one_of = |names: &[&str]| names.contains(&name.as_str());
             facts.insert(Fact::MatrixProduct, one_of(&["matmul", "attention", "conv2d"]));

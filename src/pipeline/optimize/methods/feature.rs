@@ -1,7 +1,7 @@
 //! What hardware a method may need, and which architectures have it. Knows names of architectures; does not know devices.
 //!
-//! The table was read off the compiler: an instruction is there for an architecture if NVRTC 13.0 makes machine code of it, at its full speed where the compiler
-//! distinguishes (multicast).
+//! The table was derived from the compiler: an architecture has an instruction if NVRTC 13.0 compiles it to machine code, and at full speed if the compiler
+//! distinguishes speeds (multicast).
 
 use serde::Deserialize;
 
@@ -13,7 +13,7 @@ pub enum Feature {
     TensorCore,
     /// Matrix loads from shared memory.
     Ldmatrix,
-    /// Asynchronous copies from global to shared memory.
+    /// An L2 partition for persistent accesses.
     CpAsync,
     /// A part of L2 that is set aside.
     L2Persistence,
@@ -33,7 +33,7 @@ pub enum Feature {
     Pdl,
     /// Matrix products of a warpgroup.
     Wgmma,
-    /// Registers that warpgroups hand to one another.
+    /// Transfer of registers between warpgroups.
     Setmaxnreg,
     /// Matrix products whose operands carry scales.
     BlockScaling,
@@ -61,7 +61,7 @@ impl Feature {
         Feature::Clc,
     ];
 
-    /// Its name, as NVIDIA has it.
+    /// Its name as NVIDIA writes it.
     pub fn name(self) -> &'static str {
         match self {
             Feature::TensorCore => "tensor cores",
@@ -82,7 +82,7 @@ impl Feature {
         }
     }
 
-    /// Whether an architecture has it, given its capability (90) and suffix (`a`, `f` or none). What needs a suffix is left out of portable machine code.
+    /// Whether an architecture has it, given its capability (90) and suffix (`a`, `f` or none). Portable machine code lacks features that need a suffix.
     pub fn is_in(self, capability: u32, suffix: &str) -> bool {
         let own = !suffix.is_empty();
         match self {

@@ -3,14 +3,14 @@
 //! | part | is |
 //! |---|---|
 //! | `compute.toml`, `memory.toml`, `latency.toml` | the methods themselves, as data |
-//! | [`registry`] | the typed, checked whole of them |
-//! | [`trigger`] | how strongly metrics support a method, or that they say nothing |
+//! | [`registry`] | all methods, typed and checked |
+//! | [`trigger`] | how strongly metrics support a method, or that this is unknown |
 //! | [`fact`] | what must hold of operator, kernel and machine code before a method makes sense |
 //! | [`feature`] | what hardware a method needs, and which architectures have it |
 //! | [`explain`] | a method as text |
 //!
-//! Signatures were read off disassembly, not off documentation: PTX spellings such as `cp.async` or `setmaxnreg` are not what machine code says. Each is tested
-//! on every architecture that the toolchain compiles for, by kernels with and without the method (`tests/methods.rs`).
+//! Signatures were read from disassembly, not from documentation: PTX names such as `cp.async` or `setmaxnreg` do not occur in machine code. Each signature is
+//! tested on every architecture that the toolchain compiles for, by kernels with and without the method (`tests/methods.rs`).
 
 pub mod explain;
 pub mod fact;

@@ -1,4 +1,4 @@
-//! The registry as a whole: typed, checked, and answering what fits where. Knows the data files; does not choose methods.
+//! The registry as a whole: typed and checked, with queries for what fits where. Knows the data files; does not choose methods.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -17,23 +17,23 @@ pub struct Entry {
     pub id: String,
     /// The resource it relieves.
     pub axis: Axis,
-    /// What it is called.
+    /// Its title.
     pub title: String,
     /// Its place within its axis, from 1; lower is tried first.
     pub priority: u32,
-    /// The least capability it makes sense for: 80.
+    /// The lowest capability for which it makes sense: 80.
     pub least: u32,
     /// What the hardware must have.
     pub features: Vec<Feature>,
-    /// When metrics support it; none if no metric does.
+    /// When metrics support it; none if no metric can.
     pub trigger: Option<Trigger>,
-    /// What must hold.
+    /// Facts that must hold.
     pub requires: Vec<Fact>,
-    /// What must not hold.
+    /// Facts that must not hold.
     pub unless: Vec<Fact>,
     /// Methods that are not applied together with it.
     pub conflicts: Vec<String>,
-    /// What machine code shows it, or why none does.
+    /// What machine code shows it, or why none can.
     pub signature: Trace,
     /// What turning it off means.
     pub off: String,
@@ -44,16 +44,16 @@ pub struct Entry {
 /// Whether a method makes sense.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Fit {
-    /// It does.
+    /// It makes sense.
     Fits,
-    /// It does not; why.
+    /// It does not make sense, and why.
     Not(String),
-    /// These facts are not known, and all others speak for it.
+    /// These facts are unknown, and all other facts support it.
     Unknown(Vec<Fact>),
 }
 
 impl Entry {
-    /// Whether an architecture (`sm_90a`) can have it.
+    /// Whether an architecture (`sm_90a`) supports it.
     pub fn on(&self, arch: &str) -> Fit {
         let (capability, suffix) = match capability(arch) {
             Ok(known) => known,
@@ -83,7 +83,7 @@ impl Entry {
         if unknown.is_empty() { Fit::Fits } else { Fit::Unknown(unknown) }
     }
 
-    /// How strongly metrics support it; unknown without missing metrics where none speaks for it ever.
+    /// How strongly metrics support it. If no metric ever supports it, the strength is unknown and no metrics are missing.
     pub fn strength(&self, metrics: &BTreeMap<String, f64>) -> Strength {
         self.trigger.as_ref().map_or_else(|| Strength::Unknown(BTreeSet::new()), |t| t.strength(metrics))
     }
@@ -95,24 +95,24 @@ pub struct Registry {
     entries: Vec<Entry>,
 }
 
-/// Something that is wrong with data files of methods.
+/// An error in the data files of methods.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum Fault {
-    /// A file does not have the form of one.
+    /// A file does not have the form of a data file.
     #[error("{0}")]
     Form(toml::de::Error),
-    /// A row is wrong by itself.
+    /// A row is invalid in itself.
     #[error("`{id}`: {what}")]
     Row {
         /// The method.
         id: String,
-        /// What is wrong and what was expected, for people.
+        /// What is wrong and what was expected, as text.
         what: String,
     },
-    /// A method is there more than once.
+    /// A method is defined more than once.
     #[error("`{0}` is defined twice")]
     Repeated(String),
-    /// Two methods of an axis have one priority.
+    /// Two methods of an axis have the same priority.
     #[error("`{id}` has priority {priority}, which another method of its axis has")]
     Priority {
         /// The method.
@@ -123,7 +123,7 @@ pub enum Fault {
     /// A method conflicts with itself.
     #[error("`{0}` conflicts with itself")]
     ConflictsWithItself(String),
-    /// A method conflicts with one that does not say so.
+    /// A method conflicts with one that does not declare the conflict.
     #[error("`{id}` conflicts with `{other}`, which does not say so")]
     OneSided {
         /// The method.
@@ -131,7 +131,7 @@ pub enum Fault {
         /// The other one.
         other: String,
     },
-    /// A method conflicts with one that is not there.
+    /// A method conflicts with one that does not exist.
     #[error("`{id}` conflicts with `{other}`, which does not exist")]
     NoConflict {
         /// The method.
@@ -141,16 +141,16 @@ pub enum Fault {
     },
 }
 
-/// All that is wrong with data files of methods. Never empty.
+/// All errors in the data files of methods. Never empty.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct RegistryFaults(pub Vec<Fault>);
 
 impl Registry {
-    /// Reads data files and checks all that they say together.
+    /// Reads data files and checks them together.
     ///
     /// # Errors
-    /// Everything that is wrong, each naming the method and what was expected.
+    /// All errors, each with the method and what was expected.
     pub fn parse(texts: &[&str]) -> Result<Self, RegistryFaults> {
         let (mut entries, mut wrong) = (Vec::new(), Vec::<Fault>::new());
         for text in texts {
@@ -173,7 +173,7 @@ impl Registry {
         if wrong.is_empty() { Ok(registry) } else { Err(RegistryFaults(wrong)) }
     }
 
-    /// What is wrong between methods.
+    /// Errors between methods.
     fn clashes(&self) -> Vec<Fault> {
         let mut wrong = Vec::new();
         let mut ids = BTreeSet::new();
@@ -200,7 +200,7 @@ impl Registry {
         wrong
     }
 
-    /// The method of that id.
+    /// The method with that id.
     pub fn get(&self, id: &str) -> Option<&Entry> {
         self.entries.iter().find(|e| e.id == id)
     }
@@ -215,7 +215,7 @@ impl Registry {
         self.entries.iter().filter(move |e| e.axis == axis)
     }
 
-    /// The id that a text probably means.
+    /// The id that a misspelled text probably means.
     pub fn closest(&self, text: &str) -> Option<&str> {
         diag::closest(text, self.entries.iter().map(|e| e.id.as_str()))
     }
@@ -230,12 +230,12 @@ pub fn registry() -> &'static Registry {
     &REGISTRY
 }
 
-/// What shows each method of the registry, or why nothing does, by id: policy of the match steps of kernels that do not say it themselves.
+/// The signature of each method of the registry, or why it has none, by id. Match steps use it for kernels that declare no signature.
 pub fn signatures() -> BTreeMap<String, Trace> {
     registry().entries.iter().map(|e| (e.id.clone(), e.signature.clone())).collect()
 }
 
-/// Reads a row; gives all that is wrong with it by itself.
+/// Reads a row; returns all errors in the row itself.
 fn entry(row: Row) -> Result<Entry, Vec<String>> {
     let mut wrong = Vec::new();
     let axis = Axis::of(&row.id);
@@ -312,7 +312,7 @@ fn signature(row: SignatureRow, unseen: Option<String>, wrong: &mut Vec<String>)
             if signature.is_empty() {
                 wrong.push("the signature has no pattern".into());
             }
-            // Whether its patterns are regular expressions only a test asks: to compile them all takes as long as to plan a small build.
+            // Only a test checks that the patterns are regular expressions: compiling them all takes as long as planning a small build.
             Trace::Patterns(signature)
         }
     }

@@ -3,14 +3,14 @@
 //! | key | is |
 //! |---|---|
 //! | `id` | axis and name |
-//! | `title` | in words |
+//! | `title` | a title in words |
 //! | `priority` | its place within its axis, from 1; lower is tried first |
-//! | `least` | the oldest architecture it makes sense for; at least the oldest that the toolchain compiles for |
+//! | `least` | the oldest architecture for which it makes sense; at least the oldest that the toolchain compiles for |
 //! | `features` | what the hardware must have |
-//! | `trigger` | when metrics support it; none if no metric does |
+//! | `trigger` | when metrics support it; none if no metric can |
 //! | `requires`, `unless` | facts that must hold, or must not |
 //! | `conflicts` | methods that are not applied together with it |
-//! | `signature` | what machine code shows it, as `sass` in a manifest; or `"none"` |
+//! | `signature` | what machine code shows it, in the form of `sass` in a manifest; or `"none"` |
 //! | `unseen` | why there is no signature |
 //! | `off` | what turning it off means |
 //! | `advice` | a paragraph for the author of the kernel |
@@ -29,7 +29,7 @@ pub(super) struct File {
     pub(super) method: Vec<Row>,
 }
 
-/// A method as it stands there.
+/// A method in a data file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Row {

@@ -1,4 +1,4 @@
-//! The registry's data: that it is whole and makes sense, and what it answers.
+//! The registry's data is complete and makes sense, and its queries are correct.
 
 use std::collections::BTreeMap;
 

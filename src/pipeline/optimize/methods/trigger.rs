@@ -1,8 +1,8 @@
-//! When metrics speak for a method. Knows names and bounds of metrics; does not take or derive them.
+//! When metrics support a method. Knows names and bounds of metrics; does not take or derive them.
 //!
 //! A trigger is a ramp over one metric, or the strongest (`any`) or weakest (`all`) of several. A ramp is 0 at its good end and beyond, 1 at its bad end and
-//! beyond, linear between; whether high or low values are bad is in the order of its ends. What was not measured is unknown, which is neither 0 nor 1:
-//! `any` is known where one known part already is 1, `all` where one already is 0.
+//! beyond, and linear between them. The order of the ends says whether high or low values are bad. A metric that was not measured is unknown, which is neither
+//! 0 nor 1: `any` is known if one known part is already 1, `all` if one is already 0.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -27,9 +27,9 @@ pub enum Trigger {
 pub struct Ramp {
     /// Its name among [`kforge_types::record::metric::METRICS`].
     pub metric: String,
-    /// Where nothing is wrong.
+    /// The value at which nothing is wrong.
     pub good: f64,
-    /// Where the method is wanted most.
+    /// The value at which the method is needed most.
     pub bad: f64,
 }
 
@@ -37,7 +37,7 @@ pub struct Ramp {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Any {
-    /// Of these.
+    /// The parts.
     pub any: Vec<Trigger>,
 }
 
@@ -45,16 +45,16 @@ pub struct Any {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct All {
-    /// Of these.
+    /// The parts.
     pub all: Vec<Trigger>,
 }
 
-/// How strongly metrics speak for a method.
+/// How strongly metrics support a method.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Strength {
     /// From 0, not at all, to 1.
     Known(f64),
-    /// It cannot be told: these metrics are missing.
+    /// Unknown, because these metrics are missing.
     Unknown(BTreeSet<String>),
 }
 
@@ -94,7 +94,7 @@ impl Trigger {
     }
 }
 
-/// Joins parts by `of`, of whose value `decided` nothing unknown can change.
+/// Combines parts by `of`. Once the combined value is `decided`, unknown parts cannot change it.
 fn joined(parts: impl Iterator<Item = Strength>, decided: f64, of: fn(f64, f64) -> f64) -> Strength {
     let (mut known, mut missing) = (1.0 - decided, BTreeSet::new());
     for part in parts {

@@ -1,9 +1,9 @@
-//! Methods to variants of the space that a kernel declares (docs/design.md, section 9.4): what the agent `rules` answers with. Knows tunables and what turning methods
-//! off means; writes no code. Deterministic.
+//! From methods to variants of the space that a kernel declares (docs/design.md, section 9.4): the answer of the agent `rules`. Knows tunables and what turning
+//! methods off means; writes no code. Deterministic.
 //!
-//! A method that a kernel declares is on in a variant that turning it off would change. Wanted are variants with every chosen method on: first the one nearest to
-//! the parent, then others that differ from those before in what matters to these methods, their own tunables and those that size blocks, and in nothing else where
-//! that can be. Where no variant that was not tried has all of them on, those count that have most, the first chosen before the others.
+//! A declared method is on in a variant if turning it off would change the variant. Variants with every chosen method on are preferred: first the one nearest
+//! to the parent, then variants that differ from the earlier ones in the tunables of these methods and the tunables that size blocks, and, if possible, in no
+//! others. If no untried variant has all of them on, the variants with most of them on are taken; methods chosen first count more.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,17 +14,17 @@ use kforge_types::model::{Kernel, Method, TuneValue, Variant};
 /// Tunables of a variant.
 type Values = BTreeMap<String, TuneValue>;
 
-/// What there is to try.
+/// The variants to try.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Branches {
-    /// The tunables of each, best first; fewer than were wanted where there are no more.
+    /// The tunables of each, best first. There may be fewer than were requested.
     pub values: Vec<Values>,
-    /// Chosen methods that none of them has on, in the order in which they were chosen.
+    /// Chosen methods that no branch has on, in the order in which they were chosen.
     pub left_out: Vec<String>,
 }
 
 impl Branches {
-    /// Of the `chosen` methods those that are tried: a method that no branch has on was not, and stays open.
+    /// The `chosen` methods that are tried. A method that no branch has on was not tried and stays open.
     pub fn tries(&self, chosen: &[String]) -> Vec<String> {
         chosen.iter().filter(|id| !self.left_out.contains(id)).cloned().collect()
     }
@@ -65,7 +65,8 @@ pub fn branches(
     Branches { values, left_out }
 }
 
-/// The less, the sooner: tunables changed that matter to no chosen method; values that a branch before it has too; tunables changed in all; declared order.
+/// The sort key; the smallest comes first: changed tunables that matter to no chosen method; values that an earlier branch also has; all changed tunables;
+/// declared order.
 fn rank(
     values: &Values,
     parent: &Values,
@@ -76,12 +77,12 @@ fn rank(
     let changed = |name: &&String| values.get(*name) != parent.get(*name);
     let beside = values.keys().filter(|n| !spread.contains(*n)).filter(changed).count();
     let fresh = |name: &&String| before.iter().all(|b| b.get(*name) != values.get(*name));
-    // The first is the one nearest to the parent: with nothing before it everything would be new.
+    // The first branch is the one nearest to the parent: compared with no branch, every value would be new.
     let new = if before.is_empty() { 0 } else { spread.iter().filter(fresh).count() };
     (beside, Reverse(new), values.keys().filter(changed).count(), order)
 }
 
-/// The tunables over which branches are spread: those by which the methods are turned off, and those that size blocks.
+/// The tunables in which branches differ: those that turn the methods off, and those that size blocks.
 fn spread(kernel: &Kernel, methods: &[Option<&Method>]) -> BTreeSet<String> {
     let of_methods = methods.iter().flatten().flat_map(|m| m.tunables());
     let blocks = kernel.launches.iter().flat_map(|launch| match &launch.action {

@@ -1,8 +1,8 @@
 //! Slots for methods by axis (docs/design.md, section 9.2). Knows gaps; does not know methods.
 //!
-//! Three slots. A gap under 0.10 counts as zero. Shares are proportional to the squares of the gaps, handed out by the largest remainder, at most two an axis. A slot
-//! that no axis earned goes to the largest gap left: to an axis without a slot first. Ties go to memory, then latency, then compute. A gap that is not known says
-//! nothing of any share, so every axis gets one slot, and the budget is degraded.
+//! There are three slots. A gap under 0.10 counts as zero. Shares are proportional to the squares of the gaps and are assigned by the largest remainder, with
+//! at most two slots per axis. A slot that no axis earned goes to the largest remaining gap, to an axis without a slot first. Ties go to memory, then latency,
+//! then compute. If a gap is unknown, no share can be computed, so every axis gets one slot and the budget is degraded.
 
 use std::cmp::Reverse;
 
@@ -12,17 +12,17 @@ use kforge_types::record::round::Slots;
 
 /// Slots of a round.
 pub const SLOTS: u32 = 3;
-/// Most of an axis.
+/// The most slots of an axis.
 pub const MOST: u32 = 2;
 /// A smaller gap counts as zero.
 const ZERO: f64 = 0.10;
-/// Shares that differ by less are equal: they are made of few roundings of doubles.
+/// Shares that differ by less are equal, because each results from a few roundings of doubles.
 const ROUNDING: f64 = 1e-9;
 
 /// The order in which ties are broken.
 pub const TIES: [Axis; 3] = [Axis::Memory, Axis::Latency, Axis::Compute];
 
-/// The budget for these gaps, and whether it is degraded for want of one.
+/// The budget for these gaps, and whether it is degraded because a gap is unknown.
 pub fn slots(gaps: &Gaps) -> (Slots, bool) {
     let known: Option<Vec<f64>> = TIES.into_iter().map(|axis| gaps.of(axis).filter(|g| g.is_finite())).collect();
     let Some(known) = known else { return (Slots { compute: 1, memory: 1, latency: 1 }, true) };
@@ -31,7 +31,7 @@ pub fn slots(gaps: &Gaps) -> (Slots, bool) {
     let share = |at: usize| if all > 0.0 { f64::from(SLOTS) * weights[at] / all } else { 0.0 };
     let mut got: Vec<u32> = (0..TIES.len()).map(|at| ((share(at) + ROUNDING).floor() as u32).min(MOST)).collect();
     let mut left = SLOTS - got.iter().sum::<u32>();
-    // What no whole slot was made of; an axis at its most has none.
+    // The remainders that gave no whole slot. An axis at its maximum has none.
     let mut earned: Vec<(i64, usize)> = (0..TIES.len())
         .filter(|at| got[*at] < MOST)
         .map(|at| (((share(at) - f64::from(got[at])) / ROUNDING).round() as i64, at))
@@ -46,7 +46,7 @@ pub fn slots(gaps: &Gaps) -> (Slots, bool) {
     }
     while left > 0 {
         let room = (0..TIES.len()).filter(|at| got[*at] < MOST);
-        // The first of equals: the order of ties.
+        // The first of equals, in the order of ties.
         let next = room.min_by(|a, b| got[*a].min(1).cmp(&got[*b].min(1)).then(known[*b].total_cmp(&known[*a])));
         let Some(at) = next else { break };
         got[at] += 1;

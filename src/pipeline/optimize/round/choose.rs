@@ -1,24 +1,25 @@
-//! Which methods take the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and the results of methods; does not know how they are written.
+//! Which methods get the slots (docs/design.md, section 9.3). Knows the registry, what is known of the kernel, and the results of methods; does not know how
+//! methods are written.
 //!
-//! # Which methods may be chosen, in this order of questions
+//! # Which methods may be chosen, by these questions in this order
 //!
 //! | question | passed over if |
 //! |---|---|
 //! | does the champion have it? | yes, unless machine code does not show it |
 //! | can an agent of this run add it? | no |
-//! | does the architecture have it? | no; on `cpu`, which is none, what needs no feature of one |
-//! | do its preconditions hold? | one is known not to; an unknown one is mentioned |
+//! | does the architecture have it? | no; on `cpu`, which is no architecture, if it needs a hardware feature |
+//! | do its preconditions hold? | one is known not to hold; an unknown one is noted |
 //! | is it settled? | effective or ineffective; if its implementation failed, it may be tried again once |
-//! | was it tried without a champion that has it? | twice already; after one try it may be tried again, as the only such method |
-//! | do metrics support it? | they are known and do not; unknown ones are mentioned |
-//! | does it exclude another? | one of the champion's, unless that one gains nothing, or one chosen before it |
+//! | was it tried without a champion that has it? | twice already; after one try it may be tried again, but only one such method at a time |
+//! | do metrics support it? | they are known and do not; unknown ones are noted |
+//! | does it exclude another? | one that the champion has, unless that one gains nothing, or one chosen before it |
 //!
 //! # Which methods are chosen
 //!
-//! With one slot the first by priority, with two the two with the strongest triggers. In both cases methods that metrics support come before methods that they say nothing
-//! about, and methods that were tried before come last, one at a time: every variant of a round has all its methods on, and one that spoils the kernel would keep the
-//! others from ever being tried without it. Methods that the registry does not have come after those it has. A slot whose axis has no method goes to the axis with the
-//! next largest gap that has one, still at most two for an axis.
+//! With one slot, the first method by priority is chosen; with two slots, the two methods with the strongest triggers. In both cases methods that metrics
+//! support come before methods with unknown metrics. Methods that were tried before come last, one at a time: every variant of a round has all its methods on,
+//! so a method that spoils the kernel would keep the others from ever being tried without it. Methods that are not in the registry come after those that are. A
+//! slot whose axis has no method goes to the axis with the next largest gap that has one, still at most two per axis.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -34,7 +35,7 @@ use kforge_types::record::round::{ChosenMethod, OpenMethod, PassedMethod, RoundP
 /// The architecture of the emulator.
 const EMULATED: &str = "cpu";
 
-/// What is chosen from.
+/// The inputs of the choice.
 pub struct ChoiceInputs<'f> {
     /// The registry.
     pub registry: &'f Registry,
@@ -46,7 +47,7 @@ pub struct ChoiceInputs<'f> {
     pub settled: &'f BTreeMap<String, SettledMethod>,
 }
 
-/// Somebody who may be chosen.
+/// A method that may be chosen.
 struct MethodOption<'f> {
     id: &'f str,
     axis: Axis,
@@ -60,14 +61,14 @@ struct MethodOption<'f> {
 }
 
 impl MethodOption<'_> {
-    /// In the order in which one slot is filled: what metrics speak for first.
+    /// The sort key for filling one slot: methods that metrics support come first.
     fn one(&self) -> (bool, usize) {
         (self.strength.is_none(), self.place)
     }
 
-    /// In the order in which two are.
+    /// The sort key for filling two slots.
     fn two(&self) -> (bool, Reverse<u64>, usize) {
-        // Strengths are not negative: their bits are in their order.
+        // Strengths are not negative, so their bits sort as their values do.
         (self.strength.is_none(), Reverse(self.strength.unwrap_or(0.0).to_bits()), self.place)
     }
 
@@ -76,7 +77,7 @@ impl MethodOption<'_> {
     }
 }
 
-/// The methods to try, in the order of axes and priorities, and those passed over. `gaps` say where slots go that their axis cannot use.
+/// The methods to try, in the order of axes and priorities, and the methods that were passed over. `gaps` decide where slots go that their axis cannot use.
 pub fn choose(from: &ChoiceInputs<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<ChosenMethod>, Vec<PassedMethod>) {
     let (mut candidates, mut passed) = (vec![], vec![]);
     for (place, open) in ordered(from).into_iter().enumerate() {
@@ -116,7 +117,7 @@ pub fn choose(from: &ChoiceInputs<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chose
         let wanted = slots.of(axis) as usize;
         fill(axis, wanted, wanted > 1, &mut taken);
     }
-    // What an axis could not use: one at a time to the largest gap that has somebody left and room.
+    // Slots that an axis could not use go, one at a time, to the largest gap whose axis has a method left and room for it.
     while taken.len() < most {
         let room =
             |axis: Axis, taken: &[&MethodOption<'_>]| taken.iter().filter(|t| t.axis == axis).count() < MOST as usize;
@@ -131,7 +132,7 @@ pub fn choose(from: &ChoiceInputs<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chose
         let because = excluded.remove(candidate.id).unwrap_or_else(|| weaker(candidate, is_fresh));
         passed.push((candidate.place, PassedMethod { id: candidate.id.into(), axis: candidate.axis, because }));
     }
-    // Of an axis that somebody was chosen of, those who stood before the last.
+    // On an axis with chosen methods, only the methods before the last chosen one are reported as passed over.
     let last = |axis: Axis| taken.iter().filter(|t| t.axis == axis).map(|t| t.place).max();
     let asked = |axis: Axis| slots.of(axis) > 0 || taken.is_empty();
     passed.retain(|(place, p)| last(p.axis).map_or(asked(p.axis), |last| *place < last));
@@ -139,7 +140,7 @@ pub fn choose(from: &ChoiceInputs<'_>, slots: &Slots, gaps: &Gaps) -> (Vec<Chose
     (taken.into_iter().map(MethodOption::chosen).collect(), passed.into_iter().map(|(_, p)| p).collect())
 }
 
-/// Why somebody who could have been chosen was not.
+/// Why a method that could have been chosen was not.
 fn weaker(candidate: &MethodOption<'_>, is_fresh: bool) -> String {
     match (candidate.again, candidate.strength) {
         (true, _) if is_fresh => "it was tried before, and other methods were not".into(),
@@ -149,14 +150,14 @@ fn weaker(candidate: &MethodOption<'_>, is_fresh: bool) -> String {
     }
 }
 
-/// Axes by their gaps, the largest first, unknown ones last, ties as in the budget.
+/// Axes by their gaps, the largest first, unknown ones last; ties as in the budget.
 fn by_gap(gaps: &Gaps) -> Vec<Axis> {
     let mut axes = TIES.to_vec();
     axes.sort_by(|a, b| gaps.of(*b).unwrap_or(-1.0).total_cmp(&gaps.of(*a).unwrap_or(-1.0)));
     axes
 }
 
-/// The methods by priority; those that the registry does not have after them, by id.
+/// The methods by priority, then those that are not in the registry, by id.
 fn ordered<'f>(from: &ChoiceInputs<'f>) -> Vec<&'f OpenMethod> {
     let mut all: Vec<&OpenMethod> = from.params.methods.iter().collect();
     let priority = |open: &OpenMethod| from.registry.get(&open.id).map_or(u32::MAX, |entry| entry.priority);
@@ -165,7 +166,7 @@ fn ordered<'f>(from: &ChoiceInputs<'f>) -> Vec<&'f OpenMethod> {
 }
 
 impl<'f> ChoiceInputs<'f> {
-    /// Whether a method may be chosen; else why not.
+    /// The method as an option, or why it may not be chosen.
     fn candidate(&self, open: &'f OpenMethod, place: usize) -> Result<MethodOption<'f>, String> {
         let settled = self.settled.get(&open.id);
         let failed = settled.filter(|s| s.fate == Fate::ImplementationFailed);

@@ -1,4 +1,5 @@
-//! Decides one round before any agent is asked: what is settled, which methods it tries, or why there is nothing more to do. Knows documents of earlier steps; writes no kernel.
+//! Decides one round before any agent is asked: what is settled, which methods the round tries, or why the rounds end. Knows documents of earlier steps; writes
+//! no kernel.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +10,7 @@ use kforge_types::record::params::{Attribution, Fate};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::{Decision, RoundParams, SettledMethod, Slots};
 
-/// Decides a round from the roofline of the champion so far, what its methods buy, and the round before; each none where there is none.
+/// Decides a round from the roofline of the champion so far, the attributions of its methods, and the previous round's decision. Any of them may be missing.
 pub fn decide(
     params: &RoundParams,
     roofline: Option<&Roofline>,
@@ -62,8 +63,8 @@ pub fn decide_by(
     Decision { degraded, budget, methods, passed, stop, ..decision }
 }
 
-/// The results of methods up to the champion so far. Of a method that it has, what is newest counts, unless that decides nothing and an earlier round did. A
-/// champion that stands since an earlier round settles nothing anew.
+/// The results of methods up to the champion so far. For a method of the champion the newest attribution counts, unless it is inconclusive and an earlier
+/// round's was not. An attribution that has not changed keeps its round.
 fn settled(
     round: u32,
     attributions: &BTreeMap<String, Attribution>,

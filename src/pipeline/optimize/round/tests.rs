@@ -1,4 +1,4 @@
-//! What rounds decide: who is chosen and who is passed over, what is settled, when it ends, and which variants answer.
+//! What rounds decide: which methods are chosen and which are passed over, what is settled, when rounds end, and which variants answer.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -36,7 +36,7 @@ fn chosen(decision: &Decision) -> Vec<&str> {
     decision.methods.iter().map(|m| m.id.as_str()).collect()
 }
 
-/// What else speaks for wide accesses, as it is where it does not.
+/// The other metrics of the trigger of wide accesses, with values that do not support it.
 const REST: [(&str, f64); 2] = [("stall_lg_throttle", 0.0), ("dram_throughput", 90.0)];
 
 #[track_caller]
@@ -57,7 +57,7 @@ fn decided(params: &RoundParams, roofline: &Roofline) -> Decision {
 fn one_slot_goes_by_priority_among_those_that_metrics_ask_for() {
     let methods = ["memory.coalesced_access", "memory.tiling_smem", "memory.vectorized_access", "memory.data_layout"];
     let params = params(methods.map(open).to_vec());
-    // Memory and compute share; compute has nobody, so that memory gets two: the first by priority of those asked for.
+    // Memory and compute share the slots. Compute has no method, so memory gets two: the first by priority among the supported ones.
     let roofline =
         seen(0.01, 0.3, 0.3, &[("l1_hit", 90.0), ("l2_hit", 65.0), ("stall_mio_throttle", 19.0), REST[0], REST[1]]);
     let slots = slots(&roofline.gaps).0;
@@ -174,7 +174,7 @@ fn methods_that_exclude_each_other_are_not_tried_together() {
         "not together with `latency.async_pipeline`, which the champion has"
     );
     assert!(decision.stop.is_some());
-    // One that gains nothing does not exclude others.
+    // A method that gains nothing does not exclude others.
     for (fate, takes) in [(Fate::Ineffective, true), (Fate::Effective, false), (Fate::Inconclusive, false)] {
         let buys = [("latency.async_pipeline".to_string(), attribution(fate, "why"))].into();
         let decision = decide(&had, Some(&seen(0.01, 0.9, 0.01, &metrics)), &buys, None);
@@ -194,7 +194,7 @@ fn a_slot_that_its_axis_cannot_use_goes_to_the_next_largest_gap_that_can() {
         assert_eq!(decision.budget, Slots { compute: 2, memory: 0, latency: 1 });
         decision.methods.into_iter().map(|m| m.id).collect::<Vec<_>>()
     };
-    // Compute has nobody: of its two slots latency, the next, has no second to take one.
+    // Compute has no method, and latency, which is next, has no second method for one of its two slots.
     assert_eq!(of(&methods), ["memory.coalesced_access", "memory.tiling_smem", "latency.persistent_kernel"]);
     assert_eq!(of(&methods[..3]), ["memory.coalesced_access", "memory.tiling_smem"], "at most two an axis");
     assert_eq!(of(&[methods[3], "latency.stream_event"]), [methods[3], "latency.stream_event"]);
@@ -381,7 +381,7 @@ fn branches_begin_near_the_parent_and_spread_over_what_matters() {
 fn what_was_tried_is_not_tried_again_and_fewer_come_where_there_are_no_more() {
     let all = answered(&["memory.vectorized_access"], 100, &[]);
     let distinct: BTreeSet<_> = all.values.iter().cloned().collect();
-    // Three blocks, hint or not: VEC=2 with either stages, VEC=4 with one.
+    // Three blocks, with or without the hint: VEC=2 with either number of stages, VEC=4 with one.
     assert_eq!((all.values.len(), distinct.len()), (18, 18));
     assert!(all.values.iter().all(|v| v["VEC"] != TuneValue::Int(1)));
     let rest = answered(&["memory.vectorized_access"], 100, &all.values[..16]);

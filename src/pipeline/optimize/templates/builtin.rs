@@ -1,4 +1,4 @@
-//! The templates that are part of the program. Knows their names and texts.
+//! The built-in templates. Knows their names and texts.
 
 use kforge_types::model::TemplateText;
 
@@ -21,12 +21,12 @@ const ALL: [(&str, &str, &str); 3] = [
     ),
 ];
 
-/// The names of all, in the order in which they are offered.
+/// All names, in the order in which they are offered.
 pub fn names() -> Vec<&'static str> {
     ALL.iter().map(|t| t.0).collect()
 }
 
-/// The template of that name.
+/// The template with that name.
 pub fn builtin(name: &str) -> Option<TemplateText> {
     let (name, declaration, source) = ALL.iter().find(|t| t.0 == name)?;
     Some(TemplateText { name: (*name).into(), declaration: (*declaration).into(), source: (*source).into() })

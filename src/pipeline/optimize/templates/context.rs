@@ -1,4 +1,4 @@
-//! What templates are told about an operator: its tensors, params, types and settings, as texts of expressions and of C++. Knows no template.
+//! What templates receive about an operator: its tensors, params, types and settings, as expressions and as C++. Knows no template.
 
 use std::collections::BTreeMap;
 
@@ -17,26 +17,26 @@ pub(super) struct Context {
     pub(super) operator: String,
     /// The kernel's name.
     pub(super) kernel: String,
-    /// The built-in reference's name; empty if the reference is the package's own.
+    /// The built-in reference's name; empty for a reference of the package.
     pub(super) builtin: String,
     /// The operator's types in declared order.
     pub(super) types: Vec<Type>,
     /// The tensors: inputs, inouts, outputs.
     pub(super) tensors: Vec<Tensor>,
-    /// The tensors by the built-in's own names for them.
+    /// The tensors by the names that the built-in gives them.
     pub(super) slots: BTreeMap<String, Tensor>,
     /// The params in declared order.
     pub(super) params: Vec<Param>,
-    /// The names of dims, derived ones too.
+    /// The names of dims, including derived ones.
     pub(super) dims: Vec<String>,
     /// The reference's attributes.
     pub(super) attributes: BTreeMap<String, serde_json::Value>,
-    /// The operator's names for settings of the built-in.
+    /// The operator's names for the settings of the built-in.
     #[serde(skip)]
     names: BTreeMap<String, String>,
     /// An expression for the bytes of the largest element of any tensor.
     pub(super) widest: String,
-    /// The C++ type that elements are computed in: `float`, or `double` where one is.
+    /// The C++ type for computing elements: `float`, or `double` if a tensor is.
     pub(super) compute: String,
 }
 
@@ -45,7 +45,7 @@ pub(super) struct Context {
 pub(super) struct Type {
     /// Its name.
     pub(super) name: String,
-    /// What it may be.
+    /// The dtypes that it may be.
     pub(super) dtypes: Vec<String>,
 }
 
@@ -60,19 +60,19 @@ pub(super) struct Tensor {
     pub(super) role: &'static str,
     /// Its dtype, or the name of its type.
     pub(super) dtype: String,
-    /// Its element type in C++: a type's name is that of a template parameter.
+    /// Its element type in C++. A type's name is also the name of a template parameter.
     pub(super) element: String,
     /// Expressions for its extents, outermost first.
     pub(super) shape: Vec<String>,
-    /// `float`, `integer`, or `mixed` where its type may be either.
+    /// `float`, `integer`, or `mixed` if its type may be either.
     pub(super) kind: &'static str,
     /// Whether it may hold f16 or bf16, which tensor cores multiply.
     pub(super) narrow: bool,
     /// Whether it may hold u64.
     pub(super) unsigned64: bool,
-    /// Whether neighbours along the last axis are neighbours in memory, and so on.
+    /// Whether the tensor is stored contiguously, with its last axis innermost.
     pub(super) contiguous: bool,
-    /// Bytes that its address is a multiple of.
+    /// The alignment of its address in bytes.
     pub(super) align: u64,
     /// Every dtype that it may have.
     #[serde(skip)]
@@ -93,7 +93,7 @@ pub(super) struct Param {
     dtypes: Vec<DType>,
 }
 
-/// A name in C++. A trailing underscore keeps it clear of the language's words and of what generated code calls its own, which never has one.
+/// A name in C++. The trailing underscore avoids C++ keywords and the names that generated code declares, which never end in one.
 fn code(name: &str) -> String {
     format!("{name}_")
 }
@@ -178,7 +178,7 @@ impl Context {
         }
     }
 
-    /// Nothing, if the reference is one of these built-ins; else why the template does not serve the operator.
+    /// Succeeds if the reference is one of these built-ins. Error: why the template does not serve the operator.
     pub(super) fn serves(&self, names: &[String]) -> Result<(), String> {
         if names.contains(&self.builtin) {
             return Ok(());
@@ -210,7 +210,7 @@ impl Context {
         }
     }
 
-    /// Includes and the few functions that generated code converts elements with. Error: a dtype that generated code does not compute with.
+    /// Includes, and the few functions by which generated code converts elements. Error: a dtype with which generated code does not compute.
     pub(super) fn prelude(&self) -> Result<String, String> {
         let tensors = self.tensors.iter().map(|t| (&t.name, &t.dtypes));
         let all: Vec<(&String, &Vec<DType>)> =
@@ -234,7 +234,7 @@ impl Context {
     }
 }
 
-/// What dtypes have in common.
+/// The common kind of dtypes.
 fn kind(dtypes: &[DType]) -> &'static str {
     match (dtypes.iter().all(|d| d.is_float()), dtypes.iter().any(|d| d.is_float())) {
         (true, _) => "float",
@@ -258,7 +258,7 @@ pub(super) fn widest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> String {
     all.reduce(|a, b| format!("max({a}, {b})")).unwrap_or_else(|| "1".into())
 }
 
-/// The C++ type that elements are computed in. Types that may be `f64` decide it as the kernel is instantiated.
+/// The C++ type for computing elements. If a named type may be `f64`, the instantiation of the kernel decides.
 fn compute(operator: &Operator, tensors: &[Tensor]) -> String {
     let named = |name: &str| operator.types.iter().find(|(own, _)| own.value == name);
     if tensors.iter().any(|t| named(&t.dtype).is_none() && t.dtypes.contains(&DType::F64)) {

@@ -1,4 +1,4 @@
-//! Expressions in CUDA C++: formulas of `elementwise` as text, and the functions that they call. Knows C++; knows no tensors and no templates.
+//! Expressions in CUDA C++: formulas of `elementwise` as text, and the functions that they call. Knows C++, but not tensors or templates.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use kforge_numerics::reference::{Element, Formula};
 use kforge_types::model::expr::functions::{Function, FunctionKind};
 use kforge_types::model::expr::{Arithmetic, Comparison, Logic};
 
-/// How tightly an expression binds, for as few parentheses as read well.
+/// How tightly an expression binds, so that only needed parentheses are written.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Bind {
     Choice,
@@ -19,7 +19,7 @@ enum Bind {
     Atom,
 }
 
-/// A formula over values of type `real`. `name` gives the C++ of a name; the functions of `math` that it calls are added to `called`.
+/// A formula over values of type `real`. `name` returns the C++ for a name. The functions of `math` that the formula calls are added to `called`.
 pub(super) fn expression(formula: &Formula, name: &dyn Fn(&str) -> String, called: &mut BTreeSet<String>) -> String {
     let mut writer = Writer { names: &formula.names, name, called };
     writer.value(&formula.root).0
@@ -87,7 +87,7 @@ impl Writer<'_> {
                 (self.math("floor", &[quotient]), Bind::Atom)
             }
             Arithmetic::Remainder => self.of_both("modulo", a, b),
-            // As the reference does: exact where the product is.
+            // As in the reference: exact if the product is.
             Arithmetic::Power if *b == Element::Number(2.0) && matches!(a, Element::Name(_)) => {
                 let base = self.at(a, Bind::Atom);
                 (format!("{base} * {base}"), Bind::Product)
@@ -142,7 +142,7 @@ impl Writer<'_> {
             Element::Compare(first, rest) => self.chain(first, rest),
             Element::Logic(logic, pair) => {
                 let (sign, bind) = if *logic == Logic::And { ("&&", Bind::And) } else { ("||", Bind::Or) };
-                // Compilers warn of `&&` beside `||` without parentheses.
+                // Compilers warn about `&&` beside `||` without parentheses.
                 let [a, b] = [0, 1].map(|i| {
                     let same = matches!(&pair[i], Element::Logic(inner, _) if inner == logic);
                     self.holds(&pair[i], if same { bind } else { Bind::Compare })
@@ -154,7 +154,7 @@ impl Writer<'_> {
         if bind < least { format!("({text})") } else { text }
     }
 
-    /// A chain of comparisons. What stands between two of them is computed once.
+    /// A chain of comparisons. An operand between two comparisons is computed only once.
     fn chain(&mut self, first: &Element, rest: &[(Comparison, Element)]) -> (String, Bind) {
         let mut left = self.at(first, Bind::Sum);
         let (mut parts, mut params, mut values) = (vec![], vec![], vec![]);
@@ -177,7 +177,7 @@ impl Writer<'_> {
     }
 }
 
-/// Whether a value is 1 or 0 and nothing else.
+/// Whether a value is always 1 or 0.
 fn is_truth(element: &Element) -> bool {
     match element {
         Element::Not(_) | Element::Compare(..) => true,
@@ -186,20 +186,20 @@ fn is_truth(element: &Element) -> bool {
     }
 }
 
-/// A number as C++ reads it, without loss.
+/// A number as a C++ literal, without loss.
 fn literal(number: f64) -> String {
     let text = format!("{number:?}");
     if text == "inf" { "INFINITY".into() } else { text }
 }
 
-/// A function of `math`: name, params, body in f32, body in f64, and what it calls.
+/// A function of `math`: name, params, body in f32, body in f64, and the functions that it calls.
 type Helper = (&'static str, &'static str, &'static str, &'static str, &'static [&'static str]);
 
-/// `x` less `|x|` times the share of the normal distribution beyond `|x|`. A coarse one takes two to the power of a polynomial in `|x|` for that share, which has one
-/// function of the special unit and a multiply-add for each of eight powers: fitted by least squares with weights that even out relative errors, over `|x|` up to
-/// 14.6, where f32 has come to zero, it is right to 9.2e-5, a fifth of the last place of f16. Else that share is `exp(-x^2 / 2)` times a polynomial in
-/// `1 / (1 + p |x|)`, fitted likewise over `|x|` up to 16: its error is 3.3e-8, and with rounding the result is right to 4.3e-7 (seen over 400,000 values). That takes half
-/// the instructions of `erfcf`.
+/// `x` or 0, whichever is greater, minus `|x|` times the share of the normal distribution beyond `|x|`. The coarse form computes that share as two to the power
+/// of a polynomial in `|x|`, which takes one function of the special unit and a multiply-add for each of eight powers. It was fitted by least squares, with
+/// weights that even out relative errors, over `|x|` up to 14.6, where the result is zero in f32. It is correct to 9.2e-5, a fifth of the last place of f16.
+/// The other form computes the share as `exp(-x^2 / 2)` times a polynomial in `1 / (1 + p |x|)`, fitted in the same way over `|x|` up to 16. Its error is
+/// 3.3e-8, and with rounding the result is correct to 4.3e-7 (measured over 400,000 values). It takes half the instructions of `erfcf`.
 const GELU: &str = "const float u = fminf(fabsf(x), COARSE ? 14.6f : 15.0f);
   float beyond;
   if constexpr (COARSE) {
@@ -214,11 +214,11 @@ const GELU: &str = "const float u = fminf(fabsf(x), COARSE ? 14.6f : 15.0f);
   }
   return (x < 0.0f ? 0.0f : x) - u * beyond";
 
-/// The functions that have a coarse form too, for results that are stored in f16 or bf16: a template argument `COARSE` chooses it.
+/// The functions that also have a coarse form, for results that are stored in f16 or bf16. The template argument `COARSE` selects it.
 const COARSE: [&str; 2] = ["exp", "gelu"];
 
-/// Every function that expressions and activations have, callers after what they call. Below the bounds the value is a zero of f32 or f64; without them an
-/// infinite argument would give NaN. 1.5957691216057308 is 2 sqrt(2 / pi).
+/// Every function that expressions and activations use; callees come before their callers. Below the bounds the value is zero in f32 or f64; without the bounds
+/// an infinite argument would give NaN. 1.5957691216057308 is 2 sqrt(2 / pi).
 const FUNCTIONS: [Helper; 31] = [
     ("exp", "x", "if constexpr (COARSE) return __expf(x);\n  return expf(x)", "::exp(x)", &[]),
     ("exp2", "x", "exp2f(x)", "::exp2(x)", &[]),
@@ -271,7 +271,7 @@ const FUNCTIONS: [Helper; 31] = [
     ),
 ];
 
-/// The namespace `math` with these functions, and what they call, on f32 and f64; nothing if there are none.
+/// The namespace `math` with these functions and the functions that they call, for f32 and f64; empty if there are none.
 pub(super) fn helpers(functions: &[String]) -> String {
     let mut wanted: BTreeSet<&str> = functions.iter().map(String::as_str).collect();
     for (_, _, _, _, calls) in FUNCTIONS.iter().filter(|f| functions.iter().any(|name| name == f.0)) {
@@ -291,7 +291,7 @@ pub(super) fn helpers(functions: &[String]) -> String {
     if out.is_empty() { out } else { format!("namespace math {{\n\n{out}\n}} // namespace math\n") }
 }
 
-/// Includes, and the functions that generated code converts elements with.
+/// Includes, and the functions by which generated code converts elements.
 pub(super) fn prelude(f16: bool, bf16: bool) -> String {
     let mut out = String::new();
     for (there, header) in [(bf16, "cuda_bf16.h"), (f16, "cuda_fp16.h")] {

@@ -12,17 +12,17 @@ use kforge_numerics::reference::formula;
 /// A fused operator.
 #[derive(Debug, Serialize)]
 pub(super) struct Fused {
-    /// Every tensor that is read, with where its elements are.
+    /// Every tensor that is read, with the positions of its elements.
     reads: Vec<Read>,
     /// Every tensor that is written, with its value.
     writes: Vec<Write>,
-    /// What beside tensors the expressions name: declared as `code`, of C++ type `element`, passed as `value` of `dtype`.
+    /// The other names in the expressions: declared as `code` with C++ type `element`, and passed as `value` of `dtype`.
     scalars: Vec<Scalar>,
-    /// The same for extents that the places of broadcast inputs take.
+    /// The same for the extents in the positions of broadcast inputs.
     extents: Vec<Scalar>,
     /// An expression for the number of elements of an output.
     count: String,
-    /// An expression for the extent of the last axis; empty if every input has the outputs' shape, so that rows do not matter.
+    /// An expression for the extent of the last axis; empty if every input has the outputs' shape, because rows do not matter then.
     last: String,
     /// The functions of `math` that the expressions call.
     functions: Vec<String>,
@@ -33,9 +33,9 @@ pub(super) struct Fused {
 struct Read {
     #[serde(flatten)]
     tensor: Tensor,
-    /// The place of the element that goes with element `i` of the outputs, in C++.
+    /// The position of the element that belongs to element `i` of the outputs, in C++.
     place: String,
-    /// Whether neighbouring elements of the outputs take one element.
+    /// Whether neighboring elements of the outputs use the same element.
     single: bool,
 }
 
@@ -56,11 +56,11 @@ struct Scalar {
     code: String,
     element: String,
     value: String,
-    /// Its dtype where that has to be stated.
+    /// Its dtype, if it must be declared.
     dtype: String,
 }
 
-/// The operator as code. Error: why it cannot be written so.
+/// The operator as code. Error: why it cannot be written as code.
 pub(super) fn of(context: &Context) -> Result<Fused, String> {
     let written: Vec<&Tensor> = context.tensors.iter().filter(|t| t.role != "input").collect();
     let Some(first) = written.first() else { return Err("it writes nothing".into()) };
@@ -102,7 +102,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
     });
     let dims = context.dims.iter().filter(|d| named.contains(*d)).map(|d| long(&format!("{d}_"), d));
     let scalars = params.chain(dims).collect();
-    // A single value has a row of one.
+    // A scalar output has a row of one element.
     let last = shape.last().cloned().unwrap_or_else(|| "1".into());
     let flat = reads.iter().all(|read| read.place == "i");
     Ok(Fused {
@@ -116,7 +116,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
     })
 }
 
-/// The value of a name in C++: of a tensor the element at hand, of a param or dim the argument.
+/// The value of a name in C++: the current element of a tensor, or the argument for a param or dim.
 fn value_of(context: &Context, word: &str) -> String {
     match context.tensors.iter().find(|t| t.name == word) {
         Some(tensor) => format!("{}_at", tensor.name),
@@ -128,7 +128,7 @@ fn long(code: &str, value: &str) -> Scalar {
     Scalar { code: code.into(), element: "long long".into(), value: value.into(), dtype: "i64".into() }
 }
 
-/// Extents multiplied.
+/// The product of extents.
 fn product(shape: &[String]) -> String {
     let plain = |e: &String| e.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_');
     let factor = |e: &String| if plain(e) { e.clone() } else { format!("({e})") };
@@ -136,13 +136,13 @@ fn product(shape: &[String]) -> String {
     if factors.is_empty() { "1".into() } else { factors.join(" * ") }
 }
 
-/// Where the element of a tensor lies that goes with element `i` of the outputs, and whether it is the same along the last axis.
+/// The position of the tensor's element that belongs to element `i` of the outputs, and whether it is the same along the last axis.
 fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<(String, bool), String> {
     let (own, full) = (&tensor.shape, &output.shape);
     let Some(ahead) = full.len().checked_sub(own.len()) else {
         return Err(format!("`{}` has more axes than `{}`", tensor.name, output.name));
     };
-    // Which axes of the output the tensor has; along the others it is stretched.
+    // Which axes of the output the tensor has. It is broadcast along the others.
     let mut kept = vec![false; full.len()];
     for (axis, extent) in full.iter().enumerate() {
         let Some(there) = axis.checked_sub(ahead).map(|a| &own[a]) else { continue };
@@ -155,7 +155,7 @@ fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<
         }
     }
     let axes = |of: &[bool]| full.iter().zip(of).filter(|(_, k)| **k).map(|(e, _)| e.clone()).collect::<Vec<_>>();
-    // An axis of one element is neither kept nor stretched.
+    // An axis of one element is neither kept nor broadcast.
     let stretched: Vec<bool> = kept.iter().zip(full).map(|(k, extent)| !k && extent != "1").collect();
     let single = kept.last().is_none_or(|last| !last);
     let mut extent = |word: &str, value: String| {
@@ -175,7 +175,7 @@ fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<
             format!("quotient(i, {})", extent("repeat", product(&axes(&stretched))))
         }
         _ => {
-            // From the last axis to the first: the coordinate along each kept axis, times the tensor's own elements below it.
+            // For each kept axis: the coordinate along it, times the number of the tensor's elements below it.
             let mut terms = vec![];
             for axis in (0..full.len()).filter(|a| kept[*a]) {
                 let below = product(&full[axis + 1..]);

@@ -1,4 +1,4 @@
-//! From operator, kernel and template to a complete kernel. A pure function: the same three give the same kernel and the same text, byte for byte.
+//! From operator, kernel and template to a complete kernel. A pure function: the same three inputs give the same kernel and the same text, byte for byte.
 
 use std::sync::Arc;
 
@@ -10,8 +10,8 @@ use kforge_numerics::reference;
 use kforge_project::workspace::generated::{DECLARATION, SOURCE};
 use kforge_types::model::{GeneratedKernel, Kernel, Operator, TemplateText, parse_template};
 
-/// Makes `kernel`, which names `template`, from its operator. What is wrong stands at its place: in the manifest where the operator is not one that the template
-/// serves or the manifest states what does not go with it, in the template's files where they are at fault.
+/// Makes `kernel`, which names `template`, from its operator. Each error is reported at its place: in the manifest if the template does not serve the operator
+/// or a declaration does not fit the template, or in the template's files if they are faulty.
 pub fn make(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Result<Kernel, Vec<Diagnostic>> {
     fits_its_reference(operator)?;
     match attempt(operator, kernel, template) {
@@ -25,7 +25,7 @@ pub fn make(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Re
 enum Wrong {
     /// The template does not serve the operator, and why.
     Refused(String),
-    /// Something is wrong with the template or with what the manifest states.
+    /// The template or the manifest has errors.
     Found(Vec<Diagnostic>),
 }
 
@@ -49,7 +49,7 @@ fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Res
     kernel.generated(made, texts).map_err(Wrong::Found)
 }
 
-/// What went wrong while a file of a template was rendered.
+/// The error from rendering a file of a template.
 fn at(template: &TemplateText, file: &str, text: &str, failure: Failure) -> Wrong {
     match failure {
         Failure::Refused(why) => Wrong::Refused(why),
@@ -61,12 +61,12 @@ fn at(template: &TemplateText, file: &str, text: &str, failure: Failure) -> Wron
     }
 }
 
-/// The error for an operator that a template does not serve, with the built-in templates that do.
+/// The error for an operator that a template does not serve, with the built-in templates that do serve it.
 fn refused(operator: &Operator, kernel: &Kernel, template: &TemplateText, why: &str) -> Diagnostic {
     let place = kernel.generate.as_ref().map_or(&kernel.place, |g| &g.template.place);
     let message = format!("template `{}` cannot make operator `{}`: {why}", template.name, operator.name);
     let error = place.error("template.refused", message);
-    // Tunables and methods that the manifest states belong to the template it names.
+    // Tunables and methods in the manifest belong to the template that it names.
     let mut bare = kernel.clone();
     (bare.tune, bare.methods) = (vec![], vec![]);
     let others = names().into_iter().filter(|name| *name != template.name).filter_map(builtin);
@@ -83,11 +83,11 @@ fn refused(operator: &Operator, kernel: &Kernel, template: &TemplateText, why: &
     }
 }
 
-/// An operator that its own built-in reference does not fit is wrong before any template is.
+/// Checks that the operator fits its own built-in reference, before any template is used.
 fn fits_its_reference(operator: &Operator) -> Result<(), Vec<Diagnostic>> {
     let choices = operator.choices();
     let (Some(shape), Some(choice)) = (operator.shapes.first(), choices.first()) else { return Ok(()) };
-    // What does not bind is reported where operators are checked.
+    // Shapes that do not bind are reported where operators are checked.
     let Ok(problem) = operator.bind(choice, shape) else { return Err(vec![]) };
     reference::check(&problem).map_err(|wrong| vec![operator.misfit(&shape.name, wrong.faults)])
 }

@@ -1,4 +1,4 @@
-//! Rendering: minijinja, strict about what is undefined, with the functions that templates can call. Knows no template and no operator beyond its context.
+//! Rendering: minijinja, strict about undefined names, with the functions that templates can call. Knows no template, and no operator beyond its context.
 
 use std::fmt;
 use std::ops::Range;
@@ -10,16 +10,16 @@ use minijinja::{Environment, Error, ErrorKind, UndefinedBehavior, Value};
 use super::context::Context;
 use super::{fused, rows};
 
-/// Instructions of the engine that one text of a template may take: a thousand times what the largest built-in one takes, and a second or two. They are counted and no
-/// time is taken, so that a template renders on every machine or on none.
+/// The most engine instructions for one text of a template: a thousand times what the largest built-in text takes, which is a second or two. The limit counts
+/// instructions instead of time, so that a template renders either on every machine or on none.
 const INSTRUCTIONS: u64 = 20_000_000;
 
 /// Why a text could not be rendered.
 #[derive(Debug)]
 pub(super) enum Failure {
-    /// The template said that it does not serve the operator.
+    /// The template refused the operator.
     Refused(String),
-    /// The template is wrong.
+    /// The template has an error.
     Wrong {
         /// What is wrong.
         message: String,
@@ -28,7 +28,7 @@ pub(super) enum Failure {
     },
 }
 
-/// What a template says that refuses an operator; travels as the source of an error.
+/// A template's reason for refusing an operator. It travels as the source of an error.
 #[derive(Debug)]
 struct Refusal(String);
 
@@ -40,7 +40,7 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-/// The error by which a template refuses an operator.
+/// The error that refuses an operator.
 fn refusal(why: String) -> Error {
     Error::new(ErrorKind::InvalidOperation, why.clone()).with_source(Refusal(why))
 }
@@ -57,12 +57,12 @@ pub(super) struct Renderer {
 }
 
 impl Renderer {
-    /// For this context.
+    /// With this context.
     pub(super) fn new(context: &Context) -> Self {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         environment.set_fuel(Some(INSTRUCTIONS));
-        // Tags on lines of their own leave no lines behind, so that what is generated reads as if written by hand.
+        // A tag on its own line leaves no line behind, so that generated code reads as if written by hand.
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).keep_trailing_newline(true).build();
         environment.set_syntax(syntax.expect("BUG: the delimiters are the usual ones, which do not clash"));
         environment.add_function("refuse", |why: String| -> Result<Value, Error> { Err(refusal(why)) });
@@ -84,7 +84,7 @@ impl Renderer {
         Renderer { environment, context: value(context) }
     }
 
-    /// A text with everything filled in.
+    /// Renders a text.
     pub(super) fn render(&self, text: &str) -> Result<String, Failure> {
         self.environment.render_str(text, &self.context).map_err(|error| failure(text, &error))
     }

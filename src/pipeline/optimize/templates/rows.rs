@@ -11,11 +11,11 @@ pub(super) struct Rows {
     count: String,
     /// An expression for the elements of a row.
     length: String,
-    /// An expression for the bytes of the widest element of a tensor that has rows as long.
+    /// An expression for the bytes of the widest element among the tensors with rows of the same length.
     widest: String,
 }
 
-/// The tensor in that slot as rows along the setting `axis`, the last axis unless given. Error: the axes are not the last ones.
+/// The tensor in that slot as rows along the setting `axis`, by default the last axis. Error: the axes are not the last ones.
 pub(super) fn of(context: &Context, slot: &str) -> Result<Rows, String> {
     let tensor = context.slots.get(slot).ok_or_else(|| format!("it has no tensor `{slot}`"))?;
     let rank = tensor.shape.len();

@@ -1,4 +1,4 @@
-//! What templates make of operators, as declarations and texts. Whether the texts compile and are correct is for `tests/templates.rs` and `tests/e2e`.
+//! The declarations and texts that templates make from operators. `tests/templates.rs` and `tests/e2e` check that the texts compile and are correct.
 
 use std::sync::Arc;
 
@@ -107,7 +107,7 @@ fn what_the_manifest_states_goes_before_what_the_template_says() {
     assert_eq!(kernel.requires.len(), 1);
     assert_eq!(kernel.methods[0].off.as_ref().unwrap().values[0].1, TuneValue::Int(2));
     assert_eq!(kernel.methods.len(), 5);
-    // A template may say how its space is searched; the manifest goes before it here, too.
+    // A template may say how its space is searched. Here too the manifest takes precedence.
     let searched = |stated: &str| {
         let declaration = format!("tune.N = [1, 2]\ntune.strategy = \"random\"\n{LAUNCH}");
         let manifest = parse(&self::kernel("softmax", "mine", stated));
@@ -167,7 +167,7 @@ fn several_accesses_of_a_thread_are_under_way_before_it_waits_for_one() {
     assert_eq!(*packs, [2, 1, 4].map(TuneValue::Int));
     let text = text(&kernel);
     let (fetch, finish) = (text.find("parts[p].fetch(").unwrap(), text.find("parts[p].finish(").unwrap());
-    // Two loops, so that no store stands between two loads.
+    // Two separate loops, so that no store is between two loads.
     assert_eq!(text[fetch..finish].matches("for (int p = 0; p < PACKS; p++)").count(), 1, "{text}");
 }
 

@@ -1,8 +1,8 @@
-//! From a briefing to an answer: asks the advisor if there is a kernel to diagnose, then the coder; handles repetitions and budgets, and records every reply before
-//! using it. Does not decide what to ask, and does not evaluate what was written.
+//! From a briefing to an answer: asks the advisor if there is a kernel to diagnose, then the coder. Handles repetitions and budgets, and records every reply
+//! before using it. Does not decide what to ask, and does not evaluate what was written.
 //!
-//! A reply is on disk before it is read. So after a kill, a crash or a full disk, the same question finds it there and
-//! nothing is paid for twice; this also holds for unusable replies.
+//! A reply is on disk before it is read. After a kill, a crash or a full disk, the same question finds the reply there, and nothing is paid for twice. This
+//! also holds for unusable replies.
 
 use std::io;
 use std::path::Path;
@@ -26,35 +26,35 @@ use kforge_types::model::Agent;
 use kforge_types::model::agent::AgentAccess;
 use kforge_types::record::answer::{ANSWER_FORMAT, Advice, Answer, Exchange, Prompt, Proposal, Question};
 
-/// Longest pause between two tries that an agent has not asked for; pauses double from one second.
+/// Longest pause between two tries when the agent states no pause. Pauses double from one second.
 const LONGEST_PAUSE_S: u64 = 60;
 
-/// Longest wait that an agent is granted.
+/// Longest pause that kforge grants an agent.
 const LONGEST_WAIT_S: u64 = 900;
 
-/// What asking needs of the world.
+/// What asking needs from its surroundings.
 pub struct Surroundings<'a> {
     /// Where replies are kept.
     pub answers: Answers,
-    /// Every agent of the package: their keys are taken out of all texts, whoever is asked.
+    /// Every agent of the package. Their keys are removed from all texts, whichever agent is asked.
     pub agents: &'a [Agent],
     /// The environment, for keys, proxies and programs.
     pub environment: &'a Environment,
-    /// Whether the network is not to be used.
+    /// Whether kforge is offline.
     pub offline: bool,
     /// Set when the user interrupts.
     pub interrupted: &'a AtomicBool,
-    /// The folder of the package, where programs are run.
+    /// The folder of the package, in which programs are run.
     pub folder: &'a Path,
-    /// The clock: one for all of a run, because rates count by it.
+    /// The clock. One clock serves the whole run, because rates are counted by it.
     pub clock: Arc<dyn Clock>,
-    /// What was spent in this run so far, and who may start when.
+    /// What was spent in this run so far, and which request may start when.
     pub ledger: &'a Ledger,
-    /// The place of the question among those that are asked at the same time: the first goes first.
+    /// The position of the question among the questions that are asked at the same time. The first one goes first.
     pub order: usize,
 }
 
-/// The agents of a package, as one question asks them. Questions that are asked at the same time have one each, and share the ledger.
+/// The agents of a package, as one question asks them. Questions that are asked at the same time have one `Asking` each and share the ledger.
 pub struct Asking<'a> {
     around: Surroundings<'a>,
     redactor: Redactor,
@@ -73,13 +73,13 @@ struct AgentRequest<'q> {
     expected: Expected,
     advice: Option<&'q Advice>,
     agent: &'q Agent,
-    /// Who is asked after it, if it is not the last.
+    /// The agent that is asked next, unless this is the last one.
     next: Option<&'q Agent>,
-    /// What that request may take at most, where it is to be held back for it.
+    /// The most that the next request may take, if budget is held for it.
     then: Option<Reserve>,
 }
 
-/// What came of it.
+/// The result of a request.
 struct AgentReply {
     said: Result<ParsedReply, ReplyError>,
     exchanges: Vec<Exchange>,
@@ -88,21 +88,21 @@ struct AgentReply {
 }
 
 impl<'a> Asking<'a> {
-    /// Nobody has been asked yet.
+    /// Creates it without asking anyone.
     pub fn new(around: Surroundings<'a>) -> Self {
         let redactor = Redactor::of(around.agents.iter().filter_map(key_variable), around.environment);
         Asking { around, redactor }
     }
 
-    /// Gives up the question's place: those behind it need not wait for it.
+    /// Gives up the question's place, so that the questions behind it need not wait for it.
     pub fn leaves(&self) {
         self.around.ledger.leaves(self.around.order);
     }
 
-    /// Takes the question's place in the order of those that are asked at the same time, before any of them is: with whoever is to be asked for it first.
+    /// Registers the question with the first agent that it will ask. Called for all questions that are asked at the same time before any of them asks.
     ///
     /// # Errors
-    /// What was answered before cannot be read.
+    /// The recorded replies cannot be read.
     pub fn expects(
         &self,
         question: &Question,
@@ -116,7 +116,7 @@ impl<'a> Asking<'a> {
         {
             ledger.expects(advisor, order);
             if is_bounded(coder) && self.is_to_ask(question, Expected::Proposal, coder)? {
-                // It is asked for together with the advisor's: see the ledger.
+                // The coder's request is admitted together with the advisor's: see the ledger.
                 ledger.expects(coder, order);
             }
             return Ok(());
@@ -125,17 +125,18 @@ impl<'a> Asking<'a> {
         Ok(())
     }
 
-    /// Whether nothing of an agent is on record for a question.
+    /// Whether no reply of an agent to a question is recorded.
     fn is_to_ask(&self, question: &Question, expected: Expected, agent: &Agent) -> Result<bool, AskError> {
         let (role, agent) = (expected.role(), agent.identity());
         let asked = ReplyKey { question: question.clone(), role, agent, number: 0 };
         Ok(self.around.answers.reply(&asked)?.is_none())
     }
 
-    /// Asks for one attempt at a round: the advisor for a diagnosis of the parent, or for a correction of what failed, if there is material for it; then the
-    /// coder, with that advice. An advisor with unusable replies gives no advice; a coder's unusable replies become a refused answer, because they were paid for.
+    /// Asks for one attempt at a round. First the advisor, if there is material: for a diagnosis of the parent, or for a correction of a failed attempt. Then
+    /// the coder, with that advice. An advisor with unusable replies gives no advice. A coder's unusable replies become a refused answer, because they were
+    /// paid for.
     ///
-    /// The answer is not recorded; its replies are. The same question finds them, so that an answer is made again word for word.
+    /// The answer is not recorded, but its replies are. The same question finds them and produces the same answer word for word.
     ///
     /// # Errors
     /// There is no answer: see [`AskError`].
@@ -163,7 +164,7 @@ impl<'a> Asking<'a> {
             if let Ok(ParsedReply::Advice(said)) = came.said {
                 advice = Some(said);
             }
-            // Whether or not the advisor was asked, the next request of this question is for the coder.
+            // The next request of this question is for the coder, whether or not the advisor was asked.
             self.around.ledger.moves(coder, self.around.order);
         }
         let wanted = AgentRequest {
@@ -187,13 +188,13 @@ impl<'a> Asking<'a> {
         Ok(Answer { format: ANSWER_FORMAT, question, answered_at, advice, proposal, refused, exchanges })
     }
 
-    /// A prompt as it is sent.
+    /// A prompt as it is sent, with all keys removed.
     fn prompt(&self, expected: Expected, briefing: &Briefing, advice: Option<&Advice>, why: Option<&str>) -> Prompt {
         let sent = prompt(expected, briefing, advice, why);
         Prompt { system: self.redactor.clean(sent.system), user: self.redactor.clean(sent.user) }
     }
 
-    /// Asks until a reply is good, or as often as the agent may be asked.
+    /// Asks until a reply is usable, or until the agent's limit of tries is reached.
     fn request(&self, wanted: &AgentRequest<'_>, on_event: &mut dyn FnMut(AskEvent)) -> Result<AgentReply, AskError> {
         let (role, agent) = (wanted.expected.role(), wanted.agent);
         let (mut exchanges, mut why, mut failures, mut number) = (vec![], None, 0, 0);
@@ -233,7 +234,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Asks the agent itself until a reply comes, which is kept. `failures` counts the tries that brought none.
+    /// Asks the agent until it replies, and records the reply. `failures` counts the tries without a reply.
     fn fetch(
         &self,
         wanted: &AgentRequest<'_>,
@@ -244,7 +245,7 @@ impl<'a> Asking<'a> {
     ) -> Result<Reply, AskError> {
         let agent = wanted.agent;
         let name = || agent.name.clone();
-        // Before anything is paid for, everyone who is going to be asked can be.
+        // Before anything is paid for, check that every agent of this question can be asked.
         for agent in std::iter::once(agent).chain(wanted.next) {
             self.ready(agent)?;
         }
@@ -257,7 +258,7 @@ impl<'a> Asking<'a> {
             let pause = |after_s: Option<u64>| Duration::from_secs(own.max(after_s.unwrap_or(0)));
             let (reply, alone) = match &came {
                 Ok(Ok(reply)) => (Some(&reply.exchange), None),
-                // It is the agent that has too much to do, not this request: every other one would be one too many, too.
+                // The agent itself is overloaded, so every other request would be rejected too.
                 Ok(Err(Failure::Again { after_s, busy: true, .. })) if after_s.is_none_or(|s| s <= LONGEST_WAIT_S) => {
                     (None, Some(self.around.clock.now() + pause(*after_s)))
                 }
@@ -292,7 +293,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Waits until a request may start, together with the one that is to follow it, and has it started.
+    /// Waits until a request may start, together with the request that follows it, and starts it.
     fn starts(
         &self,
         agent: &Agent,
@@ -317,7 +318,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// One request, and its reply kept.
+    /// Sends one request and records its reply.
     fn send(
         &self,
         wanted: &AgentRequest<'_>,
@@ -344,8 +345,8 @@ impl<'a> Asking<'a> {
             AgentAccess::Http { .. } => {
                 let endpoint = self.endpoint(wanted.agent)?;
                 let (sender, receiver) = mpsc::channel();
-                // A thread of its own, so that an interruption is seen while the endpoint thinks. It keeps the reply itself: one that comes after the
-                // interruption, while this process still is there, is not lost.
+                // A separate thread, so that an interruption is seen while the endpoint is working. The thread records the reply itself. So a reply that comes
+                // after the interruption is not lost while this process still runs.
                 let work = move || {
                     let came = endpoint.ask(&keeper.prompt).map(|got| keeper.keep(got));
                     let _ = sender.send(came);
@@ -370,7 +371,7 @@ impl<'a> Asking<'a> {
         }
     }
 
-    /// Whether an agent can be asked at all.
+    /// Checks that an agent can be asked at all.
     fn ready(&self, agent: &Agent) -> Result<(), AskError> {
         match &agent.reach {
             AgentAccess::Command { program } => {
@@ -412,14 +413,14 @@ impl<'a> Asking<'a> {
         self.around.interrupted.load(Ordering::Relaxed)
     }
 
-    /// Waits for time to pass.
+    /// Waits for a time.
     fn pause(&self, time: Duration) -> Result<(), AskError> {
         self.around.clock.wait(time, self.around.interrupted);
         if self.is_interrupted() { Err(AskError::Interrupted) } else { Ok(()) }
     }
 }
 
-/// Makes a record of a reply and keeps it.
+/// Turns a reply into a record and saves it.
 struct Keeper {
     answers: Answers,
     clock: Arc<dyn Clock>,
@@ -456,7 +457,7 @@ fn key_variable(agent: &Agent) -> Option<&str> {
     }
 }
 
-/// The material for an advisor, if any.
+/// What an advisor could be asked for, if there is material.
 fn to_advise(briefing: &Briefing) -> Option<Expected> {
     if briefing.attempt > 0 {
         return briefing.failed.as_ref().map(|_| Expected::Correction);

@@ -1,20 +1,20 @@
-//! Time as asking needs it. Knows the machine's clock; a test states its own.
+//! Time for asking. Knows the machine's clock; a test provides another one.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest sleep before an interruption is looked for.
+/// Longest sleep between two checks for an interruption.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
 /// A clock.
 pub trait Clock: Send + Sync {
-    /// Time since some moment before everything else; never goes back.
+    /// Time since a fixed moment in the past. It never goes back.
     fn now(&self) -> Duration;
 
     /// The time of day, as RFC 3339 in UTC.
     fn today(&self) -> String;
 
-    /// Waits for so long, or until `interrupted` is set.
+    /// Waits for this time, or until `interrupted` is set.
     fn wait(&self, time: Duration, interrupted: &AtomicBool);
 }
 
@@ -37,7 +37,7 @@ impl Clock for SystemClock {
 
     fn today(&self) -> String {
         let now = jiff::Timestamp::now();
-        // To the second: nobody compares answers more finely.
+        // Seconds are enough: nobody compares answers more finely.
         jiff::Timestamp::from_second(now.as_second()).unwrap_or(now).to_string()
     }
 

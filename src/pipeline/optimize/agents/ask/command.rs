@@ -1,4 +1,4 @@
-//! Asks a program: the prompt on its standard input, the answer from its standard output. Knows processes; does not read the answer.
+//! Asks a program: sends the prompt to its standard input and reads the answer from its standard output. Knows processes; does not interpret the answer.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -10,10 +10,10 @@ use kforge_foundation::process::{self, Command, End};
 use kforge_project::toolchain;
 use kforge_types::record::answer::{Prompt, Question, Role};
 
-/// Bytes of an answer beyond which it is none.
+/// The longest answer in bytes. A longer one is unusable.
 const LONGEST: usize = 4 << 20;
 
-/// Lines of what a failing program said last that are shown.
+/// The number of last lines that are shown of a failing program's output.
 const LAST_LINES: usize = 12;
 
 /// A program that can be asked.
@@ -22,9 +22,9 @@ pub(super) struct Program<'a> {
     pub(super) words: &'a [String],
     /// The folder of the package.
     pub(super) folder: &'a Path,
-    /// Its environment, and where programs are.
+    /// The environment of the program, which also says where programs are found.
     pub(super) environment: &'a Environment,
-    /// After which it is given up.
+    /// The time after which the program is killed.
     pub(super) limit: Duration,
 }
 
@@ -32,7 +32,7 @@ impl Program<'_> {
     /// The program's file.
     ///
     /// # Errors
-    /// There is none.
+    /// The file does not exist.
     pub(super) fn file(&self) -> Result<PathBuf, String> {
         let name = self.words.first().map(String::as_str).unwrap_or_default();
         if name.contains('/') {
@@ -48,7 +48,7 @@ impl Program<'_> {
         toolchain::on_path(name, self.environment.path()).ok_or_else(|| format!("program `{name}` is not on PATH"))
     }
 
-    /// Asks it, and waits.
+    /// Runs the program and waits for its answer.
     pub(super) fn ask(
         &self,
         role: Role,
@@ -84,7 +84,7 @@ impl Program<'_> {
                 return Err(again(format!("`{}` {end}{colon}{last}", command.line())));
             }
         }
-        // More than anybody reads is an answer too, and no good.
+        // An answer that is too long still counts as an answer, but an unusable one.
         let reply = match done.stdout.whole() {
             Some(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
             None => RawReply::flood(LONGEST as u64),

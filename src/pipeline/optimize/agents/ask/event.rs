@@ -1,82 +1,82 @@
-//! What happens while agents are asked, and why there is no answer. Knows messages; prints nothing.
+//! Events while agents are asked, and why there is no answer. Knows messages; prints nothing.
 
 use std::io;
 
 use kforge_types::record::answer::Role;
 
-/// A message for whoever waits.
+/// A progress message.
 #[derive(Debug, Clone, PartialEq)]
 pub enum AskEvent {
     /// A request starts.
     Asking {
-        /// In which role.
+        /// The agent's role.
         role: Role,
         /// The agent's name.
         agent: String,
     },
-    /// An earlier recorded reply is used; no request is made.
+    /// An earlier recorded reply is used. No request is made.
     Recalled {
-        /// In which role.
+        /// The agent's role.
         role: Role,
         /// The agent's name.
         agent: String,
-        /// Whether the prompt would read differently today.
+        /// Whether the prompt would be different today.
         differs: bool,
     },
-    /// No request may start yet: for the agent's rate, or because it asks for a pause.
+    /// No request may start yet, because of the agent's rate or because the agent asked for a pause.
     Waiting {
         /// The agent's name.
         agent: String,
-        /// For this many seconds.
+        /// The wait in seconds.
         for_s: f64,
     },
-    /// A request found no good answer and is repeated.
+    /// A request brought no usable answer and is repeated.
     Retrying {
-        /// In which role.
+        /// The agent's role.
         role: Role,
         /// The agent's name.
         agent: String,
         /// Why.
         why: String,
-        /// In this many seconds; 0 after a reply that was no good.
+        /// The wait before the repetition in seconds; 0 after an unusable reply.
         in_s: f64,
     },
     /// A reply came.
     Answered {
-        /// In which role.
+        /// The agent's role.
         role: Role,
         /// The agent's name.
         agent: String,
-        /// Tokens of prompt and reply, where the agent says.
+        /// Tokens of prompt and reply, if the agent reports them.
         tokens: Option<(u64, u64)>,
-        /// What they cost, where prices are stated.
+        /// Their cost, if prices are declared.
         money: Option<f64>,
         /// Milliseconds from request to reply.
         took_ms: u64,
     },
     /// No reply was usable, and no further one is requested.
     Refused {
-        /// In which role.
+        /// The agent's role.
         role: Role,
         /// The agent's name.
         agent: String,
-        /// What was wrong with the last one.
+        /// What was wrong with the last reply.
         why: String,
     },
 }
 
-/// Why there is no answer. What was answered before is recorded, and is not asked for again.
+/// Why there is no answer. Earlier replies are recorded and are not requested again.
 #[derive(Debug, thiserror::Error)]
 pub enum AskError {
-    /// The environment variable that holds the key is not set, or holds what cannot be sent.
+    /// The environment variable that holds the key is not set, or its value cannot be sent.
     #[error("agent `{agent}` needs a key: {why}")]
     NoKey {
         /// The agent's name.
         agent: String,
-        /// What about the variable, by its name.
+        /// What is wrong with the variable, which is named.
         why: String,
     },
-    /// The network is not to be used.
+    /// kforge is offline.
     #[error(
         "agent `{0}` is an endpoint and kforge is offline: run kforge without `--offline` and `net.offline` to ask it"
     )]
@@ -86,10 +86,10 @@ pub enum AskError {
     Spent {
         /// The agent's name.
         agent: String,
-        /// Which part of it, and how much of it is spent.
+        /// Which part of the budget is spent, and how much of it.
         what: String,
     },
-    /// It did not answer, even after repeated requests.
+    /// The agent did not answer, even after repeated requests.
     #[error("agent `{agent}` does not answer: {why}")]
     Unreachable {
         /// The agent's name.
@@ -97,18 +97,18 @@ pub enum AskError {
         /// What happened the last time.
         why: String,
     },
-    /// It answered that it will not, or cannot be started.
+    /// The agent refused to answer, or cannot be started.
     #[error("agent `{agent}` cannot be asked: {why}")]
     Denied {
         /// The agent's name.
         agent: String,
-        /// What it said.
+        /// The agent's message.
         why: String,
     },
     /// The user interrupted.
     #[error("interrupted while an agent was asked")]
     Interrupted,
-    /// What was answered could not be recorded, or records not be read.
+    /// An answer could not be recorded, or the records could not be read.
     #[error("cannot record what agents answer: {0}")]
     Store(#[from] io::Error),
 }

@@ -1,6 +1,7 @@
-//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and which requests may be repeated; does not read the answer.
+//! Asks an endpoint by the protocol of OpenAI's chat completions. Knows requests, statuses and which requests may be repeated; does not interpret the answer.
 //!
-//! The key goes into one header of one request to the address that the manifest states: redirects are not followed, and it is removed from everything that comes back.
+//! The key goes into one header of one request, to the address in the manifest. Redirects are not followed, and the key is removed from everything that comes
+//! back.
 
 use std::time::Duration;
 
@@ -12,34 +13,34 @@ use super::{Failure, RawReply};
 use kforge_foundation::config::Environment;
 use kforge_types::record::answer::Prompt;
 
-/// Bytes of a response beyond which it is none.
+/// The longest response in bytes. A longer one is unusable.
 const LONGEST: u64 = 16 << 20;
 
-/// Characters of an endpoint's message that are shown.
+/// The most characters of an endpoint's message that are shown.
 const LONGEST_MESSAGE: usize = 600;
 
-/// An endpoint that can be asked, from any thread. It cannot be printed: it holds a key.
+/// An endpoint that can be asked from any thread. It cannot be printed, because it holds a key.
 pub(super) struct Endpoint {
     /// The address before `/chat/completions`.
     pub(super) url: String,
     /// The model.
     pub(super) model: String,
-    /// The key, where it takes one.
+    /// The key, if the endpoint takes one.
     pub(super) key: Option<Key>,
-    /// Sampling temperature, where stated.
+    /// Sampling temperature, if declared.
     pub(super) temperature: Option<f64>,
-    /// Most tokens of an answer, where stated.
+    /// Most tokens of an answer, if declared.
     pub(super) max_tokens: Option<u64>,
-    /// After which a request is given up.
+    /// The time limit of a request.
     pub(super) limit: Duration,
-    /// What stands between it and us.
+    /// The proxy, if any.
     pub(super) proxy: Option<Proxy>,
-    /// Takes keys out of what it says.
+    /// Removes keys from responses.
     pub(super) redactor: Redactor,
 }
 
 impl Endpoint {
-    /// Asks it, and waits.
+    /// Sends a prompt and waits for the answer.
     pub(super) fn ask(&self, prompt: &Prompt) -> Result<RawReply, Failure> {
         let config = Client::config_builder()
             .timeout_global(Some(self.limit))
@@ -59,10 +60,10 @@ impl Endpoint {
         let status = response.status().as_u16();
         let header = |name: &str| response.headers().get(name).and_then(|v| v.to_str().ok()).map(str::to_string);
         let (after_s, to) = (header("retry-after").and_then(|text| seconds(&text)), header("location"));
-        // Bytes that are not text are replaced: the rest may be an answer.
+        // Invalid UTF-8 is replaced, because the rest may still be an answer.
         let body = response.body_mut().with_config().limit(LONGEST).lossy_utf8(true);
         let text = match body.read_to_string() {
-            // The request was answered and is paid for; the answer is unusable, which is reported.
+            // The request was answered and is paid for. The answer is unusable, and that is reported.
             Err(Error::BodyExceedsLimit(_)) if (200..300).contains(&status) => {
                 return Ok(RawReply { reply: RawReply::flood(LONGEST), tokens: None, cut: false });
             }
@@ -75,7 +76,7 @@ impl Endpoint {
                 Err(Failure::Never(format!("it redirects requests to `{to}`: configure the address that answers")))
             }
             _ => {
-                // A body that does not come says nothing, and the status still does.
+                // If the body cannot be read, the status is still reported.
                 let why = format!("status {status}{}", self.message(&text.unwrap_or_default()));
                 match status {
                     408 | 425 | 429 | 500.. => {
@@ -116,7 +117,7 @@ impl Endpoint {
         let choice = value.pointer("/choices/0").ok_or_else(|| no("there is no `choices[0]`"))?;
         let content = match &choice["message"]["content"] {
             Value::String(text) => text.clone(),
-            // Some endpoints answer in parts, and nothing where they refuse.
+            // Some endpoints answer in parts, and with no content if they refuse.
             Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
             Value::Null if choice["message"].is_object() => String::new(),
             _ => return Err(no("there is no `message.content`")),
@@ -126,12 +127,12 @@ impl Endpoint {
         Ok(RawReply { reply: self.redactor.clean(content), tokens, cut: choice["finish_reason"] == "length" })
     }
 
-    /// What an endpoint says of an error.
+    /// The error message of an endpoint.
     fn message(&self, text: &str) -> String {
         let value: Value = serde_json::from_str(text).unwrap_or_default();
         let said = value["error"]["message"].as_str().or_else(|| value["error"].as_str());
         let said = said.or_else(|| value["message"].as_str()).unwrap_or(text);
-        // Cleaned before it is cut: half a key is a secret too.
+        // Keys are removed before the text is cut, because half a key is a secret too.
         let said = self.redactor.clean(said.trim().to_string());
         let short: String = said.chars().take(LONGEST_MESSAGE).collect();
         if short.is_empty() { short } else { format!(": {short}") }
@@ -164,10 +165,10 @@ fn seconds(text: &str) -> Option<u64> {
     u64::try_from(date.as_second() - jiff::Timestamp::now().as_second()).ok()
 }
 
-/// What the environment says stands between here and an address; nothing before this very machine.
+/// The proxy that the environment declares for an address; none for this machine.
 ///
 /// # Errors
-/// The variable, and that it names no proxy. Not its value, which may hold a password.
+/// The variable names no valid proxy. The error names the variable but not its value, which may hold a password.
 pub(super) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy>, String> {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or_default();

@@ -1,14 +1,14 @@
-//! Keys of endpoints. Nothing prints one: a key has no text but the one that is sent, and every text that comes from an agent loses those that stand in it.
+//! Keys of endpoints. Nothing prints a key: its text is only sent, and keys are removed from every text that comes from an agent.
 
 use kforge_foundation::config::Environment;
 
-/// What stands in place of a key.
+/// The text that replaces a key.
 const REDACTED: &str = "[key]";
 
-/// Characters below which a key is none: local servers take any word, and taking `EMPTY` or `none` out of sources would break them.
+/// The fewest characters of a secret key. Local servers accept any word, and removing `EMPTY` or `none` from sources would break the sources.
 const SHORTEST: usize = 8;
 
-/// A key. It has neither `Debug` nor `Display`, so that no message can hold it by mistake.
+/// A key. It has neither `Debug` nor `Display`, so that no message can contain it by mistake.
 #[derive(Clone)]
 pub(super) struct Key(String);
 
@@ -28,23 +28,23 @@ impl Key {
         Ok(Key(text.into()))
     }
 
-    /// The header by which it is sent.
+    /// The value of the header that sends the key.
     pub(super) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
 }
 
-/// Takes keys out of texts.
+/// Removes keys from texts.
 #[derive(Clone)]
 pub(super) struct Redactor(Vec<String>);
 
 impl Redactor {
-    /// Of these variables, those that are set.
+    /// Collects the keys from the variables that are set.
     pub(super) fn of<'v>(variables: impl IntoIterator<Item = &'v str>, environment: &Environment) -> Self {
         let keys = variables.into_iter().filter_map(|variable| Key::of(variable, environment).ok());
         let mut keys: Vec<String> = keys.map(|key| key.0).collect();
         keys.retain(|key| key.len() >= SHORTEST);
-        // The longest first: one may begin like another.
+        // The longest key first, because one key may be a prefix of another.
         keys.sort_by_key(|key| std::cmp::Reverse(key.len()));
         keys.dedup();
         Redactor(keys)

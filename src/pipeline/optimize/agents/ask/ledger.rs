@@ -1,26 +1,27 @@
-//! What the agents of a run have spent, and when each request starts. Knows numbers; asks no agent. It lasts as long as the run: budgets, rates and how many requests may be
-//! under way are those of all its questions together, however many threads ask them.
+//! What the agents of a run have spent, and when each request starts. Knows numbers; asks no agent. A ledger lasts as long as the run: budgets, rates and the
+//! number of requests under way cover all questions of the run, however many threads ask them.
 //!
 //! # When a request starts
 //!
-//! Questions have an order, and of one agent the first of them that has something to ask goes first: so which of them a budget still pays for does not depend on
-//! which thread came first. A question that is expected ([`Ledger::expects`]) holds those behind it back until its first request has started, or it has none
-//! ([`Ledger::leaves`]). Then, for the first one:
+//! Questions have an order. Among the questions that wait for the same agent, the first one goes first. So thread timing does not decide which questions a
+//! budget still pays for. A question that is expected ([`Ledger::expects`]) holds back the questions behind it until its first request has started, or until it
+//! has none ([`Ledger::leaves`]). The first question is then checked:
 //!
-//! | asked | if not |
+//! | check | if not |
 //! |---|---|
-//! | is less than the budget spent, and does what this request may take at most fit beside what others under way may take? | it waits for those under way; with none, the budget is spent |
+//! | is budget left, and does this request at its most fit beside those under way at theirs? | it waits for them; if there are none, the budget is spent |
 //! | are fewer requests of the agent under way than it allows? | it waits for one to end |
-//! | does the agent's rate allow it, and has the agent not asked for a pause? | it waits for that time |
+//! | does the agent's rate allow the request, and has the agent not asked for a pause? | it waits for that time |
 //!
-//! What a request may take is reserved when it starts and settled when it ends. Where nothing bounds an answer (no `max_tokens`, a program), nothing can be reserved:
-//! under a budget of tokens or money such requests start one at a time, and only the last can go beyond it.
+//! The most that a request may take is reserved when the request starts and settled when it ends. If nothing bounds an answer (no `max_tokens`, or a program),
+//! nothing can be reserved. Under a budget of tokens or money such requests start one at a time, and only the last one can exceed the budget.
 //!
 //! # Two requests that belong together
 //!
-//! The coder reads the advisor's answer. So if the coder has a budget, an advisor's request starts only if the coder's can be paid, too, and that is *held* for the
-//! question from then on: it is first in the queues of both, nobody else takes what is held, and the coder's request starts whatever was spent meanwhile. A question that
-//! holds something waits in no queue and for no other hold, so two questions cannot wait for each other. The hold ends with the question ([`Ledger::leaves`]).
+//! The coder reads the advisor's answer. So if the coder has a budget, an advisor's request starts only if the coder's request can be paid too. That amount is
+//! then *held* for the question. The question is first in the queues of both agents, no other question takes the held amount, and the coder's request starts
+//! regardless of what was spent meanwhile. A question with a hold waits in no queue and for no other hold, so two questions cannot wait for each other. The
+//! hold ends with the question ([`Ledger::leaves`]).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -30,34 +31,34 @@ use kforge_types::model::Agent;
 use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Exchange, Prompt};
 
-/// The time that a rate counts over.
+/// The time over which a rate counts.
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// Bytes that count as a token where an agent does not say how many tokens it took: fewer than most tokens of text and code have, so that budgets are not exceeded unseen.
+/// Bytes that count as one token if the agent does not report tokens. Most tokens of text and code are longer, so budgets are not exceeded unnoticed.
 const BYTES_A_TOKEN: u64 = 3;
 
 /// What an agent has spent in this run.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct Spent {
-    /// Requests that were sent, those without a reply too.
+    /// Requests that were sent, including those without a reply.
     pub requests: u64,
-    /// Tokens of prompts and replies; a token for every three bytes where the agent does not say.
+    /// Tokens of prompts and replies. If the agent does not report them, every three bytes count as one token.
     pub tokens: u64,
     /// Money, by the agent's prices.
     pub money: f64,
 }
 
-/// What a request may take at most.
+/// The most that a request may take.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reserve {
-    /// Tokens of the prompt, reckoned.
+    /// Tokens of the prompt, estimated.
     input: u64,
     /// Tokens of the answer; none if nothing bounds them.
     output: Option<u64>,
 }
 
 impl Reserve {
-    /// Of a prompt to an agent.
+    /// For a prompt to an agent.
     pub(super) fn of(agent: &Agent, prompt: &Prompt) -> Self {
         let output = match &agent.reach {
             AgentAccess::Http { max_tokens, .. } => *max_tokens,
@@ -78,11 +79,11 @@ impl Reserve {
 /// Whether a request may start.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Admission {
-    /// It has: what it may take is reserved until it is settled.
+    /// The request has started. The most that it may take is reserved until it is settled.
     Go,
-    /// Not before so long has passed.
+    /// Not before this time has passed.
     After(Duration),
-    /// Not before something changes: a request ends, or one that comes first starts.
+    /// Not before something changes: a request ends, or an earlier question's request starts.
     Busy,
     /// Never: which part of the budget is spent, and how much of it.
     Spent(String),
@@ -93,17 +94,17 @@ struct Account {
     spent: Spent,
     /// When the requests of the last minute were sent.
     sent: VecDeque<Duration>,
-    /// The questions that have something to ask, or are expected to.
+    /// The questions that wait to ask the agent, or are expected to.
     queue: BTreeSet<usize>,
     /// Requests under way.
     under_way: Vec<Reserve>,
-    /// By question: the request that is to follow one to its advisor.
+    /// By question: the request that follows a request to the question's advisor.
     held: BTreeMap<usize, Reserve>,
-    /// Until when the agent asks for a pause.
+    /// The end of the pause that the agent asked for.
     alone: Duration,
 }
 
-/// The accounts of all agents: by manifest and name, because packages name theirs as they like.
+/// The accounts of all agents, by manifest and name, because each package chooses the names of its agents.
 #[derive(Debug, Default)]
 pub struct Ledger {
     accounts: Mutex<BTreeMap<(String, String), Account>>,
@@ -116,11 +117,11 @@ fn account_of(agent: &Agent) -> (String, String) {
 
 impl Ledger {
     fn accounts(&self) -> MutexGuard<'_, BTreeMap<(String, String), Account>> {
-        // Numbers are whole after every statement that changes them.
+        // A poisoned lock is harmless: the numbers are consistent after every statement that changes them.
         self.accounts.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Changes an account, and wakes those who wait.
+    /// Changes an account, and wakes the waiting threads.
     fn change<T>(&self, agent: &Agent, change: impl FnOnce(&mut Account) -> T) -> T {
         let out = change(self.accounts().entry(account_of(agent)).or_default());
         self.changed.notify_all();
@@ -139,14 +140,14 @@ impl Ledger {
         asked.map(|(name, account)| (name.1.clone(), account.spent)).collect()
     }
 
-    /// A question, by its place in the order, is going to ask an agent: those behind it wait.
+    /// Registers a question, by its place in the order, as going to ask an agent. The questions behind it wait.
     pub fn expects(&self, agent: &Agent, order: usize) {
         self.change(agent, |account| {
             account.queue.insert(order);
         });
     }
 
-    /// Nothing is to be expected of a question.
+    /// Removes a question: it will ask nothing more.
     pub fn leaves(&self, order: usize) {
         for account in self.accounts().values_mut() {
             account.queue.remove(&order);
@@ -155,7 +156,8 @@ impl Ledger {
         self.changed.notify_all();
     }
 
-    /// A question that was going to ask whomever asks this agent next. It stands nowhere else from then on, and at no time nowhere: those behind it would go first.
+    /// Moves a question to the queue of the agent that it asks next. The question is in no other queue from then on, and never in none: otherwise the questions
+    /// behind it would go first.
     pub fn moves(&self, agent: &Agent, order: usize) {
         let mut accounts = self.accounts();
         for account in accounts.values_mut() {
@@ -166,7 +168,8 @@ impl Ledger {
         self.changed.notify_all();
     }
 
-    /// Whether a question's next request may start now; if it may, it has. `then` is the request that is to follow it, which is held from then on.
+    /// Whether a question's next request may start now. If the answer is yes, the request counts as started. `then` is the request that follows it, which is
+    /// held from then on.
     pub(super) fn admit(
         &self,
         agent: &Agent,
@@ -205,7 +208,7 @@ impl Ledger {
             let refused = if is_paid { None } else { account.affords(agent, order, &needs, holds) };
             admission = refused.unwrap_or_else(|| account.turn(agent, reserve, now));
         }
-        // A change without effect wakes nobody: waiters would wake each other forever.
+        // Do not wake anyone if nothing changed: waiting threads would wake each other forever.
         if matches!(admission, Admission::After(_) | Admission::Busy) {
             return admission;
         }
@@ -229,13 +232,13 @@ impl Ledger {
         admission
     }
 
-    /// Waits until something changes, or for so long.
+    /// Waits until something changes, or at most this time.
     pub(super) fn wait(&self, most: Duration) {
         drop(self.changed.wait_timeout(self.accounts(), most));
     }
 
-    /// A request ended, with a reply or without. `alone` is until when the agent that sent it away asks for a pause: told in the same moment, for the next request
-    /// starts as soon as this one makes room for it.
+    /// Settles a request that ended, with or without a reply. `alone` is the end of the pause that the agent asked for, if it turned the request away. It is
+    /// set in the same step because the next request starts as soon as this one makes room for it.
     pub(super) fn settle(&self, agent: &Agent, reserve: Reserve, came: Option<&Exchange>, alone: Option<Duration>) {
         self.change(agent, |account| {
             account.alone = account.alone.max(alone.unwrap_or_default());
@@ -251,7 +254,7 @@ impl Ledger {
 }
 
 impl Account {
-    /// Why the budget does not pay for these requests of a question: none if it does. Who `holds` something waits for nobody else's hold.
+    /// Why the budget does not pay for these requests of a question; none if it does. A question that `holds` something does not wait for the holds of others.
     fn affords(&self, agent: &Agent, order: usize, needs: &[Reserve], holds: bool) -> Option<Admission> {
         let (spent, more) = (self.spent.requests, needs.len() as u64);
         if let Some(most) = agent.budget.requests.filter(|most| spent.saturating_add(more) > *most) {
@@ -269,7 +272,7 @@ impl Account {
             return Some(if over { Admission::Spent(what) } else { Admission::Busy });
         }
         let alone = is_reckoned(agent) && needs.iter().any(|need| need.output.is_none());
-        // Either may take whatever is left. What the question holds itself is for its own coder, which comes after.
+        // Either may take all that is left. What this question holds is for its own coder, which comes later.
         let others_hold = self.held.keys().any(|of| *of != order);
         match alone && (others_hold || !self.under_way.is_empty()) {
             true if holds && self.under_way.is_empty() => Some(Admission::Spent(kept())),
@@ -278,7 +281,7 @@ impl Account {
         }
     }
 
-    /// Whether a request that is paid for may start now.
+    /// Whether a request that the budget pays for may start now.
     fn turn(&mut self, agent: &Agent, reserve: Reserve, now: Duration) -> Admission {
         let most = if is_reckoned(agent) && reserve.output.is_none() { 1 } else { agent.parallel as usize };
         if self.under_way.len() >= most {
@@ -288,16 +291,16 @@ impl Account {
         if held.is_zero() { Admission::Go } else { Admission::After(held) }
     }
 
-    /// What requests under way and held may take, and those that are needed; none if nothing bounds one that is needed.
+    /// The sum of what requests under way and held may take, and the sum of the needed requests; none if nothing bounds a needed one.
     fn together<N: std::iter::Sum<N>>(&self, needs: &[Reserve], of: impl Fn(&Reserve) -> Option<N>) -> Option<(N, N)> {
         let reserved = self.under_way.iter().chain(self.held.values()).filter_map(&of).sum();
         Some((reserved, needs.iter().map(of).sum::<Option<N>>()?))
     }
 
-    /// What of the budget of tokens is spent, where requests would go beyond it.
+    /// How much of the token budget is spent, if the requests would exceed it.
     fn beyond_tokens(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
         let (most, spent) = (agent.budget.tokens?, self.spent.tokens);
-        // Wide enough for any sum of them.
+        // `u128` is wide enough for any sum.
         match self.together(needs, |reserve| reserve.tokens().map(u128::from)) {
             _ if spent >= most => Some(format!("{spent} of {most} tokens")),
             Some((reserved, more)) if u128::from(spent) + reserved + more > u128::from(most) => {
@@ -307,7 +310,7 @@ impl Account {
         }
     }
 
-    /// The same of money.
+    /// The same for money.
     fn beyond_money(&self, agent: &Agent, needs: &[Reserve]) -> Option<String> {
         let (most, spent) = (agent.budget.money?, self.spent.money);
         match self.together(needs, |reserve| reserve.money(agent)) {
@@ -325,7 +328,7 @@ impl Account {
         while self.sent.front().is_some_and(|sent| now.saturating_sub(*sent) >= MINUTE) {
             self.sent.pop_front();
         }
-        // The request that has to be a minute old: so many before the last.
+        // The request that must be a minute old before the next one starts: with a rate of `n`, the `n`th from the end.
         let over = (self.sent.len() as u64 + 1).saturating_sub(rate);
         let oldest = usize::try_from(over).ok().and_then(|n| n.checked_sub(1)).and_then(|n| self.sent.get(n));
         oldest.map_or(Duration::ZERO, |sent| (*sent + MINUTE).saturating_sub(now))
@@ -337,7 +340,7 @@ pub(super) fn is_bounded(agent: &Agent) -> bool {
     agent.budget != Budget::default()
 }
 
-/// Whether its budget is of what is known only after a request.
+/// Whether the agent has a budget of tokens or money, which are known only after a request.
 fn is_reckoned(agent: &Agent) -> bool {
     agent.budget.tokens.is_some() || agent.budget.money.is_some()
 }
@@ -347,13 +350,13 @@ fn next(needs: &[Reserve]) -> &'static str {
     if needs.len() > 1 { "the next request and its coder's" } else { "the next request" }
 }
 
-/// Tokens where the agent does not say.
+/// Estimated tokens of prompt and reply, for an agent that does not report them.
 fn estimated(prompt: &Prompt, reply: &str) -> (u64, u64) {
     let tokens = |bytes: usize| (bytes as u64).div_ceil(BYTES_A_TOKEN);
     (tokens(prompt.system.len() + prompt.user.len()), tokens(reply.len()))
 }
 
-/// What tokens of prompt and reply cost; none if no prices are stated.
+/// The cost of the tokens of a prompt and a reply; none if no prices are declared.
 pub(super) fn price(agent: &Agent, tokens: (u64, u64)) -> Option<f64> {
     let prices = agent.prices?;
     Some((prices.input * tokens.0 as f64 + prices.output * tokens.1 as f64) / 1e6)

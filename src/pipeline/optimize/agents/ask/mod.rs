@@ -1,4 +1,4 @@
-//! Asks agents: the part of the room with side effects. Its neighbours decide what to ask and what a good answer is.
+//! Asks agents: the part of the room with side effects. Neighboring modules decide what to ask and which answers are usable.
 //!
 //! | part | does |
 //! |---|---|
@@ -6,8 +6,8 @@
 //! | [`command`] | asks a program |
 //! | [`http`] | asks an endpoint |
 //! | [`ledger`] | what was spent, and when each request may start |
-//! | [`clock`] | time, and waiting that an interruption ends |
-//! | [`key`] | keys, which nothing prints |
+//! | [`clock`] | time, and waits that an interruption ends |
+//! | [`key`] | keys, which are never printed |
 //! | [`event`] | what happens while an agent is asked, and why there is no answer |
 
 pub mod asking;
@@ -23,14 +23,14 @@ pub use clock::{Clock, SystemClock};
 pub use event::{AskError, AskEvent};
 pub use ledger::{Ledger, Spent};
 
-/// What an agent gave back.
+/// The raw reply of an agent.
 #[derive(Debug, Clone, PartialEq)]
 struct RawReply {
-    /// What it said.
+    /// Its text.
     reply: String,
-    /// Tokens of prompt and reply, where it says.
+    /// Tokens of prompt and reply, if the agent reports them.
     tokens: Option<(u64, u64)>,
-    /// Whether it stopped before the end.
+    /// Whether the reply was cut off before its end.
     cut: bool,
 }
 
@@ -41,19 +41,19 @@ impl RawReply {
     }
 }
 
-/// Why an agent gave nothing back.
+/// Why an agent gave no reply.
 #[derive(Debug, Clone, PartialEq)]
 enum Failure {
-    /// It may go better next time.
+    /// A later try may succeed.
     Again {
         /// Why.
         why: String,
-        /// Seconds that the agent asks for a pause, where it says.
+        /// The pause in seconds that the agent asks for, if any.
         after_s: Option<u64>,
-        /// Whether it is the agent that has too much to do, so that its other requests had better wait, too.
+        /// Whether the agent is overloaded, so that its other requests should wait too.
         busy: bool,
     },
-    /// A repetition would not help: the request or the agent is at fault.
+    /// A repetition would not help: the request or the agent is faulty.
     Never(String),
     /// The user interrupted.
     Interrupted,

@@ -1,4 +1,4 @@
-//! That every prompt renders, says what it should and nothing else.
+//! Every prompt renders, says what it should and nothing else.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! An advisor's request and its coder's, which belong together: a budget pays for both or for neither.
+//! An advisor's request and the coder's request that follows it: a budget pays for both or for neither.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use kforge_types::record::answer::{Answer, Prompt};
 
 type AskResult = Result<Answer, AskError>;
 
-/// Asks two agents, or one in both roles, for so many questions at the same time, each with a parent that an advisor can look at.
+/// Asks `count` questions at the same time with two agents, or with one in both roles. Each question has a parent that an advisor can diagnose.
 fn asked_both(world: &World, advisor: &Agent, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<AskResult> {
     let agents = [advisor.clone(), coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
@@ -35,7 +35,7 @@ fn oks(came: &[AskResult]) -> Vec<bool> {
 
 #[test]
 fn an_advisor_is_asked_only_if_its_coder_can_be_paid_too() {
-    // Both advisors could be asked at once; the coder's budget pays for one.
+    // Both advisors could be asked at once; the coder's budget pays for one request.
     let world = World::new();
     let servers = [Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())])];
     let advisor = Agent { name: "advisor".into(), ..endpoint(&servers[0].url()) };
@@ -52,7 +52,7 @@ fn who_advises_and_writes_spends_a_budget_in_twos() {
     let world = World::new();
     let server =
         Server::new([diagnosis(), proposal(), diagnosis(), proposal()].iter().map(|text| says(text)).collect());
-    // In turn, so that the script's order is that of the requests.
+    // One after the other, so that the script has the order of the requests.
     let budget = Budget { requests: Some(5), ..Budget::default() };
     let agent = Agent { budget, parallel: 1, ..endpoint(&server.url()) };
     let (ledger, agents) = (Ledger::default(), [agent.clone()]);
@@ -88,13 +88,13 @@ fn tokens_and_money_are_kept_for_the_coder_with_what_its_advisor_may_say() {
     assert_eq!(ask(tokens(needed - 1), Some(1000)).1.requests, 0);
     let (exchanges, spent) = ask(tokens(needed), Some(1000));
     assert!(spent.tokens == 2400 && spent.tokens <= needed);
-    // However long the advice: what is sent to the coder is no longer than was reckoned with.
+    // Regardless of the length of the advice: the prompt to the coder is no longer than estimated.
     let sent: usize = exchanges.unwrap().iter().map(|e| e.prompt.system.len() + e.prompt.user.len()).sum();
     assert!(needed >= (sent as u64).div_ceil(3) + 2000 + 1800, "{needed} {sent}");
     let (few, spent) = ask(Budget { money: Some(0.02), ..Budget::default() }, Some(1000));
     assert!(few.is_err_and(|why| why.contains("the next request and its coder's may cost")));
     assert_eq!(spent.requests, 0);
-    // Nothing bounds an answer: the advisor's takes all there is, and the coder is asked all the same.
+    // Nothing bounds an answer: the advisor uses up the whole budget, and the coder is still asked.
     let (both, spent) = ask(tokens(100), None);
     assert!(both.is_ok_and(|both| both.len() == 2));
     assert_eq!(spent.tokens, 2400);
@@ -117,7 +117,7 @@ fn who_holds_its_coders_share_may_ask_its_advisor_again_where_nothing_bounds_an_
 
 #[test]
 fn a_question_that_ends_gives_back_what_was_kept_for_it() {
-    // The first advisor sends its question away for good: the second's coder is paid for.
+    // The first advisor rejects its question for good, so the second question's coder is paid for.
     let world = World::new();
     let servers = [Server::new(vec![fails(400, "no"), says(&diagnosis())]), Server::new(vec![says(&proposal())])];
     let advisor = Agent { name: "advisor".into(), parallel: 1, ..endpoint(&servers[0].url()) };
@@ -128,7 +128,7 @@ fn a_question_that_ends_gives_back_what_was_kept_for_it() {
 
 #[test]
 fn two_that_advise_each_other_do_not_wait_for_each_other() {
-    // Each holds one request of the other, and asks its advisor once more: there is nothing left for that, and no waiting for it either.
+    // Each question holds one request of the other's advisor and asks its own advisor again. The budget has nothing left for that, and neither question waits.
     let reserve = Reserve::of(&endpoint("http://127.0.0.1:9/v1"), &Prompt::default());
     let of = |name: &str| Agent {
         name: name.into(),
@@ -142,7 +142,7 @@ fn two_that_advise_each_other_do_not_wait_for_each_other() {
     assert_eq!(admit(&a, 2, None), Admission::Busy);
     assert!(matches!(admit(&a, 0, Some((&b, reserve))), Admission::Spent(_)));
     assert!(matches!(admit(&b, 1, Some((&a, reserve))), Admission::Spent(_)));
-    // What was held is had, and with the first question goes what it held.
+    // The held request starts. When the first question leaves, its hold ends too.
     assert_eq!(admit(&a, 1, None), Admission::Go);
     ledger.leaves(0);
     assert_eq!(admit(&b, 3, None), Admission::Go);

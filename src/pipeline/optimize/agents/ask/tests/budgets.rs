@@ -1,4 +1,4 @@
-//! What an agent may be asked for: budgets, and how often in a minute.
+//! Limits on asking an agent: budgets, and requests per minute.
 
 use super::server::{Server, says};
 use super::world::{World, briefing, endpoint, proposal, question, words};
@@ -13,12 +13,12 @@ fn spent(came: Result<kforge_types::record::answer::Answer, AskError>) -> String
     }
 }
 
-/// Asks for rounds until there is no answer: how many there were, and why it ended.
+/// Asks for rounds until there is no answer. Returns the number of answers, and why the asking ended.
 fn rounds(world: &World, coder: &Agent) -> (u32, String) {
     let agents = [coder.clone()];
     let ledger = Ledger::default();
     for round in 1.. {
-        // Asked anew each time, as by a driver that opens the package anew: the run is one.
+        // A new `Asking` each time, as in a driver that opens the package again. The ledger is that of one run.
         let came =
             world.asking(&agents, &ledger).ask(&question(coder, round, 0), &briefing(), None, coder, &mut |_| {});
         if came.is_err() {
@@ -32,7 +32,7 @@ fn rounds(world: &World, coder: &Agent) -> (u32, String) {
 fn each_part_of_a_budget_ends_the_asking() {
     let budgets = [
         (Budget { requests: Some(3), ..Budget::default() }, 3, "3 of 3 requests"),
-        // 1200 tokens an answer, which cost 0.004.
+        // 1200 tokens per answer, which cost 0.004.
         (Budget { tokens: Some(1201), ..Budget::default() }, 2, "2400 of 1201 tokens"),
         (Budget { money: Some(0.008), ..Budget::default() }, 2, "0.0080 of 0.008 in money"),
     ];
@@ -41,13 +41,13 @@ fn each_part_of_a_budget_ends_the_asking() {
         let server = Server::new((0..answered).map(|_| says(&proposal())).collect());
         let mut coder = Agent { budget, ..endpoint(&server.url()) };
         if let AgentAccess::Http { max_tokens, .. } = &mut coder.reach {
-            // Nothing says what an answer may take: the last request may go beyond the budget.
+            // Nothing bounds an answer, so the last request may exceed the budget.
             *max_tokens = None;
         }
         let (came, error) = rounds(&world, &coder);
         assert_eq!(came, answered);
         assert!(error.contains("`far` has spent its budget of this run") && error.ends_with(why), "{error}");
-        // Another run has another budget, and what was answered before costs it nothing.
+        // Another run has another budget, and recorded replies cost it nothing.
         let agents = [coder.clone()];
         let ledger = Ledger::default();
         let asking = world.asking(&agents, &ledger);

@@ -1,4 +1,4 @@
-//! Questions that are asked at the same time: how many are under way at once, which of them a budget pays for, and what one that is sent away means for the others.
+//! Questions that are asked at the same time: how many are under way at once, which of them a budget pays for, and what a rejected one means for the others.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
@@ -16,7 +16,7 @@ use kforge_types::record::answer::{Answer, Prompt};
 
 type AskResult = Result<Answer, AskError>;
 
-/// Asks for rounds 1, 2, ... at the same time, all of them in their places before the first one asks.
+/// Asks for rounds 1, 2, ... at the same time. All of them are registered before the first one asks.
 fn all_at_once(world: &World, coder: &Agent, ledger: &Ledger, count: usize) -> Vec<AskResult> {
     let agents = [coder.clone()];
     let all: Vec<Asking<'_>> = (0..count).map(|order| world.asking_in_order(&agents, ledger, order)).collect();
@@ -36,7 +36,7 @@ fn all_at_once(world: &World, coder: &Agent, ledger: &Ledger, count: usize) -> V
     })
 }
 
-/// Replies that wait until they are let go, and what lets them.
+/// Replies that wait until they are released, and the senders that release them.
 fn held(count: usize) -> (Vec<Does>, Vec<mpsc::Sender<()>>) {
     let one = |_| {
         let ((has, _), (go, may_go)) = (mpsc::channel(), mpsc::channel());
@@ -55,12 +55,12 @@ fn as_many_requests_are_under_way_as_the_agent_allows_and_the_first_questions_go
     let came = std::thread::scope(|scope| {
         let asked = scope.spawn(|| all_at_once(&world, &coder, &ledger, 4));
         server.has_read(2);
-        // Two wait for their turn, and no third request starts before one of the first two has ended.
+        // Two questions wait in turn, and no third request starts before one of the first two has ended.
         let probe = ledger.admit(&coder, 0, Reserve::of(&coder, &Prompt::default()), None, Duration::ZERO);
         assert_eq!(probe, Admission::Busy);
         ledger.leaves(0);
         assert_eq!(server.requests().len(), 2);
-        // The later of them is answered first.
+        // The later one is answered first.
         go[1].send(()).unwrap();
         server.has_read(3);
         [0, 2, 3].into_iter().for_each(|n| go[n].send(()).unwrap());
@@ -85,7 +85,7 @@ fn what_is_recorded_does_not_depend_on_which_reply_comes_first() {
                 go[at].send(()).unwrap();
             }
             let mut came: Vec<Answer> = asked.join().unwrap().into_iter().map(Result::unwrap).collect();
-            // Each server has an address of its own.
+            // Each server has a different address.
             came.iter_mut().flat_map(|a| &mut a.exchanges).for_each(|e| e.agent.clear());
             came.iter_mut().for_each(|a| a.question.agent.clear());
             came
@@ -96,7 +96,8 @@ fn what_is_recorded_does_not_depend_on_which_reply_comes_first() {
 
 #[test]
 fn requests_under_way_do_not_go_beyond_a_budget_and_the_first_questions_are_paid_for() {
-    // Each answer takes 1200 tokens and costs 0.004. What a prompt takes is reckoned, so that what a request may take at most is not known here to the token.
+    // Each answer takes 1200 tokens and costs 0.004. The tokens of a prompt are estimated, so this test does not know the most that a request may take to the
+    // token.
     let tokens = |endpoint: &Agent| {
         let world = World::new();
         let answer = world.ask(endpoint).0.unwrap();
@@ -108,7 +109,7 @@ fn requests_under_way_do_not_go_beyond_a_budget_and_the_first_questions_are_paid
     assert!(most > 1200, "or a budget could be gone beyond");
     let budgets = [
         (Budget { requests: Some(3), ..Budget::default() }, 3, "3 of 3 requests".to_string()),
-        // Room for two at most and a bit: the third has to wait for what the first two take, and fits then.
+        // Room for a little more than two requests at their most. The third waits for the actual use of the first two, and then fits.
         (
             Budget { tokens: Some(2 * most + 100), ..Budget::default() },
             ((2 * most + 100 - most) / 1200 + 1) as usize,
@@ -155,12 +156,12 @@ fn where_nothing_bounds_an_answer_a_budget_lets_requests_start_one_at_a_time() {
     assert!(came[2].as_ref().unwrap_err().to_string().ends_with("2400 of 2000 tokens"), "{:?}", came[2]);
 }
 
-/// A clock that goes on when it is told to.
+/// A clock that advances only on request.
 #[derive(Default)]
 struct ManualClock {
     now: Mutex<(Duration, usize)>,
     changed: Condvar,
-    /// Whether nobody is to wait any more.
+    /// Whether all waits are to end.
     is_over: AtomicBool,
 }
 
@@ -169,7 +170,7 @@ impl ManualClock {
         self.now.lock().unwrap().1
     }
 
-    /// Ends all waits, so that a test that went wrong ends, too.
+    /// Ends all waits, so that a failing test ends too.
     fn ends(&self) {
         self.is_over.store(true, Ordering::Relaxed);
         self.goes_on(Duration::ZERO);
@@ -230,7 +231,7 @@ fn one_request_that_is_sent_away_holds_the_others_of_that_agent_back() {
     ledger.expects(&coder, 0);
     let events = std::thread::scope(|scope| {
         let both = [0, 1].map(|order| scope.spawn(move || one(order)));
-        // The one that was sent away waits, and so does the other, which has asked nothing.
+        // The rejected question waits, and so does the other one, which has asked nothing.
         while clock.waiting() < 2 && server.requests().len() < 2 {
             std::thread::yield_now();
         }
@@ -301,14 +302,14 @@ fn an_interruption_keeps_what_was_answered_and_drops_what_is_under_way() {
     let ends = came.iter().filter(|c| matches!(c, Err(AskError::Interrupted))).count();
     assert!(ends >= 2, "{came:?}");
     world.interrupted.store(false, Ordering::Relaxed);
-    // What was answered is kept, and nothing else is.
+    // The reply that came is recorded, and nothing else.
     assert_eq!((1..=3).filter(|round| answered(*round)).count(), 1);
     drop(go);
 }
 
 #[test]
 fn an_advisor_that_was_answered_for_keeps_no_place_before_its_coder() {
-    // Two questions, the advisor's reply of the first recorded: the budget's one request goes to the first one's coder.
+    // Two questions. The advisor's reply to the first is recorded, so the one request of the budget goes to the first question's coder.
     let world = World::new();
     let (advisor, coder) = (Server::new(vec![says(&diagnosis())]), Server::new(vec![says(&proposal())]));
     let advisor = Agent { name: "advisor".into(), ..endpoint(&advisor.url()) };

@@ -1,4 +1,4 @@
-//! Endpoints as agents: a real server on this machine that does everything an endpoint can do wrong.
+//! Endpoints as agents: a real server on this machine that makes every mistake an endpoint can make.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc;
@@ -41,7 +41,7 @@ fn an_endpoint_is_asked_by_the_protocol_and_its_tokens_are_counted() {
     assert_eq!(request.body["messages"][1], json!({ "role": "user", "content": exchange.prompt.user }));
     let header = |wanted: &str| request.headers.iter().any(|h| h.to_lowercase() == wanted.to_lowercase());
     assert!(header(&format!("Authorization: Bearer {KEY}")) && header("Content-Type: application/json"), "{request:?}");
-    // The server says no more: what was answered is there.
+    // The server answers no more requests: the recorded reply is used.
     let (again, events) = world.ask(&coder);
     assert_eq!((again.unwrap(), words(&events)), (answer, vec!["recalled"]));
     assert_eq!(world.files_with_the_key(), [""; 0]);
@@ -73,7 +73,7 @@ fn replies_that_are_no_good_are_repeated_then_refused_each_for_its_own_reason() 
         assert!(why.contains(says), "{why}");
     }
     assert_eq!(answer.refused.as_deref(), why.last().copied());
-    // Half an answer that happens to be whole is still half of what was meant, also when it is recalled.
+    // Half an answer that happens to be complete JSON is still refused, also when it is recalled.
     assert_eq!(world.ask(&coder).0.unwrap(), answer);
 }
 
@@ -90,7 +90,7 @@ fn an_endpoint_that_is_busy_is_left_alone_for_as_long_as_it_asks() {
     let told =
         events.iter().any(|e| matches!(e, AskEvent::Retrying { why, in_s: 2.0, .. } if why.contains("slow down")));
     assert!(told, "{events:?}");
-    // Longer than anybody waits.
+    // Longer than the longest pause that is granted.
     let world = World::new();
     let (_server, coder) = asks(vec![busy("86400")], 4);
     let error = world.ask(&coder).0.unwrap_err().to_string();
@@ -245,7 +245,7 @@ fn offline_asks_no_endpoint_and_recalls_what_was_answered() {
     let answer = world.ask(&coder).0.unwrap();
     world.offline = true;
     assert_eq!(world.ask(&coder).0.unwrap(), answer);
-    // A program is not a network.
+    // Running a program does not use the network.
     assert!(world.ask(&world.script(&format!("cat <<'END'\n{}\nEND", proposal()))).0.is_ok());
 }
 
@@ -264,7 +264,7 @@ fn an_interruption_does_not_wait_for_the_endpoint_and_a_reply_that_comes_after_i
     assert!(matches!(came, Err(AskError::Interrupted)), "it returned while the endpoint was thinking");
     go.send(()).unwrap();
     world.interrupted.store(false, Ordering::Relaxed);
-    // The reply is on its way to the disk: nothing is asked for again once it is there.
+    // The reply is still being written to disk. Once it is there, nothing is requested again.
     let answers = world.answers();
     let asked = kforge_engine::answers::ReplyKey {
         question: question(&coder, 1, 0),

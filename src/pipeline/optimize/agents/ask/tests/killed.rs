@@ -1,4 +1,4 @@
-//! A process that is killed between a reply and what is made of it: the reply is there, and is not paid for again.
+//! A process that is killed between receiving a reply and using it: the reply is recorded and is not paid for again.
 
 use std::process::Command;
 
@@ -7,10 +7,10 @@ use crate::optimize::agents::ask::Ledger;
 
 use super::world::{World, briefing, endpoint, proposal, question, words};
 
-/// Where the child finds its world, told by its working directory, and its server, by this file in it.
+/// The file with the address of the server, in the child's working directory, which is its world.
 const ADDRESS: &str = "address";
 
-/// The child: asks, and is killed by itself the moment the reply has come.
+/// The child: asks, and kills itself as soon as the reply has come.
 #[test]
 #[ignore = "runs in a process of its own"]
 fn child_is_killed_when_the_reply_has_come() {

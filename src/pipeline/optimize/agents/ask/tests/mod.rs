@@ -1,4 +1,4 @@
-//! Asking, from a briefing to what lies in the home: against programs and a server that do everything an agent can do wrong.
+//! Asking, from a briefing to the files in the home, against programs and a server that make every mistake an agent can make.
 
 mod budgets;
 mod endpoints;

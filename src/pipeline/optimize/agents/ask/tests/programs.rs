@@ -1,4 +1,4 @@
-//! Programs as agents: that answer, fail, hang, flood, and are not there.
+//! Programs as agents: programs that answer, fail, hang, flood, or do not exist.
 
 use std::sync::atomic::Ordering;
 
@@ -8,7 +8,7 @@ use kforge_foundation::process::family::is_alive;
 use kforge_types::model::agent::AgentAccess;
 use kforge_types::record::answer::{Advice, Role};
 
-/// Whether a process that was killed ends: a signal is taken when its process next runs, which on a busy machine is later.
+/// Whether a killed process ends. A process handles a signal when it next runs, which is later on a busy machine.
 fn ends(pid: u32) -> bool {
     (0..2000).any(|_| {
         std::thread::sleep(std::time::Duration::from_millis(5));
@@ -16,7 +16,7 @@ fn ends(pid: u32) -> bool {
     })
 }
 
-/// A script that answers by its role.
+/// A script that answers depending on its role.
 fn by_role(advisor: &str, coder: &str) -> String {
     format!(
         "case \"$KFORGE_ROLE\" in\njudge) cat <<'END'\n{advisor}\nEND\n;;\ncoder) cat <<'END'\n{coder}\nEND\n;;\nesac"
@@ -39,7 +39,7 @@ fn a_program_reads_the_prompt_and_its_output_is_the_answer() {
     assert_eq!(read("prompt"), format!("{}\n\n{}", exchange.prompt.system.trim_end(), exchange.prompt.user));
     assert_eq!(read("told"), "coder 1 0\n");
     assert_eq!((exchange.tokens, exchange.money, exchange.agent.as_str()), (None, None, "command [\"./agent.sh\"]"));
-    // The same question again: what was answered is there, and the program may be gone.
+    // The same question again: the recorded reply is used, and the program may be gone.
     std::fs::remove_file(world.package().join("agent.sh")).unwrap();
     let (again, events) = world.ask(&coder);
     assert_eq!(again.unwrap(), answer);
@@ -109,7 +109,7 @@ fn an_advisor_is_asked_only_where_there_is_something_to_advise_on() {
 #[test]
 fn a_reply_that_is_no_good_is_asked_for_again_with_what_was_wrong() {
     let world = World::new();
-    // Right the third time; every time it keeps what it was told.
+    // Correct at the third try. Each try saves its prompt.
     let coder = world.script(&format!(
         "n=$(ls prompt.* 2>/dev/null | wc -l)\ncat > prompt.$n\nif [ $n -lt 2 ]; then echo 'Sure! {{'; exit; fi\ncat <<'END'\n{}\nEND",
         proposal()
@@ -216,7 +216,7 @@ fn an_interruption_ends_the_program_and_whatever_it_waits_for() {
     assert!(matches!(came, Err(AskError::Interrupted)));
     let pid: u32 = std::fs::read_to_string(&started).unwrap().trim().parse().unwrap();
     assert!(ends(pid));
-    // In a pause between two tries too.
+    // Also in a pause between two tries.
     let world = World::new();
     world.clock.interrupts.store(true, Ordering::Relaxed);
     let (came, events) = world.ask(&world.script("exit 1"));

@@ -1,4 +1,5 @@
-//! A server on this machine that answers as a script says, by the order in which requests come. It reads the next request while it still answers one. What it read is kept.
+//! A server on this machine that follows a script, in the order in which requests come. It reads the next request while it still answers one, and keeps what it
+//! read.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -7,17 +8,17 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 
-/// What it does with one request.
+/// What the server does with one request.
 pub(super) enum Does {
     /// Answers with status, headers and body.
     Answers(u16, Vec<(&'static str, String)>, String),
-    /// Closes the connection without a word.
+    /// Closes the connection without a response.
     Drops,
-    /// Says that so much comes, sends less, and closes.
+    /// Announces a length, sends less, and closes.
     Breaks,
-    /// Says nothing until the client is gone.
+    /// Sends nothing until the client is gone.
     Hangs,
-    /// Tells that it has the request, waits to be told to go on, then answers.
+    /// Reports that it has the request, waits for permission to go on, then answers.
     Waits(mpsc::Sender<()>, mpsc::Receiver<()>, String),
 }
 
@@ -36,7 +37,7 @@ pub(super) struct Server {
 }
 
 impl Server {
-    /// One that does these in turn; connections after the last are refused.
+    /// A server that follows this script. Connections after the last entry are refused.
     pub(super) fn new(script: Vec<Does>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -46,12 +47,12 @@ impl Server {
             std::thread::scope(|scope| {
                 for does in script {
                     let Ok((stream, _)) = listener.accept() else { return };
-                    // An empty line ends the serving: see `drop`.
+                    // An empty line stops the server: see `drop`.
                     let Some(request) = read(&stream) else { return };
                     kept.lock().unwrap().push(request);
                     scope.spawn(|| act(stream, does));
                 }
-                // Connections after the last are refused, also while some are still answered.
+                // Connections after the last entry are refused, even while earlier ones are still being answered.
                 drop(listener);
             });
         });
@@ -62,7 +63,7 @@ impl Server {
         format!("http://{}/v1/", self.address)
     }
 
-    /// Waits until it has read so many requests.
+    /// Waits until the server has read this many requests.
     pub(super) fn has_read(&self, count: usize) {
         while self.requests.lock().unwrap().len() < count {
             std::thread::yield_now();
@@ -76,7 +77,7 @@ impl Server {
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may wait for a connection that never comes.
+        // The server may be waiting for a connection that never comes.
         if let Ok(mut stream) = TcpStream::connect(self.address) {
             let _ = stream.write_all(b"\r\n");
         }
@@ -124,7 +125,7 @@ fn act(mut stream: TcpStream, does: Does) {
 fn write(stream: &mut TcpStream, status: u16, headers: &[(&str, String)], body: &str) {
     let mut text = format!("HTTP/1.1 {status} X\r\nContent-Length: {}\r\nConnection: close\r\n", body.len());
     headers.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
-    // The client may be gone: that is its business.
+    // The client may be gone, which is no error of the server.
     let _ = stream.write_all(format!("{text}\r\n{body}").as_bytes());
 }
 

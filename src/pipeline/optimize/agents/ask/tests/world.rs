@@ -1,4 +1,4 @@
-//! A home, a clock that stands still unless it is waited on, and agents to ask.
+//! A home, a clock that advances only while it is waited on, and agents to ask.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -21,13 +21,13 @@ use kforge_types::record::answer::{Answer, Question};
 /// The key of every endpoint.
 pub(super) const KEY: &str = "sk-secret-0123456789";
 
-/// Time that passes only when it is waited for.
+/// A clock that advances only while it is waited on.
 #[derive(Default)]
 pub(super) struct Still {
     now: Mutex<Duration>,
     /// Every wait.
     pub(super) waits: Mutex<Vec<f64>>,
-    /// Set by the next wait, as if the user interrupted it.
+    /// Makes the next wait set `interrupted`, as if the user interrupted it.
     pub(super) interrupts: AtomicBool,
 }
 
@@ -65,7 +65,7 @@ impl World {
         World { _dir: Some(dir), ..world }
     }
 
-    /// One that already exists.
+    /// A world in an existing folder.
     pub(super) fn at(package: &Path) -> Self {
         let vars = [("PATH", "/usr/bin:/bin"), ("AGENT_KEY", KEY)];
         World {
@@ -90,7 +90,7 @@ impl World {
         self.asking_in_order(agents, ledger, 0)
     }
 
-    /// One of several that ask at the same time.
+    /// One of several `Asking`s that ask at the same time.
     pub(super) fn asking_in_order<'a>(&'a self, agents: &'a [Agent], ledger: &'a Ledger, order: usize) -> Asking<'a> {
         Asking::new(Surroundings {
             answers: self.answers(),
@@ -185,19 +185,19 @@ pub(super) fn briefing() -> Briefing {
     }
 }
 
-/// One with a parent that was verified.
+/// A briefing with a verified parent.
 pub(super) fn with_parent() -> Briefing {
     let parent = Parent { source: "__global__ void parent() {}".into(), verified: true, ..Parent::default() };
     Briefing { parent: Some(parent), ..briefing() }
 }
 
-/// A repair.
+/// A briefing for a repair.
 pub(super) fn repair() -> Briefing {
     let failed = FailedAttempt { source: Some("__global__ void failed() {}".into()), ..FailedAttempt::default() };
     Briefing { attempt: 1, failed: Some(failed), ..with_parent() }
 }
 
-/// A good reply of a coder.
+/// A usable reply of a coder.
 pub(super) fn proposal() -> String {
     let declaration = "tune.VEC = [4, 1]\n[[launch]]\nentry = \"k<VEC>\"\ngrid = [1]\nblock = [32]\nargs = [\"x\", \"y\"]\n\
         [methods.\"memory.vectorized_access\"]\noff = { VEC = 1 }\n";
@@ -206,17 +206,17 @@ pub(super) fn proposal() -> String {
         .to_string()
 }
 
-/// A good diagnosis.
+/// A usable diagnosis.
 pub(super) fn diagnosis() -> String {
     json!({ "bottleneck": "loads", "method": "memory.vectorized_access", "plan": "float4" }).to_string()
 }
 
-/// A good correction.
+/// A usable correction.
 pub(super) fn correction() -> String {
     json!({ "critical_issue": "no tail", "why_it_matters": "sizes differ", "minimal_fix": "a guard" }).to_string()
 }
 
-/// The words of events, for comparison.
+/// The kinds of events as words, for comparison.
 pub(super) fn words(events: &[AskEvent]) -> Vec<&'static str> {
     let word = |event: &AskEvent| match event {
         AskEvent::Asking { .. } => "asking",
