@@ -21,9 +21,8 @@ use proc_macro2::{Delimiter, TokenStream, TokenTree};
 pub(crate) struct Part {
     /// Its name, with that of the package: `numerics/references`, or `pipeline/*`.
     pub(crate) name: &'static str,
-    /// Files and folders of the package; a `!` precedes what is left out of them. A `*` stands for one file without its `.rs` or for one folder, such as in
-    /// `step/*` or
-    /// `kind/*/documents.rs`.
+    /// Files and folders of the package; a `!` precedes what is left out of them. A `*` stands for one file without its `.rs` or for one folder, as in `step/*`
+    /// and `kind/*/documents.rs`.
     pub(crate) files: &'static [&'static str],
     /// Packages of `Cargo.lock` whose behaviour affects what this code produces. Their dependencies are included.
     pub(crate) packages: &'static [&'static str],
