@@ -1,9 +1,9 @@
-//! What is on the user's machine: workspaces and their lockfile ([`workspace`]), compilers and interpreters ([`toolchain`]).
+//! What is on the user's machine: workspaces and their lockfiles ([`workspace`]), compilers and interpreters ([`toolchain`]).
 //!
 //! The rooms are listed in their order of import: a room uses only rooms above its own.
 
 pub mod workspace;
 pub mod toolchain;
 
-/// The parts of this package's code that execute steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The parts of this package's code that execute steps: the name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -1,27 +1,27 @@
-//! The host's C++ compiler: which one it is, and everything in it that can change its output. Knows how g++ and clang++ are found; what they consist of is
-//! determined in [`survey`]; does not know what is compiled with it.
+//! The host's C++ compiler: finds it and fingerprints everything in it that can change its output. Knows how g++ and clang++ are found; [`survey`] determines
+//! what they consist of. Does not know what is compiled with the compiler.
 //!
 //! # What the fingerprint holds, and why
 //!
 //! | entry | what | why |
 //! |---|---|---|
-//! | `c++` | the driver's file, a wrapper script like any other | a wrapper adds flags or picks another compiler |
-//! | `driver` | the driver's file, where the one above is a wrapper that starts another (g++ says so) | it is the driver |
-//! | `version` | what `--version` says | names the build |
-//! | `cc1plus`, `as`, `ld`, `collect2`, `lto-wrapper`, `strip` | the sub-tools the driver names | they make the code; the driver is a few hundred lines |
-//! | `lib:NAME` | the shared libraries that driver and sub-tools are loaded with | an assembler is a library with a front end, and constants are folded by another |
-//! | `crt:NAME` | start-up objects, libraries linked in, linker scripts, specs | their bytes are in the result, or decide it |
-//! | `run:NAME` | the shared libraries that what is linked is loaded with: the C library, libm, libstdc++ | they compute |
-//! | `headers` | every system header that the prelude and the standard library's own list reach, in order of inclusion, without paths | they are compiled |
+//! | `c++` | the file of the driver, or of the wrapper script that is used as the driver | a wrapper adds flags or picks another compiler |
+//! | `driver` | the driver's file, if `c++` is a wrapper that starts another driver (g++ reports this) | it is the real driver |
+//! | `version` | the output of `--version` | identifies the build |
+//! | `cc1plus`, `as`, `ld`, `collect2`, `lto-wrapper`, `strip` | the sub-tools that the driver names | they do the work; the driver is a few hundred lines |
+//! | `lib:NAME` | the shared libraries of the driver and the sub-tools | an assembler is a front end to a library, and another library folds constants |
+//! | `crt:NAME` | start-up objects, libraries linked in, linker scripts, specs | their bytes are in the output, or determine it |
+//! | `run:NAME` | the shared libraries that a linked program loads: the C library, libm, libstdc++ | they compute |
+//! | `headers` | every system header that the prelude and `<bits/stdc++.h>` reach, in order of inclusion, without paths | they are compiled |
 //!
-//! In addition, as a set, the contents of all these headers and of the other files in the compiler's own folders: what a compilation may read beyond its
-//! sources.
+//! The fingerprint also holds, as a set, the contents of all these headers and of the other files in the compiler's own folders: everything that a compilation
+//! may read besides its sources.
 //!
-//! Asking the compiler starts processes (half a second), so the answer is a [`Survey`]: a value that can be stored ([`recall`]). It stays valid while every
-//! file it names is unchanged, by the given digest function, and while no file has appeared where the compiler looks first: in folders of programs, of
-//! libraries, of headers, and for headers that others test with `__has_include`.
+//! Querying the compiler starts processes (half a second), so the answer is a [`Survey`]: a value that can be stored ([`recall`]). A survey stays valid as long
+//! as every file in it is unchanged, by the given digest function, and no file has appeared in a place that the compiler searches first: in folders of
+//! programs, libraries and headers, and for headers that other headers test with `__has_include`.
 //!
-//! kforge asks and later runs the compiler with the same environment: `PATH` from [`search_path`], which depends only on the compiler, and messages in English.
+//! kforge queries and later runs the compiler with the same environment: `PATH` from [`search_path`], which depends only on the compiler, and English messages.
 
 use std::path::{Path, PathBuf};
 
@@ -38,7 +38,7 @@ pub use survey::Survey;
 
 const WHAT: &str = "C++ compiler";
 
-/// Drivers that are looked for, in order.
+/// Names of drivers to look for, in order.
 const NAMES: [&str; 3] = ["g++", "c++", "clang++"];
 
 /// A C++ compiler found on this machine.
@@ -48,36 +48,36 @@ pub struct Cxx {
     pub path: PathBuf,
     /// The first line of `--version`.
     pub version: String,
-    /// All that `--version` says.
+    /// The full output of `--version`.
     pub version_text: String,
-    /// The `PATH` with which it finds its sub-tools: [`search_path`]. Its children get no other environment.
+    /// The `PATH` with which the compiler finds its sub-tools: [`search_path`]. The compiler's processes get only this and `LC_ALL` as their environment.
     pub path_var: String,
 }
 
-/// A survey and what it came to, for keeping between builds.
+/// A survey and its fingerprint, stored between builds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CachedSurvey {
-    /// What the compiler consists of.
+    /// The parts of the compiler.
     pub survey: Survey,
-    /// By content.
+    /// The fingerprint of the compiler.
     pub fingerprint: Toolchain,
 }
 
-/// The `PATH` with which a compiler is asked and run, whatever the user's: its own folder, then the system's.
+/// The `PATH` with which kforge queries and runs a compiler, independent of the user's `PATH`: the compiler's own folder, then the system's.
 pub fn search_path(compiler: &Path) -> String {
     format!("{}:/usr/local/bin:/usr/bin:/bin", compiler.parent().unwrap_or(Path::new("/usr/bin")).display())
 }
 
-/// A program beside a compiler or in the system's folders, as the compiler finds its own.
+/// Finds a program beside a compiler or in the system's folders, as the compiler finds its own.
 pub fn beside(compiler: &Path, name: &str) -> Option<PathBuf> {
     run::on_path(name, &search_path(compiler))
 }
 
-/// The survey of the compiler that [`find`] finds, and whether it is new: the stored one if everything in it is unchanged, which starts no process, or a new
-/// one.
+/// Returns the survey of the compiler that [`find`] finds, and whether the survey is new. If everything in the stored survey is unchanged, returns the stored
+/// one and starts no process.
 ///
 /// # Errors
-/// As [`find`] and [`Cxx::survey`]; or a file cannot be read.
+/// Same as [`find`] and [`Cxx::survey`]; or a file cannot be read.
 pub fn recall(
     kept: Option<CachedSurvey>,
     explicit: Option<&Path>,
@@ -100,15 +100,15 @@ pub fn recall(
     Ok((CachedSurvey { survey, fingerprint }, true))
 }
 
-/// The places where [`find`] looks before the place where it finds something.
+/// The places that [`find`] searches in vain before it finds a compiler.
 pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
     run::passed_over(explicit, &NAMES, path_var)
 }
 
-/// The C++ compiler the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`, by absolute path.
+/// Finds a C++ compiler: the one that the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`. Its path is absolute.
 ///
 /// # Errors
-/// There is none, or it does not answer `--version`.
+/// There is no C++ compiler, or it does not answer `--version`.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let path_var = search_path(&path);
@@ -231,7 +231,7 @@ mod tests {
         let real = find(None, path_var()).unwrap();
         let path = wrapper(dir.path(), "g++", &format!("exec {} \"$@\"", real.path.display()));
         let (mut kept, _) = recall(None, Some(&path), path_var(), "", &of_file).unwrap();
-        // In the driver's folder, which comes first in its PATH.
+        // In the driver's folder, which comes first in the driver's `PATH`.
         assert!(kept.survey.absent.contains(&dir.path().join("as")), "{:?}", kept.survey.absent);
         assert!(kept.survey.absent.iter().any(|p| p.ends_with("include/vector") || p.ends_with("include/stdio.h")));
         assert!(kept.survey.unobstructed());
@@ -239,7 +239,7 @@ mod tests {
         assert!(!kept.survey.unobstructed());
         let (now, _) = recall(Some(kept.clone()), Some(&path), path_var(), "", &of_file).unwrap();
         assert_ne!(now.fingerprint.tools["as"], kept.fingerprint.tools["as"]);
-        // A header in front of another, where the compiler would look first.
+        // A header that shadows another, in a folder that the compiler searches first.
         kept = now;
         kept.survey.absent.push(dir.path().join("include/stdio.h"));
         assert!(kept.survey.unobstructed());

@@ -1,11 +1,11 @@
-//! How fingerprints are combined. Knows digests; does not know tools.
+//! Combines digests into fingerprints. Knows digests, but not tools.
 
 use std::io;
 use std::path::Path;
 
 use kforge_foundation::base::Digest;
 
-/// The digest of a file's contents, from a cache by its stat where the caller has one.
+/// Computes the digest of a file's contents. The caller may answer from a cache keyed by the file's stat.
 pub type DigestFile<'a> = &'a dyn Fn(&Path) -> io::Result<Digest>;
 
 /// One digest for several, in order.

@@ -1,4 +1,4 @@
-//! Why a tool cannot be found, installed or fingerprinted.
+//! Errors in finding, installing and fingerprinting tools.
 
 use std::io;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use super::pip::named;
 use super::pip_failure::PipFailure;
 use crate::workspace::lockfile::LockedWheel;
 
-/// Why a tool cannot be found, installed or fingerprinted.
+/// An error in finding, installing or fingerprinting a tool.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A program cannot be run.
@@ -17,7 +17,7 @@ pub enum Error {
     Run {
         /// The program.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A file or folder cannot be read.
@@ -25,44 +25,44 @@ pub enum Error {
     Read {
         /// The file or folder.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file that a compiler consists of cannot be read.
+    /// A file that is part of a compiler cannot be read.
     #[error("cannot read `{}`'s files: {source}", .program.display())]
     ReadPart {
         /// The compiler.
         program: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// No temporary folder can be made.
+    /// A temporary folder cannot be created.
     #[error("cannot create a temporary folder: {0}")]
     Temporary(io::Error),
-    /// The tool that was named is not on `PATH`.
+    /// The named tool is not on `PATH`.
     #[error("{what} `{name}` is not on PATH")]
     NotOnPath {
-        /// What kind of tool it should be.
+        /// The expected kind of tool.
         what: &'static str,
         /// The name.
         name: String,
     },
-    /// The tool that was named cannot be executed.
+    /// The named tool cannot be executed.
     #[error("{what} `{}` is not an executable file", .path.display())]
     NotExecutable {
-        /// What kind of tool it should be.
+        /// The expected kind of tool.
         what: &'static str,
         /// The file.
         path: PathBuf,
     },
-    /// The path of the tool that was named cannot be made absolute.
+    /// The path of the named tool cannot be made absolute.
     #[error("{what} `{}`: {source}", .path.display())]
     Path {
-        /// What kind of tool it should be.
+        /// The expected kind of tool.
         what: &'static str,
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// No tool of a kind is on `PATH`.
@@ -73,7 +73,7 @@ pub enum Error {
         /// The names that were looked for.
         names: Vec<String>,
     },
-    /// A tool of Nsight's is nowhere.
+    /// A tool of Nsight is not installed in any known place.
     #[error("no `{}` on PATH, below /usr/local/cuda* or in /opt/nvidia; set its path with the setting `{}`", .0.program(), .0.setting())]
     NoNsight(Nsight),
     /// A compiler does not state its version.
@@ -81,10 +81,10 @@ pub enum Error {
     VersionFailed {
         /// The compiler.
         program: PathBuf,
-        /// Its own words.
+        /// The compiler's output.
         said: String,
     },
-    /// What a tool says holds no version.
+    /// The output of a tool contains no version.
     #[error("`{} --version` reports no version", .0.display())]
     NoVersion(PathBuf),
     /// A compiler cannot read the standard headers.
@@ -92,7 +92,7 @@ pub enum Error {
     Headers {
         /// The compiler.
         program: PathBuf,
-        /// Its own words.
+        /// The compiler's output.
         said: String,
     },
     /// A compiler cannot link a program.
@@ -100,18 +100,18 @@ pub enum Error {
     Link {
         /// The compiler.
         program: PathBuf,
-        /// Its own words.
+        /// The compiler's output.
         said: String,
     },
-    /// An interpreter does not answer.
+    /// An interpreter does not answer the query.
     #[error("`{}` does not answer: {said}", .program.display())]
     NoAnswer {
         /// The interpreter.
         program: PathBuf,
-        /// Its own words.
+        /// The interpreter's output.
         said: String,
     },
-    /// An interpreter gives another answer than one of Python 3.8 or later.
+    /// The answer of an interpreter is not that of Python 3.8 or later.
     #[error("`{}` does not answer like Python 3.8 or later: {source}", .program.display())]
     NotPython {
         /// The interpreter.
@@ -119,7 +119,7 @@ pub enum Error {
         /// What is wrong with the answer.
         source: serde_json::Error,
     },
-    /// There is neither pip nor uv.
+    /// Neither pip nor uv was found.
     #[error(
         "neither a Python with pip nor uv is on PATH: install one of them, or set `toolchain.cuda` to an installed CUDA"
     )]
@@ -132,33 +132,33 @@ pub enum Error {
     Resolve {
         /// The requirements.
         requirements: Vec<String>,
-        /// Why.
+        /// The cause.
         #[source]
         why: Box<Error>,
     },
-    /// pip gave no report of what it would install.
+    /// pip printed no report of what it would install.
     #[error("pip {version} gave no report (22.2 or later does): {source}")]
     NoReport {
         /// pip's version.
         version: String,
-        /// What is wrong with what it gave.
+        /// The error in parsing what pip printed.
         source: serde_json::Error,
     },
-    /// The sizes of wheels cannot be asked for or read.
+    /// The query for the sizes of wheels cannot be encoded, or its answer cannot be decoded.
     #[error(transparent)]
     Sizes(serde_json::Error),
-    /// An index states no hash of a wheel.
+    /// An index does not state the hash of a wheel.
     #[error("the index states no SHA-256 hash of `{0}`")]
     NoHash(String),
-    /// An index has something else than a wheel.
+    /// An index offers a file that is not a wheel.
     #[error("`{0}` is not a wheel")]
     NotWheel(String),
-    /// A wheel is not where pip should have put it.
+    /// A wheel is not in the folder into which pip should have downloaded it.
     #[error("pip did not download `{file}`: {source}")]
     NotDownloaded {
         /// The wheel's file.
         file: String,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// pip cannot download wheels.
@@ -166,30 +166,30 @@ pub enum Error {
     Download {
         /// The wheels.
         wheels: Vec<LockedWheel>,
-        /// Why.
+        /// The cause.
         #[source]
         why: PipFailure,
     },
-    /// A folder cannot be downloaded to.
+    /// Wheels cannot be downloaded into a folder.
     #[error("cannot download into `{}`: {source}", .folder.display())]
     DownloadInto {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// pip resolved a release of CUDA without one of its parts.
+    /// pip resolved a CUDA release without one of its parts.
     #[error("pip resolved no `{project}` for CUDA {release}")]
     NotResolved {
-        /// The project that is missing.
+        /// The missing project.
         project: &'static str,
         /// The release.
         release: String,
     },
-    /// The name of a release has another form.
+    /// The name of a CUDA release has the wrong form.
     #[error("`{0}` is not a CUDA release: expected the form `13.0`")]
     NotRelease(String),
-    /// A release is too old.
+    /// A CUDA release is too old.
     #[error(
         "CUDA {0} has no complete set of wheels: expected 13.0 or later, or the path of an installed CUDA, or \"system\""
     )]
@@ -199,33 +199,33 @@ pub enum Error {
     NotLocked {
         /// The wheel's project.
         project: &'static str,
-        /// What needs it.
+        /// The group that needs the wheel.
         group: Group,
     },
-    /// Wheels are not installed and may not be fetched.
+    /// Wheels are not installed, and `--offline` forbids downloading them.
     #[error(
         "not installed, and --offline forbids downloading it: {}; run `kforge fetch` with a network to install it",
         named(.0)
     )]
     Offline(Vec<LockedWheel>),
-    /// A folder cannot be installed into.
+    /// Wheels cannot be installed into a folder.
     #[error("cannot install into `{}`: {source}", .folder.display())]
     Install {
         /// The folder.
         folder: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
-    /// A file is not the wheel that was locked.
+    /// A file differs from the locked wheel.
     #[error("`{file}` is not what `kforge.lock` pins: its {what} is {found}, expected {expected}")]
     Differs {
         /// The wheel's file.
         file: String,
-        /// In what it differs.
+        /// The property that differs.
         what: &'static str,
-        /// What it has.
+        /// The value that was found.
         found: String,
-        /// What was locked.
+        /// The locked value.
         expected: String,
     },
     /// A wheel cannot be unpacked.
@@ -233,11 +233,11 @@ pub enum Error {
     Unpack {
         /// The wheel's file.
         file: String,
-        /// Why.
+        /// The cause.
         #[source]
         why: UnpackError,
     },
-    /// Unpacked wheels have no folder of CUDA's.
+    /// Unpacked wheels contain no CUDA folder.
     #[error("`{}` holds no `nvidia/cu*`: the wheels have an unknown layout", .0.display())]
     Layout(PathBuf),
     /// A path cannot be made absolute.
@@ -245,7 +245,7 @@ pub enum Error {
     Absolute {
         /// The path.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// A CUDA lacks a part.
@@ -255,10 +255,10 @@ pub enum Error {
         root: PathBuf,
         /// The part.
         tool: &'static str,
-        /// What needs it.
+        /// The group that needs the part.
         group: Group,
     },
-    /// A variable of the environment names something else than a folder.
+    /// An environment variable names something that is not a folder.
     #[error("`{variable}` names `{value}`, which is not a folder")]
     NoFolder {
         /// The variable.
@@ -273,19 +273,19 @@ pub enum Error {
     NoCuda,
 }
 
-/// Why a wheel cannot be unpacked.
+/// An error in unpacking a wheel.
 #[derive(Debug, thiserror::Error)]
 pub enum UnpackError {
     /// A file cannot be read or written.
     #[error(transparent)]
     Io(#[from] io::Error),
-    /// It is no archive.
+    /// The file is not an archive.
     #[error(transparent)]
     Archive(#[from] zip::result::ZipError),
-    /// It names a place outside its folder.
+    /// The archive names a path outside its folder.
     #[error("`{0}` leaves its folder")]
     Outside(String),
-    /// It holds a link.
+    /// The archive contains a link.
     #[error("`{0}` is a link")]
     IsLink(String),
 }

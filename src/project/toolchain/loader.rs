@@ -1,5 +1,5 @@
-//! Which shared libraries a program loads, by asking its own loader, which does not run it. Knows the ELF header and the loader's output; does not know what
-//! the program is for.
+//! Lists the shared libraries that a program loads, by running the program's own loader, which does not run the program. Knows the ELF header and the loader's
+//! output; does not know what the program is for.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -11,13 +11,14 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use super::Error;
 use super::run::{ask, compiler_environment};
 
-/// As much of a program as its header and its loader's name take.
+/// Bytes to read of a program: enough for its header and the name of its loader.
 const HEAD: u64 = 1 << 16;
 
-/// The libraries that a program is loaded with in an environment that holds nothing but `PATH`, its loader among them. None where it is a script or needs none.
+/// The libraries, including the loader, that a program loads in an environment that holds only `PATH`. Empty for a script and for a program that needs no
+/// library.
 ///
 /// # Errors
-/// The loader cannot be asked.
+/// The program cannot be read, or its loader cannot be run.
 pub(super) fn libraries(program: &Path) -> Result<Vec<PathBuf>, Error> {
     let mut head = Vec::new();
     let opened = std::fs::File::open(program).and_then(|file| file.take(HEAD).read_to_end(&mut head));
@@ -36,7 +37,7 @@ fn interpreter(head: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(name).trim_end_matches('\0').to_string()))
 }
 
-/// The files in lines such as `libm.so.6 => /lib/libm.so.6 (0x7f...)`; the kernel's own library has none.
+/// The files in lines such as `libm.so.6 => /lib/libm.so.6 (0x7f...)`. The library that the Linux kernel provides has no file.
 fn listed(text: &str) -> Vec<PathBuf> {
     let of_line = |line: &str| {
         let place = line.split_once(" => ").map_or(line, |(_, place)| place).trim();

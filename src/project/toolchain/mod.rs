@@ -1,5 +1,5 @@
-//! Finds, installs and fingerprints tools: the C++ compiler, Python, CUDA. Knows where tools come from and their contents; does not know
-//! what is compiled with them, and does not read the environment: search paths and variables are passed in.
+//! Finds, installs and fingerprints tools: the C++ compiler, Python, CUDA. Knows where tools come from and their contents, but not what is compiled with them.
+//! Does not read the environment: callers pass search paths and variables.
 
 pub mod cuda;
 pub mod cxx;

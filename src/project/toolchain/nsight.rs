@@ -1,12 +1,12 @@
-//! NVIDIA's tools that run a program under them: Nsight Compute (`ncu`) and Compute Sanitizer. Knows where they are installed and how they report their
-//! version; runs no candidate. They enter no key: what they see is an observation of a device, made with the tool of its machine.
+//! NVIDIA's tools that run a program under their control: Nsight Compute (`ncu`) and Compute Sanitizer. Knows where they are installed and how they report
+//! their version; runs no candidate. These tools enter no key: their results are observations of a device, made with the tool of the machine at hand.
 //!
 //! | looked for, in order | because |
 //! |---|---|
 //! | the setting `toolchain.ncu`, `toolchain.compute-sanitizer` | the user's choice; kforge then looks nowhere else |
 //! | `PATH` | the usual way of choosing among several |
-//! | `/usr/local/cuda/bin`, `/usr/local/cuda-*/bin` | where toolkits are installed that are not on `PATH`; the newest first |
-//! | `/opt/nvidia/nsight-compute/*` | where separate packages of Nsight Compute are installed; the newest first |
+//! | `/usr/local/cuda/bin`, `/usr/local/cuda-*/bin` | toolkits that are not on `PATH` are installed here; the newest first |
+//! | `/opt/nvidia/nsight-compute/*` | separate packages of Nsight Compute are installed here; the newest first |
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,17 +14,17 @@ use std::path::{Path, PathBuf};
 use super::Error;
 use super::run::{ask, compiler_environment, find as named, is_executable, on_path};
 
-/// One of the tools.
+/// One of these tools.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Nsight {
-    /// Nsight Compute: reads counters.
+    /// Nsight Compute, which reads counters.
     Compute,
-    /// Compute Sanitizer: watches accesses and barriers.
+    /// Compute Sanitizer, which checks memory accesses and barriers.
     Sanitizer,
 }
 
 impl Nsight {
-    /// Its program, which is also its name in requests to workers.
+    /// The name of the tool's program, which is also its name in requests to workers.
     pub fn program(self) -> &'static str {
         match self {
             Nsight::Compute => "ncu",
@@ -32,7 +32,7 @@ impl Nsight {
         }
     }
 
-    /// The setting that names it.
+    /// The setting that holds the tool's path.
     pub fn setting(self) -> &'static str {
         match self {
             Nsight::Compute => "toolchain.ncu",
@@ -40,7 +40,7 @@ impl Nsight {
         }
     }
 
-    /// What it is called.
+    /// The name of the tool in messages.
     pub fn name(self) -> &'static str {
         match self {
             Nsight::Compute => "Nsight Compute",
@@ -48,10 +48,10 @@ impl Nsight {
         }
     }
 
-    /// Where it is. `explicit` is what the setting says.
+    /// Finds the tool. `explicit` is the value of its setting.
     ///
     /// # Errors
-    /// It is nowhere.
+    /// The tool was not found.
     pub fn find(self, explicit: Option<&Path>, path_var: &str) -> Result<PathBuf, Error> {
         match explicit {
             Some(_) => named(explicit, &[], path_var, self.name()),
@@ -71,10 +71,10 @@ impl Nsight {
         on_path(program, path_var).or_else(elsewhere).ok_or(Error::NoNsight(self))
     }
 
-    /// The version of one that was found, as it says it: `2025.3.0.0`.
+    /// The version of a tool that was found, as it reports it: `2025.3.0.0`.
     ///
     /// # Errors
-    /// It cannot be run, or says none.
+    /// The tool cannot be run, or reports no version.
     pub fn version(self, path: &Path, path_var: &str) -> Result<String, Error> {
         let environment: BTreeMap<String, String> = compiler_environment(path_var);
         let said = ask(path, &["--version"], &environment, "")?;

@@ -1,8 +1,8 @@
-//! Package indexes, through the user's own pip or uv, so that their mirrors, proxies, certificates and credentials work. Knows how to resolve
-//! requirements to wheels and to download what was locked; does not know what the wheels are for.
+//! Package indexes, accessed through the user's own pip or uv, so that the user's mirrors, proxies, certificates and credentials work. Knows how to resolve
+//! requirements to wheels and how to download locked wheels, but not what the wheels are for.
 //!
-//! pip's report states hashes but no sizes. A `HEAD` request asks for the sizes; if an index gives none (credentials, a mirror without lengths), kforge
-//! downloads the wheel to measure it.
+//! pip's report states hashes but no sizes. A `HEAD` request queries the sizes. If an index returns none (credentials, a mirror without lengths), kforge
+//! downloads the wheel to measure its size.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use super::pip_failure::PipFailure;
 use super::run::{ask, on_path};
 use crate::workspace::lockfile::{LockedWheel, WheelDigest};
 
-/// Variables that reach pip and uv: where they search, how they connect, where they cache. Nothing else does.
+/// Environment variables that kforge passes to pip and uv: search paths, connections, caches. Only these and variables that begin with `PIP_` or `UV_` are
+/// passed.
 const PASSED: [&str; 25] = [
     "PATH",
     "HOME",
@@ -45,7 +46,7 @@ const PASSED: [&str; 25] = [
     "TMPDIR",
 ];
 
-/// Reads addresses (JSON) and answers their sizes, null where unknown. Uses what pip would use: its certificates and proxies.
+/// Reads URLs (JSON) and prints their sizes, null where unknown. Uses the certificates and proxies that pip would use.
 const SIZES: &str = r#"
 import json, os, ssl, sys, urllib.parse, urllib.request
 bundle = os.environ.get("PIP_CERT") or os.environ.get("REQUESTS_CA_BUNDLE") or None
@@ -66,14 +67,14 @@ print(json.dumps([size(url) for url in json.load(sys.stdin)]))
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pip {
     program: PathBuf,
-    /// What stands between the program and Python's own arguments.
+    /// The arguments between the program and Python's own arguments.
     prefix: Vec<String>,
     environment: BTreeMap<String, String>,
-    /// What answers to `--version`.
+    /// The output of `--version`.
     pub version: String,
 }
 
-/// What pip says it would install.
+/// pip's report of what it would install.
 #[derive(Deserialize)]
 struct Report {
     install: Vec<Item>,
@@ -105,11 +106,11 @@ struct ArchiveInfo {
 }
 
 impl Pip {
-    /// The pip of `python` where it is given, else of `python3` or `python` in the folders of `PATH`, else one run by `uv`. `environment` is the whole
-    /// environment of this process; what concerns package indexes is passed on.
+    /// Finds pip: that of `python` if it is given, else that of `python3` or `python` in the folders of `PATH`, else one run by `uv`. `environment` is the
+    /// whole environment of this process; only the variables for package indexes are passed on.
     ///
     /// # Errors
-    /// There is neither pip nor uv.
+    /// Neither pip nor uv was found.
     pub fn find(python: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, Error> {
         let path_var = environment.get("PATH").map_or("", String::as_str);
         let passed = passed_on(environment);
@@ -137,10 +138,10 @@ impl Pip {
         if said.success { Ok(said) } else { Err(PipFailure::of(&said.err).into()) }
     }
 
-    /// The wheel that each requirement (`nvidia-cuda-nvrtc==13.0.*`) means today, for this machine, without their dependencies.
+    /// Resolves each requirement (`nvidia-cuda-nvrtc==13.0.*`) to the wheel that pip would install today on this machine, without dependencies.
     ///
     /// # Errors
-    /// No index has it, or none can be reached: pip's own words.
+    /// No index has a matching wheel, or no index can be reached. The error quotes pip.
     pub fn resolve(&self, requirements: &[String]) -> Result<Vec<LockedWheel>, Error> {
         let cannot = |why: Error| Error::Resolve { requirements: requirements.to_vec(), why: Box::new(why) };
         let mut args: Vec<&str> =
@@ -184,11 +185,11 @@ impl Pip {
         Ok(wheel)
     }
 
-    /// Downloads exactly these wheels into the folder `into`; pip refuses a file with another hash. kforge calls `tick` a few times a second with the number of
-    /// bytes downloaded so far.
+    /// Downloads exactly these wheels into the folder `into`; pip refuses a file with another hash. Calls `tick` a few times a second with the number of bytes
+    /// downloaded so far.
     ///
     /// # Errors
-    /// A wheel cannot be had: pip's own words.
+    /// A wheel cannot be downloaded. The error quotes pip.
     pub fn download(&self, wheels: &[LockedWheel], into: &Path, tick: &mut dyn FnMut(u64)) -> Result<(), Error> {
         let io = |source| Error::DownloadInto { folder: into.to_owned(), source };
         let scratch = tempfile::Builder::new().prefix(".pip-").tempdir_in(into).map_err(io)?;
@@ -208,7 +209,7 @@ impl Pip {
             .arg(&list)
             .env_clear()
             .envs(&self.environment)
-            // So that what is on its way can be counted, and lies on the file system it is meant for.
+            // Makes partial downloads countable, and keeps them on the file system of their final place.
             .env("TMPDIR", scratch.path())
             .stdin(Stdio::null())
             .stdout(Stdio::null())
@@ -231,12 +232,12 @@ impl Pip {
     }
 }
 
-/// Wheels as people name them: `nvidia-cuda-nvrtc 13.0.88, nvidia-cuda-crt 13.0.88`.
+/// Names and versions of wheels, for messages: `nvidia-cuda-nvrtc 13.0.88, nvidia-cuda-crt 13.0.88`.
 pub(super) fn named(wheels: &[LockedWheel]) -> String {
     wheels.iter().map(|w| format!("{} {}", w.name, w.version)).collect::<Vec<_>>().join(", ")
 }
 
-/// What of the environment concerns package indexes. uv's index stands in for pip's where only uv is configured.
+/// The environment variables that concern package indexes. If only uv has an index configured, pip uses that index too.
 fn passed_on(environment: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let concerns = |name: &str| PASSED.contains(&name) || name.starts_with("PIP_") || name.starts_with("UV_");
     let mut passed: BTreeMap<String, String> =

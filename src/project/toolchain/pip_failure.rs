@@ -1,4 +1,4 @@
-//! Failures of pip: the cause as a type, with pip's own words. Knows how pip words the most common failures, because it reports them in no other way; runs
+//! Failures of pip: a typed cause, and pip's own output. Recognizes the most common failures by their wording, because pip reports them in no other way; runs
 //! nothing.
 
 use std::fmt;
@@ -6,15 +6,15 @@ use std::fmt;
 /// Why pip failed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// There is no space left.
+    /// No space is left on the disk.
     #[error("there is no space left for the download: free some, or set `KFORGE_HOME` to a folder with more space")]
     Full,
-    /// The index has other files than were locked.
+    /// The files of the index differ from the locked ones.
     #[error(
         "the files of the index differ from those that kforge.lock pins for these versions; if you trust the index, run `kforge update` to lock its files"
     )]
     OtherFiles,
-    /// The proxy cannot be reached or refuses.
+    /// The proxy cannot be reached, or refuses the connection.
     #[error(
         "the proxy cannot be reached, or refuses the connection: check `HTTPS_PROXY` and pip's own settings (`pip config list`)"
     )]
@@ -28,17 +28,17 @@ pub enum Cause {
     /// The index refuses access.
     #[error("the index refuses access: check pip's credentials for it")]
     Access,
-    /// The index cannot be reached or has no such file.
+    /// The index cannot be reached, or has no such file.
     #[error(
         "the index cannot be reached, or has no such file: check the network and pip's own settings (`pip config list`)"
     )]
     NoFile,
-    /// None of these.
+    /// Any other cause.
     #[error("pip failed")]
     Other,
 }
 
-/// What pip says of a failure, in lower case, and what that means. The first that is found counts, so what other failures bring about comes last.
+/// Phrases in pip's output, in lower case, and the cause that each indicates. The first match counts, so causes that follow from other failures come last.
 const CAUSES: [(&[&str], Cause); 7] = [
     (&["no space left on device", "disk quota exceeded"], Cause::Full),
     (&["do not match the hashes", "hash mismatch"], Cause::OtherFiles),
@@ -61,17 +61,17 @@ const CAUSES: [(&[&str], Cause); 7] = [
     (&["no matching distribution", "could not find a version"], Cause::NoFile),
 ];
 
-/// A failure of pip's.
+/// A failure of pip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PipFailure {
     /// Why it failed.
     pub cause: Cause,
-    /// The last lines of its own words.
+    /// The last lines of pip's output.
     pub said: String,
 }
 
 impl PipFailure {
-    /// The failure that pip's standard error is about.
+    /// The failure that pip's standard error describes.
     pub(super) fn of(said: &str) -> Self {
         let lower = said.to_lowercase();
         let cause = CAUSES.iter().find(|(marks, _)| marks.iter().any(|mark| lower.contains(mark)));
@@ -94,7 +94,7 @@ impl fmt::Display for PipFailure {
 
 impl std::error::Error for PipFailure {}
 
-/// The last lines of what a tool said, its errors if it marks them.
+/// The lines that the tool marks as errors; if it marks none, the last lines of its output.
 fn tail(said: &str) -> String {
     let lines: Vec<&str> =
         said.lines().map(str::trim).filter(|l| !l.is_empty() && !l.starts_with("[notice]")).collect();

@@ -1,4 +1,4 @@
-//! The tools of this machine, for `kforge doctor`. Knows what each tool makes possible, what its absence costs and what to do about it; prints nothing and
+//! Probes the tools of this machine for `kforge doctor`. Knows what each tool makes possible, what its absence costs and how to get it; prints nothing and
 //! installs nothing.
 
 use std::collections::BTreeMap;
@@ -7,27 +7,27 @@ use std::path::{Path, PathBuf};
 
 use super::{Cuda, Group, Nsight, Pip, cxx, python};
 
-/// One thing that was looked for.
+/// The result of looking for one tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Probe {
-    /// What: `C++ compiler`.
+    /// The kind of tool: `C++ compiler`.
     pub what: &'static str,
-    /// Whether it belongs to the CUDA that the workspace names.
+    /// Whether the tool belongs to the CUDA of the workspace.
     pub of_cuda: bool,
-    /// What was found, with version and place.
+    /// The version and path of the tool, if it was found.
     pub found: Option<String>,
-    /// Why it was not found, or what is wrong with it; empty where nothing more is to be said.
+    /// Why the tool was not found, or what is wrong with it; empty if there is nothing more to say.
     pub why: String,
-    /// What it makes possible.
+    /// What the tool makes possible.
     pub gives: &'static str,
-    /// What its absence costs.
+    /// What the absence of the tool costs.
     pub cost: &'static str,
-    /// What to do where it is not there.
+    /// What to do if the tool is missing.
     pub mend: String,
 }
 
-/// Looks for every tool that kforge can use without a GPU, and for the driver of one. `cuda` is the toolchain of the workspace, if it has one that is locked or
-/// installed; `toolchains` is where wheels are installed.
+/// Looks for every tool that kforge can use without a GPU, including CUDA compilers. `cuda` is the CUDA of the workspace, if it is locked or installed;
+/// `toolchains` is the folder in which wheels are installed.
 pub fn probe(
     cxx_named: Option<&Path>,
     python_named: Option<&Path>,
@@ -120,13 +120,13 @@ pub fn probe(
     probes
 }
 
-/// The driver of this machine's GPUs, as it names itself; none where none is loaded.
+/// The driver of this machine's GPUs, as it names itself; none if no driver is loaded.
 pub fn driver() -> Option<String> {
     let text = std::fs::read_to_string("/proc/driver/nvidia/version").ok()?;
     Some(text.lines().next().unwrap_or_default().trim_start_matches("NVRM version:").trim().to_string())
 }
 
-/// NVIDIA's tools that run a program under them, which are of use beside a GPU only.
+/// NVIDIA's tools that run a program under their control, which are useful only on a machine with a GPU.
 pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -> Vec<Probe> {
     let mut probes = vec![];
     for (tool, gives, cost) in [
@@ -151,7 +151,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
     probes
 }
 
-/// The folder that tools have in common, which is told rather than each of their files.
+/// The folder that all tools share, which is shown instead of each tool's file.
 fn place_of<'p>(tools: impl Iterator<Item = &'p PathBuf>) -> String {
     let mut tools = tools.map(PathBuf::as_path);
     let Some(first) = tools.next() else { return "installed".into() };
@@ -169,7 +169,7 @@ fn answer(what: &'static str, found: Result<String, impl Display>) -> Probe {
     Probe { what, of_cuda: false, found, why, gives: "", cost: "", mend: String::new() }
 }
 
-/// What a Python gives, with numpy and without.
+/// What a Python makes possible, with and without numpy.
 fn python_gives(has_numpy: bool) -> &'static str {
     match has_numpy {
         true => "kforge runs references and checks in Python with it",

@@ -1,7 +1,7 @@
-//! The features of this machine's processor that decide which code numeric libraries choose, and so how results round. Knows names of features; measures
-//! nothing.
+//! The features of this machine's processor that decide which code numeric libraries choose, and therefore how results are rounded. Knows the names of
+//! features; measures nothing.
 //!
-//! The C library chooses its `expf`, and matrix products and numpy their kernels, by the features of the processor; with fused multiply-add they round
+//! The C library chooses its `expf`, and matrixmultiply and numpy choose their kernels, by the features of the processor. Code with fused multiply-add rounds
 //! differently. So the keys of steps that compute values on this machine hold these features, not the processor's name.
 
 use std::collections::BTreeMap;
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
-/// The features by which glibc, matrixmultiply and OpenBLAS choose.
+/// The features by which glibc, matrixmultiply and OpenBLAS choose their code.
 #[cfg(target_arch = "x86_64")]
 fn features() -> Vec<&'static str> {
     let all = [
@@ -30,7 +30,7 @@ fn features() -> Vec<&'static str> {
     vec![std::env::consts::ARCH]
 }
 
-/// The processor as what enters keys: the entry `processor`.
+/// The fingerprint of the processor, with the entry `processor`, for keys.
 pub fn fingerprint() -> Toolchain {
     let entry = ("processor".to_string(), Digest::of(features().join(" ").as_bytes()));
     Toolchain { tools: BTreeMap::from([entry]), ..Toolchain::default() }

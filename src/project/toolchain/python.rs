@@ -1,13 +1,14 @@
-//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to query an interpreter; does not know what it runs.
+//! The Python interpreter that runs references, its standard library, and its numpy. Knows how to query an interpreter, but not what it runs.
 //!
 //! | entry | what | why |
 //! |---|---|---|
-//! | `python` | the program, and every shared library that it and numpy have loaded | they compute |
-//! | `version` | what it says of its build | names it |
-//! | `stdlib` | the modules of its own library, by name and content | a reference may import any of them |
-//! | `numpy` | its version, and its modules and libraries by name and content | the same |
+//! | `python` | the program, and every shared library that the program and numpy have loaded | they compute |
+//! | `version` | the build information that the interpreter reports | identifies the build |
+//! | `stdlib` | the modules of the interpreter's own library, by name and content | a reference may import any of them |
+//! | `numpy` | the version of numpy, and its modules and libraries by name and content | the same |
 //!
-//! A reference can import nothing else but files of its package ([`LEFT_OUT`] and other installed packages are refused when it runs), so nothing else counts.
+//! A reference can import nothing else except files of its package. When a reference runs, imports from [`LEFT_OUT`] and from other installed packages are
+//! refused. So nothing else enters the fingerprint.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -22,7 +23,7 @@ use kforge_types::record::params::Toolchain;
 
 const WHAT: &str = "Python interpreter";
 
-/// Interpreters that are looked for, in order.
+/// Names of interpreters to look for, in order.
 const NAMES: [&str; 2] = ["python3", "python"];
 
 /// numpy, as an interpreter imports it.
@@ -34,30 +35,31 @@ pub struct Numpy {
     pub folder: PathBuf,
 }
 
-/// Folders within Python's own library and numpy that no reference can import from: packages installed by people, and what tests these libraries. The driver of
-/// references is told so.
+/// Folders within Python's own library and numpy from which no reference can import: packages that people installed, and the tests of these libraries. kforge
+/// passes this list to the driver of references.
 pub const LEFT_OUT: [&str; 6] = ["site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"];
 
 /// An interpreter found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
-    /// What was named or found on `PATH`; a version manager's wrapper where there is one.
+    /// The program that was named or found on `PATH`; possibly a version manager's wrapper.
     pub asked: PathBuf,
-    /// The executable as it names itself, absolute: behind version managers' wrappers, but before links, for a virtual environment is known by it.
+    /// The executable as the interpreter reports it, absolute. Wrappers of version managers are resolved, but links are not, because a virtual environment is
+    /// identified by its link.
     pub path: PathBuf,
-    /// The file behind it, links followed, and the shared libraries that it and numpy load.
+    /// The file that `path` resolves to, links followed, and the shared libraries that the interpreter and numpy load.
     pub files: Vec<PathBuf>,
-    /// The folders of its own library.
+    /// The folders of the interpreter's own library.
     pub library: Vec<PathBuf>,
-    /// `3.11.7`.
+    /// The version: `3.11.7`.
     pub version: String,
-    /// All that it says of its build.
+    /// All build information that the interpreter reports.
     pub version_text: String,
     /// numpy, if it can be imported.
     pub numpy: Option<Numpy>,
 }
 
-/// What the question prints.
+/// The output of [`QUESTION`].
 #[derive(Deserialize)]
 struct Answer {
     executable: PathBuf,
@@ -68,7 +70,7 @@ struct Answer {
     numpy: Option<Numpy>,
 }
 
-/// Isolated (`-I`) so that neither the user's environment nor the current folder adds modules.
+/// Run as isolated (`-I`), so that neither the user's environment nor the current folder adds modules.
 const QUESTION: &str = r#"
 import json, os, platform, sys, sysconfig
 numpy = None
@@ -89,19 +91,19 @@ library = sorted(set(os.path.abspath(paths[name]) for name in ("stdlib", "platst
 print(json.dumps({"executable": os.path.abspath(sys.executable), "files": [program] + sorted(loaded - {program}), "library": library, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
 
-/// The places where [`find`] looks before the place where it finds something.
+/// The places that [`find`] searches in vain before it finds an interpreter.
 pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
     run::passed_over(explicit, &NAMES, path_var)
 }
 
-/// The interpreter the user named, else `python3`, else `python` in the folders of `path_var`.
+/// Finds an interpreter: the one that the user named, else `python3`, else `python` in the folders of `path_var`.
 ///
 /// # Errors
-/// There is none, it does not answer, or it is older than 3.8.
+/// There is no interpreter, it does not answer, or it is older than 3.8.
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let mut environment = compiler_environment(path_var);
-    // It only imports numpy, whose library of matrix products would start a thread for each processor and have it spin.
+    // The query only imports numpy. OpenBLAS would start one spinning thread per processor.
     environment.insert("OPENBLAS_NUM_THREADS".into(), "1".into());
     let said = ask(&path, &["-I", "-c", QUESTION], &environment, "")?;
     if !said.success {
@@ -120,11 +122,10 @@ pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Python, Error> {
     })
 }
 
-/// The interpreter that [`find`] finds: what was kept with its fingerprint if all of it is as it was, else anew. It is asked every time where a
-/// change would not show: behind a wrapper, which may choose another one tomorrow, and without an installed numpy, which may come.
-///
+/// Returns the interpreter that [`find`] finds: the stored one if its fingerprint is unchanged, else a new query. kforge always queries the interpreter if its
+/// files would not show a change: behind a wrapper, which may choose another interpreter later, and without numpy, which may be installed later.
 /// # Errors
-/// As [`find`]; or a file cannot be read.
+/// Same as [`find`]; or a file cannot be read.
 pub fn recall(
     kept: Option<(Python, Toolchain)>,
     explicit: Option<&Path>,
@@ -145,12 +146,13 @@ pub fn recall(
 }
 
 impl Python {
-    /// Whether it is the same as long as its files are: not behind a wrapper, which may choose another one tomorrow, and with numpy, which could come.
+    /// Whether unchanged files mean an unchanged interpreter. This is false behind a wrapper, which may choose another interpreter later, and without numpy,
+    /// which may be installed later.
     pub fn steady(&self) -> bool {
         self.numpy.is_some() && self.asked.canonicalize().is_ok_and(|real| self.files.first() == Some(&real))
     }
 
-    /// Its own library and numpy as files by name, and the folders that were listed to find them.
+    /// The files of the interpreter's own library and numpy by name, and the folders that were listed to find them.
     fn modules(&self) -> io::Result<(Modules, Vec<PathBuf>)> {
         let (mut all, mut folders) = (BTreeMap::new(), Vec::new());
         for folder in &self.library {
@@ -167,18 +169,18 @@ impl Python {
         Ok((all, folders))
     }
 
-    /// The folders whose entries count.
+    /// The folders whose entries affect the fingerprint.
     ///
     /// # Errors
-    /// One of them cannot be read any more: find again.
+    /// A folder can no longer be read: find the interpreter again.
     pub fn folders(&self) -> io::Result<Vec<PathBuf>> {
         Ok(self.modules()?.1)
     }
 
-    /// The interpreter by content, without paths: the table above.
+    /// The fingerprint of the interpreter, without paths: see the table above.
     ///
     /// # Errors
-    /// A file cannot be read any more: find again.
+    /// A file can no longer be read: find the interpreter again.
     pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
         let mut tools = BTreeMap::new();
         let files: Vec<Digest> = self.files.iter().map(|p| digest(p)).collect::<io::Result<_>>()?;
@@ -198,7 +200,7 @@ impl Python {
     }
 }
 
-/// What can be imported, by what it is a part of: `stdlib` or `numpy`.
+/// Importable files, by `stdlib` or `numpy`.
 type Modules = BTreeMap<String, Vec<Module>>;
 
 /// A file that can be imported or loaded.
@@ -207,7 +209,7 @@ struct Module {
     path: PathBuf,
 }
 
-/// Files below a folder that can be imported or loaded, in order of names; `listed` gets every folder that was looked through.
+/// Importable or loadable files below a folder, in order of names. Every folder that was searched is added to `listed`.
 fn modules_below(folder: &Path, listed: &mut Vec<PathBuf>) -> io::Result<Vec<Module>> {
     let left_out = |e: &walkdir::DirEntry| {
         e.depth() > 0 && e.file_type().is_dir() && e.file_name().to_str().is_none_or(|n| LEFT_OUT.contains(&n))

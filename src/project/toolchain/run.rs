@@ -1,4 +1,4 @@
-//! Asks a tool a question: runs it to its end and captures its output. Knows child processes; does not know which tools there are.
+//! Queries a tool: runs it until it exits and captures its output. Knows child processes, but not which tools exist.
 //!
 //! Children get only an explicit environment, so that `CPATH`, `NVCC_APPEND_FLAGS` and the like never reach a compiler.
 
@@ -9,23 +9,23 @@ use std::process::{Command, Stdio};
 
 use super::Error;
 
-/// What a tool said.
+/// The output of a tool.
 #[derive(Debug, Clone)]
 pub(crate) struct ToolOutput {
-    /// Whether it exited with 0.
+    /// Whether the tool exited with 0.
     pub(crate) success: bool,
-    /// Its standard output.
+    /// The tool's standard output.
     pub(crate) out: String,
-    /// Its standard error.
+    /// The tool's standard error.
     pub(crate) err: String,
 }
 
-/// The environment of a compiler: where its sub-tools are found, and messages in English.
+/// The environment of a compiler: the `PATH` of its sub-tools, and English messages.
 pub(crate) fn compiler_environment(path_var: &str) -> BTreeMap<String, String> {
     [("PATH", path_var), ("LC_ALL", "C")].map(|(k, v)| (k.to_string(), v.to_string())).into()
 }
 
-/// Runs `program` with exactly this environment, `stdin` on its standard input, and waits.
+/// Runs `program` with exactly this environment and `stdin` on its standard input, and waits for it.
 pub(crate) fn ask(
     program: &Path,
     args: &[&str],
@@ -43,7 +43,7 @@ pub(crate) fn ask(
         .spawn()
         .map_err(cannot)?;
     if let Some(mut pipe) = child.stdin.take() {
-        // What is asked is far below a pipe's capacity; a child that does not read it closes the pipe, which is no error of ours.
+        // `stdin` is far smaller than a pipe's capacity. A child that does not read it closes the pipe, which is not an error here.
         drop(pipe.write_all(stdin.as_bytes()));
     }
     let output = child.wait_with_output().map_err(cannot)?;
@@ -63,7 +63,7 @@ pub fn on_path(name: &str, path_var: &str) -> Option<PathBuf> {
         .find(|file| is_executable(file))
 }
 
-/// Where [`find`] looks before it finds what it finds, in vain: an executable that comes there is another answer.
+/// The paths at which [`find`] looks in vain before it finds an executable. An executable that appears at one of them changes the answer.
 pub(crate) fn passed_over(explicit: Option<&Path>, names: &[&str], path_var: &str) -> Vec<PathBuf> {
     let named = explicit.map(|p| p.to_string_lossy());
     let names: Vec<&str> = match (explicit, &named) {
@@ -76,13 +76,13 @@ pub(crate) fn passed_over(explicit: Option<&Path>, names: &[&str], path_var: &st
     looked.take_while(|file| !is_executable(file)).collect()
 }
 
-/// Whether it is a file that may be run.
+/// Whether `file` is an executable file.
 pub fn is_executable(file: &Path) -> bool {
     use std::os::unix::fs::PermissionsExt;
     std::fs::metadata(file).is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
 }
 
-/// The executable the user named (a path, or a name on `PATH`), else the first of `names` on `PATH`.
+/// Finds an executable: the one that the user named (a path, or a name on `PATH`), else the first of `names` on `PATH`.
 pub(crate) fn find(
     explicit: Option<&Path>,
     names: &[&str],

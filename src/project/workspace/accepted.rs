@@ -1,65 +1,65 @@
-//! Edits a manifest so that a kernel that a template or an agent generated becomes one of the package's own: its source, and its declaration instead of
-//! `generate`. Knows only texts; `edit::check` decides whether they make sense.
+//! Edits a manifest so that a kernel that a template or an agent generated becomes one of the package's own kernels: `source` and a declaration replace
+//! `generate`. Works on text only; `edit::check` decides whether the result makes sense.
 
 use toml_edit::{Array, DocumentMut, Item, Table, TableLike, Value};
 
 use super::declaration::block;
 use super::edit::NotToml;
 
-/// What a declaration says of a kernel, and takes the place of all that the manifest says of it.
+/// The keys that a declaration sets, in place of everything that the manifest states for them.
 const DECLARED: [&str; 7] = ["requires", "tune", "methods", "launch", "flags", "defines", "workspace"];
 
-/// How a search goes, which stands among the tunables.
+/// The settings of a search, which are among the tunables.
 const SEARCH: [&str; 3] = ["strategy", "budget", "seed"];
 
-/// How a kernel was made.
+/// How a kernel was generated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Origin {
-    /// By an agent: its declaration takes the place of what the manifest says.
+    /// By an agent: its declaration replaces what the manifest states.
     ByAgent,
-    /// By a template: what the manifest says goes before what the template does.
+    /// By a template: what the manifest states takes precedence over the template's declaration.
     ByTemplate,
 }
 
-/// What becomes of a kernel's table.
+/// How to change a kernel's table.
 #[derive(Debug, Clone, Copy)]
 pub struct Accepted<'a> {
     /// The kernel.
     pub kernel: &'a str,
-    /// A new kernel beside it that is to have all this instead, and the only target that it is for.
+    /// The name of a new kernel and its only target. If given, the new kernel gets the source and the declaration, and the old kernel stays as it is.
     pub anew: Option<(&'a str, &'a str)>,
-    /// Its source, relative to the package.
+    /// Path of the source, relative to the package.
     pub source: &'a str,
-    /// Its declaration, in the form of a template's `template.toml`.
+    /// The kernel's declaration, in the format of a template's `template.toml`.
     pub declaration: &'a str,
-    /// How it was made.
+    /// How the kernel was generated.
     pub made: Origin,
 }
 
-/// Why a kernel cannot become one of the package's own.
+/// Why a kernel cannot become one of the package's own kernels.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum AcceptError {
     /// The manifest or the declaration is not TOML.
     #[error(transparent)]
     NotToml(#[from] NotToml),
-    /// There is no such kernel.
+    /// The kernel does not exist.
     #[error("there is no kernel `{0}`")]
     NoKernel(String),
-    /// What should be a kernel's table is something else.
+    /// The kernel's entry is not a table.
     #[error("kernel `{0}` is not a table")]
     NotTable(String),
     /// A kernel with the new name already exists.
     #[error("kernel `{0}` already exists")]
     Exists(String),
-    /// The declaration is none that a template has.
+    /// The declaration does not have the form of a template's.
     #[error("the declaration is not that of a template")]
     NotTemplate,
 }
 
-/// The manifest's text with a kernel of that source and declaration. All else keeps its form.
+/// Returns the manifest's text with the kernel's source and declaration in place. Everything else keeps its formatting.
 ///
 /// # Errors
-/// One of the texts is no TOML, or there is no such kernel, or the new one already exists.
+/// One of the texts is not TOML, the kernel does not exist, or the new kernel already exists.
 pub fn accepted(manifest: &str, of: &Accepted<'_>) -> Result<String, AcceptError> {
     let parse = |text: &str, what: &'static str| -> Result<DocumentMut, NotToml> {
         text.parse().map_err(|error| NotToml { what, error })
@@ -93,7 +93,7 @@ fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> 
     if of.made == Origin::ByTemplate {
         stated_first(&table, declared.as_table_mut()).ok_or(AcceptError::NotTemplate)?;
     }
-    // What made it gives its place to what was made.
+    // The settings for generating the kernel give way to the generated source and declaration.
     for key in DECLARED {
         table.remove(key);
     }
@@ -114,7 +114,7 @@ fn rewritten(mut table: Table, mut declared: DocumentMut, of: &Accepted<'_>) -> 
     Ok(table)
 }
 
-/// Sets a value that may be there, and keeps the comments around it.
+/// Sets a value, which may already exist, and keeps the comments around it.
 fn set(table: &mut Table, key: &str, item: Item) {
     match table.get_mut(key) {
         Some(Item::Value(old)) if item.is_value() => {
@@ -131,7 +131,7 @@ fn set(table: &mut Table, key: &str, item: Item) {
     }
 }
 
-/// Lays what a manifest says of a kernel over what its template declares, as `Kernel::generated` does.
+/// Merges what a manifest states for a kernel into its template's declaration, as `Kernel::generated` does. The manifest takes precedence.
 fn stated_first(stated: &Table, declared: &mut Table) -> Option<()> {
     for key in ["requires", "flags"] {
         joined(declared.entry(key), stated.get(key))?;
@@ -158,7 +158,7 @@ fn stated_first(stated: &Table, declared: &mut Table) -> Option<()> {
     Some(())
 }
 
-/// A list of both.
+/// Appends the stated list to the declared one.
 fn joined(declared: toml_edit::Entry<'_>, stated: Option<&Item>) -> Option<()> {
     let Some(stated) = stated else { return Some(()) };
     match declared {
@@ -176,7 +176,7 @@ fn append(list: &mut Item, more: &Item) -> Option<()> {
     Some(())
 }
 
-/// A table of both, in which those of the manifest stand for those of the same name.
+/// Merges the stated table into the declared one. The manifest's entries replace entries of the same name.
 fn over(declared: &mut Table, stated: &Table, key: &str) -> Option<()> {
     let Some(own) = stated.get(key).and_then(Item::as_table_like) else { return Some(()) };
     let there: &mut dyn TableLike =
@@ -187,7 +187,7 @@ fn over(declared: &mut Table, stated: &Table, key: &str) -> Option<()> {
     Some(())
 }
 
-/// A copy of a table that goes where it is put, not where the one it is a copy of stands.
+/// A copy of a table without its position in the document, so that it is printed where it is inserted.
 fn unplaced(table: Table) -> Table {
     block(Item::Table(table)).into_table().unwrap_or_default()
 }

@@ -1,8 +1,8 @@
-//! Changes several files together: all of them or none, even after a crash. Knows texts and paths; does not know their meaning.
+//! Changes several files together: all of them or none, even after a crash. Knows texts and paths, but not their meaning.
 //!
-//! Before kforge touches the first file, it writes all changes to one file in the home: never in the workspace, which may belong to another user. The next
-//! command that opens the workspace and finds that file applies its changes, so that a process that was killed between two files leaves nothing half done. It
-//! records what each file held before: if another process has changed one since, kforge gives up the remaining changes.
+//! Before kforge touches the first file, it writes all changes to one pending file in kforge's home, never in the workspace, which may belong to another user.
+//! The next command that opens the workspace and finds the pending file applies its changes, so a process that is killed between two files leaves nothing half
+//! done. The pending file also records what each file held before. If another process has changed any of the files since, kforge drops all the changes.
 
 use std::io;
 use std::path::{Component, Path};
@@ -12,36 +12,36 @@ use serde::{Deserialize, Serialize};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::{write_atomically, write_if_changed};
 
-/// A file and what it is to hold.
+/// A file and its new contents.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     /// Relative to the workspace, with `/`.
     pub path: String,
-    /// The digest of what it holds before; none where there is no such file.
+    /// The digest of the contents before the change; none if the file does not exist.
     pub before: Option<Digest>,
-    /// What it is to hold.
+    /// The new contents.
     pub text: String,
 }
 
 impl Change {
-    /// A change of a file as it is now.
+    /// A change from the present contents of a file.
     ///
     /// # Errors
-    /// The file is there and cannot be read.
+    /// The file exists and cannot be read.
     pub fn of(root: &Path, path: &str, text: String) -> io::Result<Self> {
         Ok(Change { path: path.into(), before: digest(&root.join(path))?, text })
     }
 
-    /// Whether the file holds something else now.
+    /// Whether the new contents differ from the contents before.
     pub fn changes(&self) -> bool {
         self.before != Some(Digest::of(self.text.as_bytes()))
     }
 }
 
-/// Writes them, in order. `pending` is the file that says what is being written.
+/// Writes the changes, in order. `pending` is the path of the pending file.
 ///
 /// # Errors
-/// Nothing was written if what is to be written could not be; else the next one to open the workspace goes on.
+/// If the pending file could not be written, nothing was changed. If a later write failed, the next process that opens the workspace applies the changes.
 pub fn write(root: &Path, pending: &Path, changes: &[Change]) -> io::Result<()> {
     if changes.iter().any(Change::changes) {
         if let Some(folder) = pending.parent() {
@@ -53,15 +53,15 @@ pub fn write(root: &Path, pending: &Path, changes: &[Change]) -> io::Result<()> 
     Ok(())
 }
 
-/// Whether somebody began to write and did not end.
+/// Whether a process began to write changes and did not finish.
 pub fn is_pending(pending: &Path) -> bool {
     pending.exists()
 }
 
-/// Carries out what somebody began and did not end. Gives the files that were changed by others meanwhile, for which it was given up.
+/// Applies the changes that another process began and did not finish. Returns the files that others have changed since; if there are any, no change is applied.
 ///
 /// # Errors
-/// A file cannot be read or written.
+/// A file cannot be read or written, or a change names a path outside the workspace.
 pub fn finish(root: &Path, pending: &Path) -> io::Result<Vec<String>> {
     let bytes = match std::fs::read(pending) {
         Ok(bytes) => bytes,
@@ -86,7 +86,7 @@ pub fn finish(root: &Path, pending: &Path) -> io::Result<Vec<String>> {
         }
     }
     match std::fs::remove_file(pending) {
-        // Another process was as quick.
+        // Another process has already removed the pending file.
         Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(foreign),
         done => done.map(|()| foreign),
     }
@@ -133,7 +133,7 @@ mod tests {
             let dir = tempfile::tempdir().unwrap();
             let root = dir.path();
             let changes = changes(root);
-            // As a process leaves it that is killed after so many files.
+            // The state after a process was killed when it had written `done` files.
             write_atomically(&pending(root), &serde_json::to_vec(&changes).unwrap(), true).unwrap();
             changes[..done]
                 .iter()

@@ -1,5 +1,5 @@
-//! Every file that a source can reach, resolved as a compiler does: quoted includes from the includer's folder, then the include folders in order. A header
-//! that is found nowhere belongs to the toolchain. Every build resolves includes again, so that it notices a new header that shadows another.
+//! Finds every file that a source can reach, resolving includes as a compiler does: quoted includes from the includer's folder, then from the include folders
+//! in order. A header that is not found belongs to the toolchain. Every build resolves includes again, so that it notices a new header that shadows another.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -10,15 +10,15 @@ use super::find::tidy;
 use super::includes::Scan;
 use kforge_foundation::base::Digest;
 
-/// Endings of headers, for computed includes.
+/// File extensions of headers, for computed includes.
 const HEADERS: [&str; 8] = ["h", "cuh", "hpp", "hh", "hxx", "inl", "inc", "cuinl"];
 
 /// A folder on disk and the name it has in the staged tree: the package itself (``), or a dependency (`@common`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Mount {
-    /// Its name in the tree, empty for the package.
+    /// The folder's name in the tree, empty for the package.
     pub name: String,
-    /// Where it is.
+    /// The folder on disk.
     pub folder: PathBuf,
 }
 
@@ -27,19 +27,19 @@ pub struct Mount {
 pub struct Closure {
     /// Each file and its digest.
     pub files: BTreeMap<String, Digest>,
-    /// Each file and where it is.
+    /// Each file and its path on disk.
     pub paths: BTreeMap<String, PathBuf>,
-    /// What each file's text says.
+    /// Each file and the scan of its text.
     pub scans: BTreeMap<String, Arc<Scan>>,
 }
 
 impl Closure {
-    /// Whether the source can see a macro of that name.
+    /// Whether the source can use a macro of that name.
     pub fn sees(&self, name: &str) -> bool {
         self.scans.values().any(|s| s.pastes || s.identifiers.binary_search_by(|i| i.as_str().cmp(name)).is_ok())
     }
 
-    /// The first file whose directives ask a macro of that name.
+    /// The first file whose preprocessor directives depend on a macro of that name.
     pub fn asks(&self, name: &str) -> Option<&str> {
         let asks = |s: &Scan| s.directives.binary_search_by(|i| i.as_str().cmp(name)).is_ok();
         self.scans.iter().find(|(_, scan)| asks(scan)).map(|(file, _)| file.as_str())
@@ -51,9 +51,9 @@ impl Closure {
     }
 }
 
-/// Reads files and remembers what they say: the stat cache and the journal in a build, plain files in a test.
+/// Reads and scans files: through the stat cache and the journal in a build, directly in a test.
 pub trait Reader {
-    /// The digest of a file and what its text says; none if it is not there.
+    /// The digest and the scan of a file; none if the file does not exist.
     fn read(&mut self, path: &Path) -> io::Result<Option<(Digest, Arc<Scan>)>>;
 
     /// Whether there is a file at `path`.
@@ -61,32 +61,32 @@ pub trait Reader {
         path.is_file()
     }
 
-    /// Is told of each folder whose entries count, because an include is computed.
+    /// Called for each folder whose entries affect the closure, because an include is computed.
     fn listed(&mut self, folder: &Path) {
         let _ = folder;
     }
 }
 
-/// What stands in the way.
+/// Why a closure cannot be determined.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosureError {
-    /// The source itself is not there.
+    /// The source itself does not exist.
     #[error("`{0}` does not exist")]
     Missing(String),
     /// An include leaves the package and its dependencies.
     #[error("`{from}` includes `{name}`, which lies outside the package and its dependencies")]
     Outside {
-        /// The file that includes it.
+        /// The file with the include.
         from: String,
-        /// What it includes.
+        /// The included name.
         name: String,
     },
-    /// A file could not be read.
+    /// A file cannot be read.
     #[error("cannot read `{0}`: {1}")]
     Io(String, #[source] io::Error),
 }
 
-/// Finds every file that `main` (a name in the package) can reach. `include` are folders by their names in the tree, in order.
+/// Finds every file that `main` (a name in the package) can reach. `include` lists the include folders by their names in the tree, in order.
 pub fn closure(
     main: &str,
     include: &[String],
@@ -117,7 +117,7 @@ pub fn closure(
             for folder in folders {
                 let candidate = join(folder, wanted);
                 let Some(candidate) = candidate else {
-                    // Leaves the tree: an error only if something is there.
+                    // The path leaves the tree. This is an error only if a file exists there.
                     if path_of(folder).is_some_and(|f| reader.is_file(&tidy(&f.join(wanted)))) {
                         return Err(ClosureError::Outside { from: name, name: wanted.clone() });
                     }
@@ -144,7 +144,7 @@ pub fn closure(
     Ok(found)
 }
 
-/// Where `name` of the tree lies if it lies in this mount.
+/// The path on disk of the tree's `name`, if `name` belongs to this mount.
 fn place(mount: &Mount, name: &str) -> Option<PathBuf> {
     if mount.name.is_empty() {
         return (!name.starts_with('@')).then(|| mount.folder.join(name));
@@ -174,7 +174,7 @@ fn join(folder: &str, name: &str) -> Option<String> {
     Some(parts.join("/"))
 }
 
-/// Headers below a folder, by relative name, sorted; hidden folders and `target` left out.
+/// Headers below a folder, by relative name, sorted. Hidden folders and `target` are left out.
 fn headers_below(folder: &Path, reader: &mut dyn Reader) -> io::Result<Vec<String>> {
     let mut names = Vec::new();
     let skip = |e: &walkdir::DirEntry| {

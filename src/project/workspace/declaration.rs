@@ -1,14 +1,14 @@
-//! The declaration of a kernel in a manifest, in the format of templates and agents: `template.toml`. Knows only texts; `model` decides whether they make
+//! The declaration of a kernel, in the format that templates and agents use: `template.toml`. Works on text only; `model` decides whether a declaration makes
 //! sense.
 
 use toml_edit::{DocumentMut, Item, Table};
 
 use kforge_types::model::Kernel;
 
-/// The keys of a kernel that a template's declaration has too.
+/// The keys that a kernel's table and a template's declaration share.
 const SHARED: [&str; 9] = ["requires", "tune", "methods", "launch", "compiler", "std", "flags", "defines", "workspace"];
 
-/// The declaration of a kernel: what was made with its source, else what its manifest says, in the manifest's own words.
+/// The declaration of a kernel: the generated one if the kernel was generated, else the one from its manifest, verbatim.
 pub fn of(kernel: &Kernel) -> String {
     match kernel.made() {
         Some(made) => made.declaration.to_string(),
@@ -16,7 +16,7 @@ pub fn of(kernel: &Kernel) -> String {
     }
 }
 
-/// The part of a manifest's text that declares a kernel, as a document of its own; none where there is no such kernel.
+/// The part of a manifest's text that declares a kernel, as a separate document; none if the kernel does not exist.
 fn stated(manifest: &str, kernel: &str) -> Option<String> {
     let mut document: DocumentMut = manifest.parse().ok()?;
     let table = document.get_mut("kernel")?.get_mut(kernel)?.as_table_like_mut()?;
@@ -31,7 +31,7 @@ fn stated(manifest: &str, kernel: &str) -> Option<String> {
     Some(out.to_string().trim().to_string() + "\n")
 }
 
-/// Tables as blocks in the order in which they are put in, whatever their order was before.
+/// Clears the positions of tables, so that they are printed in the order in which they are inserted.
 pub(super) fn block(mut item: Item) -> Item {
     fn unplaced(item: &mut Item) {
         match item {

@@ -1,5 +1,5 @@
-//! Adds things to a manifest's text and removes them, keeping its formatting. Knows where each kind of thing belongs; [`check`] decides whether the result
-//! makes sense.
+//! Adds entries to a manifest's text and removes entries from it, keeping its formatting. Knows where each kind of entry belongs; [`check`] decides whether the
+//! result makes sense.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use super::find::MANIFEST;
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 use kforge_types::model;
 
-/// What a manifest holds.
+/// A kind of entry in a manifest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ManifestEntry {
     /// `[targets.NAME]`.
@@ -26,7 +26,7 @@ pub enum ManifestEntry {
 }
 
 impl ManifestEntry {
-    /// Its word.
+    /// The word for this kind of entry in messages.
     pub fn word(self) -> &'static str {
         match self {
             ManifestEntry::Target => "target",
@@ -37,7 +37,7 @@ impl ManifestEntry {
         }
     }
 
-    /// The tables that lead to it, and its key in the last.
+    /// The path of tables that contain the entry, and the entry's key in the last one.
     fn path(self, name: &str) -> Result<(Vec<&str>, &str), EditError> {
         Ok(match self {
             ManifestEntry::Target => (vec!["targets"], name),
@@ -54,7 +54,7 @@ impl ManifestEntry {
         })
     }
 
-    /// Whether it stands in one line rather than under a header of its own.
+    /// Whether the entry is one line rather than a table with a header.
     fn inline(self) -> bool {
         matches!(self, ManifestEntry::Shape | ManifestEntry::Dependency)
     }
@@ -76,34 +76,34 @@ pub enum EditError {
     /// It is not TOML.
     #[error(transparent)]
     NotToml(#[from] NotToml),
-    /// A name is not that of a shape.
+    /// A name does not have the form of a shape's.
     #[error("`{0}` does not name a shape: expected OPERATOR.SHAPE")]
     NotShape(String),
-    /// There is no such operator.
+    /// The operator does not exist.
     #[error("there is no operator `{0}`")]
     NoOperator(String),
-    /// The thing already exists.
+    /// The entry already exists.
     #[error("{} `{name}` already exists", .thing.word())]
     Exists {
-        /// What it is.
+        /// Its kind.
         thing: ManifestEntry,
         /// Its name.
         name: String,
     },
-    /// The thing is not there.
+    /// The entry does not exist.
     #[error("there is no {} `{name}`", .thing.word())]
     NotThere {
-        /// What it is.
+        /// Its kind.
         thing: ManifestEntry,
         /// Its name.
         name: String,
-        /// Things of this kind that there are.
+        /// The entries of this kind that exist.
         there: Vec<String>,
     },
-    /// What should be a table is something else.
+    /// A value that must be a table is not one.
     #[error("`{0}` is not a table")]
     NotTable(String),
-    /// A field is not of the form that fields have.
+    /// A field does not have the form `KEY=VALUE`.
     #[error("`{0}` is not a field: expected KEY=VALUE")]
     NotField(String),
     /// A key is given more than once.
@@ -111,10 +111,11 @@ pub enum EditError {
     Repeated(String),
 }
 
-/// The text with a thing of that name added. Each field is `KEY=VALUE`: the key may be dotted, the value is TOML, or text where it is none.
+/// Returns the text with an entry of that name added. Each field is `KEY=VALUE`: the key may be dotted; the value is TOML, or a string if it does not parse as
+/// TOML.
 ///
 /// # Errors
-/// The text is no TOML, the thing already exists, or a field is none.
+/// The text is not TOML, the entry already exists, or a field is malformed.
 pub fn add(text: &str, thing: ManifestEntry, name: &str, fields: &[String]) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
@@ -142,10 +143,10 @@ pub fn add(text: &str, thing: ManifestEntry, name: &str, fields: &[String]) -> R
     Ok(document.to_string())
 }
 
-/// The text without the thing of that name.
+/// Returns the text without the entry of that name.
 ///
 /// # Errors
-/// The text is no TOML, or there is no such thing.
+/// The text is not TOML, or the entry does not exist.
 pub fn remove(text: &str, thing: ManifestEntry, name: &str) -> Result<String, EditError> {
     let mut document = parse(text)?;
     let (path, key) = thing.path(name)?;
@@ -160,7 +161,7 @@ pub fn remove(text: &str, thing: ManifestEntry, name: &str) -> Result<String, Ed
     let parent = descend(document.as_table_mut(), &path)?;
     parent.remove(key);
     let empty = parent.is_empty();
-    // A header over nothing says nothing; but that of an operator's shapes stays, since an operator without shapes is an error worth seeing.
+    // An empty table is removed. The empty table of an operator's shapes stays, because an operator without shapes is an error that the user should see.
     if empty && path.len() == 1 {
         document.as_table_mut().remove(path[0]);
     }
@@ -179,7 +180,7 @@ fn lookup<'t>(root: &'t Table, path: &[&str]) -> Option<&'t dyn TableLike> {
     Some(at)
 }
 
-/// The table at a path, made where it is not there; tables made on the way get no header of their own unless they hold values.
+/// The table at a path. Missing tables are created; a created table gets no header unless it holds values.
 fn descend<'t>(root: &'t mut Table, path: &[&str]) -> Result<&'t mut dyn TableLike, EditError> {
     let mut at: &mut dyn TableLike = root;
     for part in path {
@@ -200,7 +201,7 @@ fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), EditE
     let (key, value) = (key.trim(), value.trim());
     let keys = toml_edit::Key::parse(key).map_err(|_| wrong())?;
     let Some((last, path)) = keys.split_last() else { return Err(wrong()) };
-    // What a shell has taken the quotes off is text: `arch=sm_90a`.
+    // A value whose quotes the shell has removed is a string: `arch=sm_90a`.
     let value: Value = value.parse().unwrap_or_else(|_| Value::from(value));
     let mut at = table;
     for part in path {
@@ -222,7 +223,7 @@ fn set(table: &mut dyn TableLike, field: &str, inline: bool) -> Result<(), EditE
     Ok(())
 }
 
-/// What is wrong with `text` as the manifest of a package, taken together with its workspace's root.
+/// The errors in `text` as the manifest of a package, checked together with the root manifest of its workspace.
 pub fn check(manifest: &Path, root: &Path, text: String) -> Vec<Diagnostic> {
     let read = |name: String, text: String| model::parse(&Arc::new(SourceFile { name, text }));
     let (own, mut found) = read(MANIFEST.into(), text);
@@ -237,7 +238,7 @@ pub fn check(manifest: &Path, root: &Path, text: String) -> Vec<Diagnostic> {
     found
 }
 
-/// Whether anything among these is an error.
+/// Whether any of the diagnostics is an error.
 pub fn is_wrong(found: &[Diagnostic]) -> bool {
     found.iter().any(|d| d.severity == Severity::Error)
 }

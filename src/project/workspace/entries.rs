@@ -1,5 +1,5 @@
-//! Which kernels a source declares, from its text only: for messages, when a named kernel does not exist. Knows the spelling of declarations; evaluates no
-//! conditions or macros, so it may name kernels that are compiled out, and miss those that macros generate.
+//! The kernels that a source declares, from its text only; for messages when a named kernel does not exist. Knows the spelling of declarations. Evaluates no
+//! conditions or macros, so it may list kernels that are compiled out, and miss kernels that macros generate.
 
 use super::includes::without_comments;
 
@@ -17,7 +17,7 @@ pub fn kernels(text: &str) -> Vec<String> {
     out
 }
 
-/// The identifier before the parameters: the first that stands before a parenthesis and is no attribute, as `__launch_bounds__(256)` is.
+/// The identifier before the parameters: the first one before a parenthesis that is not an attribute such as `__launch_bounds__(256)`.
 fn name(declaration: &str) -> Option<&str> {
     let mut rest = declaration;
     loop {
@@ -36,7 +36,7 @@ fn name(declaration: &str) -> Option<&str> {
     }
 }
 
-/// What follows the parenthesised group that a text starts with.
+/// The text after the parenthesized group at its start.
 fn past_parentheses(text: &str) -> &str {
     let mut depth = 0;
     for (at, c) in text.char_indices() {

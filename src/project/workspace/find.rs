@@ -1,4 +1,4 @@
-//! Finds the manifest of the current package and the root of its workspace. Knows folders; reads manifests only to see whether they are a root.
+//! Finds the manifest of the current package and the root of its workspace. Knows folders; reads a manifest only to check whether it is a workspace's root.
 
 use std::path::{Component, Path, PathBuf};
 
@@ -7,7 +7,7 @@ use kforge_foundation::base::{Diagnostic, Witness};
 /// The file every package and workspace has.
 pub const MANIFEST: &str = "kernel.toml";
 
-/// The manifest at or above `cwd`.
+/// The manifest in `cwd` or its nearest ancestor that has one.
 pub fn manifest_at(cwd: &Path) -> Result<PathBuf, Diagnostic> {
     cwd.ancestors().map(|d| d.join(MANIFEST)).find(|p| p.is_file()).ok_or_else(|| {
         Diagnostic::error(
@@ -29,7 +29,7 @@ pub fn manifest_named(path: &Path) -> Result<PathBuf, Diagnostic> {
     }
 }
 
-/// The nearest manifest above `manifest` for which `claims` holds: the root of the workspace it belongs to.
+/// The nearest manifest above `manifest` for which `claims` holds: the root of `manifest`'s workspace.
 pub fn root_above(
     manifest: &Path,
     witness: &mut Witness,
@@ -39,7 +39,7 @@ pub fn root_above(
     above.into_iter().find(|p| witness.is_file(p) && claims(p, witness))
 }
 
-/// `path` with `.` and `..` resolved in its text, without asking the file system.
+/// `path` with `.` and `..` resolved lexically, without accessing the file system.
 pub fn tidy(path: &Path) -> PathBuf {
     let mut out = PathBuf::new();
     for part in path.components() {

@@ -1,34 +1,34 @@
-//! Completes kernels that templates generate, before checks across a manifest's tables. Knows where the templates of a package are; [`Templates`] decides what
-//! a template generates for an operator.
+//! Completes kernels that templates generate, before the checks across a manifest's tables. Knows where the templates of a package are; [`Templates`] decides
+//! what a template generates for an operator.
 
 use std::path::Path;
 
 use kforge_foundation::base::{Diagnostic, Witness};
 use kforge_types::model::{Kernel, Manifest, Operator, TemplateText};
 
-/// The declaration of a template, in its folder.
+/// File name of a template's declaration, in the template's folder.
 pub const DECLARATION: &str = "template.toml";
 
-/// The source of a template, in its folder.
+/// File name of a template's source, in the template's folder.
 pub const SOURCE: &str = "kernel.cu.j2";
 
-/// What templates there are, and what they make.
+/// The templates that exist, and how to expand them.
 #[derive(Debug, Clone, Copy)]
 pub struct Templates {
-    /// The built-in template of a name.
+    /// The built-in template of a given name.
     pub builtin: fn(&str) -> Option<TemplateText>,
     /// The names of all built-in templates.
     pub names: fn() -> Vec<&'static str>,
-    /// A kernel complete, made by a template from its operator.
+    /// Generates a complete kernel from an operator and a template.
     pub make: fn(&Operator, &Kernel, &TemplateText) -> Result<Kernel, Vec<Diagnostic>>,
 }
 
-/// No templates: what tests of other things need.
+/// No templates, for tests of other code.
 #[cfg(test)]
 pub(crate) const NONE: Templates =
     Templates { builtin: |_| None, names: Vec::new, make: |_, kernel, _| Ok(kernel.clone()) };
 
-/// Makes every kernel of `manifest` that a template is to make. `folder` is the package's. What was asked of the file system goes to `witness`.
+/// Generates every kernel of `manifest` that uses a template. `folder` is the package's. File system queries are recorded in `witness`.
 pub(super) fn complete(
     manifest: &mut Manifest,
     folder: &Path,

@@ -1,25 +1,25 @@
-//! What one source file includes, from its text only. A superset: conditions are not evaluated, so every include that the file can reach is found. Knows the
-//! preprocessor's spelling; does not know where headers are.
+//! The includes of one source file, from its text only. The result is a superset: conditions are not evaluated, so every include that the file can reach is
+//! found. Knows the preprocessor's syntax, but not where headers are.
 
 use serde::{Deserialize, Serialize};
 
-/// What a file's text says, memoised by the digest of the text.
+/// The scan of a file's text, memoized by the digest of the text.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scan {
     /// `#include "name"`, `__has_include("name")`, `#embed "name"`, in order, each once.
     pub quoted: Vec<String>,
-    /// The same with angle brackets.
+    /// The same directives with angle brackets.
     pub angled: Vec<String>,
-    /// Whether an include is computed by a macro, so that any header may be meant.
+    /// Whether a macro computes an include, so that it may include any header.
     pub computed: bool,
-    /// Identifiers, sorted, each once: which tunables the file can see.
+    /// Identifiers, sorted, each once. They show which tunables the file can use.
     pub identifiers: Vec<String>,
-    /// Those of them that directives ask, sorted, each once: a name in a condition, in a macro's definition or in a computed include must be a macro there.
-    /// Pragmas and parameters of macros do not count. Always there when a scan is read: the memo of a scan that lacks it is none.
+    /// The identifiers in preprocessor directives, sorted, each once. A name in a condition, in a macro's definition or in a computed include must be a macro
+    /// there. Pragmas and parameters of macros do not count. Required when a scan is read: a memo without this field is discarded.
     pub directives: Vec<String>,
-    /// Whether the file pastes tokens, so that identifiers may arise that it does not spell.
+    /// Whether the file pastes tokens, so that it may use identifiers that it does not spell out.
     pub pastes: bool,
-    /// Lines (from one) of `assert`, `__LINE__` and the like: where they are, a comment that moves lines changes the binary.
+    /// Whether the file uses `assert`, `__LINE__` and the like, so that a comment that moves lines changes the binary.
     pub bakes_lines: bool,
 }
 
@@ -66,12 +66,12 @@ pub fn scan(text: &str) -> Scan {
     out
 }
 
-/// A text without its comments; lines stay where they are.
+/// A text without its comments. Line numbers do not change.
 pub(super) fn without_comments(text: &str) -> String {
     Text::of(text).code()
 }
 
-/// Takes the operand of an include.
+/// Adds the operand of an include.
 fn add(operand: &str, out: &mut Scan) {
     let (close, list) = match operand.chars().next() {
         Some('"') => ('"', &mut out.quoted),
@@ -90,7 +90,7 @@ fn add(operand: &str, out: &mut Scan) {
     }
 }
 
-/// The identifiers that a directive asks; `directive` follows its `#`.
+/// The identifiers that a directive depends on. `directive` is the text after its `#`.
 fn asks(directive: &str) -> Vec<String> {
     let (word, operand) = split_word(directive);
     let rest = without_strings(operand);
@@ -107,19 +107,19 @@ fn asks(directive: &str) -> Vec<String> {
     }
 }
 
-/// A word and what follows it.
+/// Splits a text into its first word and the rest.
 fn split_word(text: &str) -> (&str, &str) {
     text.split_at(text.find(|c| !in_word(c)).unwrap_or(text.len()))
 }
 
-/// A line without what stands in its strings.
+/// A line without the contents of its string literals.
 fn without_strings(line: &str) -> String {
     let mut out = String::new();
     let (mut inside, mut chars) = (false, line.chars());
     while let Some(c) = chars.next() {
         match c {
             '"' => inside = !inside,
-            // What is escaped ends no string.
+            // An escaped character does not end the string.
             '\\' if inside => drop(chars.next()),
             _ if inside => {}
             _ => out.push(c),
@@ -132,18 +132,18 @@ fn in_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What stands before a character on its line.
+/// What comes before a character on its line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LinePrefix {
-    /// White space.
+    /// Only white space.
     Nothing,
-    /// White space, and the `#` of a directive.
+    /// White space and the `#` of a directive.
     Hash,
-    /// More.
+    /// Anything else.
     More,
 }
 
-/// A text that is taken apart as a compiler does: spliced lines, comments, literals.
+/// A text, read as a compiler reads it: spliced lines, comments, literals.
 struct Text {
     chars: Vec<char>,
     at: usize,
@@ -154,7 +154,7 @@ impl Text {
         Text { chars: text.chars().collect(), at: 0 }
     }
 
-    /// The next character; a backslash at a line's end, and the white space that g++ allows behind it, joins that line with the next.
+    /// The next character. A backslash at a line's end, optionally followed by white space as g++ allows, joins the line with the next.
     fn peek(&mut self) -> Option<char> {
         while self.chars.get(self.at) == Some(&'\\') {
             let space = |c: &&char| c.is_whitespace() && **c != '\n';
@@ -179,11 +179,12 @@ impl Text {
         there
     }
 
-    /// The text with spliced lines joined; comments and characters as spaces; raw strings empty; strings kept, because an include's name looks like one.
+    /// The text with spliced lines joined. Comments and character literals become spaces, and raw strings become empty. Strings stay, because an include's name
+    /// looks like one.
     fn code(mut self) -> String {
         let mut out = String::with_capacity(self.chars.len());
         let mut before = LinePrefix::Nothing;
-        // Whether the name of a header may come next, in which nothing is a comment or a literal.
+        // Whether a header's name may come next; nothing in it is a comment or a literal.
         let mut names = false;
         while let Some(c) = self.next() {
             let was = before;
@@ -214,7 +215,7 @@ impl Text {
                     out.push('#');
                     before = if was == LinePrefix::Nothing { LinePrefix::Hash } else { LinePrefix::More };
                 }
-                // The other spelling of `#`.
+                // The alternative spelling of `#`.
                 '%' if self.take(':') => {
                     out.push('#');
                     before = if was == LinePrefix::Nothing { LinePrefix::Hash } else { LinePrefix::More };
@@ -238,7 +239,7 @@ impl Text {
         out
     }
 
-    /// Passes over a comment's rest.
+    /// Skips the rest of a comment.
     fn comment(&mut self) {
         while let Some(c) = self.next() {
             if c == '*' && self.take('/') {
@@ -247,7 +248,7 @@ impl Text {
         }
     }
 
-    /// Copies a literal's rest; one that its line does not close ends with the line.
+    /// Copies the rest of a literal. An unclosed literal ends with its line.
     fn quoted(&mut self, close: char, out: &mut String) {
         while let Some(c) = self.peek().filter(|c| *c != '\n') {
             self.at += 1;
@@ -261,7 +262,7 @@ impl Text {
         }
     }
 
-    /// Copies a header's name, if its line closes it.
+    /// Copies a header's name if it is closed on the same line.
     fn header(&mut self, open: char, out: &mut String) -> bool {
         let close = if open == '<' { '>' } else { open };
         let start = self.at;
@@ -277,7 +278,7 @@ impl Text {
         false
     }
 
-    /// Copies a number without the quotes between its digits.
+    /// Copies a number without its digit separators.
     fn number(&mut self, first: char, out: &mut String) {
         out.push(first);
         while let Some(c) = self.peek() {
@@ -301,7 +302,7 @@ impl Text {
         word
     }
 
-    /// Passes over a raw string from its quote, in which no line is spliced; not if what follows is none.
+    /// Skips a raw string, starting at its quote. Lines are not spliced in raw strings. Returns false, and skips nothing, if the text is not a raw string.
     fn raw(&mut self) -> bool {
         let rest = &self.chars[self.at + 1..];
         let Some(open) = rest.iter().take(17).position(|c| *c == '(') else { return false };

@@ -1,4 +1,4 @@
-//! Adds a new package to the members of the workspace around it, as cargo does. Knows the root manifest's text; keeps its formatting.
+//! Adds a new package to the members of the enclosing workspace, as cargo does. Knows the root manifest's text; keeps its formatting.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::members;
 use kforge_foundation::base::{SourceFile, Witness};
 use kforge_types::model::{self, WorkspaceTable};
 
-/// The workspace around a folder.
+/// The workspace that encloses a folder.
 #[derive(Debug, Clone)]
 pub struct EnclosingWorkspace {
     /// Its root manifest.
@@ -19,47 +19,47 @@ pub struct EnclosingWorkspace {
     table: WorkspaceTable,
 }
 
-/// What became of the wish to join.
+/// The result of joining a workspace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Joined {
-    /// The root's globs take it already.
+    /// The root's globs already include the package.
     Already,
-    /// The root excludes it.
+    /// The root excludes the package.
     Excluded,
-    /// It was added under this path.
+    /// The package was added under this path.
     Added(String),
 }
 
 /// Why a package cannot join a workspace.
 #[derive(Debug, thiserror::Error)]
 pub enum JoinError {
-    /// Its folder is not below the root.
+    /// The package's folder is not below the root.
     #[error(transparent)]
     NotBelow(#[from] std::path::StripPrefixError),
-    /// The root manifest cannot name it.
+    /// The package cannot be added to the root manifest.
     #[error("cannot add it to `{}`: {why}", .manifest.display())]
     Manifest {
         /// The root manifest.
         manifest: PathBuf,
-        /// Why.
+        /// The cause.
         #[source]
         why: MemberError,
     },
 }
 
-/// Why a manifest cannot name another member.
+/// Why a member cannot be added to a manifest.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
-    /// It cannot be read or written.
+    /// The manifest cannot be read or written.
     #[error(transparent)]
     Io(#[from] std::io::Error),
-    /// It is not TOML.
+    /// The manifest is not TOML.
     #[error("{}", .0.message())]
     NotToml(#[from] toml_edit::TomlError),
-    /// It is no workspace's.
+    /// The manifest has no `[workspace]` table.
     #[error("it has no `[workspace]`")]
     NoWorkspace,
-    /// Its members are something else than a list.
+    /// `workspace.members` is not a list.
     #[error("its `workspace.members` is not a list")]
     NotList,
 }
@@ -76,14 +76,14 @@ impl EnclosingWorkspace {
         Some(EnclosingWorkspace { manifest, table: table? })
     }
 
-    /// The names of the packages it has, as far as their manifests can be read.
+    /// The names of the workspace's packages. Empty if the workspace has errors.
     pub fn names(&self, templates: &Templates) -> Vec<String> {
         super::load(&self.manifest, templates)
             .0
             .map_or_else(Vec::new, |w| w.members.into_iter().map(|m| m.package.name).collect())
     }
 
-    /// Adds the package in `folder`, whose manifest already exists, unless a glob takes it or the root excludes it.
+    /// Adds the package in `folder`, whose manifest already exists, unless a glob already includes it or the root excludes it.
     ///
     /// # Errors
     /// The folder is not below the root, or the root manifest cannot be read, edited or written.
@@ -111,7 +111,7 @@ impl EnclosingWorkspace {
     }
 }
 
-/// The manifest's text with one more member: in its place if the list is sorted, else at its end.
+/// The manifest's text with one more member: in its sorted position if the list is sorted, else at the end.
 fn with_member(text: &str, path: &str) -> Result<String, MemberError> {
     let mut document: DocumentMut = text.parse()?;
     let table = document.get_mut("workspace").and_then(Item::as_table_like_mut).ok_or(MemberError::NoWorkspace)?;

@@ -1,4 +1,4 @@
-//! Loads the workspace that a manifest belongs to: its root, its members, what each inherits, its lockfile. Knows files and manifests; does not plan.
+//! Loads the workspace that a manifest belongs to: its root, its members, what each member inherits, its lockfile. Knows files and manifests; does not plan.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::members;
 use kforge_foundation::base::{Diagnostic, SourceFile, Witness};
 use kforge_types::model::{self, Manifest, Package, UNNAMED};
 
-/// A package and where it is.
+/// A package and its folder.
 #[derive(Debug, Clone)]
 pub struct Member {
     /// The package.
@@ -21,30 +21,30 @@ pub struct Member {
     pub folder: PathBuf,
 }
 
-/// A workspace, or a package on its own, which is a workspace of one.
+/// A workspace, or a single package, which is a workspace of one.
 #[derive(Debug, Clone)]
 pub struct Workspace {
-    /// The folder of the root manifest, absolute: the lockfile and `target` stand here.
+    /// The absolute folder of the root manifest; the lockfile and `target` are here.
     pub root: PathBuf,
     /// Packages in order of their folders.
     pub members: Vec<Member>,
-    /// Positions of the members that commands in the root act on.
+    /// Positions of the members to which commands in the root apply.
     pub default: Vec<usize>,
-    /// The manifest at hand.
+    /// The manifest that was loaded.
     pub manifest: PathBuf,
     /// The lockfile; empty if there is none.
     pub lock: Lockfile,
     /// Whether there is a lockfile.
     pub locked: bool,
-    /// What was asked of the file system to find all this, the lockfile left out.
+    /// The file system queries that loading the workspace made, except for the lockfile.
     pub witness: Witness,
 }
 
 impl Workspace {
-    /// Reads the lockfile once more: another command may have written it since.
+    /// Reads the lockfile again, because another command may have written it.
     ///
     /// # Errors
-    /// As [`Lockfile::read`].
+    /// Same as [`Lockfile::read`].
     pub fn read_lock(&mut self) -> Result<(), LockfileError> {
         self.locked = self.root.join(FILE_NAME).exists();
         self.lock = Lockfile::read(&self.root)?;
@@ -52,8 +52,7 @@ impl Workspace {
     }
 }
 
-/// Loads the workspace of `manifest`, its generated kernels made by `templates`. All errors of all manifests come at once; the workspace is none if there is
-/// any.
+/// Loads the workspace of `manifest`. `templates` generates kernels. All errors of all manifests are returned together; with any error, the workspace is none.
 pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<Diagnostic>) {
     let mut found = Vec::new();
     let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
@@ -66,7 +65,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     };
     let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
     let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
-    // kforge reads a wrong manifest as far as possible, so that errors across its tables are reported together with the others.
+    // kforge reads a manifest with errors as far as possible, so that errors across its tables are reported together with the others.
     let mut manifests: Vec<(PathBuf, Manifest)> = Vec::new();
     let mut default = None;
     if let Some(root) = &root {
@@ -105,7 +104,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
         }
     }
     check(&loaded, &mut found);
-    // Builds read these files at their start. With errors in manifests, missing files are reported together with them.
+    // Builds read these files when they start. If manifests have errors, missing files are reported together with those errors.
     if found.iter().any(|d| d.severity == kforge_foundation::base::Severity::Error) {
         found.extend(loaded.iter().flat_map(missing));
     }
@@ -131,7 +130,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
 }
 
-/// Sources of a member's kernels that are not there.
+/// The missing sources of a member's kernels.
 fn missing(member: &Member) -> Vec<Diagnostic> {
     let written =
         |k: &&model::Kernel| !k.source.is_empty() && k.made().is_none() && !k.is_unstarted() && !k.is_ungenerated();
@@ -140,13 +139,13 @@ fn missing(member: &Member) -> Vec<Diagnostic> {
     kernels.map(|kernel| no_source(&kernel.source_place, &kernel.source)).collect()
 }
 
-/// Says that the source of a kernel is not there.
+/// The error for a missing source of a kernel.
 pub fn no_source(place: &model::Place, source: &str) -> Diagnostic {
     let error = place.error("package.source", format!("`{source}` does not exist"));
     error.expected("a file of the package, its path relative to kernel.toml")
 }
 
-/// Reads and parses a manifest, and says what is wrong with it; none if it cannot be read or is not TOML.
+/// Reads and parses a manifest and reports its errors; none if it cannot be read or is not TOML.
 fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifest> {
     let folder = root.parent().unwrap_or(root);
     let name = path.strip_prefix(folder).unwrap_or(path).display().to_string();
@@ -159,7 +158,7 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
     };
     let file = Arc::new(SourceFile { name, text });
     let (manifest, diagnostics) = model::parse(&file);
-    // A table that is misspelt may stand for the one that is missing: its own error says so.
+    // A misspelled table may be the missing one. It has its own error.
     if diagnostics.is_empty() && manifest.as_ref().is_some_and(|m| m.package.is_none() && m.workspace.is_none()) {
         found.push(
             Diagnostic::error("manifest.no-package", "this manifest declares neither a package nor a workspace")
@@ -172,8 +171,8 @@ fn read(path: &Path, root: &Path, found: &mut Vec<Diagnostic>) -> Option<Manifes
     manifest
 }
 
-/// Whether a manifest is a workspace's root and counts `member` among its members. A root that cannot be parsed is taken for one if it says `[workspace]`, so
-/// that its errors are shown rather than its members built without it.
+/// Whether a manifest is a workspace's root with `member` among its members. A root that cannot be parsed counts as one if it contains `[workspace]`, so that
+/// its errors are shown and its members are not built without it.
 fn claims(root: &Path, member: &Path, witness: &mut Witness) -> bool {
     let Ok(text) = std::fs::read_to_string(root) else { return false };
     let (manifest, _) = model::parse(&Arc::new(SourceFile { name: String::new(), text }));
@@ -181,7 +180,7 @@ fn claims(root: &Path, member: &Path, witness: &mut Witness) -> bool {
     members::expand(folder, &table, witness).is_ok_and(|e| e.members.iter().any(|m| m == member))
 }
 
-/// What holds across packages.
+/// Checks across packages.
 fn check(members: &[Member], found: &mut Vec<Diagnostic>) {
     for (i, member) in members.iter().enumerate() {
         let name = &member.package.name;
@@ -246,7 +245,7 @@ mod tests {
         let seen = w.unwrap().witness;
         let at = |name: &str| dir.path().join(name);
         assert_eq!(seen.files, [at("kernel.toml"), at("kernels/a/kernel.toml")].into());
-        // A manifest may come between the member and its root, or in a folder that matches; a folder may come beside the members.
+        // A new manifest may appear between the member and its root, or in a folder that matches; a new folder may appear beside the members.
         assert!(
             seen.absent.is_superset(&[at("kernels/kernel.toml"), at("kernels/empty/kernel.toml")].into()),
             "{seen:?}"
@@ -305,7 +304,7 @@ mod tests {
             );
             assert!(one.hints[0].contains("name = \"norms\""), "{one:?}");
         }
-        // What is wrong in it is said alone.
+        // Only the manifest's own error is reported.
         let dir = tree(&[("kernel.toml", "[pakage]\nname = \"a\"\n")]);
         let codes: Vec<&str> = load(&dir.path().join("kernel.toml")).1.iter().map(|d| d.code).collect();
         assert_eq!(codes, ["manifest.unknown-key"]);

@@ -1,17 +1,17 @@
-//! `kforge.lock`: what was resolved and chosen, so that a checkout builds the same thing everywhere. Knows the file's form; does not know how wheels
-//! are resolved or champions selected.
+//! `kforge.lock`: what was resolved and selected, so that a checkout builds the same thing everywhere. Knows the file's format, but not how wheels are resolved
+//! or champions selected.
 //!
-//! The file holds names, versions, file names and digests (function, hash, size), never an address: where a wheel comes from is the business of the
-//! machine that installs it. Entries are sorted, and each is a table, so that a change touches only its own lines and merges well.
+//! The file holds names, versions, file names and digests (function, hash, size), but no URLs: each machine decides where its wheels come from. Entries are
+//! sorted, and each is a table, so that a change touches only its own lines and merges well.
 //!
 //! | table | one per | pins |
 //! |---|---|---|
-//! | `[[wheel]]` | toolchain asked for (`cuda 13.0`) and wheel | tools |
+//! | `[[wheel]]` | requested toolchain (`cuda 13.0`) and wheel | tools |
 //! | `[[dependency]]` | package and dependency | header libraries: a wheel, or a folder of the workspace by the digest of its tree |
-//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; one that is `accepted` is the only one |
+//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; if it is `accepted`, it is the only variant |
 //!
-//! Version 1 had no types in a champion's table and named its variant by a digest only. Its pins hold for every choice of types, as they did then, and are
-//! written back so until `kforge update --champions` takes their place.
+//! Version 1 had no types in a champion's table and named the variant by a digest only. kforge applies such a pin to every choice of types, as version 1 did,
+//! and writes it back unchanged until `kforge update --champions` replaces it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,13 +24,13 @@ use serde::{Deserialize, Serialize};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 
-/// The name of the file, at the root of the workspace.
+/// The file's name, in the workspace's root.
 pub const FILE_NAME: &str = "kforge.lock";
 
-/// The version of the form that this program writes, and the oldest kforge that reads it.
+/// The format version that this program writes, and the oldest kforge that reads it.
 const VERSION: (u32, &str) = (2, "0.1");
 
-/// The oldest version that is read.
+/// The oldest format version that this program reads.
 const OLDEST: i64 = 1;
 
 const HEADER: &str =
@@ -41,7 +41,7 @@ const HEADER: &str =
 pub struct WheelDigest {
     /// 64 lower-case hexadecimal digits.
     pub sha256: String,
-    /// Bytes of the file.
+    /// The file's size in bytes.
     pub size: u64,
 }
 
@@ -51,7 +51,7 @@ impl fmt::Display for WheelDigest {
     }
 }
 
-/// A text that is no digest of a wheel.
+/// A text is not the digest of a wheel.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` is not a wheel's digest: expected `sha256:<64 hex digits>:<size>`")]
 pub struct NotWheelDigest(pub String);
@@ -72,13 +72,13 @@ impl FromStr for WheelDigest {
 /// One wheel, pinned.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LockedWheel {
-    /// The project's normalised name: `nvidia-cuda-nvrtc`.
+    /// The project's normalized name: `nvidia-cuda-nvrtc`.
     pub name: String,
     /// Its version: `13.0.88`.
     pub version: String,
     /// The wheel's file name, without folders.
     pub file: String,
-    /// What the file must be.
+    /// The digest of the file.
     pub digest: WheelDigest,
 }
 
@@ -91,39 +91,39 @@ pub enum LockedDependency {
     Path {
         /// Relative to the workspace, with `/`.
         path: String,
-        /// Of its [`kforge_types::record::spec::Tree`], encoded.
+        /// The digest of the folder's encoded [`kforge_types::record::spec::Tree`].
         digest: Digest,
     },
 }
 
-/// What a champion is pinned for.
+/// What a champion is pinned for: the key of a `[[champion]]` table.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Seat {
     /// The package.
     pub package: String,
     /// The kernel.
     pub kernel: String,
-    /// The choice of types: `T=f16`; empty where the operator leaves none, and in pins that hold for all.
+    /// The choice of types: `T=f16`. Empty if the operator has no type names, and in pins that apply to every choice of types.
     pub types: String,
     /// The target.
     pub target: String,
-    /// The class of shapes: `all` where there is one.
+    /// The class of shapes: `all` if the operator has only one.
     pub class: String,
 }
 
-/// Which variant is pinned.
+/// The variant that is pinned, and how it is named.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Pin {
-    /// By its tunables, as it is called everywhere: `BLOCK=256,VEC=4`; empty for the only variant of a kernel without tunables.
+    /// By its name, which lists its tunables: `BLOCK=256,VEC=4`. Empty for the only variant of a kernel without tunables.
     Variant(String),
-    /// By the digest of that name, as version 1 wrote it.
+    /// By the digest of its name, as version 1 wrote it.
     Identity(String),
-    /// By its tunables, as the only variant for the seat: no other variant is built, and there is no search and there are no rounds (`kforge accept`).
+    /// By its name, as the only variant for the seat: no other variant is built, and there are no searches or rounds (`kforge accept`).
     Accepted(String),
 }
 
 impl Pin {
-    /// What candidates are compared with: the digest of the variant's name ([`kforge_types::record::params::Candidate::identity`]).
+    /// The digest of the variant's name, which is compared with that of candidates ([`kforge_types::record::params::Candidate::identity`]).
     pub fn identity(&self) -> String {
         match self {
             Pin::Variant(name) | Pin::Accepted(name) => Digest::of(name.as_bytes()).short(),
@@ -144,10 +144,10 @@ impl fmt::Display for Pin {
     }
 }
 
-/// All that the file holds.
+/// The contents of the file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Lockfile {
-    /// Wheels by the toolchain they were resolved for: `cuda 13.0`.
+    /// Wheels, by the toolchain for which they were resolved: `cuda 13.0`.
     pub wheels: BTreeMap<String, Vec<LockedWheel>>,
     /// Header libraries by package and name.
     pub dependencies: BTreeMap<(String, String), LockedDependency>,
@@ -155,29 +155,29 @@ pub struct Lockfile {
     pub champions: BTreeMap<Seat, Pin>,
 }
 
-/// A lockfile that cannot be read.
+/// An error in accessing the lockfile.
 #[derive(Debug, thiserror::Error)]
 pub enum LockfileError {
     /// The file cannot be read or written.
     #[error("cannot access `{FILE_NAME}`: {0}")]
     Io(#[from] io::Error),
-    /// It is not what kforge writes.
+    /// The file does not have the format that kforge writes.
     #[error(
         "`{FILE_NAME}` is not a lockfile: {0}; restore it from version control, or delete it and run `kforge build`"
     )]
     Malformed(String),
-    /// A later kforge wrote it.
+    /// A later kforge wrote the file.
     #[error(
         "`{FILE_NAME}` has version {version}, which needs kforge {needs} or later: this is {}",
         env!("CARGO_PKG_VERSION")
     )]
     Newer {
-        /// Its version.
+        /// The file's version.
         version: i64,
-        /// The oldest kforge that reads it, as the file says.
+        /// The oldest kforge that reads the file, as the file states.
         needs: String,
     },
-    /// `--locked` forbids the change that is needed.
+    /// `--locked` forbids a necessary change.
     #[error("`{FILE_NAME}` needs an update but --locked was passed: {}", .0.join("; "))]
     Locked(
         /// What would change.
@@ -185,12 +185,12 @@ pub enum LockfileError {
     ),
 }
 
-/// The JSON Schema of the file's form.
+/// The JSON Schema of the file's format.
 pub fn schema() -> schemars::Schema {
     schemars::schema_for!(File)
 }
 
-/// The form of the file.
+/// The format of the file.
 #[derive(Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 struct File {
@@ -243,13 +243,13 @@ struct ChampionEntry {
     variant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     identity: Option<String>,
-    /// Whether no other variant is to be built for it.
+    /// Whether this is the only variant to build for its seat.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     accepted: bool,
 }
 
 impl Lockfile {
-    /// The lockfile of a workspace; empty where there is none yet.
+    /// The lockfile of a workspace; empty if there is none yet.
     ///
     /// # Errors
     /// The file cannot be read, is malformed, or was written by a later kforge.
@@ -261,13 +261,13 @@ impl Lockfile {
         }
     }
 
-    /// Reads the text of a lockfile.
+    /// Parses the text of a lockfile.
     ///
     /// # Errors
-    /// It is malformed, or was written by a later kforge.
+    /// The text is malformed, or was written by a later kforge.
     pub fn parse(text: &str) -> Result<Self, LockfileError> {
         let malformed = |e: toml::de::Error| LockfileError::Malformed(e.message().to_string());
-        // The version first: a later form may not parse as this one.
+        // Check the version first: a later format may not parse as this one.
         let table: toml::Table = text.parse().map_err(malformed)?;
         let version = table.get("version").and_then(toml::Value::as_integer);
         match version {
@@ -321,12 +321,12 @@ impl Lockfile {
         Ok(lock)
     }
 
-    /// The pins of a package: by kernel, types, target and class.
+    /// The pins of a package, with their seats.
     pub fn pins<'l>(&'l self, package: &'l str) -> impl Iterator<Item = (&'l Seat, &'l Pin)> {
         self.champions.iter().filter(move |(seat, _)| seat.package == package)
     }
 
-    /// The kernels of a package whose pins are accepted: by kernel, types and target.
+    /// The kernel, types and target of each accepted pin of a package.
     pub fn accepted(&self, package: &str) -> BTreeSet<(String, String, String)> {
         let accepted = self.pins(package).filter(|(_, pin)| matches!(pin, Pin::Accepted(_)));
         accepted.map(|(s, _)| (s.kernel.clone(), s.types.clone(), s.target.clone())).collect()
@@ -340,7 +340,7 @@ impl Lockfile {
         }
     }
 
-    /// The text of the file: the same for the same contents.
+    /// The text of the file. Equal contents give equal texts.
     pub fn to_text(&self) -> String {
         let mut sorted = self.clone();
         sorted.sort();
@@ -390,13 +390,13 @@ impl Lockfile {
         format!("{HEADER}{body}")
     }
 
-    /// Writes the file if its contents are not these already, and says whether it did. With `locked`, a change is an error instead.
+    /// Writes the file if its contents differ, and returns whether it did. With `locked`, a change is an error instead.
     ///
     /// # Errors
     /// The file cannot be written, or `locked` forbids the change.
     pub fn write(&self, workspace: &Path, locked: bool) -> Result<bool, LockfileError> {
         if locked {
-            // A file that cannot be read differs in everything.
+            // A missing file reads as an empty lockfile.
             let changes = Self::read(workspace)?.changes(self);
             return if changes.is_empty() { Ok(false) } else { Err(LockfileError::Locked(changes)) };
         }
@@ -407,10 +407,10 @@ impl Lockfile {
         Ok(write_if_changed(&workspace.join(FILE_NAME), text.as_bytes())?)
     }
 
-    /// What would change if `new` took this one's place, a line each, in order. Of wheels it says the versions, and files and digests only where those are all
-    /// that differs.
+    /// The changes if `new` replaced this lockfile, one line each. Additions and changes come first, in order, then removals. For wheels, a line states the
+    /// versions; it states files and digests only if nothing else differs.
     pub fn changes(&self, new: &Self) -> Vec<String> {
-        // Each in short, and in full.
+        // Each value in a short and in a full form.
         let of_wheel = |wheel: &LockedWheel| {
             (wheel.version.clone(), format!("{} ({}, {})", wheel.version, wheel.file, wheel.digest))
         };
@@ -454,13 +454,13 @@ impl Lockfile {
     }
 }
 
-/// A line of [`Lockfile::changes`] as what happens rather than what would.
+/// Rewords a line of [`Lockfile::changes`] from what would happen to what happens.
 pub fn happens(change: &str) -> String {
     change.replacen(" would be ", " is ", 1).replacen(" would change ", " changes ", 1)
 }
 
 fn locked_wheel(name: String, version: String, file: String, digest: &str) -> Result<LockedWheel, String> {
-    // The name becomes a path below the toolchains folder.
+    // The file name becomes a path below the toolchains folder.
     if file.contains('/') || !file.ends_with(".whl") {
         return Err(format!("`{file}` is not the file name of a wheel"));
     }

@@ -1,4 +1,4 @@
-//! Tests of the lockfile's form: stable text, small diffs, refusals. Needs no network.
+//! Tests of the lockfile's format: stable text, small diffs, refusals. Needs no network.
 
 use super::*;
 

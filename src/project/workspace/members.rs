@@ -1,4 +1,4 @@
-//! Which folders are members of a workspace, by its globs. Knows folders; does not read manifests.
+//! Finds the members of a workspace by its globs. Knows folders; does not read manifests.
 
 use std::path::{Path, PathBuf};
 
@@ -8,16 +8,16 @@ use super::find::{MANIFEST, tidy};
 use kforge_foundation::base::{Diagnostic, Witness};
 use kforge_types::model::WorkspaceTable;
 
-/// Manifests of members.
+/// The manifests of members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Expanded {
-    /// All of them, sorted.
+    /// All members, sorted.
     pub members: Vec<PathBuf>,
-    /// Those that commands in the root act on; empty for all.
+    /// The members to which commands in the root apply; empty for all.
     pub default: Vec<PathBuf>,
 }
 
-/// Expands the globs of a workspace's table. `witness` takes down which folders decided, errors included.
+/// Expands the globs of a workspace's table. `witness` records the folders that determined the result, even in case of errors.
 pub(super) fn expand(root: &Path, table: &WorkspaceTable, witness: &mut Witness) -> Result<Expanded, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let mut members = Vec::new();
@@ -37,7 +37,7 @@ pub(super) fn expand(root: &Path, table: &WorkspaceTable, witness: &mut Witness)
     if wrong.is_empty() { Ok(Expanded { members, default }) } else { Err(wrong) }
 }
 
-/// Folders with a manifest that a pattern names: a path, or a glob over folders below the root.
+/// The folders with a manifest that match a pattern: a path, or a glob over folders below the root.
 fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mut Witness) -> Vec<PathBuf> {
     if !pattern.contains(['*', '?', '[', '{']) {
         let folder = tidy(&root.join(pattern));
@@ -57,7 +57,7 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mu
     let skip = |e: &walkdir::DirEntry| {
         e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target")
     };
-    // The walk leaves the root itself out, but its entries count.
+    // The walk skips the root itself, but the root's entries affect the result.
     witness.listed(root);
     walkdir::WalkDir::new(root)
         .min_depth(1)

@@ -1,5 +1,5 @@
-//! From a folder to packages: the root, its members, what each inherits, the selection, the files that each kernel can reach, and the lockfile. Reads files;
-//! does not plan.
+//! From a folder to packages: the root, its members, what each member inherits, the selection, the files that each kernel can reach, and the lockfile. Reads
+//! files; does not plan.
 
 pub mod accepted;
 pub mod changes;

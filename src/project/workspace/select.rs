@@ -1,4 +1,4 @@
-//! What the command line selects: packages, kernels, operators, shapes, targets, by name or glob. A word that matches nothing is an error.
+//! Resolves what the command line selects: packages, kernels, operators, shapes and targets, by name or glob. A pattern that matches nothing is an error.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use globset::{Glob, GlobMatcher};
 use super::load::Workspace;
 use kforge_foundation::base::Diagnostic;
 
-/// The words of the command line; empty lists select everything.
+/// The patterns of the command line. An empty list selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SelectionArgs {
     /// `-p`.
@@ -26,7 +26,7 @@ pub struct SelectionArgs {
     pub targets: Vec<String>,
 }
 
-/// What was selected: positions of members and names. Empty lists of names select everything.
+/// The selection: positions of members, and names. An empty list of names selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selected {
     /// Positions of the members.
@@ -41,7 +41,7 @@ pub struct Selected {
     pub targets: Vec<String>,
 }
 
-/// Resolves words against a workspace.
+/// Resolves the patterns against a workspace.
 pub fn select(workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, Vec<Diagnostic>> {
     let mut wrong = Vec::new();
     let names: Vec<&str> = workspace.members.iter().map(|m| m.package.name.as_str()).collect();
@@ -91,7 +91,7 @@ pub fn select(workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, 
     if wrong.is_empty() { Ok(Selected { members, kernels, operators, shapes, targets }) } else { Err(wrong) }
 }
 
-/// The known names that any pattern matches; a pattern that matches none is an error with a suggestion.
+/// The known names that match any pattern. A pattern that matches nothing is an error with a suggestion.
 fn matching<'k>(patterns: &[String], known: &[&'k str], what: &str, wrong: &mut Vec<Diagnostic>) -> BTreeSet<&'k str> {
     let mut out = BTreeSet::new();
     for pattern in patterns {

@@ -1,4 +1,4 @@
-//! Which CUDA, and which part of it a step needs. Gives the two sources (wheels, an installed CUDA) one interface.
+//! Selects a CUDA and the part of CUDA that a step needs. Gives both sources (wheels and an installed CUDA) one interface.
 
 use std::path::{Path, PathBuf};
 
@@ -34,18 +34,18 @@ impl Group {
     }
 }
 
-/// Which CUDA a workspace asks for.
+/// The CUDA that a workspace requests.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CudaSpec {
     /// Wheels of this release: `13.0`.
     Wheels(String),
     /// A CUDA installed in this folder.
     Path(PathBuf),
-    /// The CUDA that is installed, wherever it is.
+    /// The installed CUDA, wherever it is.
     System,
 }
 
-/// A CUDA whose contents are known, installed or not.
+/// A CUDA with known contents, installed or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Cuda {
     /// Pinned wheels.
@@ -55,11 +55,11 @@ pub enum Cuda {
 }
 
 impl Cuda {
-    /// What enters the keys of steps that use this group: for wheels their locked digests, so that keys exist before anything is installed; for an
-    /// installed CUDA the contents of what the group runs and includes.
+    /// The fingerprint that enters the keys of steps that use this group. For wheels, it holds their locked digests, so that keys exist before anything is
+    /// installed. For an installed CUDA, it holds the contents of the files that the group runs and includes.
     ///
     /// # Errors
-    /// The lockfile lacks a wheel of the group, or the installed CUDA lacks a part of it.
+    /// The lockfile lacks a wheel of the group, or the installed CUDA lacks a part of the group.
     pub fn fingerprint(&self, group: Group, digest: DigestFile<'_>) -> Result<Toolchain, Error> {
         match self {
             Cuda::Wheels(locked) => wheels::fingerprint(locked, group),
@@ -67,11 +67,12 @@ impl Cuda {
         }
     }
 
-    /// What enters the keys of compile steps: what that compiler can use. `auto` may turn to nvcc, so it counts NVRTC and nvcc; nvcc's preprocessor is the
-    /// host's C++ compiler, so that counts with it. An installed CUDA without nvcc serves `auto` with NVRTC alone.
+    /// The fingerprint that enters the keys of compile steps: everything that `compiler` can use. `auto` may fall back to nvcc, so its fingerprint covers both
+    /// NVRTC and nvcc. nvcc preprocesses with the host's C++ compiler, so nvcc's fingerprint covers that compiler too. With an installed CUDA without nvcc,
+    /// `auto` uses only NVRTC.
     ///
     /// # Errors
-    /// As [`Cuda::fingerprint`].
+    /// Same as [`Cuda::fingerprint`].
     pub fn for_compiler(
         &self,
         compiler: Compiler,
@@ -96,10 +97,10 @@ impl Cuda {
         Ok(all)
     }
 
-    /// Where the group's tools are, if they are installed. Reads a folder or two; starts nothing.
+    /// Returns the paths of the group's tools if they are installed. Reads one or two folders and starts no process.
     ///
     /// # Errors
-    /// The lockfile lacks a wheel of the group, or what is installed lacks a part.
+    /// The lockfile lacks a wheel of the group, or the installation lacks a part of the group.
     pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, Error> {
         match self {
             Cuda::Wheels(locked) => {
@@ -110,10 +111,11 @@ impl Cuda {
         }
     }
 
-    /// Where the group's tools are, installing them below `toolchains` if they are not. Several processes at once install once.
+    /// Returns the paths of the group's tools, after installing them below `toolchains` if necessary. If several processes call this at once, only one
+    /// installs.
     ///
     /// # Errors
-    /// A wheel is not locked, cannot be had, or is not what was locked; or `source` is offline.
+    /// A wheel is not locked, cannot be downloaded, or differs from the locked one; or the group is not installed and `source` is offline.
     pub fn install(
         &self,
         group: Group,

@@ -1,8 +1,8 @@
-//! Installs locked wheels once for all processes of a machine. Knows folders, locks and pip; does not know what is in the wheels.
+//! Installs locked wheels once for all processes of a machine. Knows folders, locks and pip, but not the contents of wheels.
 //!
-//! A set of wheels is stored in a folder named by the digest of the set. kforge builds it beside that folder under another name, checks it against the
-//! lockfile, and renames it when it is complete, so that a crash leaves only what the next install of the same set removes. A lock file per set makes a second
-//! process wait and find the work done.
+//! A set of wheels is stored in a folder named by the digest of the set. kforge builds that folder beside its final place under another name, checks it against
+//! the lockfile, and renames it when it is complete. A crash therefore leaves only a partial folder, which the next install of the same set removes. Each set
+//! has a lock file: a second process waits for the lock and then finds the set installed.
 
 use std::path::{Path, PathBuf};
 
@@ -12,23 +12,23 @@ use crate::toolchain::pip::Pip;
 use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::{Digest, lock};
 
-/// What an installation is doing, for people.
+/// The progress of an installation, to show to people.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Another process installs the same.
+    /// Another process is installing the same set.
     Waiting,
-    /// Bytes that are there of those there will be.
+    /// Wheels are being downloaded.
     Downloading {
-        /// The wheels' projects.
+        /// The projects of the wheels.
         names: Vec<String>,
-        /// So far.
+        /// Bytes downloaded so far.
         bytes: u64,
-        /// In all.
+        /// Bytes in total.
         total: u64,
     },
-    /// A wheel is checked and unpacked.
+    /// A wheel has been checked and is being unpacked.
     Unpacking {
-        /// Its project.
+        /// The wheel's project.
         name: String,
     },
 }
@@ -42,7 +42,7 @@ pub enum Source<'a> {
     Offline,
 }
 
-/// The folder of a set of wheels, whether it is there or not.
+/// The folder of a set of wheels, whether it exists or not.
 pub fn folder_of(wheels: &[LockedWheel], toolchains: &Path) -> PathBuf {
     toolchains.join(name_of(wheels))
 }
@@ -58,10 +58,10 @@ fn listing(wheels: &[LockedWheel]) -> String {
     lines.concat()
 }
 
-/// Installs a set of wheels below `toolchains`, unless it is there, and gives its folder.
+/// Installs a set of wheels below `toolchains`, unless it is already installed, and returns its folder.
 ///
 /// # Errors
-/// A wheel cannot be had, is not what was locked, or cannot be unpacked; or it is not there and `source` is offline.
+/// A wheel cannot be downloaded, differs from the locked one, or cannot be unpacked; or the set is not installed and `source` is offline.
 pub fn install_wheels(
     wheels: &[LockedWheel],
     toolchains: &Path,
@@ -85,7 +85,7 @@ pub fn install_wheels(
     let prefix = format!(".installing-{name}-");
     for entry in std::fs::read_dir(toolchains).map_err(io)? {
         let entry = entry.map_err(io)?;
-        // Left by a process that ended: whoever installs this set holds the lock, and that is us.
+        // A process that ended left this folder. No other process can be using it, because this process holds the set's lock.
         if entry.file_name().to_string_lossy().starts_with(&prefix) {
             std::fs::remove_dir_all(entry.path()).map_err(io)?;
         }
@@ -107,7 +107,7 @@ pub fn install_wheels(
         std::fs::remove_file(&file).map_err(io)?;
     }
     std::fs::write(tree.join("wheels.txt"), listing(wheels)).map_err(io)?;
-    // One sync for thousands of files: after the rename the folder is believed without a look inside.
+    // One sync for thousands of files. After the rename, kforge trusts the folder without reading its files.
     rustix::fs::syncfs(std::fs::File::open(&tree).map_err(io)?).map_err(|e| io(e.into()))?;
     std::fs::rename(&tree, &folder).map_err(io)?;
     Ok(folder)

@@ -1,4 +1,4 @@
-//! Tests of installing, with wheels made here and a pip that copies them: no network.
+//! Tests of installing. They create wheels and use a pip that copies them, so they need no network.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -10,7 +10,7 @@ use zip::write::SimpleFileOptions;
 use super::*;
 use crate::workspace::lockfile::WheelDigest;
 
-/// A wheel with an executable and a header, written to `shelf`.
+/// Writes a wheel with an executable and a header to `shelf`.
 fn wheel(shelf: &Path, name: &str) -> LockedWheel {
     let file = format!("{}-1.0-py3-none-any.whl", name.replace('-', "_"));
     let mut archive = zip::ZipWriter::new(std::fs::File::create(shelf.join(&file)).unwrap());
@@ -27,7 +27,7 @@ fn wheel(shelf: &Path, name: &str) -> LockedWheel {
     LockedWheel { name: name.into(), version: "1.0".into(), file, digest }
 }
 
-/// A `python3 -m pip` that takes every wheel from the shelf and notes each download.
+/// A `python3 -m pip` that takes every wheel from `shelf` and records each download.
 fn pip(shelf: &Path) -> Pip {
     let bin = shelf.join("bin");
     std::fs::create_dir_all(&bin).unwrap();

@@ -1,4 +1,4 @@
-//! An installed CUDA: where it is, and what it is by content. Knows its layout; does not compile.
+//! An installed CUDA: finds its folder and fingerprints its contents. Knows its layout; does not compile.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::toolchain::{DigestFile, Error};
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
-/// What nvcc runs, beside itself.
+/// The files that nvcc runs or reads, besides nvcc itself.
 const NVCC_PARTS: [&str; 8] = [
     "bin/cudafe++",
     "bin/fatbinary",
@@ -21,11 +21,10 @@ const NVCC_PARTS: [&str; 8] = [
     "bin/crt/link.stub",
 ];
 
-/// The folder of the CUDA that is installed: `CUDA_HOME` or `CUDA_PATH` of the environment, else that of the `nvcc` on `PATH`, else
-/// `/usr/local/cuda`.
+/// The folder of the installed CUDA: `CUDA_HOME` or `CUDA_PATH` of the environment, else the folder of the `nvcc` on `PATH`, else `/usr/local/cuda`.
 ///
 /// # Errors
-/// There is none.
+/// No CUDA is installed, or a variable names something that is not a folder.
 pub fn find_root(environment: &BTreeMap<String, String>) -> Result<PathBuf, Error> {
     for name in ["CUDA_HOME", "CUDA_PATH"] {
         if let Some(value) = environment.get(name).filter(|v| !v.is_empty()) {
@@ -44,7 +43,7 @@ pub fn find_root(environment: &BTreeMap<String, String>) -> Result<PathBuf, Erro
     beside_nvcc.into_iter().chain([PathBuf::from("/usr/local/cuda")]).find(|root| root.is_dir()).ok_or(Error::NoCuda)
 }
 
-/// A group of an installed CUDA by the contents of what it runs and includes.
+/// The fingerprint of a group of an installed CUDA: the contents of the files that the group runs and includes.
 ///
 /// # Errors
 /// A part is missing or cannot be read.
@@ -70,7 +69,7 @@ pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> 
     Ok(Toolchain { tools, ..Toolchain::default() })
 }
 
-/// Every file below an include folder by relative name and contents, in order of names.
+/// The digest of every file below an include folder: relative names and contents, in order of names.
 fn headers(folder: &Path, digest: DigestFile<'_>) -> Result<Digest, Error> {
     let mut encoded = Vec::new();
     for entry in walkdir::WalkDir::new(folder).follow_links(true).sort_by_file_name() {
@@ -93,7 +92,7 @@ mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A folder laid out as CUDA is, with files of no use.
+    /// Creates a folder with the layout of CUDA and dummy files.
     fn stand_in(root: &Path) {
         for file in [
             "lib64/libnvrtc.so.13",

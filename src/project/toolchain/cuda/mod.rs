@@ -1,5 +1,4 @@
-//! CUDA toolchains: sets of pinned wheels, or a CUDA that is installed. Knows what they consist of, how they are installed and what they are by
-//! content; does not compile.
+//! CUDA toolchains: sets of pinned wheels, or an installed CUDA. Knows their parts, how to install them and how to fingerprint them; does not compile.
 
 mod group;
 mod install;

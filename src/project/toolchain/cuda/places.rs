@@ -1,4 +1,4 @@
-//! Where the tools of a CUDA are, in a folder of unpacked wheels or of an installed CUDA. Knows file names and layouts; runs nothing.
+//! Finds the tools of a CUDA in a folder of unpacked wheels or of an installed CUDA. Knows file names and layouts; runs nothing.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -7,8 +7,8 @@ use super::Group;
 use crate::toolchain::Error;
 use crate::toolchain::run::is_executable;
 
-/// The tools of a group by the names that workers know them by: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`,
-/// `cuda-include` (its folder `cccl`, where there is one, is an include folder too).
+/// The tools of a group, by the names that workers use: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `cuda-include`. The subfolder `cccl` of
+/// `cuda-include`, if it exists, is an include folder too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
     /// Absolute paths by name.
@@ -65,7 +65,7 @@ impl Installed {
     }
 }
 
-/// The library whose file name is the prefix and a version; of several the shortest, which is the name it is loaded by.
+/// The library whose file name is the prefix followed by a version. If there are several, the one with the shortest name, which is the name that programs load.
 fn library(root: &Path, prefix: &str) -> Option<PathBuf> {
     let mut found: Vec<PathBuf> = ["lib64", "lib", "targets/x86_64-linux/lib"]
         .into_iter()

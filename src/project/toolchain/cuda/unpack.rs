@@ -1,4 +1,4 @@
-//! Unpacks wheels into folders. Knows the archive format; trusts neither its names nor its contents beyond the locked hash.
+//! Unpacks wheels into folders. Knows the archive format; trusts nothing in a wheel beyond the locked hash.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -9,10 +9,10 @@ use sha2::{Digest as _, Sha256};
 use crate::toolchain::{Error, UnpackError};
 use crate::workspace::lockfile::LockedWheel;
 
-/// Whether the file is the wheel that was locked, by size and SHA-256.
+/// Checks by size and SHA-256 that the file is the locked wheel.
 ///
 /// # Errors
-/// It is not, or cannot be read.
+/// The file differs from the locked wheel, or cannot be read.
 pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), Error> {
     let cannot = |source| Error::Read { path: file.to_owned(), source };
     let differs = |what, found: &str, expected: &str| Error::Differs {
@@ -38,10 +38,10 @@ pub(super) fn verify(file: &Path, wheel: &LockedWheel) -> Result<(), Error> {
     if got == wheel.digest.sha256 { Ok(()) } else { Err(differs("SHA-256 hash", &got, &wheel.digest.sha256)) }
 }
 
-/// Unpacks the wheel into a folder that may hold other wheels. Executables keep their bit, as installers do it.
+/// Unpacks the wheel into a folder that may hold other wheels. Keeps the executable bit of files, as installers do.
 ///
 /// # Errors
-/// It is not an archive, names a place outside the folder, holds a file that another wheel brought with other contents, or cannot be written.
+/// The file is not an archive, names a path outside the folder, holds a file that another wheel unpacked with other contents, or cannot be written.
 pub(super) fn unpack(file: &Path, into: &Path) -> Result<(), Error> {
     let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
     let cannot = |why: UnpackError| Error::Unpack { file: name.clone(), why };
@@ -73,7 +73,7 @@ fn write_file(contents: &mut dyn Read, target: &Path, executable: bool) -> io::R
     let mode = if executable { 0o755 } else { 0o644 };
     match File::options().write(true).create_new(true).mode(mode).open(target) {
         Ok(mut file) => io::copy(contents, &mut file).map(drop),
-        // Wheels of one release share files such as packages' `__init__.py`: the same bytes are no conflict.
+        // Wheels of one release share files such as the `__init__.py` of packages. Identical bytes are no conflict.
         Err(e) if e.kind() == io::ErrorKind::AlreadyExists => {
             let mut bytes = vec![];
             contents.read_to_end(&mut bytes)?;

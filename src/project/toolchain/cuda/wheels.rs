@@ -1,4 +1,4 @@
-//! Which wheels make up a CUDA release. Knows names of projects and their versions' form; does not download.
+//! The wheels that make up a CUDA release. Knows the names of projects and the form of their versions; does not download.
 
 use std::collections::BTreeMap;
 
@@ -9,8 +9,8 @@ use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::Digest;
 use kforge_types::record::params::Toolchain;
 
-/// Each project, the tool it is in fingerprints, and whether its version is the release's. The disassemblers have their own pace (their first wheels are
-/// of 13.2) and read what earlier releases made.
+/// Each project, the name of its tool in fingerprints, and whether its version must match the release. The disassemblers are versioned independently (their
+/// first wheels are of 13.2) and read the output of earlier releases.
 const PROJECTS: [(&str, &str, bool); 8] = [
     ("nvidia-cuda-nvrtc", "nvrtc", true),
     ("nvidia-cuda-runtime", "cuda-runtime", true),
@@ -33,10 +33,10 @@ fn projects(group: Group) -> &'static [&'static str] {
     }
 }
 
-/// The wheels of every group for a CUDA release (`13.0`), as the user's indexes have them today. Installs nothing.
+/// Resolves the wheels of every group for a CUDA release (`13.0`) with the user's indexes as they are today. Installs nothing.
 ///
 /// # Errors
-/// The release is not of the form `13.0` or before 13 (its wheels hold no nvcc), or pip cannot resolve it.
+/// The release does not have the form `13.0`, is before 13 (its wheels hold no nvcc), or pip cannot resolve it.
 pub fn resolve(release: &str, pip: &Pip) -> Result<Vec<LockedWheel>, Error> {
     let requirements = requirements(release)?;
     let mut wheels = pip.resolve(&requirements)?;
@@ -68,7 +68,7 @@ fn requirements(release: &str) -> Result<Vec<String>, Error> {
 /// The locked wheels of a group, in a fixed order.
 ///
 /// # Errors
-/// One is not locked.
+/// A wheel of the group is not locked.
 pub fn select(locked: &[LockedWheel], group: Group) -> Result<Vec<LockedWheel>, Error> {
     let find = |project: &&'static str| {
         let found = locked.iter().find(|w| w.name == *project).cloned();
@@ -77,10 +77,10 @@ pub fn select(locked: &[LockedWheel], group: Group) -> Result<Vec<LockedWheel>, 
     projects(group).iter().map(find).collect()
 }
 
-/// A group by the locked digests of its wheels: nothing needs to be installed. cuobjdump, which no step runs, is left out.
+/// The fingerprint of a group: the locked digests of its wheels, so nothing needs to be installed. Leaves out cuobjdump, which no step runs.
 ///
 /// # Errors
-/// One is not locked.
+/// A wheel of the group is not locked.
 pub fn fingerprint(locked: &[LockedWheel], group: Group) -> Result<Toolchain, Error> {
     let mut tools = BTreeMap::new();
     for wheel in select(locked, group)? {

@@ -1,5 +1,5 @@
-//! What a C++ compiler consists of: asks the driver, the loader and the folders. Knows how drivers answer; the table of what enters and why is in the module
-//! above.
+//! Determines what a C++ compiler consists of: queries the driver, the loader and the folders. Knows how drivers answer. The table in the parent module lists
+//! what enters the fingerprint, and why.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -16,10 +16,10 @@ use kforge_types::record::params::Toolchain;
 /// Sub-tools that a driver names with `-print-prog-name`.
 const SUB_TOOLS: [&str; 6] = ["cc1plus", "as", "ld", "collect2", "lto-wrapper", "strip"];
 
-/// The driver behind a wrapper.
+/// The name of the driver that a wrapper starts.
 const DRIVER: &str = "driver";
 
-/// Files that drivers read or link in: asked for with `-print-file-name`.
+/// Files that drivers read or link in; queried with `-print-file-name`.
 const RUNTIME: [&str; 13] = [
     "specs",
     "crt1.o",
@@ -36,32 +36,32 @@ const RUNTIME: [&str; 13] = [
     "libc_nonshared.a",
 ];
 
-/// Standards whose headers are asked for: which headers reach which others depends on it.
+/// Standards whose headers are listed. The standard decides which headers include which others.
 const STANDARDS: [&str; 2] = ["-std=c++20", "-std=c++17"];
 
-/// Names of folders below which only a compiler's own headers lie.
+/// Names of folders that contain only a compiler's own headers.
 const OWN: [&str; 3] = ["c++", "gcc", "clang"];
 
-/// What a compiler consists of, by path: dear to ask, cheap to check.
+/// The parts of a compiler, by path: expensive to query, cheap to check.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Survey {
-    /// The compiler it is about.
+    /// The surveyed compiler.
     pub compiler: Cxx,
-    /// What the survey was made for; another prelude needs another survey.
+    /// The digest of the prelude that was surveyed; another prelude needs another survey.
     pub prelude: Digest,
-    /// Driver, sub-tools, their libraries and runtime files by the name they have in the fingerprint.
+    /// Driver, sub-tools, their libraries and runtime files, by their names in the fingerprint.
     pub tools: BTreeMap<String, PathBuf>,
     /// System headers, in order of first inclusion.
     #[serde(with = "lines")]
     pub headers: Vec<PathBuf>,
-    /// The compiler's own further headers, in order of names.
+    /// Further headers of the compiler's own, in order of names.
     #[serde(with = "lines")]
     pub own: Vec<PathBuf>,
-    /// Where it looks for system headers.
+    /// The folders in which the compiler searches for system headers.
     pub searched: Vec<PathBuf>,
-    /// The shared libraries that a program it links is loaded with.
+    /// The shared libraries that a program linked by this compiler loads.
     pub runtime: BTreeSet<PathBuf>,
-    /// Where a tool, a library or a header would be taken from before the one that is, if something were there. In order, none twice.
+    /// Paths that do not exist, but would be used in place of a surveyed tool, library or header if they did. Sorted, without duplicates.
     #[serde(with = "lines")]
     pub absent: Vec<PathBuf>,
 }
@@ -71,11 +71,10 @@ impl Cxx {
         ask(&self.path, args, &compiler_environment(&self.path_var), stdin)
     }
 
-    /// Asks the compiler what it consists of. `prelude` is C++ text whose includes are the system headers wanted besides the standard
-    /// library's own.
+    /// Queries the compiler for its parts. `prelude` is C++ text that includes the wanted system headers in addition to `<bits/stdc++.h>`.
     ///
     /// # Errors
-    /// The compiler cannot be run, cannot preprocess the prelude or cannot link a program: its own words.
+    /// The compiler cannot be run, cannot preprocess the prelude or cannot link a program. The error quotes the compiler.
     pub fn survey(&self, prelude: &str) -> Result<Survey, Error> {
         let mut survey = Survey {
             compiler: self.clone(),
@@ -120,7 +119,7 @@ impl Cxx {
         for name in SUB_TOOLS {
             let said = self.ask(&[&format!("-print-prog-name={name}")], "")?;
             let answer = Path::new(said.out.trim());
-            // A driver echoes a bare name where it will search PATH itself, or where it has no such tool (clang and `cc1plus`).
+            // A driver echoes a bare name if it will search `PATH` itself, or if it has no such tool (clang and `cc1plus`).
             let found = if answer.is_absolute() {
                 Some(answer.to_path_buf())
             } else {
@@ -181,7 +180,7 @@ impl Cxx {
         Ok(())
     }
 
-    /// The libraries that a program is loaded with, found by linking one.
+    /// The libraries that a program loads, found by linking one.
     fn linked_with(&self) -> Result<Vec<PathBuf>, Error> {
         let folder = tempfile::tempdir().map_err(Error::Temporary)?;
         let program = folder.path().join("program");
@@ -195,18 +194,18 @@ impl Cxx {
 }
 
 impl Survey {
-    /// Takes down where a file of that name would be found before it is found, if it is.
+    /// Records the folders in which a file named `name` would be found first: all folders before the one that has such a file.
     fn passes_over(&mut self, folders: &[PathBuf], name: &Path) {
         let places = folders.iter().map(|folder| folder.join(name));
         self.absent.extend(places.take_while(|place| !place.exists()));
     }
 
-    /// Whether there still is nothing where something would be taken first.
+    /// Whether every path in `absent` still does not exist.
     pub fn unobstructed(&self) -> bool {
         self.absent.iter().all(|place| !place.exists())
     }
 
-    /// The files of programs, and the folders of libraries and headers, that the compiler has to be let read; of folders in folders the outer one.
+    /// The files of programs, and the folders of libraries and headers, that the sandbox must let the compiler read. Of nested folders, only the outer one.
     pub fn folders(&self) -> Vec<PathBuf> {
         let program = |name: &str| SUB_TOOLS.contains(&name) || ["c++", DRIVER].contains(&name);
         let (programs, files): (Vec<_>, Vec<_>) = self.tools.iter().partition(|(name, _)| program(name));
@@ -224,10 +223,10 @@ impl Survey {
         outer
     }
 
-    /// The compiler by content. Holds no path, so that the same compiler elsewhere has the same fingerprint.
+    /// The fingerprint of the compiler. Holds no path, so that the same compiler elsewhere has the same fingerprint.
     ///
     /// # Errors
-    /// A file it names cannot be read any more: survey again.
+    /// A file of the survey can no longer be read: survey again.
     pub fn fingerprint(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
         let mut tools = self.loaded(digest)?.tools;
         for (name, path) in &self.tools {
@@ -240,10 +239,11 @@ impl Survey {
         Ok(Toolchain { tools, headers: headers.into_iter().chain(own).collect() })
     }
 
-    /// What a program that the compiler makes is loaded with, by content: part of the compiler, and of whatever runs such a program.
+    /// The fingerprint of the libraries that a program linked by this compiler loads. It is part of the fingerprint of the compiler and of every step that runs
+    /// such a program.
     ///
     /// # Errors
-    /// A library cannot be read any more: survey again.
+    /// A library can no longer be read: survey again.
     pub fn loaded(&self, digest: DigestFile<'_>) -> io::Result<Toolchain> {
         let mut out = Toolchain::default();
         for path in &self.runtime {
@@ -254,7 +254,7 @@ impl Survey {
     }
 }
 
-/// Thousands of paths as one text, a line each: every build reads them, and a list of so many texts takes several times as long to decode.
+/// Stores thousands of paths as one text, one path per line. Every build reads them, and a list of as many strings takes several times as long to decode.
 mod lines {
     use std::path::{Path, PathBuf};
 
@@ -262,7 +262,7 @@ mod lines {
     use serde::ser::{Error, Serializer};
 
     /// # Errors
-    /// A path that is no text, or that holds the end of a line: such a survey is not kept.
+    /// A path is not UTF-8 or contains a line break. Such a survey is not stored.
     pub(super) fn serialize<S: Serializer>(paths: &[PathBuf], serializer: S) -> Result<S::Ok, S::Error> {
         let mut text = String::new();
         for path in paths {
@@ -279,7 +279,7 @@ mod lines {
     }
 }
 
-/// The folders in which a compiler looks for headers in angle brackets, in order, and those in which it would if they were there.
+/// The folders that a compiler searches for headers in angle brackets, in order; and the folders that it would search if they existed.
 fn search_list(words: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     let lines = words.lines().map(str::trim);
     let list = lines.clone().skip_while(|l| !l.starts_with("#include <...>")).skip(1);
@@ -288,7 +288,7 @@ fn search_list(words: &str) -> (Vec<PathBuf>, Vec<PathBuf>) {
     (folders, nowhere.map(PathBuf::from).filter(|p| p.is_absolute()).collect())
 }
 
-/// The driver that answered, by its own words: behind a wrapper it is another file. clang++ does not say.
+/// The driver that answered, according to its own output: a different file if it was started by a wrapper. clang++ does not report it.
 fn driver(words: &str, path_var: &str) -> Option<PathBuf> {
     let named = words.lines().find_map(|line| line.strip_prefix("COLLECT_GCC="))?;
     match Path::new(named).is_absolute() {
@@ -297,7 +297,7 @@ fn driver(words: &str, path_var: &str) -> Option<PathBuf> {
     }
 }
 
-/// Names in angle brackets for which a header asks whether they are there.
+/// Names in angle brackets that a header tests with `__has_include`.
 fn asked_for(text: &str) -> Vec<String> {
     let operands = text.split("__has_include").skip(1).filter_map(|rest| {
         let rest = rest.strip_prefix("_next").unwrap_or(rest).trim_start().strip_prefix('(')?.trim_start();
@@ -306,7 +306,7 @@ fn asked_for(text: &str) -> Vec<String> {
     operands.map(|(name, _)| name.to_string()).collect()
 }
 
-/// The prerequisites of a rule as `-M` prints it: continued lines, spaces and `#` escaped by a backslash, `$` doubled.
+/// The prerequisites of a rule that `-M` prints: continued lines, spaces and `#` escaped by a backslash, `$` doubled.
 fn make_prerequisites(rule: &str) -> Vec<PathBuf> {
     let Some((_, list)) = rule.split_once(": ").or_else(|| rule.split_once(":\\")) else { return vec![] };
     let mut names = vec![];
