@@ -31,7 +31,7 @@ pub enum What {
 
 /// To resolve anew takes a network, which may not be used.
 #[derive(Debug, thiserror::Error)]
-#[error("to resolve anew takes a network, and --offline was given")]
+#[error("resolving again needs a network, and --offline was given")]
 pub struct Offline;
 
 /// Updates kforge.lock, and gives the number of its changes. Each is reported before it is written.

@@ -148,7 +148,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     assert_eq!(candidates(&project, &["--source", &id(&all, 0)]).1, source("y[i] = 2.0f * x[i];"));
     assert_eq!(candidates(&project, &["--source", &id(&all, 5)[..6]]).1, source(RIGHT));
     assert!(candidates(&project, &["--source", "zz"]).2.contains("there is no candidate `zz`"));
-    assert!(candidates(&project, &["--source", ""]).2.contains("expected more of one"));
+    assert!(candidates(&project, &["--source", ""]).2.contains("expected more characters of one id"));
     let thrice = listed(&project, &["--kernel", "thrice"]);
     assert_eq!((fates(&thrice), &thrice[0]["place"]), (vec![("thrice", 0, 0, "right")], &"thrice.cu".into()));
     project.write("thrice.cu", &source("y[i] = x[i];"));

@@ -62,17 +62,17 @@ pub enum Rest {
     #[error("nothing can be measured: {0}")]
     Untimed(String),
     /// A kernel is correct on a target that is not timed.
-    #[error("a kernel is correct, and nothing is timed on `cpu` to tell better ones")]
+    #[error("a kernel is correct, and without times on `cpu` no better one can be found")]
     Right,
     /// What stands on a target that is not timed is undecided.
-    #[error("what stands is not known to be wrong, and not known to be right: `cpu` cannot tell")]
+    #[error("the kernel is not known to be wrong and not known to be correct: `cpu` cannot judge it")]
     Undecided,
     /// Its rounds are done, or were decided to stop.
     #[error("{0}")]
     Done(End),
     /// The same, and no kernel is correct.
     #[error(
-        "{why}, and no kernel is right{}: `--rounds {}` goes on",
+        "{why}, and no kernel is correct{}: `--rounds {}` continues",
         refused.as_ref().map(|why| format!(" (the last answer: {why})")).unwrap_or_default(),
         rounds + 1
     )]

@@ -95,10 +95,10 @@ pub enum QuestionFault {
     #[error("the key of its fields is {}", .0.short())]
     Key(Digest),
     /// It compiled a binary that nothing asks about.
-    #[error("none of the other questions is about the binary that it made")]
+    #[error("no other question is about the binary that it compiled")]
     Binary,
     /// It asks no device.
-    #[error("a {0} step on `cpu` or of this kind asks no device")]
+    #[error("such a {0} step does not observe a device")]
     NoDevice(StepKind),
     /// It is there more than once.
     #[error("it appears twice")]
