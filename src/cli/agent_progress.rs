@@ -114,7 +114,7 @@ fn say(console: &Console, of: &str, event: &AskEvent) {
             }
         }
         AskEvent::Waiting { agent, for_s } => {
-            console.status("Waiting", &format!("{for_s:.0} s for the rate of {agent}"));
+            console.status("Waiting", &format!("{for_s:.0} s for the request limit of {agent}"));
         }
         AskEvent::Retrying { role, agent, why, in_s } => {
             let why = why.replace('\n', "\n             ");

@@ -85,7 +85,7 @@ fn helps(error: &Error) -> Vec<String> {
     match error {
         Error::Accept(error) => accepting(error).into_iter().collect(),
         Error::Candidates(CandidatesError::None) => {
-            vec!["`kforge build` remembers champions, and `kforge optimize` what its rounds try".into()]
+            vec!["`kforge build` records champions, and `kforge optimize` the candidates of its rounds".into()]
         }
         Error::NoTrajectories(_) => vec!["`kforge optimize` records attempts".into()],
         Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],
@@ -126,9 +126,9 @@ fn accepting(error: &AcceptError) -> Option<String> {
             let optimize = if *has_rounds { format!(", or `kforge optimize {}`", seat.kernel) } else { String::new() };
             format!("run `kforge build`{optimize} first")
         }
-        AcceptError::NothingToWrite { .. } => "without `--as` and `--name` it is pinned".into(),
+        AcceptError::NothingToWrite { .. } => "omit `--as` and `--name` to pin the champion".into(),
         AcceptError::DifferentSources { .. } => {
-            "`--target` (or `--types`) takes that of one for all; with `--name NEW` besides, it becomes a kernel of its own for that target".into()
+            "`--target T` (or `--types`) selects the champion whose source is used for all; with `--name NEW`, it becomes a separate kernel for that target".into()
         }
         AcceptError::NotTimed { .. } => "build on a machine with such a device, or import evidence from one".into(),
         AcceptError::Exists { .. } => "name another file with `--as`, or overwrite it with `--force`".into(),

@@ -75,11 +75,11 @@ pub struct AcceptedChampion {
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
     /// Nobody stands for a seat.
-    #[error("no champion of {} can be accepted: {}", .0.seat.name(), .0)]
+    #[error("{} cannot be accepted: {}", .0.seat.name(), .0)]
     Nobody(Vacant),
     /// It is not known who stands for a seat.
     #[error(
-        "the champion of {} is unknown{}",
+        "the champion of {} is not known{}",
         .seat.name(),
         .open.as_ref().map(|id| format!(": `{id}` would have to run")).unwrap_or_default()
     )]
@@ -110,7 +110,7 @@ pub enum AcceptError {
         source_file: String,
     },
     /// The champions are of different sources.
-    #[error("the champions of `{kernel}` are of different sources:")]
+    #[error("the champions of `{kernel}` have different sources:")]
     DifferentSources {
         /// The kernel.
         kernel: String,
@@ -138,7 +138,7 @@ pub enum AcceptError {
     #[error("`{0}` is not the name of a kernel: expected the name of one kernel")]
     NoKernel(String),
     /// Nothing of a kernel was accepted.
-    #[error("no champion of kernel `{0}` was accepted")]
+    #[error("kernel `{0}` has no accepted champion")]
     NotAccepted(String),
     /// A kernel of its own is for one target.
     #[error("`--name` makes a kernel for one target: expected exactly one `--target`")]

@@ -70,7 +70,7 @@ pub enum CandidatesError {
     #[error("there is no candidate `{0}`: expected an id that `kforge candidates` lists")]
     NoId(String),
     /// Several ids begin so.
-    #[error("{count} candidates have ids that begin with `{id}`: expected more of one")]
+    #[error("{count} candidates have ids that begin with `{id}`: expected more characters of one id")]
     SeveralIds {
         /// The beginning.
         id: String,

@@ -66,10 +66,10 @@ pub enum CompareError {
         why: RevisionError,
     },
     /// A revision has no manifest where this workspace has one.
-    #[error("`{0}` has no `{MANIFEST}` in the folder of this one")]
+    #[error("`{0}` has no `{MANIFEST}` in the folder of this workspace's")]
     NoManifest(String),
     /// A digest that is none.
-    #[error("`{0}` is no digest")]
+    #[error("`{0}` is not a digest")]
     NoDigest(String),
     /// A binary that is not in the store.
     #[error("binary `{0}` is not in the store")]

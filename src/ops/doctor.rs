@@ -156,7 +156,11 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         say(sandbox(Presence::Missing(gap), "nothing is compiled or run here without --allow-unconfined", trust));
     }
     for gap in gaps.weaker {
-        say(sandbox(Presence::Missing(gap), "compilers and references are confined less; kernels are not", ""));
+        say(sandbox(
+            Presence::Missing(gap),
+            "compilers and references are less confined; kernels are fully confined",
+            "",
+        ));
     }
     Diagnosis { findings, has_workspace: manifest.is_some() }
 }

@@ -258,7 +258,7 @@ pub enum WorkerError {
         source: io::Error,
     },
     /// It does not answer as a kforge does.
-    #[error("the worker program `{}` is no kforge that this program can use: {end}", program.display())]
+    #[error("the worker program `{}` is not a kforge that this program can use: {end}", program.display())]
     NoAnswer {
         /// The program.
         program: PathBuf,

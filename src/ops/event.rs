@@ -113,7 +113,7 @@ pub enum Warning {
         steps: Vec<String>,
     },
     /// What agents are shown whole tells of a shape that is held back.
-    #[error("{}: {what} reveals a holdout shape, and agents are shown it", seat.name())]
+    #[error("{}: {what} reveals a holdout shape, and prompts show it to agents", seat.name())]
     HeldBackTold {
         /// Whose rounds these are.
         seat: Seat,

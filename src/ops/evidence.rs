@@ -29,7 +29,7 @@ use kforge_types::record::event::Labels;
 pub enum EvidenceError {
     /// Steps would have to run before all questions are known.
     #[error(
-        "the plan's questions to devices are not known yet: {} would run first, such as `{}`",
+        "the observations that the plan needs are not known yet: {} would run first, such as `{}`",
         kforge_foundation::base::count(open.len() as u64, "step"),
         open.first().map_or("", String::as_str)
     )]
@@ -38,7 +38,7 @@ pub enum EvidenceError {
         open: Vec<String>,
     },
     /// Nothing was observed.
-    #[error("there is no evidence to export: no device has answered what the selection asks")]
+    #[error("there is no evidence to export: no device has been observed for the selection")]
     Nothing,
     /// A bundle that was made is not one that can be read: a bug.
     #[error("BUG: the bundle is wrong: {0}")]

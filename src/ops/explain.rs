@@ -22,7 +22,7 @@ pub enum Explained {
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
     /// There is no such step.
-    #[error("no step of the plan matches `{text}`")]
+    #[error("no step of the plan has `{text}` in its id")]
     Unknown {
         /// What was asked.
         text: String,
@@ -30,7 +30,7 @@ pub enum NoStep {
         closest: Option<String>,
     },
     /// Several steps have it as a part.
-    #[error("`{text}` matches {} steps: expected the id of a step, or a part of it that no other step has", ids.len())]
+    #[error("{} steps have `{text}` in their ids: expected the id of one step, or a part that only one id has", ids.len())]
     Several {
         /// What was asked.
         text: String,

@@ -47,7 +47,7 @@ pub enum Destination {
 
 /// No attempt at a round is on record for what is selected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("there are no trajectories: no attempt at a round is on record for what is selected")]
+#[error("there are no trajectories: no attempt at a round is recorded for the selection")]
 pub struct NoTrajectories;
 
 /// Exports recorded attempts.

@@ -76,7 +76,7 @@ pub enum NewError {
     #[error("{}: expected {NAME}", if name.is_empty() {
         "there is no name for the package".to_string()
     } else {
-        format!("`{name}` is no package's name")
+        format!("`{name}` is not a valid package name")
     })]
     Name {
         /// The name.

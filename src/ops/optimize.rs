@@ -81,7 +81,7 @@ pub struct Finished {
 #[derive(Debug, thiserror::Error)]
 pub enum OptimizeError {
     /// No kernel that is selected names an agent.
-    #[error("no agent is to improve {}", kernels.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))]
+    #[error("no agent is declared for {}", kernels.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))]
     NoAgent {
         /// The kernels that are selected.
         kernels: Vec<String>,

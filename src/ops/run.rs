@@ -92,7 +92,7 @@ pub enum RunError {
         known: Vec<String>,
     },
     /// No variant serves the shape.
-    #[error("kernel `{kernel}` does not serve shape `{shape}` on `cpu`")]
+    #[error("kernel `{kernel}` has no variant for shape `{shape}` on `cpu`")]
     NotServed {
         /// The kernel.
         kernel: String,
@@ -103,7 +103,7 @@ pub enum RunError {
     #[error("a step failed")]
     Failed,
     /// There is no verdict.
-    #[error("`{step}` has no result: {why}")]
+    #[error("`{step}` gave no result: {why}")]
     Nothing {
         /// The step.
         step: String,

@@ -22,7 +22,7 @@ An operator's `reference` says where its expected values come from. The referenc
 exactly), so that a kernel is compared with the mathematics and not with another kernel.
 
 ```toml
-reference = "builtin:softmax"                                        # as it is
+reference = "builtin:softmax"                                        # without settings
 reference = { builtin = "matmul", transpose_b = true }               # with settings
 reference = { builtin = "matmul", names = { a = "x", c = "y" } }     # where the operator uses other names
 ```
@@ -102,10 +102,10 @@ that it has ([manifest.md](manifest.md#methods)); `kforge explain METHOD` prints
 says how to add one.
 
 * *Priority* orders the methods of an axis; lower is tried first.
-* The *trigger* is a ramp over a metric: on the good side of its first value nothing speaks for the method, beyond its second value everything does. If a
-  metric was not measured, the strength is unknown.
-* The *signature* compares the kernel with the method and the kernel without it: opcodes that must occur more often, or less often, or at least so many times.
-  Each signature was read off disassembly and is tested on every architecture that the toolchain compiles for. `WGMMA`, `CP.ASYNC` and `SETMAXREG` are names
+* The *trigger* is a ramp over a metric: its strength is 0 on the good side of the first value, and full beyond the second. If a metric was not measured,
+  the strength is unknown.
+* The *signature* compares the kernel with the method and the kernel without it: opcodes that must occur more often, less often, or at least a number of times.
+  Each signature was taken from disassembly and is tested on every architecture that the toolchain compiles for. `WGMMA`, `CP.ASYNC` and `SETMAXREG` are names
   of PTX, which machine code does not have.
 
 The methods, their axes, priorities and most bounds of triggers are those of KernelFlow's registry. Signatures, the bounds over *derived* metrics, and the

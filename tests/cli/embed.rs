@@ -62,7 +62,7 @@ fn a_worker_that_is_no_kforge_or_another_one_is_refused() {
     let other = place.at("other").display().to_string();
     for (worker, why) in [
         (other.as_str(), "is of another kforge (kforge 0.0.1 0123) than this program"),
-        ("/bin/false", "is no kforge that this program can use"),
+        ("/bin/false", "is not a kforge that this program can use"),
         ("/nonexistent", "cannot start the worker program `/nonexistent`"),
     ] {
         let refused = embed(&place, worker);

@@ -78,10 +78,10 @@ fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
     // The home is shared by the tests: without a build of its own this one would hang on which came before.
     place.run("build").expect(0);
     place.run("explain --fields BLOCK=32/cpu/compile").expect(0).prints("kind = compile").prints("params.arch = cpu");
-    let said = place.run("explain BLOCK=32").expect(4).says("`BLOCK=32` matches 4 steps");
+    let said = place.run("explain BLOCK=32").expect(4).says("4 steps have `BLOCK=32` in their ids");
     said.says("  tiny/twice/BLOCK=32/cpu/five/judge\n");
     place.run("explain cpu/fiv/verify").expect(4).says("did you mean `cpu/five/verify`?");
-    place.run("explain zzz").expect(4).says("no step of the plan matches `zzz`").says("kforge tree");
+    place.run("explain zzz").expect(4).says("no step of the plan has `zzz` in its id").says("kforge tree");
 }
 
 #[test]

@@ -31,7 +31,11 @@ fn nothing_is_overwritten() {
 fn names_that_are_none_are_refused() {
     let place = Place::empty();
     for (path, name) in [("2fast", "2fast"), ("a.b", "a.b")] {
-        place.run(&format!("new {path}")).expect(101).says(&format!("`{name}` is no package's name")).says("--name");
+        place
+            .run(&format!("new {path}"))
+            .expect(101)
+            .says(&format!("`{name}` is not a valid package name"))
+            .says("--name");
         assert!(!place.at(path).exists());
     }
     place.run("new 2fast --name fast").expect(0);

@@ -82,7 +82,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
     assert!(!text(&project, "kforge.lock").contains("accepted"));
     let built = project.built(&[]);
     assert!(built.finished().any(|s| s["id"].as_str().unwrap().contains("BLOCK=32")));
-    accept(&project, &["k", "--undo"]).expect(101).says("no champion of kernel `k` was accepted");
+    accept(&project, &["k", "--undo"]).expect(101).says("kernel `k` has no accepted champion");
 }
 
 #[test]

@@ -81,7 +81,7 @@ fn machine_code_in_a_source_proves_nothing() {
     let built = optimize(&project, &[]);
     assert_eq!(asked(&project), 1);
     assert!(
-        built.stderr().contains("not known to be right") && !built.stderr().contains("a kernel is right"),
+        built.stderr().contains("not known to be correct") && !built.stderr().contains("a kernel is correct"),
         "{}",
         built.stderr()
     );
@@ -208,7 +208,7 @@ fn a_file_of_the_package_that_tells_what_is_held_back_is_warned_of() {
         .file("ref.py", "def twice(x):\n    # checked at 7919\n    return [2 * v + 1 for v in x]\n");
     let built = optimize(&project, &[]);
     assert!(
-        built.stderr().contains("its operator reveals a holdout shape, and agents are shown it"),
+        built.stderr().contains("its operator reveals a holdout shape, and prompts show it to agents"),
         "{}",
         built.stderr()
     );

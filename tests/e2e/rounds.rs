@@ -243,7 +243,7 @@ fn a_kernel_without_an_agent_cannot_be_optimized() {
     let project = Project::new()
         .file("kernel.toml", &MANIFEST.replace("generate = {", "generate = { template = \"elementwise\" } #"));
     let built = optimize(&project, &[]);
-    built.expect(4).says("no agent is to improve `k`").says("generate = { agent");
+    built.expect(4).says("no agent is declared for `k`").says("generate = { agent");
 }
 
 /// Files below a folder that hold a text.

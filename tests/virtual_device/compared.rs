@@ -228,7 +228,7 @@ fn a_stored_binary_is_a_base() {
     compare(&lab, &[&digest]).expect(0).says("V=1, was binary ").says("1 same");
     let nobody = kforge::base::Digest::of(b"nobody").to_string();
     compare(&lab, &[&nobody]).expect(101).says("is not in the store");
-    compare(&lab, &["blake3:1"]).expect(101).says("is no digest");
+    compare(&lab, &["blake3:1"]).expect(101).says("is not a digest");
 }
 
 #[test]

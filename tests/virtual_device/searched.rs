@@ -198,7 +198,7 @@ fn a_search_is_replayed_without_the_device_and_never_wrong_where_its_way_is_not_
     assert!(visited(&left).len() < 48);
     let report = String::from_utf8(other.project.command(&["report"]).output().unwrap().stdout).unwrap();
     assert!(
-        report.contains("the measurements it needs next are not recorded, and there is no device here"),
+        report.contains("the measurements that it needs next are not recorded, and there is no device here"),
         "{report}"
     );
     // Where nothing at all is recorded, a first batch stands provisionally.

@@ -225,7 +225,7 @@ fn records_of_another_version_are_counted_where_a_build_ends() {
     laptop.project.edit("k.cu", "{}", "{ return; }");
     let n = open(&laptop.built(&[])).len();
     assert!(n > 0 && n < first.finished().count());
-    let line = format!("Unused `evidence/virtual-h.kfe` holds {n} records of another version of what is built");
+    let line = format!("Unused `evidence/virtual-h.kfe` holds {n} records of other versions of these kernels");
     // A build that plans says it once, and so does one that finds nothing to do.
     for _ in 0..3 {
         let said = run(&laptop, &["build"], 0);

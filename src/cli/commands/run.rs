@@ -34,7 +34,7 @@ fn ended(context: &Context, step: &StepEnd) -> Exit {
         Outcome::Executed => "executed".into(),
         Outcome::Fresh => "fresh: its result was known".into(),
         Outcome::Unavailable(why) => format!("unavailable: {why}"),
-        Outcome::Skipped(root) => format!("skipped: `{root}` has no result"),
+        Outcome::Skipped(root) => format!("skipped: `{root}` gave no result"),
         Outcome::Failed(why) => format!("failed: {why}"),
     };
     console.out(&format!("{} {text}\n", step.id));

@@ -62,10 +62,10 @@ pub enum Rest {
     #[error("nothing can be measured: {0}")]
     Untimed(String),
     /// A kernel is correct on a target that is not timed.
-    #[error("a kernel is correct, and `cpu` times nothing, so no faster one can be found")]
+    #[error("a kernel is correct, and without times on `cpu` no better one can be found")]
     Right,
     /// What stands on a target that is not timed is undecided.
-    #[error("it is unknown whether the champion is correct: `cpu` cannot decide")]
+    #[error("the kernel is not known to be wrong and not known to be correct: `cpu` cannot judge it")]
     Undecided,
     /// Its rounds are done, or were decided to stop.
     #[error("{0}")]

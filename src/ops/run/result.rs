@@ -74,7 +74,7 @@ pub(super) fn judged(ready: &Ready<'_>, outcome: &BuildOutcome, judge: &Node) ->
     let Some(mut judgement) = judgement else {
         let why = match outcome.step(&judge.id).map(|s| &s.outcome) {
             Some(Outcome::Unavailable(why)) => why.clone(),
-            Some(Outcome::Skipped(root)) => format!("`{root}` has no result"),
+            Some(Outcome::Skipped(root)) => format!("`{root}` gave no result"),
             _ => "its result is gone from the store".into(),
         };
         return Err(RunError::Nothing { step: judge.id.clone(), why });

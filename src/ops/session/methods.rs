@@ -18,7 +18,7 @@ pub(super) fn check(package: &Package) -> Vec<Diagnostic> {
             format!("`{id}` is not a method of the registry and states no `sass`"),
         );
         let place = &method.place;
-        let warning = warning.at(&place.file, place.span.clone(), "what machine code shows of it cannot be told");
+        let warning = warning.at(&place.file, place.span.clone(), "whether machine code shows it stays unknown");
         Some(warning.hint(format!("did you mean `{meant}`?")))
     };
     unshown.filter_map(warn).collect()

@@ -28,7 +28,7 @@ impl Outdated {
         let noun = if self.count == 1 { "record" } else { "records" };
         let (count, they) = (self.count, if self.count == 1 { "it answers" } else { "they answer" });
         format!(
-            "{holder} holds {count} {noun} of another version of what is built: {they} no question of this plan (`kforge explain STEP` shows what changed)"
+            "{holder} holds {count} {noun} of other versions of these kernels: {they} no question of this plan (`kforge explain STEP` shows what changed)"
         )
     }
 }
@@ -86,11 +86,11 @@ mod tests {
         let of = |origin: &str, count| Outdated { origin: origin.into(), count }.text();
         assert_eq!(
             of("evidence/h200.kfe", 44),
-            "`evidence/h200.kfe` holds 44 records of another version of what is built: they answer no question of this plan (`kforge explain STEP` shows what changed)"
+            "`evidence/h200.kfe` holds 44 records of other versions of these kernels: they answer no question of this plan (`kforge explain STEP` shows what changed)"
         );
         assert_eq!(
             of(HERE, 1),
-            "the home holds 1 record of another version of what is built: it answers no question of this plan (`kforge explain STEP` shows what changed)"
+            "the home holds 1 record of other versions of these kernels: it answers no question of this plan (`kforge explain STEP` shows what changed)"
         );
     }
 }

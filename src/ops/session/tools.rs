@@ -44,7 +44,7 @@ pub enum MissingTools {
         why: String,
     },
     /// No plan of this build names the toolchain: a bug.
-    #[error("BUG: a toolchain that nobody knows")]
+    #[error("BUG: an unknown toolchain")]
     Unknown,
     /// Whoever installed before panicked: a bug.
     #[error("BUG: installing panicked before")]

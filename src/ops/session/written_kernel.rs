@@ -137,7 +137,7 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     let (Some(source), Some(declaration)) = (&proposal.source, &proposal.declaration) else {
         return match (&proposal.source, &proposal.declaration) {
             (None, None) if !kernel.is_unstarted() => Ok(None),
-            _ => Err("a source and its declaration come together".into()),
+            _ => Err("expected both a source and its declaration".into()),
         };
     };
     if source.chars().count() > LONGEST || declaration.chars().count() > LONGEST {
@@ -155,7 +155,7 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     }
     if let Some(flag) = made.every_flag().find(|flag| !FLAGS.is_match(flag)) {
         return Err(format!(
-            "`{flag}` is not an allowed flag: expected macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` and the like"
+            "`{flag}` is not an allowed flag: expected macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` or similar flags"
         ));
     }
     if let Some(line) = included(source) {

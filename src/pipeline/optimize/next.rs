@@ -53,7 +53,7 @@ impl fmt::Display for End {
             End::Allowed(1) => f.write_str("its one round is done"),
             End::Allowed(rounds) => write!(f, "all {rounds} rounds are done"),
             End::NotDecided { round } => {
-                write!(f, "round {round} cannot be decided: the step that decides it has no result")
+                write!(f, "round {round} cannot be decided: the step that decides it gave no result")
             }
             End::Stopped { why } => f.write_str(why),
         }

@@ -94,11 +94,11 @@ pub enum QuestionFault {
     /// Its key is not the hash of its fields.
     #[error("the key of its fields is {}", .0.short())]
     Key(Digest),
-    /// It compiled a binary that no question is about.
-    #[error("none of the other questions is about the binary that it made")]
+    /// It compiled a binary that nothing asks about.
+    #[error("no other question is about the binary that it compiled")]
     Binary,
-    /// It is no question to a device.
-    #[error("a {0} step on `cpu` or of this kind asks no device")]
+    /// It asks no device.
+    #[error("such a {0} step does not observe a device")]
     NoDevice(StepKind),
     /// It appears more than once.
     #[error("it appears twice")]

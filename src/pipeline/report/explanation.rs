@@ -131,7 +131,7 @@ fn link(out: &mut String, because: &Because, depth: usize, lead: &str, id: &str,
     let line = match (code.as_str(), field) {
         ("new", _) => format!("{what} had no result before"),
         ("not-cached", _) => format!("no cache has {} result any more", owner),
-        ("forgotten", _) => format!("{owner} last result was not of the kind that is kept"),
+        ("forgotten", _) => format!("{owner} last result was of a kind that is not kept"),
         ("remeasure", _) => format!("{what} was requested again"),
         ("input-pending", Some(field)) => format!("{what} reads `{field}`, which does not exist yet"),
         ("changed", Some(name)) if file => format!("file `{name}` changed"),

@@ -37,10 +37,10 @@ fn tried(round: &RoundReport) -> String {
     }
 }
 
-/// `2 right, 1 wrong, 1 refused, 1 repair`.
+/// `2 correct, 1 wrong, 1 refused, 1 repair`.
 fn counts(round: &RoundReport) -> String {
     let (right, wrong, refused) = round.counts;
-    let mut parts = vec![format!("{right} right")];
+    let mut parts = vec![format!("{right} correct")];
     for (n, what) in [(wrong, "wrong"), (refused, "refused")] {
         if n > 0 {
             parts.push(format!("{n} {what}"));

@@ -245,7 +245,7 @@ fn candidate(
     let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
     let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
     if ratio.is_none() && form == Form::Weighted {
-        unknown.push("how much of its time its fills take is not measured".into());
+        unknown.push("the share of its time that fills take is not measured".into());
     }
     let known = Scored { correct, speedup, ratio };
     CandidateScore {

@@ -126,7 +126,7 @@ fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem
     if !observed.front.is_empty() {
         let _ = writeln!(
             out,
-            "{DIM}    the elements that decide any tolerance: all others are no further off at values as large{DIM:#}"
+            "{DIM}    these elements decide every tolerance: no other element has a larger error at a value as large{DIM:#}"
         );
     }
     let _ = writeln!(out, "{DIM}{}{DIM:#}", line(heads));

@@ -28,7 +28,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let mut ran = io::one(job, "search", &searched, summary(&searched))?;
     ran.outputs.insert("trail".into(), io::keep(job, &trail)?);
     if searched.tally.over == Some(Over::Unrecorded) {
-        let text = "the search ends early: it needs observations that nobody has made, here or elsewhere; run it on a machine that has the device, or import evidence from one";
+        let text = "the search ends early: it needs observations that were never made, here or elsewhere; run it on a machine that has the device, or import evidence from one";
         ran.notes.push(io::note(Severity::Note, "search.unrecorded", text));
     }
     Ok(ran)

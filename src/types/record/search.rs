@@ -188,7 +188,7 @@ impl Over {
             Over::Variants => "the budget of variants is spent",
             Over::Seconds => "the budget of seconds is spent",
             Over::Exhausted => "every variant was visited",
-            Over::Unrecorded => "the measurements it needs next are not recorded, and there is no device here",
+            Over::Unrecorded => "the measurements that it needs next are not recorded, and there is no device here",
             Over::Untimed => "this target is not timed",
         }
     }

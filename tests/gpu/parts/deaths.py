@@ -49,7 +49,7 @@ def deaths(lab):
     for number, (what, words) in DEATHS.items():
         why = [text for step in by_death.get(number, []) for text in [step.wrong()] if text]
         said[what] = why[:2]
-        lab.row("deaths", what, any(re.search(words, text) for text in why), why[:1] or "nothing was said")
+        lab.row("deaths", what, any(re.search(words, text) for text in why), why[:1] or "no reason was given")
     champions = [c["variant"] for _, target in lab.targets(folder) for c in target["champions"]]
     held, found = unharmed(by_death.get(0, []), champions)
     lab.row("deaths", "the rest of the run is unharmed", held, f"{found}; exit {done.code}")
@@ -86,7 +86,7 @@ def full(lab, folder, said):
         hog.wait(60)
     done, steps = lab.build(folder, "--target", "gpu")
     right = [step for step in steps if step.kind == "judge" and step.verdict == "pass"]
-    lab.row("deaths", "the same once there is memory", done.code == 0 and bool(right), f"exit {done.code}; {len(right)} right")
+    lab.row("deaths", "the same once there is memory", done.code == 0 and bool(right), f"exit {done.code}; {len(right)} correct")
 
 
 def narrow(folder):

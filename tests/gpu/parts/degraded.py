@@ -1,4 +1,4 @@
-"""A machine that lacks something: no Nsight Compute, no right to read counters, no NVML. Builds complete, verdicts stand, and what is unknown is said.
+"""A machine that lacks something: no Nsight Compute, no permission to read counters, no NVML. Builds complete, verdicts are unaffected, and unknown values are reported.
 
 What is missing is feigned: PATH without ncu, an ncu that says what the real one says without the right, an NVML that is no library.
 """
@@ -47,10 +47,10 @@ def degraded(lab):
         held = done.code == 0 and right == len(judged) > 0 and bool(timed)
         lab.row("degraded", f"{what}: the build completes", held, f"exit {done.code}, {right} of {len(judged)} pass, {len(timed)} timed; {'' if held else done.last()}")
         if name == "nvml":
-            lab.row("degraded", f"{what}: what is unknown is said", None, "records leave out what NVML would say, and no verdict depends on it")
+            lab.row("degraded", f"{what}: unknown values are reported", None, "records leave out the values of NVML, and no verdict depends on them")
             continue
         unknown = unknowns(lab, folder, steps)
-        lab.row("degraded", f"{what}: what is unknown is said", bool(unknown), unknown[:2] or "nothing is called unknown")
+        lab.row("degraded", f"{what}: unknown values are reported", bool(unknown), unknown[:2] or "nothing is reported as unknown")
         lab.figures.setdefault("degraded", {})[name] = {"exit": done.code, "pass": right, "timed": len(timed), "unknown": unknown}
 
 

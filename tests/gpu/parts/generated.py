@@ -76,7 +76,7 @@ def generated(lab, within):
     peaks = next((step.summary for step in all_steps if step.kind == "peaks" and step.ran()), None)
     lab.figures["generated"] = {"seconds": seconds, "not_ended": over, "kernels": figures, "kinds": slowest(all_steps), "peaks": peaks, "narrowed": NARROWED | NARROWED_KERNELS}
     if over:
-        lab.row("generated", "all kernels in the time there was", None, f"{len(ended)} of {len(ended) + len(over)} in {within:.0f} s; without {', '.join(over)}")
+        lab.row("generated", "all kernels within the time limit", None, f"{len(ended)} of {len(ended) + len(over)} in {within:.0f} s; without {', '.join(over)}")
     if not ended:
         return
     verdicts(lab, codes, all_steps, time.monotonic() - start)
@@ -159,13 +159,13 @@ def told(lab, figure, read=None):
     reached = None if share is None else share >= aim
     lab.row("generated", f"{name}: at least {aim:.0%} {what}", reached, said)
     if reached is False:
-        lab.row("generated", f"{name}: what bounds it is said", figure["bound"] is not None, f"{figure['bound']}: {figure['gaps']} {figure['missing'] or ''}")
+        lab.row("generated", f"{name}: the report says what bounds it", figure["bound"] is not None, f"{figure['bound']}: {figure['gaps']} {figure['missing'] or ''}")
 
 
 def beside(lab):
     done = subprocess.run([sys.executable, str(ROOT / "tests/gpu/generated/beside.py"), str(OVERLAY)], capture_output=True, text=True)
     if done.returncode != 0:
-        lab.row("generated", "PyTorch beside it", None, (done.stderr.strip().splitlines()[-1:] or ["it said nothing"])[0])
+        lab.row("generated", "PyTorch beside it", None, (done.stderr.strip().splitlines()[-1:] or ["it printed nothing"])[0])
     return [line for line in map(json.loads, done.stdout.splitlines()) if "kernel" in line]
 
 

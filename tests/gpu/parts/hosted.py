@@ -39,10 +39,10 @@ def hosted(lab):
     for kernel in GOOD:
         own = [step for step in judged if step.kernel == kernel]
         wrong = [text for step in own for text in [step.wrong()] if text] or done.last() * (not own)
-        lab.row("hosted", f"{kernel} is right", bool(own) and not wrong, wrong or f"{len(own)} verdicts")
+        lab.row("hosted", f"{kernel} is correct", bool(own) and not wrong, wrong or f"{len(own)} verdicts")
     for kernel, words in NAMED.items():
         said = [step.said("fail") or "" for step in judged if step.kernel == kernel]
-        lab.row("hosted", f"{kernel} is named", bool(said) and any(re.search(words, text) for text in said), said[:1] or done.last())
+        lab.row("hosted", f"the rejection of {kernel} names its reason", bool(said) and any(re.search(words, text) for text in said), said[:1] or done.last())
     labels = {kernel: target.get("host") for kernel, target in lab.targets(folder)}
     lab.row("hosted", "all are labelled", all(labels.get(kernel) for kernel in GOOD), labels.get("two_steps"))
     timed = [step.id for step in steps if step.kind in ("bench", "pairs", "profile")]

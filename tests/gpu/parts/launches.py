@@ -20,4 +20,4 @@ def launches(lab):
     _, steps = lab.build(folder, "--target", "gpu", *kernels)
     for kernel, _, _, words in REFUSED:
         said = [step.said("fail") or "" for step in steps if step.kind == "judge" and step.kernel == kernel]
-        lab.row("launches", f"{kernel} is refused by name", bool(said) and all(words in text for text in said), said[:1])
+        lab.row("launches", f"the refusal of {kernel} names its reason", bool(said) and all(words in text for text in said), said[:1])

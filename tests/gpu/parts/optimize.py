@@ -36,7 +36,7 @@ def optimize(lab):
     again = lab.run(["optimize", "--message-format", "json"], folder, limit=300)
     ends = [line["steps"] for line in lines(again.out) if line.get("reason") == "build-finished"]
     executed = [end["executed"] for end in ends]
-    lab.row("optimize", "a second run executes nothing, so that no device is asked", again.code == 0 and executed == [0] and ends[0]["unavailable"] == 0, f"{ends}, {again.seconds:.1f} s; {'' if again.code == 0 else again.last()}")
+    lab.row("optimize", "a second run executes nothing and uses no device", again.code == 0 and executed == [0] and ends[0]["unavailable"] == 0, f"{ends}, {again.seconds:.1f} s; {'' if again.code == 0 else again.last()}")
 
 
 def gaps(of):

@@ -25,7 +25,7 @@ def compared(lab, all_of, alone):
     """What several GPUs came to against one of them."""
     apart = sorted(set(all_of["right_variants"]) ^ set(alone["right_variants"]))
     known = f"{all_of['right']} and {alone['right']} of {all_of['variants']} are right and timed"
-    lab.row("several", "nobody is accused who is right on one", not apart and all_of["right"] > 0, f"{known}; {apart[:3] or 'the same'}; {said(all_of, apart)}")
+    lab.row("several", "every variant that is correct on one GPU is correct on several", not apart and all_of["right"] > 0, f"{known}; {apart[:3] or 'the same'}; {said(all_of, apart)}")
     times = [of["best_ms"] or 0 for of in (all_of, alone)]
     # Two GPUs are not equally fast, and of two variants within a per cent no two clocks agree on the faster.
     alike = all_of["best"] == alone["best"] or (min(times) > 0 and max(times) <= 1.01 * min(times))

@@ -37,7 +37,7 @@ def tuner(lab, quick):
     lab.row("tuner", "the same best variant or a faster one", ours["best"] == theirs["best"] or best <= 1.01 * theirs["best_ms"],
             f"{best:.3f} ms ({ours['best']}), Kernel Tuner {theirs['best_ms']:.3f} ms ({theirs['best']})")
     missed = sorted(set(theirs["right_variants"]) - set(ours["right_variants"]))
-    lab.row("tuner", "every variant that it calls right is right", not missed, f"{len(missed)} of {theirs['right']} are not; {missed[:3]}")
+    lab.row("tuner", "every variant that it finds correct is correct", not missed, f"{len(missed)} of {theirs['right']} are not; {missed[:3]}")
 
 
 def space(lab, quick, name):

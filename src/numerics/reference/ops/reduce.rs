@@ -24,12 +24,18 @@ const fn reduction(
 }
 
 /// `y = sum(x)`. Scale: `sum(|x|)`.
-pub(in crate::reference) static SUM: Builtin =
-    reduction("sum", "the sum of `x` along axes, 0 of nothing; scale: the sum of |x|", &[X, Y], &[], run_sum, adds);
+pub(in crate::reference) static SUM: Builtin = reduction(
+    "sum",
+    "the sum of `x` along axes, 0 for an empty row; scale: the sum of |x|",
+    &[X, Y],
+    &[],
+    run_sum,
+    adds,
+);
 /// `y = mean(x)`. Scale: `mean(|x|)`.
 pub(in crate::reference) static MEAN: Builtin = reduction(
     "mean",
-    "the mean of `x` along axes, NaN of nothing; scale: the mean of |x|",
+    "the mean of `x` along axes, NaN for an empty row; scale: the mean of |x|",
     &[X, Y],
     &[],
     run_mean,
@@ -38,7 +44,7 @@ pub(in crate::reference) static MEAN: Builtin = reduction(
 /// `y = max(x)`. Scale: `|y|`.
 pub(in crate::reference) static MAX: Builtin = reduction(
     "max",
-    "the largest of `x` along axes, NaN if there is one; scale: |y|",
+    "the largest value of `x` along axes, or NaN if there is one; scale: |y|",
     &[X, Y],
     &["x"],
     run_max,
@@ -47,7 +53,7 @@ pub(in crate::reference) static MAX: Builtin = reduction(
 /// `y = min(x)`. Scale: `|y|`.
 pub(in crate::reference) static MIN: Builtin = reduction(
     "min",
-    "the least of `x` along axes, NaN if there is one; scale: |y|",
+    "the least value of `x` along axes, or NaN if there is one; scale: |y|",
     &[X, Y],
     &["x"],
     run_min,

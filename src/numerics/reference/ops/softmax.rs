@@ -13,7 +13,7 @@ const Y: Slot = written("y", Kind::Float, "the shape of `x`");
 /// `y = exp(x) / sum(exp(x))`. Scale: `y`.
 pub(in crate::reference) static SOFTMAX: Builtin = Builtin {
     name: "softmax",
-    doc: "exp(x) over its sum along axes; NaN along axes whose largest is infinite, as in PyTorch; scale: y, whose terms are all positive",
+    doc: "exp(x) over its sum along axes; NaN where the largest value is infinite, as in PyTorch; scale: y, whose terms are all positive",
     slots: &[X, Y],
     settings: &[AXIS],
     large: &["x"],
@@ -26,7 +26,7 @@ pub(in crate::reference) static SOFTMAX: Builtin = Builtin {
 /// `y = x - log(sum(exp(x)))`. Scale: `|x| + |log(sum(exp(x)))|`.
 pub(in crate::reference) static LOG_SOFTMAX: Builtin = Builtin {
     name: "log_softmax",
-    doc: "x less the logarithm of the sum of exp(x) along axes; NaN along axes whose largest is infinite, as in PyTorch; \
+    doc: "x less the logarithm of the sum of exp(x) along axes; NaN where the largest value is infinite, as in PyTorch; \
           scale: |x| + |that logarithm|",
     slots: &[X, Y],
     settings: &[AXIS],

@@ -141,7 +141,7 @@ impl Check<'_> {
                     None => {
                         let error = self.error(
                             "manifest.type",
-                            format!("`{name}.{key}` stands beside tolerances by dtype or tensor"),
+                            format!("`{name}.{key}` is given beside tolerances by dtype or tensor"),
                             at,
                         );
                         error.expected = Some("a table of terms such as `{ atol = 1e-5, rtol = 1e-5 }`".into());

@@ -227,7 +227,7 @@ pub(super) static OPERATOR: Spec = Spec {
         opt(
             "types",
             Ty::Map("type", &Ty::Some(&Ty::Str("a dtype"), 1, usize::MAX)),
-            "dtypes that each type may stand for; the operator exists once for each choice",
+            "the dtypes that each type may be; the operator exists once for each choice",
         ),
         opt("inputs", Ty::Map("tensor", &Ty::Table(&TENSOR)), "tensors that are only read"),
         opt("inouts", Ty::Map("tensor", &Ty::Table(&TENSOR)), "tensors that are read and written"),

@@ -259,9 +259,8 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
 /// Says what to do where an expression uses a tensor.
 fn as_argument(error: Diagnostic, expr: &Expr, buffers: &[&str]) -> Diagnostic {
     match expr.names().find(|n| buffers.contains(n)) {
-        Some(name) => error.hint(format!(
-            "`{name}` is an address: pass `{name}` alone, or `{{ ptr = \"{name}\", offset = \"...\" }}`"
-        )),
+        Some(name) => error
+            .hint(format!("`{name}` is an address: pass only `{name}`, or `{{ ptr = \"{name}\", offset = \"...\" }}`")),
         None => error,
     }
 }

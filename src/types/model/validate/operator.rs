@@ -99,7 +99,7 @@ pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
         return found;
     }
     if operator.shapes.is_empty() {
-        let message = format!("operator `{}` has no shapes, so nothing of it is verified", operator.name);
+        let message = format!("operator `{}` has no shapes, so it is not verified", operator.name);
         found.push(
             Diagnostic::warning("manifest.no-shapes", message)
                 .at(&operator.place.file, operator.place.span.clone(), "")

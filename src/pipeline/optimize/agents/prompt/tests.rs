@@ -92,7 +92,7 @@ fn a_coder_is_told_what_there_is_and_how_to_answer() {
             "* Round 1, compute.loop_unroll:\n  * no faster",
             "2.5 times as fast",
             "\"declaration\"",
-            "Your last reply was no good:\n\n```text\nno JSON\n```",
+            "Your last reply could not be used:\n\n```text\nno JSON\n```",
         ],
     );
     assert!(!user.contains("void failed"), "a first attempt has no failure");

@@ -124,8 +124,10 @@ fn a_reply_that_is_no_good_is_asked_for_again_with_what_was_wrong() {
         ["asking", "answered", "retrying", "asking", "answered", "retrying", "asking", "answered"]
     );
     let told = |n: u32| std::fs::read_to_string(world.package().join(format!("prompt.{n}"))).unwrap();
-    assert!(!told(0).contains("Your last reply was no good"));
-    assert!(told(1).contains("Your last reply was no good") && told(1).contains("the JSON object cannot be read"));
+    assert!(!told(0).contains("Your last reply could not be used"));
+    assert!(
+        told(1).contains("Your last reply could not be used") && told(1).contains("the JSON object cannot be read")
+    );
     assert!(world.waits().is_empty(), "there is nothing to wait for");
 }
 
