@@ -85,5 +85,5 @@ pub use inspect::inspect;
 pub use memory::{Placement, gaps, placement};
 pub use stack::STACK_BYTES;
 
-/// The code of this package that executes steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

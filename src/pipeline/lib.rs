@@ -9,5 +9,5 @@ pub mod step;
 pub mod report;
 pub mod release;
 
-/// The code of this package that executes steps: name, digest and size of each part, in the order of `parts.rs`.
+/// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -6,5 +6,5 @@
 pub mod model;
 pub mod record;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

@@ -1,4 +1,5 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The code of kforge-types that executes steps: which of it enters keys, and why the rest does not. `build.rs` and `tests/layering` include this file, so it has no
+// module head.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
@@ -42,7 +43,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "types/expressions", files: &["model/expr"], packages: &["libm"] },
 ];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("model", "what it makes of a manifest is in the parameters; what steps compute with is listed"),
