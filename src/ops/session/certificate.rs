@@ -12,7 +12,7 @@
 //! | the current manifest, the workspace's root, its members | the file system queries of `workspace` and of the search from the working folder |
 //! | kforge.lock | its file, or its absence |
 //! | sources, headers, files that would shadow them, references and their kin | the file system queries of `sources` |
-//! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH`, headers and libraries that were searched in vain, the loader's configuration |
+//! | the C++ compiler and Python | the files of their fingerprints, the folders that were searched in vain, the loader's configuration |
 //! | CUDA from wheels | kforge.lock; what is installed does not matter |
 //! | results and evidence of steps with a result | their outputs, in the store; for a step that a record answered, the folder of its records, or its absence |
 //! | bundles of evidence in the repository | their files, the folders that were searched for them, or their absence |
