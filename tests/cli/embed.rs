@@ -1,13 +1,14 @@
-//! kforge in a program of somebody else's: `examples/embed.rs`, which builds through the workers of an installed kforge.
+//! kforge embedded in another program: `examples/embed.rs`, which builds through the workers of an installed kforge.
 //!
-//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of tests; where only this test was asked for, it is built here.
+//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of the tests. If only this test was requested, the test builds the
+//! example itself.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 use crate::place::Place;
 
-/// The example as a program.
+/// The path of the example's program.
 fn example() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.parent().and_then(Path::parent).unwrap();
@@ -24,7 +25,7 @@ fn example() -> PathBuf {
     program
 }
 
-/// Runs it in a place, with that program to do steps.
+/// Runs the example in a place, with this worker program.
 fn embed(place: &Place, worker: &str) -> Output {
     let mut command = Command::new(example());
     command.arg(worker).arg(place.at(".")).env("KFORGE_HOME", place.home()).env("KFORGE_NET_OFFLINE", "true");
@@ -37,7 +38,7 @@ fn a_program_builds_through_an_installed_kforge_and_reads_its_champions() {
     let first = embed(&place, env!("CARGO_BIN_EXE_kforge"));
     let (out, err) = (String::from_utf8_lossy(&first.stdout), String::from_utf8_lossy(&first.stderr));
     assert!(first.status.success() && out.contains(" on cpu: `"), "{out}{err}");
-    // What it made is what the installed one knows, and the other way round.
+    // The installed kforge knows the example's results, and vice versa.
     let said = place.run("build").expect(0);
     assert!(said.err.contains(" 0 executed"), "{}", said.err);
     let again = embed(&place, env!("CARGO_BIN_EXE_kforge"));

@@ -176,8 +176,8 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
 }
 
-/// Why a source must not be compiled: it has errors, reaches files other than the headers of the package's own kernels and of libraries, or tests a tunable in a
-/// directive that an entry's template takes.
+/// Why a source must not be compiled: it has errors, reaches files other than the headers of the package's own kernels and of libraries, or uses a tunable both
+/// in a directive and as an argument of an entry's template.
 pub(super) fn strays(kernel: &Kernel, found: &Sources) -> Option<String> {
     if let Some(wrong) = found.refused.get(&kernel.source) {
         return Some(told(wrong));
