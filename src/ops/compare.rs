@@ -148,7 +148,7 @@ pub fn compare(session: &Session, request: &CompareRequest) -> Result<Compared, 
     compared(&elsewhere, there, selected, (Some(&base), found), request)
 }
 
-/// The comparison of a head of which nothing is timed: only its correctness is checked, which needs no base.
+/// Checks only the correctness of a head that has no timed target. This needs no base.
 fn untimed(
     session: &Session,
     opened: Opened,
