@@ -1,10 +1,10 @@
-//! A cold compile of 36 variants of a tiled matrix product: `kforge check` beside NVRTC alone, with the same options, in as many processes as cores, and beside
-//! ninja with `nvcc -cubin`. Prints milliseconds of wall-clock and of processor time, medians of runs that take turns, and ratios. The source is
-//! `benches/matmul/mm.cu`, or the file that `MM_CU` names; words on the command line: how often (5).
+//! A cold compile of 36 variants of a tiled matrix product: `kforge check`, beside plain NVRTC with the same options in one process per core, and beside ninja
+//! with `nvcc -cubin`. Prints wall-clock and processor time in milliseconds (medians of interleaved runs), and ratios. The source is `benches/matmul/mm.cu`, or
+//! the file that `MM_CU` names. The argument is the number of runs (5).
 //!
-//! The first run fetches CUDA (see `kforge fetch`) into a home of its own below the target folder; later ones find it there, as they find what the C++ compiler
-//! consists of. Nothing that was compiled is found. The first build on a machine is timed too: it asks the C++ compiler. nvcc is taken from that home or from
-//! `PATH`, and left out where it is in neither.
+//! The first run fetches CUDA (see `kforge fetch`) into a separate home below the target folder. Later runs find CUDA there, and the survey of the C++
+//! compiler. They find no compiled code. The first build on a machine is timed too: it queries the C++ compiler. nvcc is taken from that home or from `PATH`,
+//! and left out if it is in neither.
 #![expect(unsafe_code, reason = "NVRTC alone is called without anything of kforge's")]
 #![expect(
     clippy::print_stdout,
@@ -43,7 +43,7 @@ fn main() {
     std::fs::copy(manifest, work.join("kernel.toml")).expect("the manifest");
     let home = std::env::var_os("KFORGE_BENCH_HOME")
         .map_or_else(|| Path::new(env!("CARGO_TARGET_TMPDIR")).join("bench-home"), PathBuf::from);
-    // Fetches what is missing and fills the lockfile.
+    // Fetches missing wheels and fills the lockfile.
     check(&work, &home);
     let library = find(&home, |name| name.starts_with("libnvrtc.so")).expect("NVRTC was fetched");
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
@@ -100,7 +100,7 @@ fn check(work: &Path, home: &Path) {
     assert!(done.status.success() && !said.contains("unavailable"), "every variant is compiled: {said}");
 }
 
-/// The macros of each variant, as the manifest has them.
+/// The macros of each variant, as in the manifest.
 fn variants() -> Vec<Vec<String>> {
     let mut all = Vec::new();
     for tx in [8, 16, 32] {
@@ -120,7 +120,7 @@ fn variants() -> Vec<Vec<String>> {
 }
 
 fn find(folder: &Path, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
-    // What an installation that was cut short left is hidden.
+    // Folders of interrupted installations are hidden.
     let shown = |e: &walkdir::DirEntry| !e.file_name().as_encoded_bytes().starts_with(b".");
     let files = walkdir::WalkDir::new(folder.join("toolchains")).into_iter().filter_entry(shown).flatten();
     files
@@ -129,14 +129,14 @@ fn find(folder: &Path, is: impl Fn(&str) -> bool) -> Option<PathBuf> {
         .map(|e| e.path().to_path_buf())
 }
 
-/// Milliseconds by the clock, and of the processors in children that ended meanwhile.
+/// The wall-clock time, and the processor time of child processes that ended meanwhile, in milliseconds.
 fn time(run: impl FnOnce()) -> (f64, f64) {
     let (start, before) = (Instant::now(), children_ms());
     run();
     (start.elapsed().as_secs_f64() * 1e3, children_ms() - before)
 }
 
-/// User and system time of all children that were waited for, and of theirs.
+/// User and system time of all child processes that were waited for, and of their own children.
 fn children_ms() -> f64 {
     // SAFETY: all bytes of the structure may be zero, and the call fills it.
     let usage = unsafe {
@@ -148,7 +148,7 @@ fn children_ms() -> f64 {
     ms(usage.ru_utime) + ms(usage.ru_stime)
 }
 
-/// Of each for itself.
+/// The median of each of the two times.
 fn median(all: Vec<(f64, f64)>) -> (f64, f64) {
     let middle = |mut all: Vec<f64>| {
         all.sort_by(f64::total_cmp);
@@ -158,7 +158,7 @@ fn median(all: Vec<(f64, f64)>) -> (f64, f64) {
     (middle(walls), middle(cpus))
 }
 
-/// A folder as kforge lays it out for NVRTC: the source, CUDA's headers, the stand-ins for standard headers.
+/// A folder laid out as kforge does for NVRTC: the source, CUDA's headers, the replacements for standard headers.
 fn stage(dir: &Path, source: &Path, library: &Path) -> PathBuf {
     let stage = dir.join("stage");
     std::fs::create_dir_all(stage.join("@shim")).expect("a folder");
@@ -173,7 +173,7 @@ fn stage(dir: &Path, source: &Path, library: &Path) -> PathBuf {
     stage
 }
 
-/// The options that kforge gives NVRTC besides a variant's macros.
+/// The options that kforge passes to NVRTC in addition to a variant's macros.
 const OPTIONS: [&str; 10] = [
     "--gpu-architecture=sm_90a",
     "-std=c++17",
@@ -187,13 +187,13 @@ const OPTIONS: [&str; 10] = [
     "-I@shim",
 ];
 
-/// Compiles with NVRTC in as many processes, each its share.
+/// Compiles with NVRTC in this many processes, each with its share of the variants.
 fn in_processes(library: &Path, stage: &Path, processes: usize) {
     let program = std::env::current_exe().expect("this program");
     let start = |part: usize| {
         let mut command = Command::new(&program);
         command.current_dir(stage).arg("alone").arg(library).args([part.to_string(), processes.to_string()]);
-        // NVRTC looks for its built-in functions where the loader does.
+        // NVRTC finds its built-in functions with the loader's search path.
         command.env("LD_LIBRARY_PATH", library.parent().unwrap_or(library)).spawn().expect("this program runs")
     };
     let children: Vec<_> = (0..processes).map(start).collect();
@@ -213,7 +213,7 @@ fn ninja(folder: &Path, nvcc: &Path, source: &Path) -> bool {
 
 type Program = *mut c_void;
 
-/// Compiles each variant to a cubin, with nothing around.
+/// Compiles each variant to a cubin with plain NVRTC.
 fn alone(library: &str, text: &str, variants: &[Vec<String>]) {
     // SAFETY: NVRTC's initialisers need nothing; each function is called as nvrtc.h declares it, with pointers that live through the call.
     unsafe {

@@ -1,6 +1,6 @@
-//! What the emulator gets through, in its plain and its check build: threads that never wait (axpy), threads that meet at barriers (a row softmax), arithmetic
-//! in tiles of shared memory (a matrix product). On one core and on all. Prints rates, the best of three, beside what a plain loop on one core does; by the clock,
-//! and for each core by the processor's time, which other work on the machine disturbs less.
+//! The throughput of the emulator, in its plain and its check build: threads that never wait (axpy), threads that meet at barriers (a row softmax), arithmetic
+//! in tiles of shared memory (a matrix product). On one core and on all. Prints rates, the best of three, beside those of a plain loop on one core: by
+//! wall-clock time, and per core by processor time, which other work on the machine disturbs less.
 #![expect(clippy::print_stdout, reason = "a bench prints its result, and stops where it cannot be set up")]
 
 use std::time::Instant;
@@ -12,14 +12,14 @@ use kforge::model::bound::KernelLaunch;
 #[expect(dead_code, reason = "the tests of the emulator use the rest")]
 mod harness;
 
-/// Threads of axpy in a plain build, and in a check build, which watches every access.
+/// The number of threads of axpy in a plain build, and in a check build, which watches every access.
 const AXPY: [u32; 2] = [1 << 24, 1 << 20];
 
 /// Rows and columns of the softmax.
 const ROWS: [u32; 2] = [4096, 256];
 const COLS: u32 = 4096;
 
-/// Threads of a block of the softmax, and how often each waits: two reductions of eight rounds with two barriers more each.
+/// The number of threads in a block of the softmax, and how often each thread waits: two reductions of eight rounds, each with two additional barriers.
 const BLOCK: u32 = 256;
 const WAITS: u32 = 20;
 
@@ -104,10 +104,10 @@ fn main() {
     println!("peer    1 core   matmul   {:8.2} GFLOP/s, three nested loops", plain_loops(N[0] as usize));
 }
 
-/// Seconds that a run takes by the clock, and of the processor's time: the least of three each.
+/// The wall-clock time and the processor time of a run in seconds: the least of three each.
 fn best(built: &harness::Built, launch: KernelLaunch, data: &[Data], threads: u32) -> (f64, f64) {
     let how = How { threads, ..How::default() };
-    // Hundredths of a second, in user and system code (proc(5)), of all threads there were.
+    // Hundredths of a second, in user and system code (proc(5)), of all threads so far.
     let spent = || {
         let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
         let fields = stat.rsplit_once(") ").map_or("", |(_, rest)| rest).split(' ').skip(11).take(2);
@@ -120,7 +120,7 @@ fn best(built: &harness::Built, launch: KernelLaunch, data: &[Data], threads: u3
         assert!(ran.findings.is_empty() && ran.not_emulated.is_empty(), "{:?} {:?}", ran.findings, ran.not_emulated);
         (start.elapsed().as_secs_f64(), spent() - before)
     };
-    // Laying out buffers and loading the binary take their time too: two more runs on the same buffers, less none, is what two runs take.
+    // Laying out buffers and loading the binary take time too. The time of three runs on the same buffers less that of one is the time of two runs.
     let pairs = (0..3).map(|_| (once(3), once(1)));
     pairs.fold((f64::INFINITY, f64::INFINITY), |least, (three, one)| {
         (least.0.min(((three.0 - one.0) / 2.0).max(1e-9)), least.1.min(((three.1 - one.1) / 2.0).max(1e-9)))

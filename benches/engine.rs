@@ -1,5 +1,5 @@
-//! What the engine itself costs: a graph of 100,000 nodes is made and built with every result known, and 10,000 pure steps run. Stores are in memory, so that
-//! nothing but the engine is timed. Prints milliseconds, the best of five.
+//! The cost of the engine itself: a graph of 100,000 nodes is created and built with every result known, and 10,000 pure steps run. Stores are in memory, so
+//! that only the engine is timed. Prints milliseconds, the best of five.
 #![expect(clippy::print_stdout, reason = "a bench's result is what it prints")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -118,7 +118,7 @@ impl Expand for Instantly {
     }
 }
 
-/// Lets the allocator put away what was freed, so that the next thing timed does not pay for it.
+/// Lets the allocator process freed memory, so that the next measurement does not include it.
 fn tidy() {
     std::hint::black_box(vec![1u8; 100_000]);
 }

@@ -1,5 +1,6 @@
-//! What checking a large shape costs the host: each stage that a verification, a timing or an oracle of it goes through, in nanoseconds of wall clock an element, the
-//! best of three; and for 8192 x 8192 elements of f32 in bytes a second, beside plain copies of the same bytes. Words: `cargo bench --bench large -- 16777216` takes so many elements. The products of an oracle are told in multiply-adds.
+//! The cost of checking a large shape on the host: each stage of a verification, a timing or an oracle, in nanoseconds of wall-clock time per element, the best
+//! of three; and for 8192 x 8192 elements of f32 in bytes per second, beside plain copies of the same bytes. The argument is the number of elements: `cargo
+//! bench --bench large -- 16777216`. The products of an oracle are reported in multiply-adds.
 #![expect(clippy::print_stdout, reason = "a bench's result is what it prints")]
 
 use std::collections::BTreeMap;
@@ -66,7 +67,8 @@ fn stages(dtype: DType, elements: u64) {
     say("spread", best(|| spread(dtype, &want, &got)));
 }
 
-/// What the host does with the inputs and outputs of a trial, and as many bytes copied, in bytes of the tensor a second. A device has to be faster than that to be of use.
+/// The rates of the host's work on the inputs and outputs of a trial, beside copies of as many bytes, in bytes of the tensor per second. A device is useful
+/// only if it is faster.
 fn beside_copies(elements: u64) {
     let tensor = tensor("x", Role::Input, DType::F32, &[elements]);
     let trial = Trial { trial: 0, seed: 7, distribution: "normal".into() };

@@ -1,8 +1,8 @@
-//! What a build costs that has nothing to do: the real `kforge build` at about 10,000 and 100,000 steps, answered from its certificate and planned, beside
-//! ninja on a graph of the same shape (as many edges in chains as long, as many files). The steps' results are made by a stand-in for compilers and
-//! candidates; everything else is the program as it is. Prints milliseconds, medians, and the ratio to ninja.
+//! The cost of a build that has nothing to do: the real `kforge build` at about 10,000 and 100,000 steps, answered from its certificate and planned, beside
+//! ninja on a graph of the same shape (as many edges in chains of the same length, as many files). A stub in place of compilers and candidates produces the
+//! steps' results; everything else is the real program. Prints medians in milliseconds, and the ratio to ninja.
 //!
-//! `cargo bench --bench noop -- 10000` for one size only.
+//! For only one size: `cargo bench --bench noop -- 10000`.
 #![expect(
     clippy::print_stdout,
     clippy::expect_used,
@@ -18,10 +18,10 @@ use kforge::workspace::select::SelectionArgs;
 
 mod stub;
 
-/// Kernels a package.
+/// Kernels per package.
 const KERNELS: usize = 10;
 
-/// Steps that each kernel comes to: generate, select, calibrate, four oracles, and for two variants compile, inspect, verify and judge.
+/// Steps per kernel: generate, select, calibrate, four oracles, and for each of two variants compile, inspect, verify and judge.
 const STEPS_A_KERNEL: usize = 15;
 
 fn main() {
@@ -41,7 +41,7 @@ fn main() {
             command.args(["build", "--offline"]).args(words).current_dir(&root).env("KFORGE_HOME", &home);
             command
         };
-        // The first has the files' digests read again, the second may certify.
+        // The first build reads the files' digests again, and the second may write a certificate.
         for _ in 0..3 {
             let said = kforge(&[]).output().expect("kforge runs");
             let text = String::from_utf8_lossy(&said.stderr);
@@ -53,7 +53,7 @@ fn main() {
         let (mut proven, mut planned, mut peer) = (vec![], vec![], vec![]);
         for _ in 0..7 {
             proven.push(time(&mut kforge(&[])));
-            // `-v` is answered by planning, and here says nothing more.
+            // `-v` makes the build plan; here it prints nothing more.
             planned.push(time(&mut kforge(&["-v"])));
             if ninja {
                 peer.push(time(Command::new("ninja").current_dir(dir.path().join("ninja"))));
@@ -89,7 +89,7 @@ fn median(mut all: Vec<Duration>) -> f64 {
     all[all.len() / 2].as_secs_f64() * 1e3
 }
 
-/// Builds the workspace with stand-ins. Gives how many steps and files there are.
+/// Builds the workspace with the stub. Returns the numbers of steps and files.
 fn fill(root: &Path, home: &Path) -> (usize, usize) {
     let session = stub::session(root, home);
     let mut opened = session.open().expect("the workspace opens");
@@ -107,7 +107,7 @@ fn fill(root: &Path, home: &Path) -> (usize, usize) {
     (outcome.counts.total as usize, leaves)
 }
 
-/// As many edges, in chains, over as many files. Says whether ninja is there to run it.
+/// As many edges, in chains, over as many files. Returns whether ninja is installed.
 fn ninja_workspace(folder: &Path, edges: usize, leaves: usize) -> bool {
     if Command::new("ninja").arg("--version").stdout(Stdio::null()).status().is_err() {
         return false;
@@ -124,7 +124,7 @@ fn ninja_workspace(folder: &Path, edges: usize, leaves: usize) -> bool {
         }
     }
     std::fs::write(folder.join("build.ninja"), text).expect("a file");
-    // What it makes is there already, in the right order; it has to be seen to run all the same, or its log stays empty.
+    // The outputs already exist, with times in the right order. Even so, ninja must run once, or its log stays empty.
     let built = Command::new("ninja").current_dir(folder).stdout(Stdio::null()).status();
     built.is_ok_and(|s| s.success())
 }

@@ -1,11 +1,11 @@
-//! Builds a package through an installed kforge, from a program of its own, and prints the champions of its kernels:
+//! Builds a package from another program, through an installed kforge, and prints the champions of its kernels:
 //!
 //! ```text
 //! cargo run --example embed -- PATH_OF_KFORGE PACKAGE_DIR
 //! ```
 //!
-//! This program plans, decides and keeps results. Compilers and kernels run in processes of the installed kforge, `kforge worker`, which must be of the same
-//! version: it is asked before the first step, and a different one is refused.
+//! This program plans, decides and stores results. Compilers and kernels run in processes of the installed kforge, `kforge worker`, which must have the same
+//! version. kforge checks this before the first step, and refuses a different version.
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a program of its own")]
 
 use std::path::PathBuf;
@@ -18,7 +18,7 @@ use kforge::ops::build::{BuildRequest, Built, Ended, build};
 use kforge::ops::{Error, Event, Observer, Session, Worker};
 use kforge::plan::Goal;
 
-/// Prints warnings; a program may show more of what happens, or nothing.
+/// Prints warnings. A program may show more events, or none.
 struct Warnings;
 
 impl Observer for Warnings {
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
         eprintln!("usage: embed PATH_OF_KFORGE PACKAGE_DIR");
         return ExitCode::from(2);
     };
-    // Tools, agents and the home are found by what is handed over here, and by nothing else.
+    // Tools, agents and the home are found only through the environment that is passed here.
     let environment = Environment::of_process();
     let (settings, found) = Settings::load(&package, &environment, &[]);
     if let Some(wrong) = found.iter().find(|diagnostic| diagnostic.severity == Severity::Error) {
@@ -46,7 +46,7 @@ fn main() -> ExitCode {
     }
     let session = Session::new(package, Worker::Installed(kforge), environment, settings, Arc::new(Warnings));
     match build(&session, &BuildRequest::new(Goal::Build)) {
-        // Only a program that is its own worker is told that nothing has changed.
+        // Only a program that is its own worker can get this answer.
         Ok(Built::Unchanged(_)) => ExitCode::SUCCESS,
         Ok(Built::Finished(built)) => {
             for champion in &built.champions {
@@ -59,7 +59,7 @@ fn main() -> ExitCode {
             println!("{} steps, {} of them executed", built.steps.total, built.steps.executed);
             if built.ended == Ended::Done { ExitCode::SUCCESS } else { ExitCode::FAILURE }
         }
-        // The variant says what to do about it; the text is for people.
+        // The variant states what to do about the error; the text is for people.
         Err(Error::Wrong(diagnostics)) => {
             diagnostics.iter().for_each(|diagnostic| eprintln!("error: {}", diagnostic.message));
             ExitCode::FAILURE

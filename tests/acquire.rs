@@ -1,5 +1,5 @@
-//! The toolchain from the network to machine code: wheels are resolved and installed through pip, real kernels are compiled and inspected. What is installed is
-//! kept below `target/kforge-test-home`, so only the first run fetches it. Other tests use it where it is there; the name of this one has cargo run it first.
+//! The toolchain from the network to machine code: wheels are resolved and installed through pip, and real kernels are compiled and inspected. The installation
+//! stays below `target/kforge-test-home`, so only the first run downloads it. Other tests use it if it exists; because of its name, cargo runs this test first.
 
 #[path = "toolchain_network/confined.rs"]
 mod confined;
@@ -316,7 +316,7 @@ fn a_launcher_of_a_kernels_own_becomes_a_library_whose_kernels_are_inspected() {
     assert!(hidden.entry.contains("hidden") && row.entry == "_Z3rowIfLi64EEvPT_PKS0_i", "{inspected:?}");
     assert_eq!((row.shared, row.max_threads), (Some(256), Some(128)));
     assert!(row.registers.is_some() && row.opcodes.keys().any(|o| o.starts_with("LDS")), "{row:?}");
-    // Elsewhere, and with another comment, it is the same to the last byte.
+    // In another folder, and with another comment, the output is byte for byte the same.
     let other = make(&hosted, &LAUNCHER.replace("return", "/* all is queued */ return")).unwrap();
     assert!(one.cubin == other.cubin);
     for (text, says) in [
@@ -447,7 +447,7 @@ fn a_python_with_numpy_is_there_for_tests_of_references() {
     };
     if !python.exists() {
         std::fs::create_dir_all(python::place().parent().unwrap()).unwrap();
-        // Neither asks for more than Python with pip: distributions keep what puts pip into a new place in a package apart.
+        // Both commands need only Python with pip: distributions put the module that installs pip into a new environment in a separate package.
         let system = Path::new("python3");
         run(system, &["-m", "venv", "--without-pip", &python::place().to_string_lossy()]);
         run(system, &["-m", "pip", "--python", &python.to_string_lossy(), "install", "-q", "numpy"]);

@@ -1,4 +1,4 @@
-//! A certificate holds only where a planned build would have nothing to do and say the same: random edits of a workspace, each followed by both.
+//! A certificate holds only if a planned build would have nothing to do and the same output: random edits of a workspace, each followed by both builds.
 
 use std::path::{Path, PathBuf};
 
@@ -17,18 +17,18 @@ use proptest::prelude::*;
 #[path = "../benches/stub/mod.rs"]
 mod stub;
 
-/// Packages, and kernels in each.
+/// The number of packages, and of kernels in each.
 const SIZE: stub::Size = stub::Size { packages: 2, kernels: 2 };
 
 struct World {
     dir: tempfile::TempDir,
 }
 
-/// What a planned build did and would say.
+/// The result of a planned build.
 struct Planned {
     executed: u64,
     answer: Option<Answer>,
-    /// Keys of what was compiled for a device.
+    /// The keys of binaries compiled for a device.
     compiled: Vec<Digest>,
 }
 
@@ -49,7 +49,7 @@ impl World {
         self.dir.path().join("home")
     }
 
-    /// Waits out the granularity of the file system's clock: makes nothing younger than a command that begins now.
+    /// Waits out the granularity of the file system's clock, so that no file is younger than a command that begins now.
     fn age(&self) {
         let probe = self.dir.path().join("probe");
         let began = std::time::SystemTime::now();
@@ -62,7 +62,7 @@ impl World {
         }
     }
 
-    /// A session, and what a build is asked: `kernel NAME`, `jobs N`, or `every step`.
+    /// A session and a request: `kernel NAME`, `jobs N`, or `every step`.
     fn asked(&self, words: &[&str]) -> (Session, BuildRequest) {
         let mut session = stub::session(&self.root(), &self.home());
         let mut request = BuildRequest::new(Goal::Build);
@@ -76,19 +76,19 @@ impl World {
         (session, request)
     }
 
-    /// What a certificate answers.
+    /// The answer of a certificate.
     fn certified(&self, words: &[&str]) -> Option<Answer> {
         let (session, request) = self.asked(words);
         let question = session.question(&request)?;
         session.certified(&question).map(|held| held.answer)
     }
 
-    /// The same where there must be an answer. Another test's child may hold this one's lock for a moment, between its fork and its exec.
+    /// Like `certified`, but there must be an answer. A child process of another test may hold this test's lock for a moment, between its fork and its exec.
     fn surely_certified(&self, words: &[&str]) -> Option<Answer> {
         (0..1000).find_map(|_| self.certified(words))
     }
 
-    /// A planned build; writes a certificate where it can. None if it did not come to its end.
+    /// A planned build, which writes a certificate if it can. None if the build did not finish.
     fn planned(&self, words: &[&str]) -> Option<Planned> {
         let (session, request) = self.asked(words);
         let question = session.question(&request);
@@ -134,7 +134,7 @@ impl World {
         self.root().join(name)
     }
 
-    /// A bundle in which a device has answered all that is asked of one, at that time.
+    /// A bundle in which a device answered all the plan's questions at that time.
     fn bundle(&self, measured_at: &str) -> Vec<u8> {
         let (session, request) = self.asked(&[]);
         let asked = session.look(&request.words, Goal::Build).unwrap().plan(&session, |opened, ready| {
@@ -215,7 +215,7 @@ fn report_of(ready: &kforge::ops::session::build::Ready<'_>, outcome: &BuildOutc
     report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told)
 }
 
-/// Everything below a folder that satisfies a condition, in order.
+/// Every file below a folder that satisfies a condition, in order.
 fn files(folder: &Path, which: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     let mut all: Vec<PathBuf> = walkdir::WalkDir::new(folder)
         .into_iter()
@@ -227,14 +227,14 @@ fn files(folder: &Path, which: &dyn Fn(&Path) -> bool) -> Vec<PathBuf> {
     all
 }
 
-/// Rewrites a file with something done to its text.
+/// Rewrites a file with a changed text.
 fn edit(path: &Path, with: impl FnOnce(String) -> String) {
     if let Ok(text) = std::fs::read_to_string(path) {
         std::fs::write(path, with(text)).unwrap();
     }
 }
 
-/// One edit of the world. Most change what is built, some do not, and a few break it.
+/// Makes one change. Most changes affect the build, some do not, and a few break it.
 fn change(world: &World, kind: u8, at: usize) {
     let sources = files(&world.root(), &|p| {
         p.extension().is_some_and(|e| e == "cu" || e == "h") && !p.starts_with(world.path("target"))
@@ -250,7 +250,7 @@ fn change(world: &World, kind: u8, at: usize) {
             edit(source, |text| text.replace('2', "3"));
             file.set_modified(then).unwrap();
         }
-        // Shadows the shared header, or stands where nobody looks.
+        // The first file shadows the shared header; the second is where nothing looks for headers.
         3 => std::fs::write(world.path(&format!("{package}/src/shared.h")), format!("// shadow {at}\n")).unwrap(),
         4 => std::fs::write(world.path(&format!("{package}/src/nobody.h")), "").unwrap(),
         5 => drop(std::fs::remove_file(world.path(&format!("{package}/src/shared.h")))),
@@ -261,7 +261,7 @@ fn change(world: &World, kind: u8, at: usize) {
             edit(&world.path(&format!("{package}/kernel.toml")), |text| text.replacen("atol = 1e-6", "atol = 1e-5", 1))
         }
         8 => edit(&world.path(&format!("{package}/kernel.toml")), |text| format!("{text}# {at}\n")),
-        // Members come and go.
+        // Members appear and disappear.
         9 => {
             let folder = world.path("p9999");
             if folder.exists() {
@@ -308,7 +308,7 @@ fn change(world: &World, kind: u8, at: usize) {
             .unwrap(),
         20 => std::fs::write(world.path("kforge.lock"), "version = 1\nkforge = \"0.1\"\n").unwrap(),
         21 => drop(std::fs::remove_file(world.path("kforge.lock"))),
-        // A root above claims the workspace's packages.
+        // A root above claims the packages of the workspace.
         22 => std::fs::write(world.dir.path().join("kernel.toml"), "[workspace]\nmembers = [\"work/*\"]\n").unwrap(),
         _ => drop(std::fs::remove_file(world.dir.path().join("kernel.toml"))),
     }
@@ -316,10 +316,10 @@ fn change(world: &World, kind: u8, at: usize) {
 
 const KINDS: u8 = 24;
 
-/// Words of commands that are asked in turn.
+/// The arguments of commands that are tried in turn.
 const WORDS: [&[&str]; 3] = [&[], &["kernel", "k0"], &["jobs", "1"]];
 
-/// Says the same as the certificate, and has nothing to do, if there is an answer.
+/// Checks that a planned build has the same output as the certificate and nothing to do, if the certificate has an answer.
 fn agree(world: &World, words: &[&str], what: &str) {
     let certified = world.certified(words);
     let planned = world.planned(words);
@@ -330,7 +330,7 @@ fn agree(world: &World, words: &[&str], what: &str) {
     }
 }
 
-/// A dozen cases, or as many as `PROPTEST_CASES` says.
+/// A dozen cases, or as many as `PROPTEST_CASES` states.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     let cases = if default.cases == 256 { 12 } else { default.cases };
@@ -348,7 +348,7 @@ proptest! {
         world.planned(&[]);
         for (n, (kind, at, words, patient)) in edits.iter().enumerate() {
             change(&world, *kind, *at);
-            // With and without a moment for the file system's clock to move on: the second is where times may lie.
+            // With and without waiting for the file system's clock to advance. Without waiting, the times of files may be misleading.
             if *patient {
                 world.age();
             }
@@ -392,7 +392,7 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
         let text = text.replace("[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
         text.replace("targets = [\"cpu\"]", "targets = [\"cpu\", \"h200\"]")
     });
-    // Its wheels are named and never installed: nothing is compiled by them here.
+    // The wheels are locked and never installed: nothing here is compiled with them.
     std::fs::write(world.path("kforge.lock"), include_str!("../examples/quickstart/kforge.lock")).unwrap();
     let settled = |what: &str| {
         world.age();
@@ -415,7 +415,7 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
     let [from] = &with.reused[..] else { panic!("{:?}", with.reused) };
     assert_eq!((from.origin.as_str(), from.oldest.as_str()), ("p0000/evidence/h200.kfe", "2026-11-01T00:00:00Z"));
     assert_eq!(std::fs::read_dir(world.home().join("evidence")).unwrap().count(), 0, "nothing is imported");
-    // Though nothing lacks an answer, another binary may be brought for what was compiled here.
+    // No step lacks an answer, but evidence may bring another binary in place of the one compiled here.
     for key in world.planned(&[]).unwrap().compiled {
         let brought = world.home().join("evidence").join(key.hex());
         std::fs::create_dir(&brought).unwrap();
@@ -435,7 +435,7 @@ fn a_bundle_in_the_repository_is_certified_and_a_changed_one_is_noticed() {
     assert_eq!(settled("without the bundles").steps, without.steps);
 }
 
-/// Of a device nobody can make again what was lost: a build whose evidence may not outlast a power cut says so.
+/// Lost observations of an absent device cannot be repeated. A build whose evidence may not survive a power failure warns about it.
 #[test]
 fn evidence_that_cannot_be_made_to_last_is_said() {
     use kforge::record::{Spec, StepKind, StepResult};

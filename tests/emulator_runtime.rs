@@ -1,4 +1,4 @@
-//! The emulator against what CUDA defines: real kernels through a real g++, run by the runner's own entry point.
+//! The emulator compared with what CUDA defines: real kernels, compiled by a real g++ and run by the runner's entry point.
 
 #[path = "emulator/atomics.rs"]
 mod atomics;

@@ -1,19 +1,18 @@
-//! The emulator's value headers, tested from outside: each C++ program in `tests/emulator_values` is compiled with the host
-//! compiler as kernels are, and says what it found wrong. Knows which program proves what, not how the headers work.
+//! The emulator's value headers, tested from outside: each C++ program in `tests/emulator_values` is compiled with the host compiler as kernels are, and
+//! reports errors. Knows which program proves what, but not how the headers work.
 //!
-//! The programs carry their own oracles (arithmetic in wider formats, loops over bits, the processor's rounding modes, a
-//! table of values to 60 digits whose making it states). When the headers were written (2026-11) they were also compared,
-//! outside this repository, with numpy 2.4 and ml_dtypes 0.6 (all conversions to binary16, bfloat16, e4m3 and e5m2, at every
-//! value, midpoint and neighbour), and with the host functions of NVIDIA's own headers of CUDA 13.5 (237 expressions of the
-//! 16- and 8-bit types on 200,000 operands, the layouts, the constants): no bit differed. `spellings.cpp` was compiled by
-//! NVRTC 13 with NVIDIA's headers, so its list is CUDA's.
+//! The programs carry their own oracles (arithmetic in wider formats, loops over bits, the processor's rounding modes, a table of values to 60 digits that
+//! states its origin). When the headers were written (2026-11) they were also compared, outside this repository, with numpy 2.4 and ml_dtypes 0.6 (all
+//! conversions to binary16, bfloat16, e4m3 and e5m2, at every value, midpoint and neighbor), and with the host functions of NVIDIA's own headers of CUDA 13.5
+//! (237 expressions of the 16- and 8-bit types on 200,000 operands, the layouts, the constants): no bit differed. NVRTC 13 compiled `spellings.cpp` with
+//! NVIDIA's headers, so its list is CUDA's.
 
 use std::ffi::OsStr;
 use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// `g++` by its absolute path: a bare name would make each spawn search again.
+/// The absolute path of `g++`: a bare name would make each spawn search again.
 fn compiler() -> PathBuf {
     #[expect(clippy::disallowed_methods, reason = "a test has no configuration to take the search path from")]
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -27,7 +26,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
-/// Compiles one program, warnings being errors, and gives the compiler's words if it fails.
+/// Compiles one program with warnings as errors, and returns the compiler's output if it fails.
 fn compile(program: &str, flags: &[&str], output: &Path) {
     let source = root().join("tests/emulator_values").join(program).with_extension("cpp");
     let result = Command::new(compiler())
@@ -41,7 +40,7 @@ fn compile(program: &str, flags: &[&str], output: &Path) {
     assert!(result.status.success(), "{program}: {}", String::from_utf8_lossy(&result.stderr));
 }
 
-/// Compiles and runs one program; its words are the failure.
+/// Compiles and runs one program. Its output describes the failure.
 fn holds(program: &str, flags: &[&str]) {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     let binary = scratch.path().join(program);
@@ -75,7 +74,7 @@ fn functions_the_c_library_lacks_are_accurate() {
     holds("functions", &["-O1"]);
 }
 
-/// As above, with the flags of the emulator's check build, whose hooks must find nothing to trip over in the headers.
+/// Like the test above, with the flags of the emulator's check build, whose hooks must find nothing to report in the headers.
 #[test]
 fn values_are_the_same_under_instrumentation() {
     holds("formats", &["-O1", "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1"]);
@@ -85,12 +84,12 @@ fn values_are_the_same_under_instrumentation() {
 fn every_promised_spelling_compiles() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     compile("spellings", &["-c", "-O0"], &scratch.path().join("spellings.o"));
-    // And behind what the emulator puts in front of every source, whose macros turn words of C++ into CUDA's.
+    // And after the emulator's prelude, whose macros turn C++ words into CUDA's.
     let prelude = ["-c", "-O0", "-Wno-unused-function", "-include", "kforge_cuda.h"];
     compile("spellings", &prelude, &scratch.path().join("behind.o"));
 }
 
-/// The parts that are left out of the prelude for a source that names none of them.
+/// The parts of the prelude that are left out for a source that names none of them.
 const WITHOUT: [&str; 4] = ["-DKF_WITHOUT_NARROW", "-DKF_WITHOUT_STD", "-DKF_WITHOUT_SIMD", "-DKF_WITHOUT_ATOMIC"];
 
 #[test]
@@ -100,7 +99,7 @@ fn what_cuda_has_without_an_include_is_there_with_every_part_left_out() {
         let prelude = ["-c", "-O0", standard, "-Wno-unused-function", "-include", "kforge_cuda.h"];
         compile("everything", &prelude, &scratch.path().join("all.o"));
         compile("everything", &[&prelude[..], &WITHOUT].concat(), &scratch.path().join("least.o"));
-        // Its own headers bring the parts, wherever they are included.
+        // The emulator's headers include these parts themselves, wherever they are included.
         let brought = ["-include", "cuda_fp16.h", "-include", "cuda_fp8.h", "-include", "kf_simd.h"];
         compile("spellings", &[&prelude[..], &WITHOUT, &brought].concat(), &scratch.path().join("brought.o"));
     }
@@ -124,8 +123,8 @@ fn each_header_compiles_alone_and_twice() {
     }
 }
 
-/// Floats that decide a rounding: every pattern of both formats as a float, the midpoint to the next, and the floats beside
-/// each; all exponents with few bits set.
+/// Floats that decide a rounding: every pattern of both formats as a float, the midpoint to the next one, and the floats beside each of these; all exponents
+/// with few bits set.
 fn deciding_floats() -> Vec<f32> {
     let mut floats = Vec::new();
     let mut beside = |value: f32| {

@@ -1,10 +1,10 @@
-//! The registry of methods against machine code: for each method with a signature, small kernels with and without it (`tests/methods/kernels/ID.cu`) are compiled
-//! for every architecture that the toolchain compiles for and the method makes sense on. The signature must be shown by the one and not by the other.
+//! The registry of methods, tested on machine code: for each method with a signature, small kernels with and without it (`tests/methods/kernels/ID.cu`) are
+//! compiled for every architecture that the toolchain supports and the method applies to. Only the kernel with the method may show the signature.
 //!
-//! In a file, `with` stands against `without`, and `with_X` against `without_X` where there is one, else against `without` too. What an architecture lacks is
-//! left out by the preprocessor. All files of an architecture are compiled as one source, each in a namespace of its own: disassembly costs a process.
+//! In a file, `with` is compared with `without`, and `with_X` with `without_X` if it exists, else also with `without`. The preprocessor leaves out what an
+//! architecture lacks. All files of an architecture are compiled as one source, each in its own namespace, because each disassembly starts a process.
 //!
-//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `acquire` does, and in no other way.
+//! Uses the network only if the toolchain is not yet installed below `target/kforge-test-home`, like `acquire`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,14 +24,14 @@ use kforge::toolchain::cuda::Group;
 use object::{Object, ObjectSection};
 use toolchain::install;
 
-/// Headers that the kernels need, before any namespace is opened.
+/// Headers that the kernels need, included before any namespace.
 const HEADERS: &str = "#include <cuda_fp16.h>\n#include <cuda_bf16.h>\n#include <mma.h>\n#include <cooperative_groups.h>\n#include \"ptx.cuh\"\n";
 
 fn kernels() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/methods/kernels")
 }
 
-/// The methods that machine code shows.
+/// The methods with a signature in machine code.
 fn shown() -> impl Iterator<Item = &'static Entry> {
     registry().entries().iter().filter(|e| e.signature.patterns().is_some())
 }
@@ -42,7 +42,7 @@ fn tools() -> &'static BTreeMap<String, PathBuf> {
     TOOLS.get_or_init(|| install(Group::Compile).into_iter().chain(install(Group::Disassemble)).collect())
 }
 
-/// Every capability, with its own instructions where it has a suffix for them, and the portable ones beside those.
+/// Every compute capability: with its suffix for specific instructions, if it has one, and in its portable form.
 fn architectures() -> Vec<String> {
     let suffixes = |c: u32| if c >= 90 { vec!["a", ""] } else { vec![""] };
     CAPABILITIES.into_iter().flat_map(|c| suffixes(c).into_iter().map(move |s| format!("sm_{c}{s}"))).collect()
@@ -52,7 +52,7 @@ fn namespace(id: &str) -> String {
     id.replace('.', "_")
 }
 
-/// The function names of `_ZN4what4withEPf`: namespace and name.
+/// The namespace and the function name in a symbol such as `_ZN4what4withEPf`.
 fn parts(symbol: &str) -> Option<(String, String)> {
     let mut rest = symbol.strip_prefix("_ZN")?;
     let mut take = || {
@@ -65,7 +65,7 @@ fn parts(symbol: &str) -> Option<(String, String)> {
     Some((take()?, take()?))
 }
 
-/// The functions of every file that an architecture can have, by method and name.
+/// The functions of every file that applies to an architecture, by method and name.
 fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
     let ids: Vec<&str> = shown().filter(|e| e.on(arch) == Fit::Fits).map(|e| e.id.as_str()).collect();
     let mut main = HEADERS.to_string();
@@ -122,10 +122,10 @@ fn inspection(function: &FunctionFacts) -> Inspection {
     Inspection { functions: vec![function.clone()], disassembled: true, ..Inspection::default() }
 }
 
-/// Patterns that were seen to become more, by method.
+/// The patterns that were seen more often with the method than without, by method.
 type Seen = BTreeSet<(String, String)>;
 
-/// Holds every pair of an architecture against its signature.
+/// Checks the signature of every pair on an architecture.
 fn examine(arch: &str, seen: &Mutex<Seen>, wrong: &Mutex<Vec<String>>) {
     let found = functions(arch);
     let wrong_ = |what: String| wrong.lock().unwrap().push(what);
@@ -150,7 +150,7 @@ fn examine(arch: &str, seen: &Mutex<Seen>, wrong: &Mutex<Vec<String>>) {
             for (pattern, ..) in pair.counts.iter().filter(|(_, with, without)| with > without) {
                 seen.lock().unwrap().insert((id.clone(), pattern.clone()));
             }
-            // What does not have the method must not show it, whatever it is compared with.
+            // A kernel without the method must not show it, compared with either kernel.
             for other in [&off, &on] {
                 let without = matched(Ok(patterns), &off, other);
                 if without.shown != Shown::NotShown {
@@ -166,7 +166,7 @@ fn examine(arch: &str, seen: &Mutex<Seen>, wrong: &Mutex<Vec<String>>) {
 fn every_signature_is_shown_with_its_method_and_not_without_it_on_every_architecture() {
     tools();
     let (seen, wrong, next) = (Mutex::new(Seen::new()), Mutex::new(vec![]), Mutex::new(architectures().into_iter()));
-    // Two at a time: the compiler's front end takes turns, machine code and disassembly do not.
+    // Two at a time: the compiler's front end is serialized, code generation and disassembly are not.
     std::thread::scope(|scope| {
         for _ in 0..2 {
             scope.spawn(|| {

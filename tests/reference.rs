@@ -1,4 +1,4 @@
-//! Built-in operators against implementations that are not kforge's, in float64: `reference/make.py` made the cases, `reference/data` holds them.
+//! Built-in operators compared with independent implementations in float64: `reference/make.py` generated the cases in `reference/data`.
 
 use std::collections::BTreeMap;
 
@@ -38,7 +38,7 @@ fn values(dtype: DType, list: &[Value]) -> Values {
     }
 }
 
-/// Both sides are float64 with sums in different order: a few hundred roundings of the largest term at most.
+/// Both sides are float64 sums in different orders: they differ by a few hundred roundings of the largest term at most.
 fn assert_close(title: &str, output: &str, got: &[f64], want: &[f64], scale: f64) {
     assert_eq!(got.len(), want.len(), "{title}: {output}");
     for (i, (got, want)) in got.iter().zip(want).enumerate() {
@@ -78,7 +78,7 @@ fn run(file: &str) {
                 }
                 _ => panic!("{title}: {name} is of the wrong kind"),
             }
-            // Every float output has a scale, nowhere smaller than rounding makes plain.
+            // Every float output has a scale, which is never smaller than plain rounding requires.
             if dtype(name).is_float() {
                 let scales = &got.scales[name];
                 let Values::Float(values) = &got.outputs[name] else { unreachable!() };

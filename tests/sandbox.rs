@@ -1,5 +1,5 @@
-//! Workers and runners as processes of their own. This test starts itself: with `worker` as its first argument it is what `kforge worker` is, with
-//! misbehaving candidates in place of compiled kernels. So it has a `main` of its own, and a few lines that stand in for the usual test runner.
+//! Workers and runners as real processes. This test starts itself: with `worker` as its first argument it acts as `kforge worker`, with misbehaving candidates
+//! in place of compiled kernels. So it has its own `main`, and a few lines in place of the usual test runner.
 #![expect(clippy::print_stdout, reason = "it is its own test runner, and a library that prints")]
 
 #[path = "sandbox/candidates.rs"]
@@ -53,7 +53,7 @@ fn main() -> ExitCode {
         confinement.iter().chain(&verification).for_each(|(name, _)| println!("{name}: test"));
         true
     } else if asked("--ignored") {
-        // All of these are of the first tier.
+        // All these tests belong to the first tier.
         true
     } else if asked(AS_USER) {
         made(&confinement, &words)
@@ -67,18 +67,18 @@ fn main() -> ExitCode {
     if passed { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-/// The half of these tests that is of confinement, which the superuser makes twice.
+/// The half of these tests that tests confinement. The superuser runs it twice.
 const CONFINEMENT: &str = "--confinement";
 /// The other half: candidates, workers and verifiers.
 const VERIFICATION: &str = "--verification";
 
-/// Makes both halves at once, each in a process of its own, because some of them count what their process has started.
+/// Runs both halves in parallel, each in its own process, because some tests count the processes that they have started.
 fn halves(words: &[String]) -> bool {
     let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
     [CONFINEMENT, VERIFICATION].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
 }
 
-/// Makes those of the tests that the words ask for, one after another; tells whether all passed.
+/// Runs the tests that the arguments select, one after another; returns whether all passed.
 fn made(tests: &[Test], words: &[String]) -> bool {
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
     let mut all = true;
@@ -91,14 +91,14 @@ fn made(tests: &[Test], words: &[String]) -> bool {
     all
 }
 
-/// Says that this is the superuser's run of these tests as somebody else.
+/// Marks the run of these tests that the superuser starts as another user.
 const AS_USER: &str = "--as-user";
-/// Who has no rights that anybody has not.
+/// A user without special rights.
 const NOBODY: u32 = 65534;
 
-/// Runs the tests of confinement once more as an ordinary user, who may do less and whom the system limits otherwise.
+/// Repeats the tests of confinement as an ordinary user, who has fewer rights and other limits of the system.
 fn as_user(words: &[String]) -> bool {
-    // Where everybody can run it.
+    // A folder in which every user can run the program.
     let folder = tempfile::tempdir().unwrap();
     std::fs::set_permissions(folder.path(), std::fs::Permissions::from_mode(0o755)).unwrap();
     let program = folder.path().join("sandbox");

@@ -1,4 +1,4 @@
-//! Children with real processes: time limits, groups, capture, conversation.
+//! Child processes: time limits, groups, capture, conversation.
 
 use std::fs;
 use std::path::Path;
@@ -21,7 +21,7 @@ fn words(captured: &Captured) -> Vec<u32> {
     captured.text().split_whitespace().map(|word| word.parse().unwrap()).collect()
 }
 
-/// Whether a process that was sent its end takes it: the system may need a moment.
+/// Whether a process that was told to end does so; the system may need a moment.
 fn dies(pid: u32) -> bool {
     let start = Instant::now();
     while family::is_alive(pid) && start.elapsed() < Duration::from_secs(20) {
@@ -35,7 +35,7 @@ fn status_output_and_environment_are_those_of_the_child() {
     let finished = finish("echo out; echo err >&2; env; exit 3");
     assert_eq!(finished.end, End::Exited(3));
     assert_eq!(finished.stderr.text(), "err\n");
-    // `sh` itself adds PWD; nothing of this process's environment is there.
+    // `sh` itself adds PWD. No variable of this process's environment is there.
     let names: Vec<_> =
         finished.stdout.text().lines().skip(1).map(|l| l.split('=').next().unwrap().to_string()).collect();
     assert!(names.iter().all(|n| ["PATH", "PWD", "SHLVL", "_"].contains(&n.as_str())), "{names:?}");
@@ -73,7 +73,7 @@ fn a_time_out_kills_grandchildren_in_and_out_of_the_group() {
 
 #[test]
 fn a_child_that_ends_leaves_nobody_behind_and_is_not_waited_for_twice() {
-    // The grandchild holds both pipes open; the child's end is the end all the same.
+    // The grandchild holds both pipes open. Even so, the end of the child counts.
     let finished = finish("sleep 1000 & echo $!");
     assert_eq!(finished.end, End::Exited(0));
     for pid in words(&finished.stdout) {
@@ -128,7 +128,7 @@ fn an_answer_that_was_not_asked_for_ends_the_conversation() {
     let talker = Talker::start(&sh("read line; printf 'one\\ntwo\\n'; sleep 1000")).unwrap();
     let pid = talker.pid();
     match talker.exchange("x", Duration::from_secs(60), &GOING_ON).unwrap() {
-        // Both lines came at once.
+        // Both lines arrived at once.
         Ok((talker, _)) => {
             let died = talker.exchange("y", Duration::from_secs(60), &GOING_ON).unwrap().err().unwrap();
             assert!(matches!(died.end, End::Misbehaved(_)), "{died:?}");

@@ -1,7 +1,8 @@
-//! Generated kernels against the device compiler: every variant that the kernels of `examples/generated` declare for GPUs of two generations is compiled, for each
-//! choice of types, and so is each first variant with every method off, for three. What they compute is verified on `cpu` in `e2e`; machine code must show their methods.
+//! Generated kernels compiled by the device compiler: every variant that the kernels of `examples/generated` declare, for GPUs of two generations and each
+//! choice of types; and each first variant with every method off, for three. `e2e` verifies the kernels' results on `cpu`; here machine code must show their
+//! methods.
 //!
-//! Touches the network where the toolchain is not yet installed below `target/kforge-test-home`, as `acquire` does, and in no other way.
+//! Uses the network only if the toolchain is not yet installed below `target/kforge-test-home`, like `acquire`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -21,7 +22,7 @@ use kforge::record::{FunctionFacts, Inspection};
 use kforge::toolchain::cuda::Group;
 use toolchain::install;
 
-/// Architectures, and whether every variant is compiled for it, or only the first.
+/// Architectures, and whether every variant is compiled or only the first.
 const ARCHITECTURES: [(&str, bool); 3] = [("sm_80", false), ("sm_90a", true), ("sm_100", false)];
 
 /// NVRTC and the disassembler, which other tests of the toolchain may have installed.
@@ -29,7 +30,7 @@ fn tools() -> BTreeMap<String, PathBuf> {
     install(Group::Compile).into_iter().chain(install(Group::Disassemble)).collect()
 }
 
-/// What `examples/generated` declares.
+/// The package of `examples/generated`.
 fn package() -> Package {
     let manifest = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/generated/kernel.toml");
     let (workspace, wrong) = kforge::workspace::load(&manifest, &TEMPLATES);
@@ -52,7 +53,7 @@ fn shim(dir: &Path) -> PathBuf {
     shim
 }
 
-/// The entries of every variant for each choice of types, or of the first, and of those that the first leaves with a method turned off.
+/// The entries of every variant for each choice of types, or of the first variant; and of the first variant with each method turned off.
 fn entries(kernel: &Kernel, operator: &Operator, target: &Target, every: bool) -> BTreeSet<String> {
     let mut out = BTreeSet::new();
     for choice in operator.choices() {
@@ -65,7 +66,7 @@ fn entries(kernel: &Kernel, operator: &Operator, target: &Target, every: bool) -
     out
 }
 
-/// Compiles these entries of a generated kernel; gives the machine code and what is known of it.
+/// Compiles these entries of a generated kernel, and returns the machine code and the facts about it.
 fn compiled(
     kernel: &Kernel,
     arch: &str,
@@ -105,7 +106,7 @@ fn every_variant_of_every_generated_kernel_compiles_for_the_gpus_it_is_declared_
     let failed = std::sync::Mutex::new(vec![]);
     let mut work: Vec<(&Kernel, (&str, bool))> =
         package.kernels.iter().flat_map(|kernel| ARCHITECTURES.map(|arch| (kernel, arch))).collect();
-    // What takes long first, and each thread takes the next, so that both are busy to the end.
+    // Slow compilations come first, and each thread takes the next one, so that both threads are busy to the end.
     work.sort_by_key(|(_, (_, every))| !every);
     let next = std::sync::atomic::AtomicUsize::new(0);
     std::thread::scope(|scope| {
@@ -129,8 +130,8 @@ fn inspection(function: &FunctionFacts) -> Inspection {
     Inspection { functions: vec![function.clone()], disassembled: true, ..Inspection::default() }
 }
 
-/// Holds the first variant that `like` finds against it without each of its methods: gives the methods that the machine code shows. Those that the variant does
-/// not have are left out.
+/// Compares the first variant that matches `like` with the same variant without each of its methods. Returns the methods that the machine code shows. Methods
+/// that the variant does not have are left out.
 fn shown(kernel: &str, arch: &str, like: &[&str]) -> BTreeSet<String> {
     let (tools, package) = (tools(), package());
     let dir = tempfile::tempdir().unwrap();

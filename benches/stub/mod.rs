@@ -1,5 +1,5 @@
-//! A workspace of any size, and a stand-in for worker processes that gives every step a small result at once: so that what is timed or tested is all of
-//! kforge but compilers and candidates. Shared by benches and tests.
+//! A workspace of any size, and a stub for worker processes that immediately returns a small result for every step, so that everything except compilers and
+//! candidates is timed or tested. Shared by benches and tests.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -18,10 +18,10 @@ use kforge::record::{Determinism, FunctionFacts, Inspection, StepKind, VerifyObs
 use kforge::step::RemoteExecutor;
 use kforge::workspace::select::Selected;
 
-/// Gives small results and counts them.
+/// Returns small results and counts them.
 #[derive(Default)]
 pub(crate) struct Stub {
-    /// Steps run.
+    /// The number of steps that ran.
     pub(crate) ran: AtomicU64,
 }
 
@@ -68,12 +68,12 @@ impl RemoteExecutor for &Stub {
     }
 }
 
-/// What a workspace is made of.
+/// The size of a workspace.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     /// Packages.
     pub(crate) packages: usize,
-    /// Kernels a package, each with a source and an operator of its own.
+    /// Kernels per package, each with its own source and operator.
     pub(crate) kernels: usize,
 }
 
@@ -114,7 +114,7 @@ fn manifest(package: usize, kernels: usize) -> String {
     text
 }
 
-/// A session in a folder, with that home, without a network, that says nothing.
+/// A silent session in a folder, with this home and without a network.
 pub(crate) fn session(cwd: &Path, home: &Path) -> Session {
     #[expect(clippy::disallowed_methods, reason = "it stands where a shell does, and hands PATH on")]
     let path = std::env::var("PATH").unwrap_or_default();
@@ -128,7 +128,7 @@ pub(crate) fn session(cwd: &Path, home: &Path) -> Session {
     }
 }
 
-/// What a build of these asks: to go as far as builds go, to stop at a failure, and to write.
+/// The request of a build to the last goal that stops at a failure and writes.
 pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> Asked {
     Asked {
         selected,

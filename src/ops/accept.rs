@@ -1,5 +1,5 @@
-//! A champion becomes the package's own. What an agent or a template wrote goes into the repository with where it comes from; the variant is pinned, alone.
-//! Afterwards a build needs neither agent nor search. Asks nobody and measures nothing: it goes by what is known.
+//! Accepts a champion: it becomes the package's own. The source that an agent or a template wrote goes into the repository with its provenance, and the variant
+//! is pinned as the only one. Afterwards a build needs neither an agent nor a search. Asks no agent and measures nothing: uses only stored results.
 
 mod file;
 
@@ -20,64 +20,64 @@ use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{Arch, Kernel, TypeChoice};
 
-/// Which champions are accepted, and as what.
+/// Selects the champions to accept, and how to store them.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct AcceptRequest {
     /// The kernel.
     pub kernel: String,
-    /// The package that has it; any if none is named.
+    /// The packages to search for the kernel; all if none is named.
     pub packages: Vec<String>,
-    /// The targets whose champions to accept; all if none is named.
+    /// The targets whose champions are accepted; all if none is named.
     pub targets: Vec<String>,
-    /// The types whose champions to accept; all if none are named.
+    /// The choices of types whose champions are accepted; all if none is named.
     pub types: Vec<String>,
     /// The file to write the source to.
     pub file: Option<PathBuf>,
-    /// The name of another kernel to make of it, for one target.
+    /// The name of a new kernel to create from the champion, for one target.
     pub name: Option<String>,
-    /// Write over a file that is there.
+    /// Overwrite an existing file.
     pub force: bool,
-    /// Free what was accepted.
+    /// Undo an earlier acceptance.
     pub undo: bool,
-    /// Say what would change, and write nothing.
+    /// Report what would change, and write nothing.
     pub dry_run: bool,
 }
 
-/// What was, or would be, changed.
+/// The changes that were, or would be, made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Accepted {
-    /// Files, by their path in the workspace, and whether each is new.
+    /// Files by their path in the workspace, and whether each is new.
     pub files: Vec<(String, bool)>,
-    /// Changes of pins in kforge.lock, each as it will be said before it happens.
+    /// Changes of pins in kforge.lock, worded as changes that would happen.
     pub pins: Vec<String>,
-    /// The champions that were accepted; none where they were freed.
+    /// The champions that were accepted; empty if pins were released.
     pub champions: Vec<AcceptedChampion>,
-    /// Whether what was accepted is free again.
+    /// Whether earlier acceptances were undone.
     pub freed: bool,
 }
 
-/// A champion that was accepted.
+/// An accepted champion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AcceptedChampion {
     /// The kernel on a target for one choice of types.
     pub seat: Seat,
-    /// For whom it stands, in words: nothing where that is all shapes, else ` for SHAPE` or ` for r = 2`.
+    /// The shapes of this champion, in words: empty for all shapes, else ` for SHAPE` or ` for r = 2`.
     pub stands_for: String,
-    /// The variant; an empty label where there is only one.
+    /// The variant's label; empty if the kernel has only one variant.
     pub variant: String,
-    /// Whether no device has timed it.
+    /// Whether no device has timed the champion.
     pub provisional: bool,
-    /// The file that holds its source now, in the package; none where it is only pinned.
+    /// The file that now holds the champion's source, relative to the package; none if the champion is only pinned.
     pub source: Option<String>,
 }
 
 /// Why nothing was accepted.
 #[derive(Debug, thiserror::Error)]
 pub enum AcceptError {
-    /// Nobody stands for a seat.
+    /// A seat has no champion.
     #[error("{} cannot be accepted: {}", .0.seat.name(), .0)]
     Nobody(Vacant),
-    /// It is not known who stands for a seat.
+    /// The champion of a seat is unknown.
     #[error(
         "the champion of {} is not known{}",
         .seat.name(),
@@ -86,20 +86,20 @@ pub enum AcceptError {
     Unknown {
         /// The seat.
         seat: Seat,
-        /// A step that would have to run.
+        /// A step that must run first.
         open: Option<String>,
         /// Whether the kernel has rounds.
         has_rounds: bool,
     },
-    /// The kernel has no such types.
+    /// The kernel has no such choice of types.
     #[error("kernel `{kernel}` has no such types: expected {}", .known.iter().map(|c| format!("`{c}`")).collect::<Vec<_>>().join(", "))]
     NoTypes {
         /// The kernel.
         kernel: String,
-        /// Those that it has.
+        /// The choices of types that it has.
         known: Vec<String>,
     },
-    /// There is no source to write: the champion is a variant of the package's own.
+    /// There is no source to write, because the champion is a variant of the package's own source.
     #[error(
         "the champion of `{kernel}` is a variant of the package's source `{source_file}`: there is nothing to write"
     )]
@@ -109,26 +109,26 @@ pub enum AcceptError {
         /// Its source.
         source_file: String,
     },
-    /// The champions are of different sources.
+    /// The champions have different sources.
     #[error("the champions of `{kernel}` have different sources:")]
     DifferentSources {
         /// The kernel.
         kernel: String,
-        /// They, with the round of each.
+        /// The champions, with the round of each.
         champions: Vec<(AcceptedChampion, u32)>,
     },
     /// A champion is not verified.
     #[error("{} is not verified: {why}", .champion.who())]
     NotVerified {
-        /// It.
+        /// The champion.
         champion: AcceptedChampion,
-        /// Why.
+        /// The reason.
         why: NotVerified,
     },
     /// No device has timed a champion.
     #[error("{} is provisional: no device has timed it", .champion.who())]
     NotTimed {
-        /// It.
+        /// The champion.
         champion: AcceptedChampion,
     },
     /// Several packages have such a kernel.
@@ -137,29 +137,29 @@ pub enum AcceptError {
     /// No package has such a kernel.
     #[error("`{0}` is not the name of a kernel: expected the name of one kernel")]
     NoKernel(String),
-    /// Nothing of a kernel was accepted.
+    /// No pin of the kernel was accepted.
     #[error("kernel `{0}` has no accepted champion")]
     NotAccepted(String),
-    /// A kernel of its own is for one target.
+    /// A new kernel can only be for one target.
     #[error("`--name` makes a kernel for one target: expected exactly one `--target`")]
     SeveralTargets,
-    /// The manifest cannot take the declaration.
+    /// The declaration cannot be added to the manifest.
     #[error("`{}`: {why}", manifest.display())]
     NotDeclared {
         /// The manifest.
         manifest: PathBuf,
-        /// Why.
+        /// The cause.
         why: accepted::AcceptError,
     },
-    /// The manifest would have errors.
+    /// The edited manifest would have errors.
     #[error("`{}` would have errors; nothing was written", manifest.display())]
     Wrong {
         /// The manifest.
         manifest: PathBuf,
-        /// What would be wrong with it.
+        /// The errors that it would have.
         found: Vec<Diagnostic>,
     },
-    /// A file has no name in the workspace's folder.
+    /// A file is outside the workspace.
     #[error("`{}` is outside the workspace and is not written", .0.display())]
     OutsideWorkspace(PathBuf),
     /// A file is not in the package's folder.
@@ -170,15 +170,15 @@ pub enum AcceptError {
         /// The folder.
         folder: PathBuf,
     },
-    /// A file is there that is not the kernel's own.
+    /// A file already exists and is not the source of only this kernel.
     #[error("`{source_file}` already exists and is not the source of only `{kernel}`")]
     Exists {
-        /// The file, in the package.
+        /// The file, relative to the package.
         source_file: String,
         /// The kernel.
         kernel: String,
     },
-    /// A champion without a source: a bug.
+    /// A champion has no source: a bug.
     #[error("BUG: a champion of `{0}` has no source")]
     NoSource(String),
     /// The changes cannot be written.
@@ -205,7 +205,7 @@ impl AcceptedChampion {
         }
     }
 
-    /// Its label, for people.
+    /// The label, for messages.
     pub fn label(&self) -> &str {
         if self.variant.is_empty() { "the only variant" } else { &self.variant }
     }
@@ -215,15 +215,15 @@ impl AcceptedChampion {
     }
 }
 
-/// What is to be done.
+/// The changes to make.
 struct Plan {
-    /// Files but the lockfile.
+    /// Files other than the lockfile.
     files: Vec<Change>,
     lock: Lockfile,
     champions: Vec<AcceptedChampion>,
 }
 
-/// Accepts champions, or frees what was accepted.
+/// Accepts champions, or undoes earlier acceptances.
 ///
 /// # Errors
 /// [`AcceptError`], or the plan cannot be made.
@@ -234,7 +234,8 @@ pub fn accept(session: &Session, request: &AcceptRequest) -> Result<Accepted, Er
         targets: request.targets.clone(),
         ..SelectionArgs::default()
     };
-    // Nobody builds meanwhile, and two do not accept at once: what is read must be what is written over, so it is read under the lock.
+    // The lock keeps out builds and other `accept` commands. kforge.lock and the manifest must be read under the lock, so that no other command changes them
+    // before they are overwritten.
     let _lock = match request.dry_run {
         true => vec![],
         false => {
@@ -255,7 +256,7 @@ pub fn accept(session: &Session, request: &AcceptRequest) -> Result<Accepted, Er
     write(session, &workspace, plan, request)
 }
 
-/// Finds the champions and what has to be written for them.
+/// Finds the champions, and the changes that accepting them needs.
 fn planned(
     session: &Session,
     opened: &Opened,
@@ -316,7 +317,7 @@ fn planned(
     let source = files.source.clone();
     let of = request.name.as_ref().unwrap_or(&kernel.name);
     if request.name.is_none() {
-        // What was pinned by the names of rounds has no such names any more.
+        // Pins that name variants of rounds are no longer valid.
         lock.champions.retain(|seat, _| seat.package != member.package.name || seat.kernel != kernel.name);
     }
     let accepted = first.build.written.as_ref().map_or(kernel, |w| &w.kernel);
@@ -331,7 +332,7 @@ fn planned(
     Ok(Plan { files: files.changes, lock, champions })
 }
 
-/// The variant of the first target that was chosen, for targets that were not: the source is theirs too now.
+/// Pins the accepted variants of the first selected target for the unselected targets too, because they now use the same source.
 fn others(member: &Member, kernel: &Kernel, accepted: &Kernel, all: &[Stands], lock: &mut Lockfile) {
     let Some(first) = all.first().map(|s| s.seat.target.clone()) else { return };
     let choices = member.package.operator(&kernel.operator).map(|o| o.choices()).unwrap_or_default();
@@ -350,7 +351,7 @@ fn others(member: &Member, kernel: &Kernel, accepted: &Kernel, all: &[Stands], l
     }
 }
 
-/// Refuses what stands without having been verified, or timed where times are taken.
+/// Refuses a champion that is not verified, or not timed on a target that is timed.
 fn sound(member: &Member, stands: &Stands) -> Result<(), AcceptError> {
     let champion = || AcceptedChampion::of(stands, None);
     if let Err(why) = &stands.verified {
@@ -363,7 +364,7 @@ fn sound(member: &Member, stands: &Stands) -> Result<(), AcceptError> {
     }
 }
 
-/// The kernel that is named.
+/// The kernel that the request names.
 fn named<'p>(packages: &'p Packages, request: &AcceptRequest) -> Result<(&'p Member, &'p Kernel), AcceptError> {
     let members = packages.all().filter_map(|p| packages.member(&p.name));
     let mut found = members.filter_map(|m| Some((m, m.package.kernel(&request.kernel)?)));
@@ -374,7 +375,7 @@ fn named<'p>(packages: &'p Packages, request: &AcceptRequest) -> Result<(&'p Mem
     }
 }
 
-/// The seats that are selected.
+/// The seats that the request selects.
 fn seats(member: &Member, kernel: &Kernel, request: &AcceptRequest) -> Vec<Seat> {
     let choices = member.package.operator(&kernel.operator).map(|o| o.choices()).unwrap_or_default();
     let targets = kernel.targets.iter().filter(|t| request.targets.is_empty() || request.targets.contains(t));
@@ -388,7 +389,7 @@ fn seats(member: &Member, kernel: &Kernel, request: &AcceptRequest) -> Vec<Seat>
     both.map(of).collect()
 }
 
-/// The lockfile without what was accepted for a kernel.
+/// The lockfile without the accepted pins of a kernel.
 fn undone(workspace: &Workspace, request: &AcceptRequest) -> Result<Plan, AcceptError> {
     let mut lock = workspace.lock.clone();
     let takes = |list: &[String], name: &String| list.is_empty() || list.contains(name);
@@ -406,7 +407,7 @@ fn undone(workspace: &Workspace, request: &AcceptRequest) -> Result<Plan, Accept
     }
 }
 
-/// Writes all of it, unless only what would be written is asked for.
+/// Writes all changes, unless this is a dry run.
 fn write(session: &Session, workspace: &Workspace, plan: Plan, request: &AcceptRequest) -> Result<Accepted, Error> {
     let Plan { mut files, lock, champions } = plan;
     let pins = workspace.lock.changes(&lock);

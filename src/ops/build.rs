@@ -1,4 +1,4 @@
-//! Builds: `build`, `check`, `verify`, `bench` and `ablate` are one operation to different ends.
+//! Builds. `build`, `check`, `verify`, `bench` and `ablate` are one operation with different goals.
 
 mod outcome;
 mod plan;
@@ -27,31 +27,31 @@ pub use result::{Built, Champion, Finished, Unchanged};
 pub use steps::is_doubt;
 pub use untried::Untried;
 
-/// What a build is asked.
+/// The request for a build.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BuildRequest {
     /// What to build.
     pub words: SelectionArgs,
     /// How far to go.
     pub goal: Goal,
-    /// Steps at once; a negative number is cores less that many. `build.jobs` of the settings if there is none.
+    /// The number of steps to run in parallel; a negative number means all cores except that many. If none, the setting `build.jobs`.
     pub jobs: Option<i64>,
-    /// After a failure, finish what does not depend on it.
+    /// After a failure, continue with steps that do not depend on the failed step.
     pub keep_going: bool,
-    /// Measure on a device again although it was measured before.
+    /// Measure on a device again, even if there are records.
     pub remeasure: bool,
-    /// End with [`Ended::NoEvidence`] where a device's evidence is missing.
+    /// End with [`Ended::NoEvidence`] if evidence of a device is missing.
     pub require_evidence: bool,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
     /// Write a page that shows where the time went.
     pub timings: bool,
-    /// Plan even where a certificate says that there is nothing to do: the whole result is wanted, not only what is shown of it.
+    /// Plan even if a certificate proves that there is nothing to do, because the caller needs the whole result and not only its text.
     pub plans: bool,
 }
 
 impl BuildRequest {
-    /// Everything at hand, as far as the goal says, as the settings say.
+    /// A build of everything in the current package or workspace up to the goal, with the jobs of the settings.
     pub fn new(goal: Goal) -> Self {
         BuildRequest {
             words: SelectionArgs::default(),
@@ -66,7 +66,7 @@ impl BuildRequest {
         }
     }
 
-    /// What is asked of the plan; `write` unless nothing is to be written.
+    /// The request for the plan. `write` is false if nothing may be written.
     fn asked(&self, session: &Session, opened: &Opened, write: bool) -> Result<Asked, Error> {
         Ok(Asked {
             selected: session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?,
@@ -84,7 +84,7 @@ impl BuildRequest {
 /// Builds.
 ///
 /// # Errors
-/// The build could not be started, or what it found could not be kept. How it ended is in the result.
+/// The build could not be started, or its results could not be stored. The result says how the build ended.
 pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> {
     let began = Instant::now();
     let question = session.question(request);
@@ -102,7 +102,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     ready.journal.flush()?;
     ready.sweep_lost(&outcome);
     let report = report::assemble(&ready, &outcome);
-    // What was looked at on some shapes only says too little, and so does what was cut short.
+    // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
         session.remember(&opened, &packages, &ready, &report);
     }
@@ -111,7 +111,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         false => text(&report, Failures::Told),
     };
     let (outdated, seen) = ready.outdated(&opened, &outcome);
-    // What a shorter or an interrupted build found does not take the place of what a whole one did.
+    // The results of a partial or interrupted build do not replace the report of a whole one.
     if request.goal == Goal::Build {
         match outcome::is_interrupted(&ready, &outcome) {
             true => report::note_interrupted(session, &opened),
@@ -120,7 +120,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     }
     let ended = Ended::of(request, &ready, &outcome);
     let timings = timed.map(|steps| timings::write(&opened, &ready, &outcome, steps, began.elapsed()));
-    // What the engine complained of may not come again.
+    // A build with complaints from the engine is not certified, because the next build may not repeat them.
     if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
         && said == session.reporter.said()
         && !steps::complains(&outcome)
@@ -130,7 +130,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         witness.add(seen);
         session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()));
     }
-    // What was just observed here needs no age.
+    // Only results from earlier builds are listed with their age.
     let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
     let finished = Finished {
         ended,
@@ -149,7 +149,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     Ok(Built::Finished(Box::new(Finished { packages: packages.into_packages(), ..finished })))
 }
 
-/// Ends a build: its locks go, so that the cache can be collected.
+/// Ends a build and releases its locks, so that the cache can be collected.
 fn end(ready: Ready<'_>, outcome: BuildOutcome) {
     ready.end();
     std::mem::forget(outcome);

@@ -1,4 +1,4 @@
-//! The shared cache: collected, measured, checked.
+//! Collects, measures and verifies the shared cache.
 
 use std::time::{Duration, SystemTime};
 
@@ -7,10 +7,10 @@ use crate::{Error, Session};
 use kforge_engine::collect::{self, Checked, Collected, Limits, Report, Usage};
 use kforge_engine::home::Home;
 
-/// Removes what is older or larger than the settings allow.
+/// Removes entries that exceed the age or size that the settings allow.
 ///
 /// # Errors
-/// [`Error::Busy`] while a build uses the cache; the cache cannot be read or written.
+/// [`Error::Busy`] if a build is using the cache; or the cache cannot be read or written.
 pub fn collect(session: &Session) -> Result<Report, Error> {
     match collect::collect(&session.home()?, limits(session), SystemTime::now())? {
         Collected::Busy => Err(Error::Busy(Blocked::Cache)),
@@ -18,19 +18,19 @@ pub fn collect(session: &Session) -> Result<Report, Error> {
     }
 }
 
-/// Collects after a build, once a day, if the settings allow it and nobody else is at it. Whoever builds calls it once the build is over.
+/// Collects after a build, once a day, if the settings allow it and no other process is collecting. To be called once the build is over.
 ///
 /// # Errors
-/// The cache cannot be read or written. The build has ended well.
+/// The cache cannot be read or written. The build itself is not affected.
 pub fn collect_sometimes(session: &Session) -> Result<Option<Report>, Error> {
-    // To open a home takes longer than to look at the settings.
+    // Check the settings first, because opening a home takes longer.
     if may_collect(session) { collect_due(session, &session.home()?) } else { Ok(None) }
 }
 
-/// The same in a home that is open.
+/// Like [`collect_sometimes`], in an open home.
 ///
 /// # Errors
-/// As [`collect_sometimes`].
+/// Same as [`collect_sometimes`].
 pub fn collect_due(session: &Session, home: &Home) -> Result<Option<Report>, Error> {
     let now = SystemTime::now();
     if !may_collect(session) || !collect::due(home, now) {
@@ -42,20 +42,20 @@ pub fn collect_due(session: &Session, home: &Home) -> Result<Option<Report>, Err
     }
 }
 
-/// Whether the settings let builds collect. Offline, what is removed may not come back.
+/// Whether the settings let builds collect. Offline, a removed entry could not be downloaded again.
 fn may_collect(session: &Session) -> bool {
     session.settings.flag("cache.auto-gc") && !session.offline()
 }
 
-/// How large the cache is, by part.
+/// The size of the cache, by part.
 ///
 /// # Errors
-/// It cannot be read.
+/// The cache cannot be read.
 pub fn usage(session: &Session) -> Result<Usage, Error> {
     Ok(collect::usage(&session.home()?)?)
 }
 
-/// Hashes everything again and removes what is corrupt.
+/// Hashes everything again and removes corrupt entries.
 ///
 /// # Errors
 /// The cache cannot be read or written.
@@ -63,7 +63,7 @@ pub fn verify(session: &Session) -> Result<Checked, Error> {
     Ok(collect::verify(&session.home()?)?)
 }
 
-/// What the settings allow.
+/// The limits from the settings.
 fn limits(session: &Session) -> Limits {
     Limits {
         max_age: Duration::from_secs(session.settings.number("cache.max-age")),

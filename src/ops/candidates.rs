@@ -1,4 +1,4 @@
-//! What the workspace remembers of candidates, searched; the source of one. Plans nothing, runs nothing and asks nobody.
+//! Searches the candidates that the workspace remembers, and shows the source of one. Plans nothing, runs nothing and asks no agent.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,7 +13,7 @@ use kforge_types::model::Pattern;
 use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::candidate::{Became, Candidate};
 
-/// Which candidates are searched for. Lists are of names and globs; empty ones take all.
+/// Selects candidates. Lists hold names and globs; an empty list selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Filter {
     /// Packages.
@@ -28,64 +28,64 @@ pub struct Filter {
     pub patterns: Vec<Pattern>,
     /// Levels of operators.
     pub levels: Vec<u8>,
-    /// Only those that are correct.
+    /// Only correct candidates.
     pub correct: bool,
 }
 
-/// Candidates that were found.
+/// The result of a search.
 #[derive(Debug)]
 pub struct Found {
-    /// They, in the order in which they were tried.
+    /// The candidates, in the order in which they were tried.
     pub candidates: Vec<Remembered>,
-    /// How many are remembered in all.
+    /// The number of all remembered candidates.
     pub all: usize,
 }
 
 /// Why no candidate is shown.
 #[derive(Debug, thiserror::Error)]
 pub enum CandidatesError {
-    /// None is remembered.
+    /// No candidate is remembered.
     #[error("no candidate is recorded in this workspace")]
     None,
-    /// A word of the filter matches nothing.
+    /// A pattern of the filter matches nothing.
     #[error("no {what} of a recorded candidate matches `{word}`")]
     NoMatch {
-        /// What it is of: `kernel`.
+        /// The kind of name that the pattern should match: `kernel`.
         what: &'static str,
-        /// The word.
+        /// The pattern.
         word: String,
-        /// The names that there are.
+        /// The existing names.
         known: Vec<String>,
     },
-    /// All words match something, and no candidate matches all of them.
+    /// Each pattern matches something, but no candidate matches all of them.
     #[error(
         "none of the {} recorded candidates match",
         kforge_foundation::base::count(*.all as u64, "candidate")
     )]
     NoneSuch {
-        /// How many are remembered.
+        /// The number of remembered candidates.
         all: usize,
     },
-    /// No id begins so.
+    /// No id starts with this text.
     #[error("there is no candidate `{0}`: expected an id that `kforge candidates` lists")]
     NoId(String),
-    /// Several ids begin so.
+    /// Several ids start with this text.
     #[error("{count} candidates have ids that begin with `{id}`: expected more characters of one id")]
     SeveralIds {
-        /// The beginning.
+        /// The text.
         id: String,
-        /// How many.
+        /// The number of ids.
         count: usize,
     },
-    /// The answer held no source.
+    /// The agent's answer contained no source.
     #[error("candidate `{0}` has no source: the answer contained none")]
     NoSource(String),
-    /// The source is no longer what it was.
+    /// The source has changed since the candidate was tried.
     #[error("the source of candidate `{0}` is gone: it was edited since")]
     SourceGone(String),
 }
 
-/// Searches what is remembered.
+/// Searches the remembered candidates.
 ///
 /// # Errors
 /// [`CandidatesError`], or the workspace cannot be opened.
@@ -97,7 +97,7 @@ pub fn search(session: &Session, filter: &Filter) -> Result<Found, Error> {
     Ok(Found { candidates, all: all.len() })
 }
 
-/// The source of the candidate whose id begins so.
+/// The source of the candidate whose id starts with `id`.
 ///
 /// # Errors
 /// [`CandidatesError`], or the workspace cannot be opened.
@@ -132,7 +132,7 @@ fn shown(opened: &Opened, candidate: &Candidate) -> Remembered {
     }
 }
 
-/// Those that the whole filter takes, in the order in which they were tried.
+/// The candidates that match the whole filter, in the order in which they were tried.
 fn filtered<'c>(filter: &Filter, all: &'c [Candidate]) -> Result<Vec<&'c Candidate>, CandidatesError> {
     type Of = fn(&Candidate) -> &str;
     let filters: [(&'static str, &[String], Of); 4] = [
@@ -157,7 +157,7 @@ fn filtered<'c>(filter: &Filter, all: &'c [Candidate]) -> Result<Vec<&'c Candida
     if found.is_empty() { Err(CandidatesError::NoneSuch { all: all.len() }) } else { Ok(found) }
 }
 
-/// Whether a word, a name or a glob, takes a name.
+/// Whether a pattern, a name or a glob, matches a name.
 fn takes(word: &str, name: &str) -> bool {
     word == name || Glob::new(word).is_ok_and(|glob| glob.compile_matcher().is_match(name))
 }

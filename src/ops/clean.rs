@@ -1,4 +1,4 @@
-//! Removes what builds have written beside the workspace. The shared cache is [`crate::cache`]'s.
+//! Removes the output folder of a workspace. [`crate::cache`] handles the shared cache.
 
 use std::path::{Path, PathBuf};
 
@@ -11,14 +11,14 @@ use kforge_engine::lock::{Lock, Mode, Wait};
 pub struct Cleaned {
     /// The output folder.
     pub target: PathBuf,
-    /// Files and bytes in it; none where it is not there.
+    /// The number of files in the folder and their size in bytes; none if the folder does not exist.
     pub removed: Option<(u64, u64)>,
 }
 
-/// Removes the outputs of the workspace at hand; with `dry_run` says what would be removed.
+/// Removes the outputs of the current workspace. With `dry_run`, only reports what would be removed.
 ///
 /// # Errors
-/// The workspace cannot be opened, another process builds in it, or something cannot be removed.
+/// The workspace cannot be opened, another process is building in it, or something cannot be removed.
 pub fn clean(session: &Session, dry_run: bool) -> Result<Cleaned, Error> {
     let workspace = session.workspace()?;
     let target = session.target(&workspace);
@@ -38,18 +38,18 @@ pub fn clean(session: &Session, dry_run: bool) -> Result<Cleaned, Error> {
         if path.ends_with(".lock") {
             continue;
         }
-        // A link is removed, not what it leads to.
+        // A link itself is removed, not its target.
         let is_folder = path.symlink_metadata().is_ok_and(|m| m.is_dir());
         let removed = if is_folder { std::fs::remove_dir_all(&path) } else { std::fs::remove_file(&path) };
         removed.map_err(Error::remove(&path))?;
     }
     lock.remove();
-    // Another kforge may have begun anew in it already.
+    // Another kforge may already be using the folder again.
     let _ = std::fs::remove_dir(&target);
     Ok(Cleaned { target, removed: Some(removed) })
 }
 
-/// How many files are below a folder, and their bytes; the lock's file does not count.
+/// The number of files below a folder and their size in bytes, without the lock file.
 fn measure(folder: &Path) -> (u64, u64) {
     walkdir::WalkDir::new(folder)
         .into_iter()

@@ -1,4 +1,4 @@
-//! The regression gate: builds both states, has their champions timed in pairs where a device is, and decides which are slower.
+//! The regression gate: builds both states, times their champions in pairs if a device is present, and decides which kernels are slower.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -25,64 +25,64 @@ mod sides;
 
 use sides::{Side, Standings, Stood};
 
-/// What is compared with what.
+/// The request for a comparison.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CompareRequest {
-    /// What to compare with: a git revision, a bundle of evidence, or the digest of a stored binary.
+    /// The base: a git revision, a bundle of evidence, or the digest of a stored binary.
     pub base: String,
-    /// What to compare: a git revision; the working tree if none is named.
+    /// The head: a git revision; the working tree if none is named.
     pub head: Option<String>,
-    /// What to build of both.
+    /// What to build of both states.
     pub words: SelectionArgs,
-    /// The share of time within which both count as the same.
+    /// The relative difference in time up to which both count as equal.
     pub margin: f64,
-    /// Measure again although there are records.
+    /// Measure again, even if there are records.
     pub remeasure: bool,
-    /// Steps at once; a negative number is cores less that many.
+    /// The number of steps to run in parallel; a negative number means all cores except that many.
     pub jobs: Option<i64>,
 }
 
-/// What a comparison found.
+/// The result of a comparison.
 #[derive(Debug)]
 pub struct Compared {
     /// The comparison.
     pub comparison: Comparison,
-    /// Whether anything selected is timed; where nothing is, only the head was built.
+    /// Whether any selected target is timed. If not, only the head was built.
     pub timed: bool,
 }
 
 /// Why two states cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum CompareError {
-    /// There is no `git`, and the name is that of no file.
+    /// `git` is not on `PATH`, and the name is not that of a file.
     #[error("`{0}` is not a file, and there is no `git` on PATH to look up a revision")]
     NoGit(String),
-    /// Git does not check a revision out.
+    /// Git cannot check out a revision.
     #[error("{why}")]
     Revision {
         /// The revision.
         revision: String,
-        /// What git, or the system, says.
+        /// The error of git or of the system.
         why: RevisionError,
     },
-    /// A revision has no manifest where this workspace has one.
+    /// A revision has no manifest in the folder in which this workspace has one.
     #[error("`{0}` has no `{MANIFEST}` in the folder of this workspace's")]
     NoManifest(String),
-    /// A digest that is none.
+    /// A text is not a digest.
     #[error("`{0}` is not a digest")]
     NoDigest(String),
-    /// A binary that is not in the store.
+    /// A binary is not in the store.
     #[error("binary `{0}` is not in the store")]
     NoBinary(String),
-    /// A bundle of evidence that cannot be used.
+    /// A bundle of evidence cannot be used.
     #[error("`{name}` is refused: {why}")]
     Bundle {
-        /// Its file, as it was named.
+        /// Its file, as the user named it.
         name: String,
-        /// Why.
+        /// The reason.
         why: Refused,
     },
-    /// A binary is that of one kernel on one target.
+    /// A base that is a binary can be compared with only one kernel on one target.
     #[error(
         "a binary is compared with one kernel on one target, but {0} are selected: select one with `-p`, `--kernel` and `--target`"
     )]
@@ -93,23 +93,23 @@ pub enum CompareError {
     /// The comparison was interrupted while a state was built or pairs were timed.
     #[error("interrupted")]
     Interrupted,
-    /// Something is wrong with one of the two states.
+    /// One of the two states has an error.
     #[error("{error}")]
     Of {
         /// The state.
         name: String,
-        /// What is wrong.
+        /// The error.
         error: Box<Error>,
     },
 }
 
-/// What is compared with.
+/// The base of a comparison.
 enum Base {
-    /// A state that was built.
+    /// The champions of a state that was built.
     Built(Standings),
-    /// What a bundle says.
+    /// A bundle of evidence.
     Bundle(Box<Bundle>),
-    /// Machine code, under the launches of whoever it is compared with.
+    /// Machine code, with the launches of the kernel that it is compared with.
     Binary(Digest),
 }
 
@@ -142,13 +142,13 @@ pub fn compare(session: &Session, request: &CompareRequest) -> Result<Compared, 
     let there = elsewhere.open().map_err(of(&head))?;
     let (selected, timed) = selection(&elsewhere, &there.workspace, request)?;
     let Some(timed) = timed else { return untimed(&elsewhere, there, selected, head, request) };
-    // Bases are looked for from where the request was made.
+    // The base is looked up from the workspace in which the user made the request.
     let (base, name) = base(session, &here, (&there.workspace, &timed), request)?;
     let found = Comparison::new(name, head, request.margin);
     compared(&elsewhere, there, selected, (Some(&base), found), request)
 }
 
-/// The head alone, where nothing of it is timed: whether it is correct shows without a base.
+/// Checks only the correctness of a head that has no timed target. This needs no base.
 fn untimed(
     session: &Session,
     opened: Opened,
@@ -160,8 +160,8 @@ fn untimed(
     compared(session, opened, selected, (None, found), request)
 }
 
-/// What is selected, and the same without targets that are not timed, if any is. The head is built for all, because who is wrong anywhere is no champion to go on with; of the
-/// base only what can be compared is.
+/// What is selected, and the part of it on targets that are timed, if there are any. The head is built for all targets, because a kernel that is wrong on any
+/// target must not be accepted. The base is built only for the targets that can be compared.
 fn selection(
     session: &Session,
     workspace: &Workspace,
@@ -176,17 +176,17 @@ fn selection(
     Ok((selected, timed))
 }
 
-/// Makes an error one of a state.
+/// Turns an error into an error of the named state.
 fn of(name: &str) -> impl Fn(Error) -> Error {
     move |error| CompareError::Of { name: name.into(), error: Box::new(error) }.into()
 }
 
-/// A revision for people: `v1 (1a2b3c4d5e6f)`.
+/// A revision, for messages: `v1 (1a2b3c4d5e6f)`.
 fn named(word: &str, revision: &Revision) -> String {
     format!("{word} ({})", revision.commit.chars().take(12).collect::<String>())
 }
 
-/// A revision in a folder below the outputs of the workspace at hand.
+/// Checks out a revision in a folder below the current workspace's outputs.
 fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revision, Error> {
     let program = session.environment.path().split(':').map(|folder| Path::new(folder).join("git"));
     let program: Option<PathBuf> = program.into_iter().find(|path| path.is_absolute() && path.is_file());
@@ -196,7 +196,7 @@ fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revis
     let at = opened.workspace.manifest.parent().unwrap_or(&opened.workspace.root);
     let found = git.check_out(at, revision, &opened.target);
     let found = found.map_err(|why| CompareError::Revision { revision: revision.into(), why })?;
-    // Else a manifest further up would be found, which is not of that revision.
+    // Otherwise kforge would find a manifest further up, which is not of that revision.
     match found.folder.join(MANIFEST).is_file() {
         true => Ok(found),
         false => Err(CompareError::NoManifest(revision.into()).into()),
@@ -221,7 +221,7 @@ fn compared(
     })
 }
 
-/// The base, and what it is called.
+/// The base, and its name.
 fn base(
     session: &Session,
     opened: &Opened,
@@ -257,7 +257,7 @@ fn base(
     Ok((Base::Built(standings), name))
 }
 
-/// Compares seat by seat.
+/// Compares the states seat by seat.
 fn rows(
     session: &Session,
     side: &Side<'_, '_>,
@@ -300,7 +300,7 @@ fn rows(
     }
     let mut known = pairs::paired(session, side, nodes, base.bundle())?;
     for (seat, question) in asked {
-        // Both are there, or it would not have been asked.
+        // Both exist, because the question was asked.
         let (Some(head), Some(before)) = (side.standings.get(&seat), standings.get(&seat)) else { continue };
         let decision = match question {
             Err(decision) => decision,
@@ -329,7 +329,7 @@ fn rows(
     Ok(())
 }
 
-/// Everybody with another binary in the place of their own. One binary is that of one kernel on one architecture.
+/// The champions with this binary in place of their own. A binary is that of one kernel on one architecture.
 fn with_binary(standings: &Standings, digest: Digest) -> Result<Standings, Error> {
     let mut kernels: Vec<String> =
         standings.keys().map(|s| format!("{}/{} {} {}", s.package, s.kernel, s.types, s.target)).collect();

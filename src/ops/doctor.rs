@@ -1,4 +1,4 @@
-//! What is on this machine and what that makes possible; what is missing, what that costs, and what to do.
+//! Reports what this machine has and what that makes possible; what is missing, what that costs, and what to do about it.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -15,12 +15,12 @@ use kforge_project::toolchain::probe::{self, Probe};
 use kforge_project::toolchain::{Cuda, Nsight};
 use kforge_project::workspace::{self, Workspace, find};
 
-/// Whether a thing that was looked for is there.
+/// Whether something is present.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Presence {
-    /// It is there: what was found, for people.
+    /// It is present: a description for people.
     Found(String),
-    /// It is missing: why, for people.
+    /// It is missing: the reason, for people.
     Missing(String),
 }
 
@@ -37,18 +37,18 @@ impl<E: std::fmt::Display> From<Result<String, E>> for Presence {
     }
 }
 
-/// One thing that was looked for.
+/// The result of looking for one thing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
-    /// What it is.
+    /// What was looked for.
     pub what: &'static str,
-    /// Whether it is there.
+    /// Whether it is present.
     pub found: Presence,
     /// What it makes possible.
     pub gives: &'static str,
     /// What is impossible without it.
     pub cost: &'static str,
-    /// What to do where it is missing.
+    /// What to do if it is missing.
     pub mend: String,
 }
 
@@ -59,16 +59,16 @@ impl From<Probe> for Finding {
     }
 }
 
-/// What is on this machine.
+/// The state of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Diagnosis {
-    /// What was looked for, in order; the home first.
+    /// The findings, in order; the home comes first.
     pub findings: Vec<Finding>,
-    /// Whether there is a manifest at hand, by which toolchains are asked for.
+    /// Whether there is a current manifest, which decides the required toolchains.
     pub has_workspace: bool,
 }
 
-/// Looks at this machine. That something is missing is no error: to say so is what was asked.
+/// Examines this machine. A missing tool is not an error: reporting it is the purpose of this operation.
 pub fn diagnose(session: &Session) -> Diagnosis {
     let mut findings = vec![];
     let manifest = session.options.manifest_path.as_ref().map(|p| session.cwd.join(p));
@@ -128,7 +128,8 @@ pub fn diagnose(session: &Session) -> Diagnosis {
         probe::beside_a_gpu(session.environment.path(), &nsight).into_iter().map(Finding::from).for_each(&mut say);
     }
     let ncu = Nsight::Compute.find(nsight(Nsight::Compute).as_deref(), session.environment.path());
-    // Without a device or a profiler there is nothing to ask, and both were found to be missing. Under a profiler this very program runs, as a worker.
+    // Without a device or a profiler there is nothing to query, and both were already reported as missing. The profiler runs this program as a worker, so the
+    // query needs a program that is its own worker.
     let asks = matches!(session.worker, Worker::Own(_));
     if let (true, Some(probed), Ok(ncu)) = (asks, probed.as_ref().filter(|p| !p.devices.is_empty()), ncu) {
         say(Finding {
@@ -165,14 +166,14 @@ pub fn diagnose(session: &Session) -> Diagnosis {
     Diagnosis { findings, has_workspace: manifest.is_some() }
 }
 
-/// Whether the home can be made and written.
+/// Whether the home can be created and written.
 fn writable(home: &Path) -> Result<(), String> {
     let fail = |e: std::io::Error| format!("`{}` cannot be written: {e}", home.display());
     let home = Home::open(home).map_err(fail)?;
     tempfile::tempfile_in(home.tmp()).map(drop).map_err(fail)
 }
 
-/// The CUDA that the first package with a device target asks for, if it is locked or a folder.
+/// The CUDA of the first package with a device target, if it is locked or installed.
 fn cuda_of(session: &Session, workspace: &Workspace) -> Option<Cuda> {
     let on_device =
         workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
@@ -183,7 +184,7 @@ fn cuda_of(session: &Session, workspace: &Workspace) -> Option<Cuda> {
     }
 }
 
-/// The GPUs: as the probe describes them, or why there is none that can be used. `driver` is what the driver calls itself, if one is loaded.
+/// The GPUs as the probe describes them, or why none can be used. `driver` is the driver's name for itself, if one is loaded.
 fn described(probed: Option<&Probed>, driver: Option<String>, folder: &Path) -> Result<String, String> {
     let shown = shown(folder).join(", ");
     let Some(probed) = probed else {
@@ -214,7 +215,7 @@ fn described(probed: Option<&Probed>, driver: Option<String>, folder: &Path) -> 
     }
 }
 
-/// The GPUs that the driver shows, one folder each.
+/// The GPUs that the driver lists, one folder each.
 fn shown(folder: &Path) -> Vec<String> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let mut names: Vec<String> = entries

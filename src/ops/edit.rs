@@ -1,4 +1,4 @@
-//! Adds things to the manifest at hand, and removes them. What would make it wrong is not written.
+//! Adds entries to the current manifest and removes entries from it. A change that would cause errors is not written.
 
 use std::path::{Path, PathBuf};
 
@@ -8,23 +8,23 @@ use kforge_project::workspace::edit::{self, ManifestEntry};
 use kforge_project::workspace::find;
 use kforge_project::workspace::join::EnclosingWorkspace;
 
-/// Why a manifest was left as it is.
+/// Why a manifest was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The thing cannot be added, or is not there to be removed.
+    /// The entry cannot be added, or does not exist and cannot be removed.
     #[error(transparent)]
     NotEdited(#[from] edit::EditError),
-    /// The manifest would have errors.
+    /// The edited manifest would have errors.
     #[error("`{}` would have errors; it was not changed", manifest.display())]
     Wrong {
         /// The manifest.
         manifest: PathBuf,
-        /// What would be wrong with it.
+        /// The errors that it would have.
         found: Vec<Diagnostic>,
     },
 }
 
-/// Adds a thing with these fields (`FIELD=VALUE`) to the manifest at hand.
+/// Adds an entry with these fields (`FIELD=VALUE`) to the current manifest.
 ///
 /// # Errors
 /// [`EditError`], or the manifest cannot be read or written.
@@ -34,7 +34,7 @@ pub fn add(session: &Session, thing: ManifestEntry, name: &str, fields: &[String
     write(&manifest, edited)
 }
 
-/// Removes a thing from the manifest at hand.
+/// Removes an entry from the current manifest.
 ///
 /// # Errors
 /// [`EditError`], or the manifest cannot be read or written.

@@ -1,4 +1,5 @@
-//! Why an operation ended without a result. What operations share is here; what one operation alone refuses is an enum of its own, beside it.
+//! Why an operation ended without a result. This module holds the errors that operations share. An error that only one operation returns is in an enum beside
+//! that operation.
 
 use crate::session::devices::DevicesError;
 use crate::session::tools::NoCuda;
@@ -28,16 +29,16 @@ use kforge_pipeline::report::timings::NotRendered;
 use kforge_project::toolchain;
 use kforge_project::workspace::lockfile::LockfileError;
 
-/// Why an operation ended without a result. Its text is one message, without what may help.
+/// Why an operation ended without a result. Its text is one message, without hints.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The manifests, or settings, have errors: all that was found of them, warnings included, in order.
+    /// The manifests or settings have errors: all their diagnostics, including warnings, in order.
     #[error("{}", messages(.0))]
     Wrong(Vec<Diagnostic>),
-    /// There is no manifest at hand.
+    /// There is no manifest in the current folder or above it.
     #[error("{}", .0.message)]
     NoManifest(Box<Diagnostic>),
-    /// The selection names something that is not there.
+    /// The selection names something that does not exist.
     #[error("{}", messages(.0))]
     Selection(Vec<Diagnostic>),
     /// The selection leaves nothing to do.
@@ -51,7 +52,7 @@ pub enum Error {
         /// Whether the selected packages declare a kernel.
         kernels: bool,
     },
-    /// Another process holds what is needed, and [`crate::Options::no_wait`] is set.
+    /// Another process holds a required lock, and [`crate::Options::no_wait`] is set.
     #[error("{}", match .0 {
         Blocked::Workspace => "another kforge works in this workspace, and --no-wait was given",
         Blocked::Cache => "the shared cache is being collected, and --no-wait was given",
@@ -69,35 +70,35 @@ pub enum Error {
     Home {
         /// Its folder.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// What an interrupted command began to write cannot be finished.
+    /// The changes that an interrupted command began to write cannot be completed.
     #[error("cannot complete what an interrupted command began in `{}`: {source}", root.display())]
     Pending {
         /// The workspace's root.
         root: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file cannot be read.
     #[error("cannot read {what}`{}`: {source}", path.display())]
     Read {
-        /// What it is, before its path: `the overlay `; empty where the path says it.
+        /// A description before the path, such as `the overlay `; empty if the path says enough.
         what: &'static str,
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file cannot be written.
     #[error("cannot write {what}`{}`: {source}", path.display())]
     Write {
-        /// What it is, before its path; empty where the path says it.
+        /// A description before the path; empty if the path says enough.
         what: &'static str,
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
     /// A file cannot be removed.
@@ -105,36 +106,36 @@ pub enum Error {
     Remove {
         /// Its path.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// A store of kforge's own cannot be read or written; the error names the place.
+    /// A store of kforge cannot be read or written. The error names the path.
     #[error(transparent)]
     Store(#[from] io::Error),
-    /// kforge.lock cannot be read or written, or may not change.
+    /// kforge.lock cannot be read or written, or must not change.
     #[error(transparent)]
     Lockfile(#[from] LockfileError),
-    /// kforge.lock does not name what is needed, and may not change.
+    /// kforge.lock lacks a required entry, and must not change.
     #[error("kforge.lock must change: it {}, and --locked was given", .0.missing())]
     LockfileLacks(Locked),
-    /// kforge.lock does not name a library, and the network may not be used.
+    /// kforge.lock lacks a library, and the network must not be used.
     #[error("kforge.lock does not name `{requirement}`: run `kforge update` with a network")]
     Unresolved {
-        /// What the library requires.
+        /// The library's requirement.
         requirement: String,
     },
     /// A library cannot be resolved or installed.
     #[error("{why}")]
     Library {
-        /// What it requires.
+        /// The library's requirement.
         requirement: String,
-        /// What pip, or the installation, said.
+        /// The error of pip or of the installation.
         why: toolchain::Error,
     },
     /// pip resolved no wheel for a library.
     #[error("pip resolved nothing for `{requirement}`")]
     NothingResolved {
-        /// What the library requires.
+        /// The library's requirement.
         requirement: String,
     },
     /// A toolchain cannot be resolved.
@@ -146,10 +147,10 @@ pub enum Error {
     /// A toolchain cannot be installed.
     #[error(transparent)]
     Tools(#[from] MissingTools),
-    /// A toolchain cannot be resolved; a diagnostic said why.
+    /// A toolchain cannot be resolved. A diagnostic has reported the reason.
     #[error("a toolchain cannot be resolved")]
     Refused,
-    /// What is remembered of candidates cannot be read.
+    /// The remembered candidates cannot be read.
     #[error("cannot read earlier candidates: {0}")]
     Remembered(io::Error),
     /// The recorded rounds of a kernel cannot be looked up.
@@ -157,37 +158,37 @@ pub enum Error {
     Rounds {
         /// The kernel.
         kernel: String,
-        /// Why.
+        /// The cause.
         why: String,
     },
-    /// What the devices of this machine are cannot be written for workers, or a scenario of tests cannot be read.
+    /// The description of this machine's devices cannot be written for workers, or a test scenario cannot be read.
     #[error(transparent)]
     Devices(#[from] DevicesError),
-    /// A number of jobs that runs nothing.
+    /// The number of jobs is 0.
     #[error("`-j 0` runs nothing: expected a positive number, or -N for all cores except N")]
     NoJobs,
-    /// The program that is to do steps does not do them, or is of another kforge.
+    /// The worker program cannot execute steps, or belongs to another kforge.
     #[error(transparent)]
     Worker(#[from] WorkerError),
     /// There is no report to show.
     #[error(transparent)]
     Report(#[from] ReportError),
-    /// What a report, or its scores, was asked for is not in it.
+    /// A report, or its scores, lacks what was requested.
     #[error(transparent)]
     NotShown(#[from] NotShown),
-    /// No package is made.
+    /// A package cannot be created.
     #[error(transparent)]
     New(#[from] NewError),
-    /// A step cannot be run by itself.
+    /// A single step cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),
-    /// There are no rounds.
+    /// Rounds cannot be run.
     #[error(transparent)]
     Optimize(#[from] OptimizeError),
     /// The plan has no step of a kind.
     #[error(transparent)]
     NoSuchKind(#[from] NoSuchKind),
-    /// To resolve anew takes a network.
+    /// Resolving again needs the network.
     #[error(transparent)]
     Offline(#[from] Offline),
     /// A champion cannot be accepted.
@@ -208,32 +209,32 @@ pub enum Error {
     /// A manifest cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
-    /// No step is meant, or several.
+    /// No step, or more than one, matches a text.
     #[error(transparent)]
     Step(#[from] NoStep),
     /// A step of the plan cannot be explained: a bug.
     #[error("BUG: `{0}` is in the plan and cannot be explained")]
     Unexplained(String),
-    /// The page of timings cannot be made.
+    /// The page of timings cannot be rendered.
     #[error("{why}")]
     Timings {
-        /// What happened.
+        /// The cause.
         why: NotRendered,
     },
     /// A value cannot be written as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
-    /// A plan that is no graph: a bug.
+    /// A plan is not a valid graph: a bug.
     #[error("BUG: {0}")]
     Plan(#[from] GraphError),
 }
 
-/// What kforge.lock does not name.
+/// An entry that kforge.lock lacks.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Locked {
     /// The wheels of a CUDA release.
     Cuda(String),
-    /// A requirement.
+    /// A requirement of a header library.
     Requirement(String),
 }
 
@@ -246,26 +247,26 @@ impl Locked {
     }
 }
 
-/// Why a program cannot do the steps of this one.
+/// Why a program cannot execute the steps of this one.
 #[derive(Debug, thiserror::Error)]
 pub enum WorkerError {
-    /// It cannot be started.
+    /// The worker program cannot be started.
     #[error("cannot start the worker program `{}`: {source}", program.display())]
     NotStarted {
         /// The program.
         program: PathBuf,
-        /// Why.
+        /// The cause.
         source: io::Error,
     },
-    /// It does not answer as a kforge does.
+    /// The worker program does not answer as kforge does.
     #[error("the worker program `{}` is not a kforge that this program can use: {end}", program.display())]
     NoAnswer {
         /// The program.
         program: PathBuf,
-        /// How it ended.
+        /// How the program ended.
         end: String,
     },
-    /// Its code does steps differently: results of the two may not be mixed.
+    /// The worker program's code executes steps differently, and the results of different code must not be mixed.
     #[error(
         "the worker program `{}` is of another kforge ({theirs}) than this program ({ours}): build both of the same version",
         program.display()
@@ -273,33 +274,33 @@ pub enum WorkerError {
     Differs {
         /// The program.
         program: PathBuf,
-        /// What it says of its code.
+        /// The worker program's description of its code.
         theirs: String,
-        /// What this program says of its own.
+        /// This program's description of its own code.
         ours: String,
     },
 }
 
 impl Error {
-    /// For a file that cannot be read.
+    /// Converts an error in reading a file.
     pub(crate) fn read(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Read { what: "", path, source }
     }
 
-    /// For a file that cannot be written.
+    /// Converts an error in writing a file.
     pub(crate) fn write(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Write { what: "", path, source }
     }
 
-    /// For a file that cannot be removed.
+    /// Converts an error in removing a file.
     pub(crate) fn remove(path: impl Into<PathBuf>) -> impl FnOnce(io::Error) -> Error {
         let path = path.into();
         move |source| Error::Remove { path, source }
     }
 
-    /// For a lock that was not taken.
+    /// Converts an error in taking a lock.
     pub(crate) fn lock(of: Blocked) -> impl FnOnce(LockError) -> Error {
         move |error| match error {
             LockError::Busy(_) => Error::Busy(of),
@@ -309,7 +310,7 @@ impl Error {
     }
 }
 
-/// The errors among diagnostics, in one line.
+/// The messages of the errors among diagnostics, in one line.
 fn messages(found: &[Diagnostic]) -> String {
     let errors = found.iter().filter(|d| d.severity == Severity::Error);
     errors.map(|d| d.message.as_str()).collect::<Vec<_>>().join("; ")

@@ -1,4 +1,4 @@
-//! What an operation reports while it runs, and who listens. Knows no words for people beyond those of warnings.
+//! Events that an operation reports while it runs, and their observer. Contains no text for people except that of warnings.
 
 use crate::session::tools::NoCuda;
 use std::path::{Path, PathBuf};
@@ -18,51 +18,51 @@ use kforge_types::record::event::Event as StepEvent;
 /// Something that an operation reports.
 #[derive(Debug)]
 pub enum Event<'a> {
-    /// A diagnostic about a manifest, a setting or the machine. Those that end an operation come with its [`crate::Error`] instead.
+    /// A diagnostic about a manifest, a setting or the machine. Diagnostics that end an operation are in its [`crate::Error`] instead.
     Diagnostic(&'a Diagnostic),
-    /// Something that does not end the operation.
+    /// A problem that does not end the operation.
     Warning(&'a Warning),
     /// The operation waits for another process.
     Blocked(Blocked),
-    /// Pip resolves what kforge.lock does not name yet: a CUDA release or a requirement.
+    /// pip resolves a CUDA release or a requirement that kforge.lock lacks.
     Resolving(Resolving<'a>),
-    /// Wheels are downloaded: projects or a requirement.
+    /// Wheels are downloaded, named by their projects or by a requirement.
     Downloading(&'a [String]),
-    /// A wheel of this project is unpacked.
+    /// The wheel of this project is unpacked.
     Installing(&'a str),
     /// kforge.lock was written.
     LockfileWritten,
-    /// A line of what changes in kforge.lock.
+    /// A line that describes a change of kforge.lock.
     LockfileChange {
-        /// What would change, for people.
+        /// The change, for people.
         change: &'a str,
-        /// Whether it stays as it is, because only a plan was asked for.
+        /// Whether the change is only planned and not written.
         planned: bool,
     },
     /// A file that a new package would create already exists and is kept.
     FileKept(&'a Path),
     /// A state of a comparison is built.
     Building(&'a str),
-    /// So many champions of two states are timed in pairs.
+    /// The champions of two states are timed in this many pairs.
     Comparing(usize),
-    /// Something that rounds report.
+    /// An event of the rounds.
     Round(&'a RoundEvent<'a>),
-    /// A bundle of evidence was taken into the home.
+    /// A bundle of evidence was imported into the home.
     Imported(&'a Imported),
 }
 
-/// What an operation waits for.
+/// The process for which an operation waits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Blocked {
-    /// Another kforge that works in this workspace.
+    /// Another kforge is working in this workspace.
     Workspace,
     /// The shared cache is being collected.
     Cache,
-    /// Another kforge that installs the same toolchain.
+    /// Another kforge is installing the same toolchain.
     Toolchain,
 }
 
-/// What is resolved.
+/// What pip resolves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Resolving<'a> {
     /// The wheels of a CUDA release.
@@ -71,10 +71,10 @@ pub enum Resolving<'a> {
     Requirement(&'a str),
 }
 
-/// Something wrong that does not end an operation.
+/// A problem that does not end an operation.
 #[derive(Debug, thiserror::Error)]
 pub enum Warning {
-    /// A file that an interrupted command would have written was changed since.
+    /// A file that an interrupted command would have written has changed since.
     #[error("`{0}` changed after an interrupted command planned to write it: the rest of that command is not done")]
     NotFinished(String),
     /// There is no CUDA for a package.
@@ -82,7 +82,7 @@ pub enum Warning {
     NoCuda {
         /// The package.
         package: String,
-        /// Why not.
+        /// The reason.
         why: NoCuda,
     },
     /// A bundle of evidence in the repository is refused.
@@ -90,19 +90,19 @@ pub enum Warning {
     Bundle {
         /// Its path in the workspace.
         name: String,
-        /// Why.
+        /// The reason.
         why: String,
     },
     /// A recorded answer cannot be read.
     #[error("ignoring a recorded answer: {0}")]
     Answer(String),
-    /// Remembered candidates cannot be read.
+    /// The remembered candidates cannot be read.
     #[error("ignoring earlier candidates: {0}")]
     Candidates(String),
-    /// What became of candidates cannot be kept.
+    /// The results of candidates cannot be stored.
     #[error("cannot store the results of candidates: {0}")]
     NotRemembered(std::io::Error),
-    /// Steps of a plan that have no evidence, which an exported bundle does not bring either.
+    /// Steps of the plan have no evidence, and the exported bundle does not contain any either.
     #[error(
         "{} of the plan {} no evidence, which this bundle does not contain either:",
         kforge_foundation::base::count(steps.len() as u64, "step"),
@@ -112,78 +112,78 @@ pub enum Warning {
         /// Their ids.
         steps: Vec<String>,
     },
-    /// What agents are shown whole tells of a shape that is held back.
+    /// A text that agents are shown in full reveals a holdout shape.
     #[error("{}: {what} reveals a holdout shape, and prompts show it to agents", seat.name())]
     HeldBackTold {
-        /// Whose rounds these are.
+        /// The seat of the rounds.
         seat: Seat,
-        /// What is shown: `its source`.
+        /// The text: `its source`.
         what: &'static str,
     },
-    /// The last build has no report.
+    /// The last build was interrupted and has no report.
     #[error("the last build was interrupted: these are the results of the build before it")]
     LastInterrupted,
-    /// The journal or a store has trouble that harms no result.
+    /// A problem with the journal or a store that affects no result.
     #[error("{text}")]
     Store {
         /// What happened, for people.
         text: String,
     },
-    /// A file that would say that a build was interrupted cannot be written.
+    /// The file that records an interrupted build cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     NotNoted {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// Listens to operations. Operations call it from several threads.
+/// Observes operations. Operations call it from several threads.
 pub trait Observer: Send + Sync {
-    /// Something happened.
+    /// Called for each event.
     fn event(&self, event: &Event<'_>);
 
-    /// A build of these steps begins, to which results may add more: what watches them. The default watches nothing.
+    /// Called when a build of these steps begins; results may add more steps. Returns what watches the steps. The default watches nothing.
     fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         let _ = (build, graph);
         Box::new(Unwatched)
     }
 
-    /// These attempts at rounds are asked for: what watches them. The default watches nothing.
+    /// Called when these attempts at rounds are requested. Returns what watches them. The default watches nothing.
     fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
         let _ = attempts;
         Box::new(crate::optimize::event::Unwatched)
     }
 }
 
-/// A build that begins.
+/// A build that is beginning.
 #[derive(Clone, Copy)]
 pub struct Steps<'b> {
     /// The packages that are built.
     pub packages: &'b Packages,
-    /// What this build is for.
+    /// The purpose of this build.
     pub purpose: Purpose,
-    /// What the compiler said in a compile step, now or when it last ran, by the step's id.
+    /// The compiler's output in a compile step, from this run or the last one, by the step's id.
     pub log: &'b dyn Fn(&str) -> String,
 }
 
-/// What a build is for.
+/// The purpose of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Purpose {
-    /// A build that was asked for.
+    /// A build that the user requested.
     Build,
-    /// One of several: more is tried after it.
+    /// A build within rounds: more may be tried after it.
     Round,
-    /// One state of a comparison.
+    /// The build of one state of a comparison.
     Side,
-    /// What one step needs.
+    /// The build of what one step needs.
     Step,
 }
 
 /// Watches the steps of one build.
 pub trait Watch {
-    /// A step began or ended, or a store complains. Places in texts are files and lines.
+    /// A step began or ended, or a store reports a problem. Positions in texts are files and lines.
     fn event(&mut self, event: &StepEvent);
 
     /// All steps have ended.
@@ -196,7 +196,7 @@ impl Watch for Unwatched {
     fn event(&mut self, _: &StepEvent) {}
 }
 
-/// Listens to nothing.
+/// Ignores all events.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 
@@ -204,7 +204,7 @@ impl Observer for Silent {
     fn event(&self, _: &Event<'_>) {}
 }
 
-/// A warning or diagnostic as it was reported, kept for a build that has nothing to do and says the same again.
+/// A reported warning or diagnostic, stored so that a later build with nothing to do can repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Said {
     /// The text of a warning.
@@ -213,14 +213,14 @@ pub enum Said {
     Diagnostic(String),
 }
 
-/// Hands events to an observer, and keeps the warnings and diagnostics among them.
+/// Passes events to an observer, and records the warnings and diagnostics among them.
 pub struct Reporter {
     observer: Arc<dyn Observer>,
     said: Mutex<Vec<Said>>,
 }
 
 impl Reporter {
-    /// For an observer.
+    /// A reporter for an observer.
     pub fn new(observer: Arc<dyn Observer>) -> Self {
         Reporter { observer, said: Mutex::default() }
     }
@@ -248,7 +248,7 @@ impl Reporter {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// Who listens.
+    /// The observer.
     pub fn observer(&self) -> &Arc<dyn Observer> {
         &self.observer
     }

@@ -1,4 +1,4 @@
-//! Evidence: what devices were seen to do leaves in bundles, comes from them, and is listed.
+//! Exports, imports and lists evidence: observations of devices.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -24,74 +24,74 @@ use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 
-/// Why evidence is not exported or imported.
+/// Why evidence cannot be exported, imported or listed.
 #[derive(Debug, thiserror::Error)]
 pub enum EvidenceError {
-    /// Steps would have to run before all questions are known.
+    /// Steps must run before all questions are known.
     #[error(
         "the observations that the plan needs are not known yet: {} would run first, such as `{}`",
         kforge_foundation::base::count(open.len() as u64, "step"),
         open.first().map_or("", String::as_str)
     )]
     Open {
-        /// They.
+        /// These steps.
         open: Vec<String>,
     },
     /// Nothing was observed.
     #[error("there is no evidence to export: no device has been observed for the selection")]
     Nothing,
-    /// A bundle that was made is not one that can be read: a bug.
+    /// A bundle that was just created cannot be read: a bug.
     #[error("BUG: the bundle is wrong: {0}")]
     Unreadable(Refused),
     /// A bundle cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Read {
-        /// Its file, as it was named.
+        /// Its file, as the user named it.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
     /// A bundle is refused.
     #[error("`{}` is refused: {why}", path.display())]
     Refused {
-        /// Its file, as it was named.
+        /// Its file, as the user named it.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         why: Refused,
     },
-    /// What a bundle holds cannot be kept.
+    /// The contents of a bundle cannot be stored.
     #[error("cannot import `{}`: {source}", path.display())]
     NotKept {
-        /// Its file, as it was named.
+        /// Its file, as the user named it.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
 }
 
-/// What is exported.
+/// The request for an export.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportRequest {
-    /// Of what.
+    /// The selection.
     pub words: SelectionArgs,
     /// The bundle to write; `evidence/PRODUCT.kfe` beside the root manifest if none is named.
     pub output: Option<PathBuf>,
-    /// Every record under a question, not only the one that answers it here.
+    /// Export every record of a question, not only the one that answers it here.
     pub all: bool,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Exported {
     /// The bundle.
     pub path: PathBuf,
-    /// How many records it holds, by kind of step.
+    /// The number of records in the bundle, by kind of step.
     pub records: BTreeMap<StepKind, u64>,
     /// Its size in bytes.
     pub bytes: u64,
 }
 
-/// Writes what answers the plan at hand into a bundle.
+/// Writes the evidence for the current plan into a bundle.
 ///
 /// # Errors
 /// [`EvidenceError`], or the plan cannot be made.
@@ -123,7 +123,7 @@ pub fn export(session: &Session, request: &ExportRequest) -> Result<Exported, Er
     Ok(Exported { path, records: transfer::counts(&gathered.bundle), bytes: file.len() as u64 })
 }
 
-/// The name of a bundle: that of its only product, in lower case.
+/// The default name of a bundle: the name of its only product, in lower case.
 fn name_of(bundle: &Bundle) -> String {
     let products: BTreeSet<&str> = bundle.records().map(|r| r.provenance.device.product.as_str()).collect();
     let mut products = products.into_iter();
@@ -136,37 +136,37 @@ fn name_of(bundle: &Bundle) -> String {
     }
 }
 
-/// The bundle in a file, or what is wrong with it.
+/// Opens the bundle in a file.
 fn open(session: &Session, path: &Path) -> Result<Bundle, EvidenceError> {
     let place = session.cwd.join(path);
     std::fs::File::open(&place).map_err(|source| EvidenceError::Read { path: path.into(), source })?;
     archive::read(&place).map_err(|why| EvidenceError::Refused { path: path.into(), why })
 }
 
-/// What was taken from a bundle.
+/// The result of importing a bundle.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Imported {
-    /// Its file, as it was named.
+    /// Its file, as the user named it.
     pub path: PathBuf,
-    /// How many records are new.
+    /// The number of new records.
     pub added: u64,
-    /// How many were held already.
+    /// The number of records that were already stored.
     pub held: u64,
-    /// The devices that all of them are about.
+    /// The devices of all these records.
     pub devices: Vec<String>,
 }
 
-/// Takes bundles into the home, where builds of every workspace see them. Each is reported when it is taken.
+/// Imports bundles into the home, where builds of every workspace use them. Reports each bundle after its import.
 ///
 /// # Errors
-/// [`EvidenceError`], or the home cannot be used. Nothing is taken where a bundle is refused.
+/// [`EvidenceError`], or the home cannot be used. If any bundle is refused, nothing is imported.
 pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Error> {
-    // All of them are checked before anything of any is kept.
+    // Check all bundles before storing the contents of any.
     let bundles: Vec<(&PathBuf, Bundle)> =
         files.iter().map(|path| Ok((path, open(session, path)?))).collect::<Result<_, EvidenceError>>()?;
     let home = session.home()?;
     let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Cache));
-    // Collection must not take contents whose records are still to come.
+    // A collection of the cache must not remove contents before their records are stored.
     let lock = home.lock_cache(Mode::Shared, session.wait(&mut blocked));
     let _lock = lock.map_err(Error::lock(Blocked::Cache))?;
     let store = Arc::new(Store::new(&home));
@@ -185,29 +185,29 @@ pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Err
     Ok(all)
 }
 
-/// What is listed.
+/// The request for a list.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ListRequest {
-    /// Of what, where a workspace is at hand.
+    /// The selection, if there is a current workspace.
     pub words: SelectionArgs,
-    /// The bundle whose records are listed; what the home and the workspace hold if none is named.
+    /// The bundle to list; if none is named, the records of the home and the workspace.
     pub file: Option<PathBuf>,
-    /// Everything that is held, not only what the plan at hand asks for.
+    /// List all stored records, not only those that answer the current plan.
     pub all: bool,
 }
 
-/// What is held.
+/// A list of records.
 #[derive(Debug)]
 pub struct Listed {
     /// The records, by step and time.
     pub held: Vec<Holding>,
-    /// How many more there are that are of no step which is known here.
+    /// The number of further records, which belong to no step that is known here.
     pub more: usize,
-    /// Whether steps would have to run before all questions are known.
+    /// Whether steps must run before all questions are known.
     pub open: bool,
 }
 
-/// Lists what was observed, on what, when.
+/// Lists observations with their device and time.
 ///
 /// # Errors
 /// [`EvidenceError`], or the plan cannot be made.
@@ -239,21 +239,21 @@ pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
     Ok(Listed { more: all - held.len(), held, open })
 }
 
-/// What asks for a question.
+/// The steps that ask each question, by its key.
 type Askers = BTreeMap<Digest, (StepKind, Vec<Step>)>;
 
-/// What is held, and under which names.
+/// Records, and the steps that ask their questions.
 #[derive(Default)]
 struct Held {
     seen: Vec<IndexedRecord>,
     askers: Askers,
-    /// Whether only what has a name is shown.
+    /// Whether to show only records whose question a known step asks.
     named: bool,
-    /// Whether steps would have to run before all questions are known; then the names are those of bundles too.
+    /// Whether steps must run before all questions are known. If so, `askers` also holds steps that bundles name.
     open: bool,
 }
 
-/// What a bundle holds, under the names of where it was made.
+/// The records of a bundle, with the steps of the workspace in which it was created.
 fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     let origin = path.display().to_string();
     let (mut seen, mut askers) = (vec![], Askers::new());
@@ -266,7 +266,7 @@ fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     Held { seen, askers, named: true, open: false }
 }
 
-/// What the home and the bundles in the repository hold, and what the plan at hand asks.
+/// The records of the home and of the bundles in the repository, with the steps of the current plan.
 fn of_workspace(session: &Session, words: &SelectionArgs) -> Result<Held, Error> {
     session.look(words, Goal::Build)?.plan(session, |opened, ready| {
         let asked = ready.with_services(session, opened, |services| {
@@ -286,13 +286,13 @@ fn of_workspace(session: &Session, words: &SelectionArgs) -> Result<Held, Error>
         }
         let open = !asked.open.is_empty();
         if open {
-            // What is not known to be asked may be: it goes by the names that bundles give, as far as those are of what was selected.
+            // The plan may ask further questions that are not known yet. For these, use the steps that bundles name, if they belong to the selection.
             let nodes = || ready.graph.nodes().map(|node| &node.labels);
             let kernels: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target, &l.kernel)).collect();
             let targets: BTreeSet<_> = nodes().map(|l| (&l.package, &l.target)).collect();
             let planned = |l: &Labels| match &l.kernel {
                 Some(_) => kernels.contains(&(&l.package, &l.target, &l.kernel)),
-                // What is asked of a device alone is about no kernel.
+                // A question about only a device belongs to no kernel.
                 None => targets.contains(&(&l.package, &l.target)),
             };
             for (key, (kind, steps)) in &ready.known_as {

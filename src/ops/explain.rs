@@ -1,4 +1,4 @@
-//! Why a step ran, or would run now; or what a method of the registry is.
+//! Explains why a step ran or would run now, or describes a method of the registry.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use kforge_pipeline::optimize::methods::{self, Entry};
 use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::select::SelectionArgs;
 
-/// What was asked about.
+/// The subject of an explanation.
 #[derive(Debug)]
 pub enum Explained {
     /// A method of the registry.
@@ -18,33 +18,33 @@ pub enum Explained {
     Step(Box<Explanation>),
 }
 
-/// Why no step is meant.
+/// Why a text does not identify a step.
 #[derive(Debug, thiserror::Error)]
 pub enum NoStep {
-    /// There is no such step.
+    /// No such step exists.
     #[error("no step of the plan has `{text}` in its id")]
     Unknown {
-        /// What was asked.
+        /// The text that was given.
         text: String,
-        /// A step, a part of one or a method that is called nearly so.
+        /// The most similar step, part of a step, or method.
         closest: Option<String>,
     },
-    /// Several steps have it as a part.
+    /// Several steps contain the text.
     #[error("{} steps have `{text}` in their ids: expected the id of one step, or a part that only one id has", ids.len())]
     Several {
-        /// What was asked.
+        /// The text that was given.
         text: String,
-        /// They, in order.
+        /// The steps, in order.
         ids: Vec<String>,
     },
 }
 
-/// Explains a step, by its id or a part that it alone has, or a method of the registry.
+/// Explains a step, by its id or by a part that only its id contains, or a method of the registry.
 ///
 /// # Errors
 /// [`NoStep`], or the plan cannot be made.
 pub fn explain(session: &Session, what: &str) -> Result<Explained, Error> {
-    // A step's id has slashes, a method's has none: what is a method in the registry can only be part of several steps' ids.
+    // The id of a step contains slashes and that of a method does not. So a method's id can only be part of step ids, usually of several.
     if let Some(method) = methods::registry().get(what) {
         return Ok(Explained::Method(method));
     }
@@ -59,7 +59,7 @@ pub fn explain(session: &Session, what: &str) -> Result<Explained, Error> {
     })
 }
 
-/// The id that `text` is, or that alone has it as a part.
+/// The id that equals `text`, or the only id that contains it.
 pub fn find<'i>(text: &str, ids: impl Iterator<Item = &'i str>) -> Result<String, NoStep> {
     let ids: BTreeSet<&str> = ids.collect();
     if ids.contains(text) {
@@ -69,7 +69,7 @@ pub fn find<'i>(text: &str, ids: impl Iterator<Item = &'i str>) -> Result<String
     match having.as_slice() {
         [id] => Ok((*id).to_string()),
         [] => {
-            // An id, or the part of one that has as many segments.
+            // Compare with whole ids, and with the end of each id that has as many segments as `text`.
             let parts = text.split('/').count();
             let ends =
                 ids.iter().map(|id| id.rsplitn(parts + 1, '/').take(parts).map(str::len).sum::<usize>() + parts - 1);

@@ -1,4 +1,4 @@
-//! Every recorded attempt at a round as a line of JSON: what was asked and answered, and what came of it. Asks nobody and runs nothing.
+//! Exports every recorded attempt at a round as a line of JSON: the request, the answer and the results. Asks no agent and runs nothing.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -18,34 +18,34 @@ use kforge_types::model::ShapeRole;
 use kforge_types::record::StepKind;
 use kforge_types::record::params::Judgement;
 
-/// Which attempts are exported, and where to.
+/// The request for an export of attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TrajectoriesRequest {
-    /// Of what.
+    /// The selection.
     pub words: SelectionArgs,
-    /// The file to write; the lines are in the result if none is named.
+    /// The file to write; if none is named, the result contains the lines.
     pub output: Option<PathBuf>,
 }
 
-/// What was exported.
+/// The result of an export.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Trajectories {
-    /// How many attempts.
+    /// The number of attempts.
     pub count: u64,
-    /// Where they are.
+    /// Where the lines are.
     pub to: Destination,
 }
 
-/// Where lines went.
+/// Where lines were written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Destination {
-    /// To this file.
+    /// In this file.
     File(PathBuf),
-    /// Here they are.
+    /// In this string.
     Lines(String),
 }
 
-/// No attempt at a round is on record for what is selected.
+/// No attempt at a round is recorded for the selection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there are no trajectories: no attempt at a round is recorded for the selection")]
 pub struct NoTrajectories;
@@ -106,7 +106,7 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
     Ok(Trajectories { count, to })
 }
 
-/// A report of what is known.
+/// A report of the known results.
 fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();

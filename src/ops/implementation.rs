@@ -1,4 +1,5 @@
-//! kforge's own code as this program has it, for keys. Which parts of it do which step is in the descriptors of kinds ([`kforge_types::record::kind`]).
+//! The digests of this program's code, for keys. The descriptors of kinds ([`kforge_types::record::kind`]) name the parts of the code that execute each kind of
+//! step.
 
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
@@ -7,7 +8,7 @@ use kforge_pipeline::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_P
 use kforge_types::record::FORMAT_VERSION;
 use kforge_types::record::implementation::{Implementations, Part, work};
 
-/// Every part of every package.
+/// The parts of all packages.
 pub fn parts() -> Vec<Part> {
     let packages = [
         kforge_foundation::IMPLEMENTATION,
@@ -23,13 +24,13 @@ pub fn parts() -> Vec<Part> {
     packages.concat()
 }
 
-/// The code of this program.
+/// The digests of the code that executes each kind of step.
 pub fn implementations() -> Implementations {
     Implementations::new(&work(), &parts())
 }
 
-/// What this program says of its code, in a line: the version, and a digest of all code that does steps, with the numbers of the protocols that devices are asked
-/// by. Two programs that say the same do every step the same way.
+/// This program's description of its code, in one line: the version, and a digest of all code that executes steps and of the protocol numbers for devices. Two
+/// programs with the same description execute every step in the same way.
 pub fn combined() -> String {
     let protocols = [
         HOST_PROTOCOL,

@@ -1,8 +1,8 @@
-//! What kforge's commands do, for programs: one file for each operation, a function from a request to a result. An operation prints nothing, knows no exit code
-//! and reads no environment: a [`Session`] holds what it works with. It reports through an [`Observer`] while it runs, and returns an [`Error`] that says by its
-//! variant what happened.
+//! What kforge's commands do, for programs: one module per operation, a function from a request to a result. An operation prints nothing, knows no exit code
+//! and does not read the environment: a [`Session`] holds everything that it works with. It reports to an [`Observer`] while it runs, and returns an [`Error`]
+//! whose variant states what happened.
 //!
-//! A program that builds kernels opens a [`Session`], names an installed kforge as its [`Worker`], and calls [`build::build`]; `examples/embed.rs` shows it.
+//! A program that builds kernels opens a [`Session`], names an installed kforge as its [`Worker`], and calls [`build::build`]. See `examples/embed.rs`.
 
 pub mod accept;
 pub mod build;

@@ -1,19 +1,19 @@
-//! Where the manifest at hand is.
+//! Locates the current manifest.
 
 use std::path::PathBuf;
 
 use crate::{Error, Session};
 use kforge_project::workspace::find::{MANIFEST, tidy};
 
-/// The path of the manifest at hand.
+/// The path of the current manifest.
 ///
 /// # Errors
-/// There is none.
+/// There is no manifest in the current folder or above it.
 pub fn manifest(session: &Session) -> Result<PathBuf, Error> {
     Ok(tidy(&session.manifest()?))
 }
 
-/// The path of the manifest of the workspace's root.
+/// The path of the workspace's root manifest.
 ///
 /// # Errors
 /// There is no workspace, or its manifests have errors.

@@ -1,10 +1,10 @@
-//! The workspace as a document for other programs. Runs nothing and takes no lock.
+//! Describes the workspace in a document for other programs. Runs nothing and takes no lock.
 
 use crate::session::tools::DEFAULT_CUDA;
 use crate::{Error, Session};
 use kforge_pipeline::report::metadata::{self, Metadata};
 
-/// The workspace at hand.
+/// The metadata of the current workspace.
 ///
 /// # Errors
 /// There is no workspace, or its manifests have errors.

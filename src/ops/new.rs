@@ -1,4 +1,4 @@
-//! Makes packages to start from. Never overwrites anything.
+//! Creates packages from templates. Never overwrites a file.
 
 mod templates;
 
@@ -12,7 +12,7 @@ use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::workspace::find::{MANIFEST, tidy};
 use kforge_project::workspace::join::{EnclosingWorkspace, JoinError, Joined};
 
-/// What a package starts from.
+/// The template of a new package.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Template {
     /// A kernel that maps each element.
@@ -24,7 +24,7 @@ pub enum Template {
 }
 
 impl Template {
-    /// Its name: `row-reduction`.
+    /// The template's name: `row-reduction`.
     pub fn word(self) -> &'static str {
         match self {
             Template::Elementwise => "elementwise",
@@ -34,45 +34,45 @@ impl Template {
     }
 }
 
-/// What a new package is.
+/// The request for a new package.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewRequest {
-    /// Its name; that of its folder if there is none.
+    /// Its name; the name of its folder if none is given.
     pub name: Option<String>,
-    /// What it starts from.
+    /// Its template.
     pub template: Template,
 }
 
-/// A package that was made.
+/// A package that was created.
 #[derive(Debug)]
 pub struct NewPackage {
     /// Its name.
     pub name: String,
     /// Its folder.
     pub folder: PathBuf,
-    /// The workspace around it, if there is one.
+    /// The enclosing workspace, if there is one.
     pub around: Option<Surroundings>,
 }
 
-/// The workspace around a new package.
+/// The workspace that encloses a new package.
 #[derive(Debug)]
 pub struct Surroundings {
     /// The manifest of its root.
     pub manifest: PathBuf,
-    /// How it takes the package.
+    /// Whether and how the package joined the workspace.
     pub joined: Joined,
 }
 
-/// Why no package is made.
+/// Why a package is not created.
 #[derive(Debug, thiserror::Error)]
 pub enum NewError {
-    /// The folder that is to be made exists.
+    /// The folder already exists.
     #[error("`{}` exists already", .0.display())]
     FolderExists(PathBuf),
-    /// The folder has a manifest.
+    /// The folder already has a manifest.
     #[error("`{}` already exists", .0.display())]
     ManifestExists(PathBuf),
-    /// The name is none that a package can have.
+    /// The name is not valid for a package.
     #[error("{}: expected {NAME}", if name.is_empty() {
         "there is no name for the package".to_string()
     } else {
@@ -81,10 +81,10 @@ pub enum NewError {
     Name {
         /// The name.
         name: String,
-        /// Whether it was asked for, rather than taken from the folder.
+        /// Whether the user gave the name, rather than the folder.
         given: bool,
     },
-    /// Another package of the workspace has the name.
+    /// Another package of the workspace has the same name.
     #[error(
         "the workspace of `{}` has a package `{name}` already: choose another name with `--name`",
         manifest.display()
@@ -95,18 +95,18 @@ pub enum NewError {
         /// The name.
         name: String,
     },
-    /// A file of the template exists.
+    /// A file of the template already exists.
     #[error("`{}` already exists, and kforge does not overwrite it", .0.display())]
     FileExists(PathBuf),
-    /// The workspace's manifest cannot take the package.
+    /// The package cannot be added to the workspace's manifest.
     #[error(transparent)]
     NotJoined(#[from] JoinError),
 }
 
-/// What a package's name is made of.
+/// The form of a package's name.
 const NAME: &str = "letters, digits, `_` and `-`, starting with a letter";
 
-/// Makes a package in a new folder; `path` is of the session's folder.
+/// Creates a package in a new folder. `path` is relative to the session's folder.
 ///
 /// # Errors
 /// [`NewError`], or a file cannot be written.
@@ -118,7 +118,7 @@ pub fn new(session: &Session, path: &Path, request: &NewRequest) -> Result<NewPa
     make(session, folder, request)
 }
 
-/// Makes a package in the session's folder.
+/// Creates a package in the session's folder.
 ///
 /// # Errors
 /// [`NewError`], or a file cannot be written.
@@ -143,7 +143,7 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
     }
     let place = |file: &'static File| (folder.join(file.name.replace("{{name}}", &name)), file);
     let places: Vec<(PathBuf, &File)> = templates::of(request.template).iter().map(place).collect();
-    // What is there stays: a README or .gitignore serves as it is, but a source would not fit the manifest.
+    // Existing files stay. An existing README or .gitignore is fine, but an existing source would not fit the manifest.
     if let Some((path, _)) = places.iter().find(|(path, file)| path.exists() && !file.is_optional()) {
         return Err(NewError::FileExists(path.clone()).into());
     }
@@ -163,7 +163,7 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
     Ok(NewPackage { name, folder, around })
 }
 
-/// Whether a package can have the name.
+/// Whether a package can have this name.
 fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))

@@ -1,8 +1,8 @@
-//! Rounds. Builds what is recorded, decides what the next round is to try, asks for it, records the answer, and begins anew until there is nothing left to ask. It
-//! is the only operation that asks agents.
+//! Runs rounds: builds the recorded candidates, decides what the next round tries, asks for it, records the answer, and repeats until there is nothing left to
+//! ask. This is the only operation that asks agents.
 //!
-//! Nothing is kept between turns but what is on disk: answers in the home, results in the caches. So a run that was killed goes on where it was, and pays for
-//! nothing twice.
+//! Only what is on disk is kept between turns: answers in the home, results in the caches. So a run that was killed continues where it stopped, and nothing is
+//! paid for twice.
 
 mod ask;
 mod brief;
@@ -35,14 +35,14 @@ use kforge_pipeline::report::Report;
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 
-/// What rounds are asked.
+/// The request for rounds.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct OptimizeRequest {
-    /// What to improve: all that name an agent if no kernel is selected.
+    /// The kernels to improve; if no kernel is selected, all kernels that name an agent.
     pub words: SelectionArgs,
-    /// The number of rounds, in place of `generate.rounds`.
+    /// The number of rounds, overriding `generate.rounds`.
     pub rounds: Option<u32>,
-    /// Steps at once; a negative number is cores less that many. `build.jobs` of the settings if there is none.
+    /// The number of steps to run in parallel; a negative number means all cores except that many. If none, the setting `build.jobs`.
     pub jobs: Option<i64>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
@@ -51,45 +51,45 @@ pub struct OptimizeRequest {
 /// How rounds ended.
 #[derive(Debug)]
 pub enum Optimized {
-    /// They were interrupted; what was measured and answered is kept.
+    /// The rounds were interrupted. Measurements and answers so far are stored.
     Interrupted {
-        /// Whether agents were asked at that time, rather than steps run.
+        /// Whether the interrupt came while agents were asked, rather than while steps ran.
         asking: bool,
     },
     /// There is nothing left to ask.
     Finished(Box<Finished>),
 }
 
-/// Rounds after which there is nothing left to ask: the last build.
+/// The result of rounds that have nothing left to ask, from their last build.
 #[derive(Debug)]
 pub struct Finished {
-    /// How they ended.
+    /// How the last build ended.
     pub ended: Ended,
-    /// What was found.
+    /// The report.
     pub report: Report,
-    /// Who stands for what, in the order of the plan.
+    /// The champions, in the order of the plan.
     pub champions: Vec<Champion>,
-    /// What each agent that was asked has spent, by its name.
+    /// What each agent that was asked has spent, by the agent's name.
     pub spent: Vec<(String, Spent)>,
-    /// How many steps ended how.
+    /// The number of steps by outcome.
     pub steps: StepCounts,
-    /// How many steps said what.
+    /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
 }
 
-/// Why there are no rounds.
+/// Why rounds cannot be run.
 #[derive(Debug, thiserror::Error)]
 pub enum OptimizeError {
-    /// No kernel that is selected names an agent.
+    /// No selected kernel names an agent.
     #[error("no agent is declared for {}", kernels.iter().map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", "))]
     NoAgent {
-        /// The kernels that are selected.
+        /// The selected kernels.
         kernels: Vec<String>,
     },
-    /// The first attempts cannot be asked for.
+    /// The first attempts cannot be requested.
     #[error(transparent)]
     Ask(#[from] AskError),
-    /// A declaration that was planned is not there: a bug.
+    /// A planned declaration does not exist: a bug.
     #[error("BUG: the declaration of `{0}` is gone")]
     Gone(String),
 }
@@ -97,7 +97,7 @@ pub enum OptimizeError {
 /// Runs rounds until there is nothing left to ask.
 ///
 /// # Errors
-/// [`OptimizeError`], or a build could not be started. An agent that does not answer is reported, and the others go on.
+/// [`OptimizeError`], or a build could not be started. An agent that does not answer is reported, and the rounds of other agents continue.
 pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimized, Error> {
     let mut run = Run::new();
     loop {
@@ -120,7 +120,7 @@ pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimize
             Turn::Over(optimized) => return Ok(optimized),
             Turn::Due(due) => due,
         };
-        // Nobody else has to wait for an agent: the workspace is not locked meanwhile.
+        // The workspace is not locked while agents answer, so that no other process has to wait for them.
         let answered = ask::answers(session, &opened, &packages, due, &run)?;
         if answered.iter().any(|(_, how)| matches!(how, Err(NotAnswered::Interrupted))) {
             return Ok(Optimized::Interrupted { asking: true });
@@ -137,16 +137,16 @@ pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimize
     }
 }
 
-/// What one run of the operation keeps.
+/// The state of one run of the operation.
 struct Run {
     clock: Arc<dyn Clock>,
     /// What agents have spent of their budgets, and when they were asked.
     ledger: Ledger,
-    /// What nothing comes next for.
+    /// Seats with nothing left to ask.
     ended: BTreeSet<Seat>,
-    /// What was asked for in the turn before.
+    /// Seats that were asked in the previous turn.
     asked: BTreeSet<Seat>,
-    /// Whether asking failed somewhere: the others go on.
+    /// Whether a request failed for any seat; the others continue.
     failed: bool,
 }
 
@@ -157,15 +157,15 @@ impl Run {
     }
 }
 
-/// What one build led to.
+/// The result of one turn.
 enum Turn {
-    /// Nobody is to be asked any more.
+    /// There is nothing left to ask.
     Over(Optimized),
-    /// What is to be asked.
+    /// What to ask next.
     Due(Vec<Due>),
 }
 
-/// Builds what is recorded, and finds what comes next.
+/// Builds the recorded candidates, and finds what to ask next.
 fn turn(
     session: &Session,
     opened: &mut Opened,
@@ -212,7 +212,7 @@ fn turn(
     }
     let ended = match Ended::plain(&outcome, false) {
         _ if run.failed => Ended::NotBuilt,
-        // There is no kernel that could be one.
+        // No variant of a seat can be a correct kernel.
         Ended::Done if none => Ended::NotBuilt,
         ended => ended,
     };
@@ -232,18 +232,18 @@ fn turn(
     Ok(turn)
 }
 
-/// Whether kforge.lock says that a seat's champion stays.
+/// Whether kforge.lock has an accepted champion for a seat.
 fn is_accepted(opened: &Opened, seat: &Seat) -> bool {
     let accepted = opened.workspace.lock.accepted(&seat.package);
     accepted.contains(&(seat.kernel.clone(), seat.types.clone(), seat.target.clone()))
 }
 
-/// Whether a seat was selected.
+/// Whether a seat is selected.
 fn selects(asked: &Asked, seat: &Seat) -> bool {
     Selection::takes(&asked.selected.kernels, &seat.kernel) && Selection::takes(&asked.selected.targets, &seat.target)
 }
 
-/// Refuses a selection in which nothing has rounds.
+/// Refuses a selection in which no kernel has rounds.
 fn has_rounds(packages: &Packages, asked: &Asked) -> Result<(), OptimizeError> {
     let kernels =
         || packages.all().flat_map(|p| &p.kernels).filter(|k| Selection::takes(&asked.selected.kernels, &k.name));

@@ -1,4 +1,4 @@
-//! What the last build found, or how its kernels score.
+//! Shows the results of the last build, or the scores of its kernels.
 
 use crate::build::report::{is_interrupted, last};
 use crate::event::Warning;
@@ -9,32 +9,32 @@ use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::select::SelectionArgs;
 
-/// What is asked of the last build.
+/// The request for a report.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct ReportRequest {
-    /// What of it to show: without words the package at hand.
+    /// What to show; without a selection, the current package.
     pub words: SelectionArgs,
-    /// Scores of it; none if only the report is wanted.
+    /// The scores to compute; none if only the report is wanted.
     pub score: Option<ScoreRequest>,
 }
 
 /// How kernels are scored.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ScoreRequest {
-    /// The score.
+    /// The score's form.
     pub form: Form,
-    /// What is compared with: a kernel of the same operator, a variant, or `declared`, the variant declared first.
+    /// The baseline: a kernel of the same operator, a variant, or `declared`, the variant declared first.
     pub baseline: String,
-    /// Speed-ups: for each, the share of correct kernels that are faster than that is given.
+    /// Speedups. For each of them, the result states the share of correct kernels that are faster.
     pub fast_p: Vec<f64>,
 }
 
-/// What the last build found.
+/// The results of the last build.
 #[derive(Debug)]
 pub struct Shown {
-    /// What of its report is selected.
+    /// The selected part of its report.
     pub report: Report,
-    /// Its scores, if they were asked for.
+    /// Its scores, if requested.
     pub scores: Option<Scores>,
 }
 
@@ -44,18 +44,18 @@ pub enum NotShown {
     /// There is no report, and the last build, which would have written one, was interrupted.
     #[error(transparent)]
     Interrupted(Box<Error>),
-    /// The last build did not build what is selected.
+    /// The last build did not build the selection.
     #[error("{}: the last build was {}", not_built(.asked), named(.built))]
     NotBuilt {
-        /// The packages that are selected.
+        /// The selected packages.
         asked: Vec<String>,
         /// The packages that were built.
         built: Vec<String>,
     },
-    /// The last build had nothing of what is selected in its packages.
+    /// The last build has no results for the selection in its packages.
     #[error("the last build has no results for this selection")]
     Nothing,
-    /// A number that is no speed-up.
+    /// A number is not a valid speedup.
     #[error("`--fast-p {0}` is not a speedup: expected a number of 0 or more, such as 1.2")]
     Share(f64),
     /// There is nothing to score, or nothing to compare with.
@@ -63,7 +63,7 @@ pub enum NotShown {
     NoScores(#[from] NoScores),
 }
 
-/// What the last build of the workspace at hand found.
+/// The results of the last build of the current workspace.
 ///
 /// # Errors
 /// There is no report, or [`NotShown`].
@@ -82,7 +82,7 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     Ok(Shown { report, scores })
 }
 
-/// Leaves what is selected.
+/// Removes everything that is not selected.
 fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: &SelectionArgs) -> Result<(), Error> {
     let selected = session.select(workspace, words)?;
     let members: Vec<&str> = selected.members.iter().map(|i| workspace.members[*i].package.name.as_str()).collect();
@@ -91,7 +91,7 @@ fn narrow(session: &Session, workspace: &Workspace, report: &mut Report, words: 
     if report.packages.is_empty() {
         return Err(NotShown::NotBuilt { asked: members.into_iter().map(String::from).collect(), built }.into());
     }
-    // What is said of a package's operators stays where nothing within packages is asked for.
+    // The results of operators stay, unless the selection is within packages.
     if [&words.kernels, &words.operators, &words.shapes, &words.targets].iter().all(|words| words.is_empty()) {
         return Ok(());
     }

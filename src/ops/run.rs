@@ -1,4 +1,4 @@
-//! Runs one variant of a kernel on one shape, on `cpu`, or any one step with what it needs.
+//! Runs one variant of a kernel on one shape on `cpu`, or any single step with the steps that it needs.
 
 mod choose;
 mod result;
@@ -17,12 +17,12 @@ use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::record::StepKind;
 
-/// What to run.
+/// The request for a run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunRequest {
     /// What to run.
     pub what: What,
-    /// The package that has it; every package is searched if none is named.
+    /// The package of the kernel or step; if none is named, every package is searched.
     pub package: Option<String>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
@@ -31,7 +31,7 @@ pub struct RunRequest {
 /// What is run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum What {
-    /// A step, by its id or a part that it alone has.
+    /// A step, by its id or by a part that only its id contains.
     Step(String),
     /// One variant of a kernel.
     Kernel {
@@ -39,15 +39,15 @@ pub enum What {
         name: String,
         /// The shape; the only one if none is named.
         shape: Option<String>,
-        /// The variant, its tunables in any order; the first in declared order if none is named.
+        /// The variant, with its tunables in any order; the first in declared order if none is named.
         variant: Option<String>,
     },
 }
 
-/// Why nothing was run, or what was run gave nothing.
+/// Why nothing was run, or why the run has no result.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// There is no such kernel.
+    /// The kernel does not exist.
     #[error("there is no kernel `{0}`")]
     NoKernel(String),
     /// Several packages have the kernel.
@@ -58,7 +58,7 @@ pub enum RunError {
         /// The packages.
         packages: Vec<String>,
     },
-    /// The package has no target to run on.
+    /// The package has no `cpu` target to run on.
     #[error("package `{0}` has no `cpu` target, and this version runs kernels only there")]
     NoCpu(String),
     /// The kernel has no such shape.
@@ -79,7 +79,7 @@ pub enum RunError {
         /// The shapes that it has.
         known: Vec<String>,
     },
-    /// No such variant serves the shape.
+    /// No variant of that name serves the shape.
     #[error("no variant `{variant}` of `{kernel}` serves shape `{shape}`")]
     NoVariant {
         /// The kernel.
@@ -99,7 +99,7 @@ pub enum RunError {
         /// The shape.
         shape: String,
     },
-    /// A step that it needs failed, which was reported.
+    /// A step that the requested one needs failed, which was reported.
     #[error("a step failed")]
     Failed,
     /// There is no verdict.
@@ -107,7 +107,7 @@ pub enum RunError {
     Nothing {
         /// The step.
         step: String,
-        /// Why, for people.
+        /// The reason, for people.
         why: String,
     },
     /// The step has no result: a bug.
@@ -115,10 +115,10 @@ pub enum RunError {
     Lost(String),
 }
 
-/// Builds the step that is meant, with what it needs and nothing else.
+/// Builds the requested step and the steps that it needs, and nothing else.
 ///
 /// # Errors
-/// [`RunError`], no step or several are meant, the build could not be started, or it was interrupted.
+/// [`RunError`]; no step or several match; the build could not be started; or it was interrupted.
 pub fn run(session: &Session, request: &RunRequest) -> Result<RunResult, Error> {
     match &request.what {
         What::Step(text) => step(session, request, text),
@@ -136,7 +136,7 @@ fn kernel(
     let opened = session.open()?;
     let words = SelectionArgs {
         packages: request.package.iter().cloned().collect(),
-        // A kernel is looked for everywhere unless a package is named.
+        // All packages are searched unless one is named.
         workspace: request.package.is_none(),
         kernels: vec![name.into()],
         ..SelectionArgs::default()
@@ -155,7 +155,7 @@ fn kernel(
     })
 }
 
-/// One step, whatever its kind and target, with what it needs.
+/// One step of any kind and target, with the steps that it needs.
 fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult, Error> {
     let opened = session.open()?;
     let first = text.split('/').next().unwrap_or_default();
@@ -174,13 +174,13 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
         });
         let id = explain::find(text, graph.nodes().map(|n| n.id.as_str()))?;
         let node = graph.find(&id).map(|i| graph.node(i).clone()).ok_or(RunError::Lost(id))?;
-        // What a verification saw is shown with what was judged of it.
+        // A verification is shown together with its judgement.
         let judge = graph.nodes().find(|judge| node.kind == StepKind::Verify && judges(judge, &node)).cloned();
         Ok((graph, judge.unwrap_or(node)))
     })
 }
 
-/// Whether a step judges what a verification saw.
+/// Whether a step judges the observation of a verification.
 fn judges(judge: &Node, verify: &Node) -> bool {
     judge.kind == StepKind::Judge && verification(judge) == Some(&verify.id)
 }
@@ -198,7 +198,7 @@ fn asked(selected: Selected, request: &RunRequest, goal: Goal) -> Asked {
     Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
 }
 
-/// Builds the step that `choose` finds, with what it needs and nothing else.
+/// Builds the step that `choose` selects and the steps that it needs, and nothing else.
 fn build(
     session: &Session,
     mut opened: Opened,
@@ -220,19 +220,19 @@ fn build(
     })
 }
 
-/// The graph of one node and what it needs.
+/// The graph of one node and the nodes that it needs.
 fn alone(graph: &Graph, id: &str) -> Result<Graph, Error> {
     let mut open: Vec<u32> = graph.find(id).into_iter().collect();
     let mut needed: HashSet<u32> = HashSet::new();
     while let Some(at) = open.pop() {
         if needed.insert(at) {
-            // No verification reads another: it only waits for those that tell more.
+            // No verification reads the result of another; it only waits for others that are more informative.
             let verifies = graph.node(at).kind == StepKind::Verify;
             open.extend(graph.dependencies(at).filter(|d| !(verifies && graph.node(*d).kind == StepKind::Verify)));
         }
     }
     let is_needed = |id: &String| graph.find(id).is_some_and(|i| needed.contains(&i));
-    // What its result would add was not asked for.
+    // The steps that its result would add are not requested.
     let bare = |n: &Node| {
         let after = n.after.iter().filter(|id| is_needed(id)).cloned().collect();
         Node { expands: false, after, ..n.clone() }

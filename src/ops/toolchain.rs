@@ -1,4 +1,4 @@
-//! Installs what kforge.lock names, and lists what is installed.
+//! Installs the toolchains and libraries that kforge.lock names, and lists installed toolchains.
 
 use std::path::{Path, PathBuf};
 
@@ -9,14 +9,14 @@ use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{Cuda, Group};
 use kforge_project::workspace::select::SelectionArgs;
 
-/// What is installed.
+/// The request for a fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct FetchRequest {
-    /// Install nvcc, too.
+    /// Also install nvcc.
     pub nvcc: bool,
 }
 
-/// What was installed, or was there already.
+/// What was installed, or was already installed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Fetched {
     /// The number of toolchains.
@@ -27,7 +27,7 @@ pub struct Fetched {
     pub folder: PathBuf,
 }
 
-/// A toolchain that is installed.
+/// An installed toolchain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct InstalledToolchain {
     /// Its folder.
@@ -41,10 +41,10 @@ pub struct InstalledToolchain {
 /// The file in a toolchain's folder that lists its wheels.
 const WHEELS: &str = "wheels.txt";
 
-/// Installs the toolchains and libraries of all packages of the workspace; what kforge.lock lacks of them is resolved.
+/// Installs the toolchains and libraries of all packages of the workspace, after resolving those that kforge.lock lacks.
 ///
 /// # Errors
-/// Something cannot be resolved or installed. Why a toolchain cannot be resolved was reported as a diagnostic: then the error is [`Error::Refused`].
+/// Something cannot be resolved or installed. If a toolchain cannot be resolved, a diagnostic reports the reason and the error is [`Error::Refused`].
 pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error> {
     let mut opened = session.open()?;
     let selected = session.select(&opened.workspace, &SelectionArgs { workspace: true, ..SelectionArgs::default() })?;
@@ -59,7 +59,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
         looks: false,
     };
     let packages = session.packages(&opened, &asked)?;
-    // kforge.lock may change: a build may not run meanwhile.
+    // kforge.lock may change, so no build may run at the same time.
     let _lock = session.lock(&opened)?;
     let mut cudas: Vec<Cuda> = Vec::new();
     let mut refused = false;
@@ -85,7 +85,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     Ok(Fetched { toolchains: cudas.len(), libraries: libraries.len(), folder })
 }
 
-/// The toolchains that are installed, sorted by folder.
+/// The installed toolchains, sorted by folder.
 ///
 /// # Errors
 /// The folder that holds them cannot be read.
@@ -103,7 +103,7 @@ pub fn list(session: &Session) -> Result<Vec<InstalledToolchain>, Error> {
     folders.into_iter().map(installed).collect()
 }
 
-/// Project and version of a line.
+/// The project and version in a line of the file.
 fn wheel(line: &str) -> Option<(String, String)> {
     let mut words = line.split(' ');
     Some((words.next()?.into(), words.next()?.into()))

@@ -1,4 +1,4 @@
-//! The plan, with what known results add to it. Runs nothing.
+//! Shows the plan, with the steps that known results add to it. Runs nothing.
 
 use crate::{Error, Session};
 use kforge_engine::{Graph, Lack};
@@ -6,12 +6,12 @@ use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
 
-/// What a tree is asked.
+/// The request for a tree.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TreeRequest {
     /// What to plan.
     pub words: SelectionArgs,
-    /// The kind of step that the plan must have.
+    /// A kind of step that the plan must contain.
     pub kind: Option<StepKind>,
 }
 
@@ -20,16 +20,16 @@ pub struct TreeRequest {
 pub struct Tree {
     /// Its steps.
     pub graph: Graph,
-    /// By step, in the order of the graph: what is missing for it.
+    /// What each step lacks, in the order of the graph.
     pub lacks: Vec<Option<Lack>>,
 }
 
-/// The plan has no step of the kind.
+/// The plan has no step of the requested kind.
 #[derive(Debug, thiserror::Error)]
 #[error("the selection has no {0} step")]
 pub struct NoSuchKind(pub StepKind);
 
-/// Plans, and looks up what is known.
+/// Plans, and looks up known results.
 ///
 /// # Errors
 /// [`NoSuchKind`], or the plan cannot be made.

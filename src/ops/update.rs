@@ -1,4 +1,4 @@
-//! Resolves toolchains and libraries anew, and pins champions.
+//! Resolves toolchains and libraries again, and pins champions.
 
 use std::collections::BTreeSet;
 
@@ -11,12 +11,12 @@ use kforge_project::toolchain::{Pip, cuda};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use kforge_types::model::{Arch, Dependency};
 
-/// What an update is asked.
+/// The request for an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct UpdateRequest {
     /// What to change in kforge.lock.
     pub what: What,
-    /// Whether kforge.lock is left as it is.
+    /// Whether to leave kforge.lock unchanged.
     pub dry_run: bool,
 }
 
@@ -25,19 +25,19 @@ pub struct UpdateRequest {
 pub enum What {
     /// Toolchains and libraries.
     Toolchains,
-    /// The champions of the last build, which win among equals from now on.
+    /// The champions of the last build, which from then on win among equals.
     Champions,
 }
 
-/// To resolve anew takes a network, which may not be used.
+/// Resolving again needs the network, which must not be used.
 #[derive(Debug, thiserror::Error)]
 #[error("resolving again needs a network, and --offline was given")]
 pub struct Offline;
 
-/// Updates kforge.lock, and gives the number of its changes. Each is reported before it is written.
+/// Updates kforge.lock and returns the number of its changes. Reports each change before writing it.
 ///
 /// # Errors
-/// [`Offline`], something cannot be resolved, there is no report to take champions of, or kforge.lock cannot be written.
+/// [`Offline`], something cannot be resolved, there is no report to take champions from, or kforge.lock cannot be written.
 pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error> {
     let opened = session.open()?;
     let _lock = if request.dry_run { vec![] } else { session.lock(&opened)? };
@@ -57,7 +57,7 @@ pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error>
     Ok(changes.len())
 }
 
-/// What packages ask for, as the indexes have it today; what none asks for any more goes.
+/// Resolves what packages request with the indexes as they are today, and removes what no package requests any more.
 fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<(), Error> {
     let mut releases = BTreeSet::new();
     let mut libraries = Vec::new();
@@ -97,7 +97,7 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     Ok(())
 }
 
-/// Pins the champions that the report names: a seat for each kernel, choice of types, target and class of shapes.
+/// Pins the champions in the report: one seat for each kernel, choice of types, target and class of shapes.
 fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
     let known: BTreeSet<&str> = opened.workspace.members.iter().map(|m| m.package.name.as_str()).collect();
     lock.champions.retain(|seat, _| known.contains(seat.package.as_str()));
@@ -112,11 +112,11 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
                     target: target.target.clone(),
                     class: champion.class.clone(),
                 };
-                // What was accepted stays until it is freed.
+                // An accepted champion stays until it is released.
                 if matches!(lock.champions.get(&seat), Some(Pin::Accepted(_))) {
                     continue;
                 }
-                // A pin for every choice of types has done its service once each has its own.
+                // A pin for every choice of types is obsolete once each choice has its own pin.
                 lock.champions.remove(&Seat { types: String::new(), ..seat.clone() });
                 lock.champions.insert(seat, Pin::Variant(tunables(label, &target.types).into()));
             }
@@ -124,7 +124,7 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
     }
 }
 
-/// The part of a variant's label in a report that tells it from others of the same types, which stand in front.
+/// The tunables in a variant's label in a report, without the types that precede them.
 fn tunables<'l>(label: &'l str, types: &str) -> &'l str {
     label.strip_prefix(types).map_or(label, |rest| rest.trim_start_matches(','))
 }

@@ -1,4 +1,4 @@
-//! What is derived for `tolerance = "auto"` rejects an answer that is one precision too low, for every built-in and the types kernels are written for.
+//! The tolerance that `tolerance = "auto"` derives rejects an answer of the next lower precision, for every built-in and the types of typical kernels.
 
 use kforge::measure::calibrate::derived;
 use kforge::measure::compare::{Comparison, rms};
@@ -23,7 +23,7 @@ fn problems(dtype: DType, n: u64) -> Vec<Problem> {
         of("attention", vec![heads("q"), heads("k"), heads("v"), written("o", &[1, 2, n, 8])], &[]),
         of("batch_norm", vec![read("x", &[n, 8]), written("y", &[n, 8])], &[]),
         of("conv2d", vec![read("x", &[1, side, 6, 6]), read("w", &[4, side, 3, 3]), written("y", &[1, 4, 4, 4])], &[]),
-        // A loss a label: one average of all in bf16 has too few bits to tell by.
+        // One loss per label: a single average of all losses in bf16 has too few bits to show a difference.
         of(
             "cross_entropy",
             vec![read("x", &[8, n]), ids("labels", &[8]), written("y", &[8])],
@@ -52,7 +52,7 @@ fn problems(dtype: DType, n: u64) -> Vec<Problem> {
     ]
 }
 
-/// Whether the answer to inputs of the next lower precision fails somewhere; none where there is no such answer.
+/// Whether the answer to inputs of the next lower precision fails somewhere; none if there is no such answer.
 fn rejects_lower_precision(problem: &Problem) -> bool {
     let terms = cost::reduction_length(problem);
     let trials = generate::trials(problem, 1, 4);
@@ -81,7 +81,7 @@ fn a_derived_tolerance_rejects_answers_one_precision_too_low() {
             for problem in problems(dtype, n) {
                 let Reference::Builtin { name, .. } = &problem.reference else { unreachable!() };
                 assert_eq!(check(&problem), Ok(()));
-                // Attention over that many queries takes its time and says no more.
+                // Attention over that many queries takes long and shows nothing more.
                 let long = n == 4096 && name == "attention";
                 if !long && !rejects_lower_precision(&problem) {
                     passed.push(format!("{name} of {dtype}, rows of {n}"));
@@ -89,7 +89,7 @@ fn a_derived_tolerance_rejects_answers_one_precision_too_low() {
             }
         }
     }
-    // What an average of so many f32 loses in a plain accumulator and what rounding its terms to f16 does are alike: the manual says so, and calibration does.
+    // An average of this many f32 loses as much in a plain accumulator as by rounding its terms to f16. The manual and calibration both say so.
     assert_eq!(passed, ["mean of f32, rows of 4096"]);
 }
 

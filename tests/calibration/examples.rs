@@ -1,4 +1,4 @@
-//! Zeros, a constant and a copy of an input fail on every operator of the examples, through calibration: planned, computed and judged as a build does.
+//! Zeros, a constant and a copy of an input fail on every operator of the examples, through calibration: planned, computed and judged as in a build.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -19,7 +19,7 @@ use kforge::worker::steps::handler;
 use kforge::workspace::{Workspace, load};
 use rayon::iter::{IntoParallelRefIterator, ParallelIterator};
 
-/// Work beyond which shapes are left out here: every operator has one below, and what holds of it alone is enough to tell.
+/// Shapes with more work are left out here. Every operator has a smaller shape, and the results at that shape suffice.
 const SMALL: f64 = 4e6;
 
 fn workspace(example: &str) -> Workspace {
@@ -68,7 +68,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
     planner.nodes
 }
 
-/// Does an oracle step in this process: those of the examples are built in.
+/// Executes an oracle step in this process. The references of the examples are built in.
 fn nulls(node: &Node) -> NullsObserved {
     let dir = tempfile::tempdir().unwrap();
     let (kind, params) = (StepKind::Oracle, node.params.clone());
@@ -92,7 +92,7 @@ fn nulls(node: &Node) -> NullsObserved {
     serde_json::from_slice(&std::fs::read(dir.path().join("nulls")).unwrap()).unwrap()
 }
 
-/// What the calibrate step of a node decides, and the candidates it was asked about.
+/// The decision of a node's calibrate step, and the null candidates that it examined.
 fn calibrated(node: &Node, nodes: &BTreeMap<&str, &Node>) -> (Calibration, BTreeSet<String>) {
     let params: CalibrateParams = serde_json::from_value(node.params.clone()).unwrap();
     assert!(params.absent.is_none() && !params.cases.is_empty(), "{} asks about nothing: {params:?}", node.id);
@@ -106,7 +106,7 @@ fn calibrated(node: &Node, nodes: &BTreeMap<&str, &Node>) -> (Calibration, BTree
     (calibrate(&params, &observed), asked)
 }
 
-/// Holds one operator of the examples, for one choice of its types, against what must fail.
+/// Checks that one operator of the examples, for one choice of types, rejects the null candidates.
 fn examine(package: &Package, operator: &Operator, choice: &TypeChoice, nodes: &BTreeMap<&str, &Node>) {
     let parts = [&package.name, &operator.name, &choice.label].map(String::as_str);
     let parts: Vec<&str> = parts.into_iter().filter(|p| !p.is_empty()).collect();
@@ -117,7 +117,7 @@ fn examine(package: &Package, operator: &Operator, choice: &TypeChoice, nodes: &
     for candidate in ["zeros", "constant 1", "another seed"] {
         assert!(asked.contains(candidate), "{id} was not asked about `{candidate}` but {asked:?}");
     }
-    // An input that has as many values as some output can be copied there.
+    // An input with as many values as some output can be copied to that output.
     let shape = operator.shapes.iter().min_by_key(|s| s.dims.values().product::<i64>()).unwrap();
     let problem = operator.bind(choice, shape).unwrap();
     for input in problem.read() {

@@ -1,4 +1,4 @@
-//! Whether operators can tell right from wrong, without a kernel being compiled: the oracle and calibrate steps of real packages as the plan makes them, and what
+//! Tests that operators are not indecisive, without compiling a kernel: the oracle and calibrate steps of real packages as planned, and the tolerances that
 //! `tolerance = "auto"` derives for every built-in.
 
 mod derived;

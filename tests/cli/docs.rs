@@ -1,4 +1,4 @@
-//! The pages in `docs/`: that they leave nothing out, and describe nothing that does not exist. `SNAPSHOTS=overwrite` writes `references.md` anew.
+//! The pages in `docs/` are complete and describe nothing that does not exist. `SNAPSHOTS=overwrite` writes `references.md` again.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -34,7 +34,7 @@ is relative to. [manifest.md](manifest.md#references) describes references of yo
 This page is generated from the program, and a test compares the two.
 "#;
 
-/// The page, from the program's own table.
+/// The page of references, generated from the program's own table.
 fn references() -> String {
     let mut out = INTRODUCTION.to_string();
     let mut all = builtins().to_vec();
@@ -80,7 +80,7 @@ fn references() -> String {
     out
 }
 
-/// With a capital, unless it begins with a formula.
+/// Capitalizes a text unless it begins with a formula.
 fn sentence(text: &str) -> String {
     let word: String = text.chars().take_while(char::is_ascii_alphabetic).collect();
     let formula = word.len() < 2 && !text.starts_with("a ") || text[word.len()..].starts_with(['(', '[']);
@@ -114,7 +114,7 @@ descriptions are kforge's own.
 This page is generated from the program, and a test compares the two.
 "#;
 
-/// The page of methods, from the registry.
+/// The page of methods, generated from the registry.
 fn methods() -> String {
     use kforge::optimize::methods::{explain, registry};
     let mut out = METHODS.to_string();
@@ -156,7 +156,7 @@ fn the_page_of_methods_is_the_registry() {
     snapbox::Assert::new().action_env("SNAPSHOTS").eq(methods(), snapbox::Data::read_from(&file, None).raw());
 }
 
-/// Every key below a schema, whatever table it stands in.
+/// Every key below a schema, in any table.
 fn keys(schema: &Value, out: &mut BTreeSet<String>) {
     match schema {
         Value::Object(object) => {
@@ -192,7 +192,7 @@ fn the_page_of_the_manifest_lists_every_function_of_expressions() {
     assert_eq!(rows, FUNCTIONS.len(), "docs/manifest.md lists functions that do not exist");
 }
 
-/// The fenced blocks of a page that are TOML and whole manifests.
+/// The fenced TOML blocks of a page that are whole manifests.
 fn manifests(text: &str) -> Vec<&str> {
     text.split("```toml\n").skip(1).filter_map(|b| b.split("```").next()).filter(|b| b.contains("[package]")).collect()
 }
@@ -240,7 +240,7 @@ fn the_guide_names_every_command_setting_and_exit_code() {
     }
 }
 
-/// What people read first is read in terminals and in diffs, too. Tables and screens are as wide as they are.
+/// The introductory pages are also read in terminals and in diffs. Tables and screens may be wider.
 #[test]
 fn prose_is_no_wider_than_a_screen() {
     let pages = [
@@ -307,7 +307,7 @@ fn the_page_on_adding_a_kind_of_step_names_files_that_are_there() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let quoted =
         page.split('`').skip(1).step_by(2).filter(|text| text.starts_with("src/") || text.starts_with("tests/"));
-    // Files of the example are on no branch, and a `*` is no file.
+    // Files of the example are in no branch, and a text with `*` is not a file.
     let named: BTreeSet<&str> = quoted.filter(|text| !text.contains("audit") && !text.contains('*')).collect();
     assert!(named.len() > 5, "{named:?}");
     let missing: Vec<&&str> = named.iter().filter(|file| !root.join(file).exists()).collect();

@@ -1,4 +1,4 @@
-//! add and remove: what they write, and that nothing wrong is ever written.
+//! `add` and `remove`: what they write, and that they never write a manifest with errors.
 
 use crate::place::{MANIFEST, Place};
 

@@ -1,6 +1,6 @@
-//! kforge in a program of somebody else's: `examples/embed.rs`, which builds through the workers of an installed kforge.
+//! kforge embedded in another program: `examples/embed.rs`, which builds through the workers of an installed kforge.
 //!
-//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of tests. `cargo test --test cli` does not, so this test then builds the
+//! `cargo test` builds examples before it runs tests, into `examples` beside the folder of the tests. If only this test was requested, the test builds the
 //! example itself.
 
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::process::{Command, Output};
 
 use crate::place::Place;
 
-/// The example as a program.
+/// The path of the example's program.
 fn example() -> PathBuf {
     let own = std::env::current_exe().unwrap();
     let profile = own.parent().and_then(Path::parent).unwrap();
@@ -25,7 +25,7 @@ fn example() -> PathBuf {
     program
 }
 
-/// Whether a program is newer than every source that it was built from, which cargo lists beside it.
+/// Whether a program is newer than each of its sources, which cargo lists in a file beside it.
 fn is_current(program: &Path) -> bool {
     let modified = |path: &Path| path.metadata().and_then(|m| m.modified()).ok();
     let Some((built, list)) = modified(program).zip(std::fs::read_to_string(program.with_extension("d")).ok()) else {
@@ -34,7 +34,7 @@ fn is_current(program: &Path) -> bool {
     list.split_whitespace().skip(1).all(|source| modified(Path::new(source)).is_some_and(|m| m <= built))
 }
 
-/// Runs it in a place, with that program to do steps.
+/// Runs the example in a place, with this worker program.
 fn embed(place: &Place, worker: &str) -> Output {
     let mut command = Command::new(example());
     command.arg(worker).arg(place.at(".")).env("KFORGE_HOME", place.home()).env("KFORGE_NET_OFFLINE", "true");
@@ -47,7 +47,7 @@ fn a_program_builds_through_an_installed_kforge_and_reads_its_champions() {
     let first = embed(&place, env!("CARGO_BIN_EXE_kforge"));
     let (out, err) = (String::from_utf8_lossy(&first.stdout), String::from_utf8_lossy(&first.stderr));
     assert!(first.status.success() && out.contains(" on cpu: `"), "{out}{err}");
-    // What it made is what the installed one knows, and the other way round.
+    // The installed kforge knows the example's results, and vice versa.
     let said = place.run("build").expect(0);
     assert!(said.err.contains(" 0 executed"), "{}", said.err);
     let again = embed(&place, env!("CARGO_BIN_EXE_kforge"));

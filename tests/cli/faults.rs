@@ -1,8 +1,8 @@
-//! What is said when something is wrong: once, at the line of the manifest where it is to be mended, with a command that does just that again.
+//! Error messages: each error is reported once, at the line of the manifest to fix, with a command that repeats only that step.
 
 use crate::place::{MANIFEST, Place};
 
-/// The command that a build says does just that again.
+/// The command that a build suggests to repeat only that step.
 fn again(err: &str) -> Vec<String> {
     let line = err.lines().find_map(|l| l.trim().strip_prefix("to run only this step again: kforge "));
     line.unwrap_or_else(|| panic!("{err}")).split_whitespace().map(String::from).collect()
@@ -22,7 +22,7 @@ fn a_name_in_an_entry_that_nothing_declares_is_said_at_its_place() {
     place.edit("kernel.toml", "twice<BLOCK>", "twice<BLOKC>");
     let said = place.run("check").expect(101).says("unknown name `BLOKC` in an entry").says("kernel.toml:25:16");
     said.says("did you mean `BLOCK`?");
-    // What the source declares may stand there.
+    // A name that the source declares is allowed there.
     let place = Place::tiny();
     place.edit("kernel.toml", "twice<BLOCK>", "twice<WIDTH>");
     place.edit("twice.cu", "template <int BLOCK>", "constexpr int WIDTH = 32;\ntemplate <int N>");
@@ -66,7 +66,7 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let told = place.run("build --keep-going -v").expect(100);
     assert_eq!(told.err.matches("to run only this step again").count(), 4, "{}", told.err);
     place.run("report").expect(0).prints("nine  fail: `y` is wrong at 0");
-    // What does not compile, too, and from another folder.
+    // The same for a source that does not compile, and from another folder.
     place.edit("twice.cu", "int i =", "int i");
     let folder = place.at("").display().to_string();
     let said =
@@ -105,7 +105,7 @@ fn what_was_compiled_and_inspected_is_shown() {
     }
     let ran = place.run("run tiny/twice/BLOCK=32/cpu/inspect").expect(0);
     ran.prints("  holds code for cpu\n  twice<32>: symbol ").prints("    3 parameters of 20 B (8, 8, 4)\n");
-    // What cannot be compiled has nothing to show.
+    // A kernel that cannot be compiled has nothing to show.
     place.edit("twice.cu", "int i =", "int i");
     let ran = place.run("run tiny/twice/BLOCK=32/cpu/compile").expect(101);
     assert!(!ran.out.contains("symbol"), "{}", ran.out);
@@ -123,7 +123,7 @@ fn the_tolerance_that_would_do_is_told_where_nothing_else_is_wrong_and_does() {
     place.run("run twice").expect(100).prints(&format!("  {hint}{told}\n"));
     place.edit("kernel.toml", "rtol = 1e-6", &format!("rtol = {rtol}"));
     assert!(!place.run("build").expect(0).err.contains("would pass"), "it passes");
-    // What is far off, or not written, is no affair of the tolerance.
+    // No tolerance would accept an output that is far off or not written.
     for (from, to) in [("2.00002f", "2.5f"), ("if (i < n)", "if (i < n - 1)")] {
         place.edit("twice.cu", from, to);
         let built = place.run("build").expect(100);
@@ -139,12 +139,12 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
             .filter(|l| l.contains("not tried"))
             .map(String::from)
     };
-    // The first that was told is the one at which it ended.
+    // The first reported error is the one at which the build ended.
     let first = |err: &str| -> String {
         let line = err.lines().find_map(|line| line.strip_prefix("error: ")).unwrap_or_else(|| panic!("{err}"));
         line.split(' ').next().unwrap_or_default().trim_end_matches(':').to_string()
     };
-    // Of all that was skipped, as the last line counts it.
+    // The number of all skipped steps, according to the last line.
     let skipped = |err: &str| -> String {
         let last = err.lines().last().unwrap_or_default();
         let at = last.find(" skipped").unwrap_or_else(|| panic!("{err}"));
@@ -166,7 +166,7 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     assert_eq!(said_of(&err), Some(ended), "{err}");
     let err = place.run("build -j1 --keep-going").expect(101).err;
     assert_eq!(said_of(&err), Some(skipped(&err) + "a step that they depend on failed"), "{err}");
-    // A machine that cannot compile has failed at nothing.
+    // On a machine that cannot compile, no step has failed.
     let vars = [("KFORGE_TOOLCHAIN_CXX", "/nowhere/c++")];
     let said = place.run_in(".", &["build"], &vars).expect(0);
     assert!(said.err.contains("skipped") && said_of(&said.err).is_none(), "{}", said.err);
@@ -227,7 +227,7 @@ fn a_misspelt_method_is_warned_of_with_the_one_that_is_meant() {
         let said = said.says("did you mean `compute.warp_shuffle`?").says("kernel.toml:30:");
         assert_eq!(said.err.matches("did you mean").count(), 1, "{}", said.err);
     }
-    // What shows a method of one's own is stated.
+    // A package's own method states which machine code shows it.
     method("sass.any = ['MUFU']\n");
     let said = place.run("build").expect(0);
     assert!(!said.err.contains("unknown-method"), "{}", said.err);
@@ -263,7 +263,7 @@ fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
     let said =
         place.run("ablate").expect(0).says("twice on cpu").says("unknown compute.half: the emulator measures no times");
     assert!(!said.err.contains("largest error"), "{}", said.err);
-    // A certificate of one does not answer the other.
+    // The certificate of one does not answer the other.
     place.run("build").expect(0);
     place.run("ablate").expect(0).says("unknown compute.half");
     place.run("build").expect(0).says("largest error");
@@ -302,7 +302,7 @@ fn every_command_and_flag_says_what_it_does() {
             help.lines().skip_while(|l| !l.starts_with("Commands:")).skip(1).take_while(|l| l.starts_with("  "));
         listed.filter(|l| !l.starts_with("   ")).filter_map(|l| l.split_whitespace().next().map(String::from)).collect()
     };
-    // `help` itself is the parser's, and takes no `--help`.
+    // `help` itself comes from the parser, and accepts no `--help`.
     let told = |help: &str| commands(help).into_iter().filter(|c| c != "help").collect::<Vec<_>>();
     let mut open: Vec<String> = told(&place.run("--help").expect(0).out);
     assert!(open.len() > 25, "{open:?}");

@@ -1,4 +1,4 @@
-//! The face of the program: every command as people start it, in folders and with a home of its own, without a network. Builds are of a few elements on `cpu`.
+//! The command line: every command as people run it, in separate folders and homes, without a network. Builds are of a few elements on `cpu`.
 
 mod docs;
 mod edits;

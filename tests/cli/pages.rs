@@ -1,6 +1,6 @@
-//! What the pages show of screens: commands in ```` ```console ```` blocks are run, and what they print must be what stands there. Times are left out; a line
-//! `...` stands for any lines, `[..]` for any part of one.
-//! `SNAPSHOTS=overwrite` writes the blocks anew. Commands are those of a shell; where a block needs a network, a GPU or another program, it is ```` ```text ````.
+//! The screens in the pages: commands in ```` ```console ```` blocks are run, and must print what the page shows. Times are ignored; a line `...` matches any
+//! lines, and `[..]` any part of a line. `SNAPSHOTS=overwrite` writes the blocks again. Commands are shell commands. A block that needs a network, a GPU or
+//! another program is marked ```` ```text ````.
 
 use std::fmt::Write;
 use std::fs;
@@ -13,14 +13,14 @@ fn page(name: &str) -> String {
     fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(name)).unwrap()
 }
 
-/// A text with its times taken out.
+/// A text without its times.
 fn timeless(text: &str) -> String {
     let is_time = |word: &str| word.parse::<f64>().is_ok() && word.contains('.');
     let word = |w: &str| if is_time(w) { "TIME".to_string() } else { w.to_string() };
     text.split('\n').map(|l| l.split(' ').map(word).collect::<Vec<_>>().join(" ")).collect::<Vec<_>>().join("\n")
 }
 
-/// Whether what is printed is what is shown.
+/// Whether the printed text matches the shown one.
 fn matches(shown: &str, printed: &str) -> bool {
     fn lines(shown: &[&str], printed: &[&str]) -> bool {
         match (shown.split_first(), printed.split_first()) {
@@ -48,7 +48,7 @@ fn shown_lines_may_leave_out_what_differs() {
     assert!(!matches("a\n...\nd\n", "a\nb\n") && !matches("a [..] c\n", "a b\n"));
 }
 
-/// The commands of a block and what stands under each.
+/// The commands of a block, and the text below each.
 fn commands(block: &str) -> Vec<(String, String)> {
     let mut out: Vec<(String, String)> = vec![];
     for line in block.lines() {
@@ -63,7 +63,7 @@ fn commands(block: &str) -> Vec<(String, String)> {
     out
 }
 
-/// Runs every console block of a page in order in one place, and holds the page to what came.
+/// Runs every console block of a page in order in one place, and compares the page with the output.
 #[expect(
     clippy::disallowed_methods,
     reason = "a test stands where config does: whoever runs it may ask for the pages anew"
@@ -83,7 +83,7 @@ fn hold(name: &str, place: &Place) {
             if !right {
                 wrong.push(format!("$ {command}\n{printed}"));
             }
-            // What differs in its times only stays as it was.
+            // If only the times differ, the shown text stays.
             let kept = if right { &shown } else { &printed };
             let _ = write!(held, "$ {command}\n{kept}");
         }
@@ -111,7 +111,7 @@ fn the_screens_of_the_guide_are_what_its_commands_print() {
     hold("docs/guide.md", &place);
 }
 
-/// The quickstart without its GPU target's screen and how wrong its large shape is, which `.ci/quickstart` holds.
+/// The quickstart's screen without that of its GPU target and without the error of its large shape; `.ci/quickstart` checks those.
 #[test]
 fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
     let text = page("README.md");
@@ -121,13 +121,13 @@ fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
     for name in ["kernel.toml", "rms_norm.cu", "kforge.lock"] {
         place = place.file(name, &fs::read_to_string(quickstart.join(name)).unwrap());
     }
-    // The champion is the first variant; the others would only take their time.
+    // The first variant is the champion; the others would only take time.
     place.edit(
         "kernel.toml",
         "BLOCK = [128, 256]\nVEC = [4, 1]\nSHUFFLE = [true, false]",
         "BLOCK = [128]\nVEC = [4]\nSHUFFLE = [true]",
     );
-    // So would the large shape, in a debug build.
+    // The large shape would take time too, in a debug build.
     place.edit("kernel.toml", "llama = { rows = 512, cols = 4096", "llama = { rows = 4, cols = 4096");
     let without_error = |line: &str| match line.trim_start().starts_with("llama ") {
         true => line.split("largest error").next().unwrap_or_default().to_string(),
@@ -142,7 +142,7 @@ fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
     );
 }
 
-/// The excerpt of the README is of the quickstart's manifest: every line of it stands there.
+/// Every line of the README's excerpt is in the quickstart's manifest.
 #[test]
 fn the_manifest_in_the_readme_is_the_quickstarts() {
     let text = page("README.md");

@@ -1,4 +1,4 @@
-//! A folder to run the program in. All folders of this test binary share one home, so that the same kernel is compiled once.
+//! A folder in which to run the program. All folders of this test binary share one home, so that each kernel is compiled only once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ pub(crate) struct Place {
     home: PathBuf,
 }
 
-/// What a run of the program gave.
+/// The result of running the program.
 pub(crate) struct Said {
     /// Its exit code.
     pub(crate) code: i32,
@@ -21,7 +21,7 @@ pub(crate) struct Said {
     pub(crate) err: String,
 }
 
-/// A package of one kernel with one variant, whose shape has five elements.
+/// A package of one kernel with one variant and a shape of five elements.
 pub(crate) const MANIFEST: &str = r#"[package]
 name = "tiny"
 version = "0.1.0"
@@ -66,23 +66,23 @@ fn shared_home() -> PathBuf {
 }
 
 impl Place {
-    /// An empty folder.
+    /// A place with an empty folder.
     pub(crate) fn empty() -> Self {
         Place { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), home: shared_home() }
     }
 
-    /// A folder that holds the tiny package.
+    /// A place with the tiny package.
     pub(crate) fn tiny() -> Self {
         Place::empty().file("kernel.toml", MANIFEST).file("twice.cu", SOURCE)
     }
 
-    /// With a home of its own, for what counts or changes the home.
+    /// Gives the place a separate home, for tests that count or change the contents of the home.
     pub(crate) fn alone(mut self) -> Self {
         self.home = self.folder.path().join(".home");
         self
     }
 
-    /// With a file.
+    /// Adds a file.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         let path = self.at(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -95,7 +95,7 @@ impl Place {
         self.folder.path().join(name)
     }
 
-    /// Its home.
+    /// The home of the place.
     pub(crate) fn home(&self) -> &Path {
         &self.home
     }
@@ -105,14 +105,14 @@ impl Place {
         fs::read_to_string(self.at(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    /// Replaces text that stands once in a file.
+    /// Replaces a text that occurs once in a file.
     pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let text = self.read(name);
         assert_eq!(text.matches(from).count(), 1, "`{from}` in {name}");
         fs::write(self.at(name), text.replace(from, to)).unwrap();
     }
 
-    /// What a line of a shell prints here, errors between the rest as they come; one step at a time, so that it is the same each time.
+    /// The output of a shell command here, with errors in the order in which they are printed. Runs one step at a time, so that the output is always the same.
     #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
     pub(crate) fn shell(&self, line: &str) -> String {
         let programs = Path::new(env!("CARGO_BIN_EXE_kforge")).parent().unwrap();
@@ -124,12 +124,12 @@ impl Place {
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
-    /// Runs the program with words split at spaces.
+    /// Runs the program with arguments split at spaces.
     pub(crate) fn run(&self, words: &str) -> Said {
         self.run_in(".", &words.split_whitespace().collect::<Vec<_>>(), &[])
     }
 
-    /// Runs the program in a folder below, with variables besides.
+    /// Runs the program in a subfolder, with additional environment variables.
     #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
     pub(crate) fn run_in(&self, folder: &str, words: &[&str], vars: &[(&str, &str)]) -> Said {
         let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
@@ -147,28 +147,28 @@ impl Place {
 }
 
 impl Said {
-    /// Which must have ended with that code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "out:\n{}\nerr:\n{}", self.out, self.err);
         self
     }
 
-    /// With this on standard output.
+    /// Checks that standard output contains this text.
     #[track_caller]
     pub(crate) fn prints(self, text: &str) -> Self {
         assert!(self.out.contains(text), "`{text}` in:\n{}\nerr:\n{}", self.out, self.err);
         self
     }
 
-    /// With this on standard error.
+    /// Checks that standard error contains this text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.err.contains(text), "`{text}` in:\n{}\nout:\n{}", self.err, self.out);
         self
     }
 
-    /// Its standard output as JSON.
+    /// Standard output as JSON.
     #[track_caller]
     pub(crate) fn json(&self) -> serde_json::Value {
         serde_json::from_str(&self.out).unwrap_or_else(|e| panic!("{e}:\n{}", self.out))

@@ -1,4 +1,4 @@
-//! Commands that look: explain, report, tree, metadata, run, and what is said of settings and places.
+//! Commands that only read: explain, report, tree, metadata, run, and the display of settings and paths.
 
 use crate::place::{MANIFEST, Place, SOURCE};
 
@@ -16,7 +16,7 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
     let root = json["because"].as_array().unwrap().last().unwrap().clone();
     assert_eq!((&root["what"], &root["why"]["field"]), (&"tiny/twice/generate".into(), &"inputs.file:twice.cu".into()));
     assert_ne!(root["why"]["before"], root["why"]["after"]);
-    // The build agrees with what was said, and remembers it.
+    // The build agrees with the explanation, and remembers it.
     place.run("build").expect(0);
     let now = place.run("explain BLOCK=32/cpu/compile").expect(0);
     now.prints("is fresh")
@@ -27,7 +27,7 @@ fn explain_follows_an_edit_from_the_step_to_the_file() {
 
 #[test]
 fn explain_tells_of_the_result_that_counts_after_an_edit_and_a_change_back() {
-    // No other test may have compiled the edited source.
+    // A separate home, so that no other test has compiled the edited source.
     let place = Place::tiny().alone();
     place.run("build").expect(0);
     let first = place.run("explain --json --fields BLOCK=32/cpu/compile").expect(0).json();
@@ -37,7 +37,7 @@ fn explain_tells_of_the_result_that_counts_after_an_edit_and_a_change_back() {
     let edited = place.run("explain --json BLOCK=32/cpu/compile").expect(0).json();
     assert_eq!(edited.get("earlier"), None, "{edited}");
     place.edit("twice.cu", "/* back and forth */ if (i < n)", "if (i < n)");
-    // The last run was of the edited source, which counts no more: not before the next build, and not after it.
+    // The last run was of the edited source. It no longer counts, neither before the next build nor after it.
     let swapped = |json: &serde_json::Value, when: &str| {
         assert_eq!((&json["standing"], &json["earlier"]), (&"fresh".into(), &when.into()), "{json}");
         assert_eq!(json["fields"], first["fields"], "{when}");
@@ -75,7 +75,7 @@ fn explain_tells_what_a_method_is_in_any_folder_and_helps_with_its_name() {
 #[test]
 fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
     let place = Place::tiny();
-    // The home is shared by the tests: without a build of its own this one would hang on which came before.
+    // The tests share the home. Without this build, the test would depend on which test ran before.
     place.run("build").expect(0);
     place.run("explain --fields BLOCK=32/cpu/compile").expect(0).prints("kind = compile").prints("params.arch = cpu");
     let said = place.run("explain BLOCK=32").expect(4).says("4 steps have `BLOCK=32` in their ids");
@@ -129,7 +129,7 @@ fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
     assert_eq!((&target["per"], &target["champions"][0]["class"]), (&"n".into(), &"5".into()));
     place.edit("kernel.toml", "per = \"n\"", "per = \"n * 2\"");
     place.run("build").expect(0).says("provisional for `n * 2` = 18: BLOCK=32");
-    // And so does what accepts one.
+    // `kforge accept` reports the class too.
     place.run("accept twice -n").expect(0).says("would be added").says("2 changes, not written");
     let said = place.run("accept twice").expect(0).says("for shapes of class `18` is added");
     said.says("tiny/twice/cpu for `n * 2` = 10: BLOCK=32").says("tiny/twice/cpu for `n * 2` = 18: BLOCK=32");
@@ -144,7 +144,7 @@ fn candidates_of_generated_kernels_name_a_file_that_exists() {
     let file = "target/kforge/generated/tiny/twice.cu";
     place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
     let source = place.read(file);
-    // Cleaning takes the file, and not what is remembered.
+    // Cleaning removes the file, but not the memory of the candidate.
     std::fs::remove_dir_all(place.at("target/kforge/generated")).unwrap();
     place.run("candidates").expect(0).prints(&format!("    source: {file}\n"));
     assert_eq!(place.read(file), source);
@@ -200,7 +200,7 @@ fn quiet_says_errors_only_and_verbose_says_why() {
     let place = Place::tiny().alone();
     let loud = place.run("build -v").expect(0);
     loud.says("Because").says("tiny/twice/BLOCK=32/cpu/compile: new");
-    // What the compiler says is said once, however much is asked for.
+    // The compiler's output is printed once, at any verbosity.
     place.edit("twice.cu", "template <int", "#pragma message \"spoken\"\ntemplate <int");
     let said = place.run("build -vv").expect(0);
     assert_eq!(said.err.matches("#pragma message: spoken").count(), 1, "{}", said.err);
@@ -309,7 +309,7 @@ fn what_no_toolchain_is_locked_for_is_said_by_what_compiles_and_not_by_what_look
     place.run("build --offline").expect(0).says(says).says("run `kforge build` with a network");
 }
 
-/// Whether pip is there and nobody listens, or there is no pip at all.
+/// Holds whether pip is installed but no index answers, or pip is not installed.
 #[test]
 fn a_toolchain_that_cannot_be_had_is_said_once_fails_the_build_and_keeps_nothing_else_from_being_built() {
     let place = Place::tiny();
@@ -318,7 +318,7 @@ fn a_toolchain_that_cannot_be_had_is_said_once_fails_the_build_and_keeps_nothing
     let said = place.run_in(".", &["build"], &vars).expect(101).says("provisional: BLOCK=32");
     assert_eq!(said.err.matches("error[toolchain.refused]: ").count(), 1, "{}", said.err);
     assert!(!place.at("kforge.lock").exists());
-    // With certificates it is the same; without the network it is what is missing.
+    // The result is the same if a certificate exists. Without the network, the missing part is reported.
     place.run_in(".", &["build"], &vars).expect(101).says("error[toolchain.refused]: ");
     place.run_in(".", &["fetch"], &vars).expect(101).says("error[toolchain.refused]: ");
     place.run("build").expect(0).says("names no wheels for CUDA");

@@ -1,4 +1,4 @@
-//! The schemas in `schemas/`: that they are what the program prints, and that what it reads and writes is what they say. `SNAPSHOTS=overwrite` writes them anew.
+//! The schemas in `schemas/` are what the program prints, and match what it reads and writes. `SNAPSHOTS=overwrite` writes them again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -54,7 +54,7 @@ fn the_schemas_are_those_of_the_program() {
     place.run("schema manifst").expect(2).says("'manifest'");
 }
 
-/// Every manifest of the repository that is meant to be right.
+/// Every manifest of the repository that should have no errors.
 fn manifests() -> Vec<PathBuf> {
     let walk = |folder: &str| walkdir::WalkDir::new(root().join(folder)).into_iter().flatten();
     let found = walk("examples").chain(walk("src/ops/templates/new")).map(walkdir::DirEntry::into_path);

@@ -13,7 +13,7 @@ fn clean_removes_what_builds_wrote_and_nothing_else() {
     assert!(place.at("target/kforge/journal").exists());
     place.run("clean").expect(0).says("Removed ").says(" files");
     assert!(!place.at("target/kforge").exists() && place.at("target/mine.txt").exists());
-    // The shared cache still knows everything.
+    // The shared cache still has all results.
     let said = place.run("build").expect(0);
     assert!(said.err.contains(" 0 executed"), "{}", said.err);
 }
@@ -60,7 +60,7 @@ fn builds_collect_once_a_day_where_that_is_allowed() {
     let online = [("KFORGE_NET_OFFLINE", "false")];
     place.run("build").expect(0);
     assert!(!place.home().join("collected").exists(), "offline, what goes may not come back");
-    // A build that has nothing at all to do does not even look.
+    // A build with nothing to do does not even check the cache.
     place.edit("twice.cu", "2.0f", "(2.0f)");
     place.run_in(".", &["build", "--config", "cache.auto-gc=false"], &online).expect(0);
     assert!(!place.home().join("collected").exists());
@@ -113,7 +113,7 @@ fn update_pins_champions_and_tells_before_it_writes() {
     place.run("update --champions -n").expect(0).says("kforge.lock is up to date");
     let json = place.run("metadata").expect(0).json();
     assert_eq!(json["lockfile"]["champions"]["tiny/twice/cpu/all"], "BLOCK=32");
-    // A pinned champion says so.
+    // A pinned champion is reported as pinned.
     place.run("build").expect(0);
 }
 

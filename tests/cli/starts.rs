@@ -1,4 +1,4 @@
-//! new and init: packages that build as they come, and nothing overwritten.
+//! `new` and `init`: packages that build without changes, and no file overwritten.
 
 use crate::place::Place;
 
@@ -9,7 +9,7 @@ fn every_template_builds_as_it_comes() {
         let name = format!("my-{template}");
         place.run_in(".", &["new", &name, "--template", template], &[]).expect(0).says("Created package");
         let folder = place.at(&name).display().to_string();
-        // Machine code needs a toolchain, which needs a network; the rest must be right, at every shape.
+        // Machine code needs a toolchain, which needs a network. Everything else must be correct, at every shape.
         place.run(&format!("-C {folder} build --target cpu")).expect(0).says("Finished");
         assert!(place.read(&format!("{name}/kernel.toml")).contains(&format!("name = \"{name}\"")));
         assert!(!place.read(&format!("{name}/kernel.toml")).contains("{{"));

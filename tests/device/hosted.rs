@@ -1,4 +1,4 @@
-//! Launchers of kernels' own, run by the process that a build would run them in, on the driver in name only.
+//! Host functions that launch kernels, run on the mock driver by the process in which a build would run them.
 
 use std::fs;
 use std::path::Path;
@@ -58,7 +58,7 @@ pub(super) fn wrong() {
         assert!(found.is_some_and(|f| f.message.contains(says)), "{function}: {:?}", observed.findings);
     }
     assert!(differing(&observed("wrong")) > 0);
-    // It is right alone, and gives the answer of before when it is called again.
+    // The kernel is correct alone, and returns its previous answer when it is called again.
     let kept = observed("first_answer");
     let after = |t: &&kforge::record::TrialObserved| t.distribution.ends_with(", after other inputs");
     assert!(kept.trials.iter().filter(after).any(|t| !t.outputs[0].front.is_empty()), "{kept:?}");

@@ -1,4 +1,4 @@
-//! A home with the test's driver and its device, and a worker that does steps on it as a build has them done.
+//! A home with the test's driver and its device, and a worker that executes steps on it as in a build.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,7 +44,7 @@ pub(crate) fn built() -> &'static Path {
         .path()
 }
 
-/// A home with a list of devices, and a pool of one worker.
+/// A home with a list of devices, and a pool with one worker.
 pub(crate) struct Lab {
     pub(crate) dir: Rc<tempfile::TempDir>,
     pub(crate) pool: Pool,
@@ -57,12 +57,12 @@ pub(crate) struct Lab {
     pub(crate) only: Option<Metric>,
     pub(crate) flops_min: Option<f64>,
     pub(crate) bytes: Option<f64>,
-    /// What becomes of the one launch of a variant.
+    /// How the only launch of a variant is changed.
     pub(crate) launches: fn(KernelLaunch) -> Vec<KernelLaunch>,
 }
 
 pub(crate) struct Seen {
-    /// Kept for as long as outputs are read.
+    /// Kept while the outputs are read.
     _dir: Rc<tempfile::TempDir>,
     pub(crate) response: Response,
     pub(crate) out: PathBuf,
@@ -71,7 +71,7 @@ pub(crate) struct Seen {
 impl Lab {
     pub(crate) fn new() -> Self {
         let dir = Rc::new(tempfile::tempdir().unwrap());
-        // A driver of its own, so that what it writes down is this test's.
+        // Each test has its own copy of the driver, so that its log belongs to this test.
         fs::copy(built().join("libcuda.so.1"), dir.path().join("libcuda.so.1")).unwrap();
         let device = DeviceFacts {
             product: "NVIDIA Test".into(),
@@ -172,7 +172,7 @@ impl Lab {
         Seen { _dir: Rc::clone(&self.dir), response, out: output }
     }
 
-    /// The list of devices, and the tools that were put beside it.
+    /// The list of devices, and the tools that were placed beside it.
     fn tools(&self) -> BTreeMap<String, PathBuf> {
         let all = [("devices", "devices.json"), ("ncu", "ncu"), ("compute-sanitizer", "compute-sanitizer")];
         let there = all.map(|(name, file)| (name.to_string(), self.dir.path().join(file)));
@@ -189,7 +189,7 @@ impl Lab {
         self.verify_on(&self.params(entry), self.candidate(entry, ""))
     }
 
-    /// Verifies a binary as the parameters say.
+    /// Verifies a binary with these parameters.
     pub(crate) fn verify_on(&self, params: &VerifyParams, mut inputs: Vec<(String, Vec<u8>)>) -> Seen {
         for trial in &params.trials {
             let values = generate::inputs(&params.problem, trial).unwrap();
@@ -212,13 +212,13 @@ impl Lab {
         self.run(StepKind::Pairs, serde_json::to_value(&params).unwrap(), inputs)
     }
 
-    /// What was asked of the driver, a line a launch of a candidate.
+    /// The driver's log, one line per launch of a candidate.
     pub(crate) fn asked(&self) -> Vec<String> {
         let all = fs::read_to_string(self.dir.path().join("launches")).unwrap_or_default();
         all.lines().map(String::from).collect()
     }
 
-    /// How often a driver was initialised.
+    /// How often a driver was initialized.
     pub(crate) fn starts(&self) -> usize {
         fs::read_to_string(self.dir.path().join("starts")).unwrap_or_default().lines().count()
     }
@@ -246,7 +246,7 @@ impl Seen {
     }
 }
 
-/// Elements that differ from what is expected, over all trials and runs.
+/// The number of elements that differ from the expected values, over all trials and runs.
 pub(crate) fn differing(seen: &VerifyObservation) -> usize {
     seen.trials.iter().flat_map(|t| &t.outputs).map(|o| o.front.len()).sum()
 }

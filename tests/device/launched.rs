@@ -1,4 +1,4 @@
-//! How launches reach the driver: shared memory, clusters, cooperation, grids of the device's size, tensor maps; and what a device cannot hold.
+//! How launches reach the driver: shared memory, clusters, cooperation, grids of the device's size, tensor maps; and launches that exceed the device.
 
 use std::fs;
 
@@ -38,7 +38,7 @@ pub(crate) fn attributes() {
             "honest grid 32,1,1 cluster 16,1,1 cooperative",
         ]
     );
-    // Graphs hold the same.
+    // Graphs give the same result.
     assert_eq!(lab.bench("brief").verdict(), None);
 }
 
@@ -58,7 +58,7 @@ pub(crate) fn too_large() {
     let seen = more.bench("honest");
     let refused = |why: &str| why.contains("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE");
     assert!(matches!(seen.verdict(), Some(Verdict::Fail(why)) if refused(&why)), "{:?}", seen.response);
-    // Nothing ran, and the gate that holds the stream of a sample was opened: the runner is as good as before.
+    // Nothing ran, and the gate that holds the stream of a sample was opened, so the runner still works.
     let rest = Lab { launches: |launch| vec![launch], ..more };
     assert!(rest.verify("honest").observed().findings.is_empty());
     assert_eq!(rest.starts(), 1);

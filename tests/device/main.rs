@@ -1,5 +1,5 @@
-//! Verify, bench and pairs on a device, with a driver of the test's own in place of NVIDIA's: everything but the device is what `kforge worker` runs, cudarc
-//! included. It shows that calls are made, in an order and with values that mean what is meant; what only a real driver can show `tests/gpu/run` asks.
+//! Verify, bench and pairs on a device, with a mock driver in place of NVIDIA's. Everything except the device is what `kforge worker` runs, including cudarc.
+//! The tests show that calls are made in the intended order and with the intended values. `tests/gpu/run` tests what only a real driver can show.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
 mod hosted;
@@ -81,7 +81,7 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     if words.iter().any(|word| word == "--ignored") {
-        // All of these are of the first tier.
+        // All these tests belong to the first tier.
         return ExitCode::SUCCESS;
     }
     let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
@@ -143,7 +143,7 @@ fn faults() {
         assert!(!seen.forgotten() && observed.trials.is_empty(), "{observed:?}");
         assert!(lab.verify("honest").observed().findings.is_empty());
     }
-    // Each fault took a runner, and the honest step after it got another.
+    // Each fault ended a runner, and the correct step after it got another.
     assert_eq!(lab.starts(), 4);
 }
 
@@ -169,7 +169,7 @@ fn given_back() {
     assert_eq!(lab.bench("honest").verdict(), None);
     let large = Lab { elements: 1 << 21, bytes: Some(4096.0), ..lab };
     fs::remove_file(others).unwrap();
-    // By the same runner, whose device had little memory when it started.
+    // In the same runner, whose device had little memory when it started.
     let seen = large.bench("honest");
     assert_eq!(seen.verdict(), None, "{:?}", seen.response);
     assert_eq!(large.starts(), 1);

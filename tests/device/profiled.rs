@@ -1,4 +1,4 @@
-//! Profiles, with a script in place of `ncu` that starts what it is told to start and writes what `ncu` would.
+//! Profiles, with a script in place of `ncu` that starts the given program and writes what `ncu` would write.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use kforge::record::{Provenance, StepKind, Unknown};
 
 use crate::lab::{Lab, Seen};
 
-/// Reads its options as `ncu` does, keeps them, runs the program and then does what stands at the end.
+/// Reads its options as `ncu` does, records them, runs the program and then runs the commands that are appended.
 const NCU: &str = r#"#!/bin/bash
 here=${0%/*}
 printf '%s\n' "$*" > "$here/asked"
@@ -106,7 +106,7 @@ pub(crate) fn unseen() {
     assert!(why.contains("its output cannot be parsed: a cell does not end"), "{why}");
     let why = absent(&lab("\"$@\"\nrows x 2 > \"$log\"\n").profile("honest"));
     assert!(why.contains("it profiled 2 of 1 launches"), "{why}");
-    // The kernel faults under it.
+    // The kernel faults under the profiler.
     let why = absent(&lab(NORMAL).profile("illegal"));
     assert!(why.contains("CUDA_ERROR_ILLEGAL_ADDRESS (700)"), "{why}");
 }

@@ -1,4 +1,4 @@
-//! Verification under Compute Sanitizer, with a script in its place that starts what it is told to start and writes what the tool would.
+//! Verification under Compute Sanitizer, with a script in its place that starts the given program and writes what the tool would write.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,7 +9,7 @@ use kforge::record::FindingKind;
 
 use crate::lab::{Lab, Seen, differing};
 
-/// Reads its options as the tool does, keeps them, and prints what the tool prints where its log goes; what it does then stands at the end.
+/// Reads its options as the tool does, records them, and prints to the log what the tool prints there. Then it runs the commands that are appended.
 const SANITIZER: &str = r#"#!/bin/bash
 here=${0%/*}
 printf '%s\n' "$*" >> "$here/asked"
@@ -79,11 +79,11 @@ pub(crate) fn failing() {
     assert!(why("\"$@\"\n").contains("cannot be parsed"));
     let told = failure(&Lab { seconds: 2, ..lab("tail -f /dev/null\n", &[Sanitizer::Memcheck]) }.verify("honest"));
     assert!(told.starts_with("memcheck: the device's runner gave no answer within"), "{told}");
-    // What leads to a fault is listed once the runner has ended by it.
+    // The findings that lead to a fault are listed once the fault has ended the runner.
     let late = lab("\"$@\"\ncp \"$here/racecheck.xml\" \"$save\"\n", &[Sanitizer::Racecheck]);
     let observed = late.verify("illegal").observed();
     assert!(observed.findings.iter().any(|f| f.kind == FindingKind::Race), "{:?}", observed.findings);
-    // What the launches did without the tool is a finding all the same, and the driver's error under it says no more.
+    // The findings of the launches without the tool count too. The driver's error under the tool adds nothing.
     let observed = lab(NORMAL, &[Sanitizer::Memcheck]).verify("illegal").observed();
     assert!(observed.findings.iter().all(|f| f.kind == FindingKind::OutOfBounds), "{:?}", observed.findings);
 }

@@ -1,4 +1,4 @@
-//! Times: samples cold and hot, few of them, pairs, peaks; and who is not believed.
+//! Times: cold and hot samples, few samples, pairs, peaks; and times that are not believed.
 
 use kforge::measure::stats::{Paired, decide};
 use kforge::model::Metric;
@@ -23,7 +23,7 @@ pub(crate) fn timed() {
         near(&series.samples_ns, 50_000.0);
     }
     assert!(observed.took_s.is_some_and(|s| s > 0.0), "{:?}", observed.took_s);
-    // Double data rate over 512 bits at 1000 MHz; four processors at 1000 MHz, each 4096 a clock.
+    // Double data rate over 512 bits at 1000 MHz; four processors at 1000 MHz with 4096 operations per clock each.
     let peaks = observed.peaks.unwrap();
     assert_eq!((peaks.dram_bytes_per_s, peaks.ops_per_s["f16"]), (128e9, 16.384e12));
 }
@@ -46,17 +46,17 @@ pub(crate) fn few_launches() {
         lab.asked().len() - before
     };
     let hot = lab(Metric::Hot);
-    // Two that show what to expect, five samples, and one that nobody times, where no verification has shown what is left.
+    // Two launches that show what to expect, five samples, and one untimed launch, because no verification has shown its output.
     assert_eq!(launched(&hot, &|| hot.bench("honest")), 8);
     launched(&hot, &|| hot.verify("honest"));
     assert_eq!(launched(&hot, &|| hot.bench("honest")), 7);
     let observed: BenchObserved = hot.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
-    // One that no luck can help is sampled once, after a launch that prepares it, and is as right as the others.
+    // A variant that cannot win is sampled once, after a launch that prepares it, and is verified like the others.
     launched(&hot, &|| hot.verify("hopeless"));
     assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 2);
-    // One whose first launch alone is slow gets all of its samples.
+    // A variant of which only the first launch is slow gets all its samples.
     launched(&hot, &|| hot.verify("slow_to_start"));
     assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 7);
     let cold = lab(Metric::Cold);
@@ -90,19 +90,19 @@ pub(crate) fn stale() {
 }
 
 pub(crate) fn impossible() {
-    // 2 x 2 MiB at 128 bytes a nanosecond, less one MiB of cache, take 24 us.
+    // 2 x 2 MiB at 128 bytes per nanosecond, less one MiB of cache, take 24 us.
     let lab = Lab { elements: 1 << 19, ..Lab::new() };
     let seen = lab.bench("impossible");
     let verdict = seen.verdict();
     let said = matches!(&verdict, Some(Verdict::Fail(why)) if why.contains("clock"))
         || matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(_))));
     assert!(said, "{:?}", seen.response);
-    // Who need not read them all says so.
+    // A kernel that need not read all the bytes declares that.
     assert_eq!(Lab { bytes: Some(4096.0), ..lab }.bench("impossible").verdict(), None);
 }
 
 pub(crate) fn unreckoned() {
-    // At 16.384 tera-operations a second 1e12 take 61 ms, and 5e8 take 31 us.
+    // At 16.384 tera-operations per second, 1e12 operations take 61 ms, and 5e8 take 31 us.
     let of = |least| Lab { flops_min: Some(least), ..Lab::new() }.bench("honest").verdict();
     assert_eq!(of(5e8), None);
     let verdict = of(1e12);
@@ -122,7 +122,7 @@ pub(crate) fn reckoned() {
     close(observed.dram_bytes_per_s["copy"].sustained_per_s, 80e9);
     close(observed.dram_bytes_per_s["write"].per_s, 90e9);
     close(observed.ops("f32").unwrap(), 2e12);
-    // Four processors, each 32 times 2 x 64 x 256 x 16 in a microsecond.
+    // Four processors, each with 32 times 2 x 64 x 256 x 16 operations per microsecond.
     close(observed.ops("bf16").unwrap(), 4.0 * 16_777_216.0 * 1e6);
     assert_eq!(observed.ops_per_s["bf16"].with, "wgmma.mma_async.sync.aligned.m64n256k16.f32.bf16.bf16");
     close(observed.ops("i8").unwrap(), 8.0 * 16_777_216.0 * 1e6);

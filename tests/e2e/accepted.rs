@@ -1,4 +1,4 @@
-//! `kforge accept`: what an agent wrote becomes the package's own, with where it comes from, and is pinned; the agent and its answers are needed no more.
+//! `kforge accept`: a kernel from an agent becomes the package's own, with its provenance, and is pinned. The agent and its answers are no longer needed.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 use crate::project::{Built, Kept, Project, known};
 use crate::rounds::{MANIFEST, answer, asked, champion, optimize, project};
 
-/// The kernel of a project whose agent has written a right one in the first round.
+/// The kernel of a project whose agent wrote a correct kernel in the first round.
 fn written() -> Project {
     static KNOWN: OnceLock<Kept> = OnceLock::new();
     let optimized = |project: &Project| drop(optimize(project, &[]).expect(0));
@@ -21,7 +21,7 @@ fn accept(project: &Project, words: &[&str]) -> Built {
     Built::last_of(&project.command(&words).output().unwrap())
 }
 
-/// Every file of the workspace but outputs, with its text.
+/// Every file of the workspace except outputs, with its text.
 fn files(project: &Project) -> Vec<(String, String)> {
     let all = walkdir::WalkDir::new(project.root()).sort_by_file_name().into_iter().map(Result::unwrap);
     let own = all.filter(|e| e.file_type().is_file() && !e.path().starts_with(project.root().join("target")));
@@ -55,7 +55,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
     assert!(!manifest.contains("generate") && manifest.contains("tune.BLOCK = [32, 64]"), "{manifest}");
     assert!(manifest.contains("[agents.a]") && manifest.contains("shapes.quiet"), "{manifest}");
 
-    // Comments change no binary: what was verified stays verified, and the variant that nobody chose is not built.
+    // Comments change no binary: verified results stay valid, and the variant that was not accepted is not built.
     fs::remove_file(project.root().join("agent.sh")).unwrap();
     fs::remove_dir_all(project.home().join("answers")).unwrap();
     let built = project.built(&[]);
@@ -72,12 +72,12 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
             .contains("accepted: kforge builds only the variant that kforge.lock pins")
     );
 
-    // Again: nothing changes.
+    // Repeating the command changes nothing.
     let before = files(&project);
     accept(&project, &["k"]).expect(0).says("it is already accepted");
     assert_eq!(files(&project), before);
     optimize(&project, &["k"]).expect(4);
-    // Free again, all that is declared is built.
+    // Once released, every declared variant is built.
     accept(&project, &["k", "--undo"]).expect(0).says("Freed `k`: all its variants are built again");
     assert!(!text(&project, "kforge.lock").contains("accepted"));
     let built = project.built(&[]);
@@ -126,7 +126,7 @@ fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
     let project = written();
     let other = project.cloned("other");
     accept(&project, &["k"]).expect(0);
-    // As it stands at the other after it was decided and before anything was written.
+    // The state of the other project after the changes were decided and before any was written.
     let digest = |text: &str| kforge::base::Digest::of(text.as_bytes()).to_string();
     let changes: Vec<serde_json::Value> = ["k.cu", "kernel.toml", "kforge.lock"]
         .iter()

@@ -1,5 +1,4 @@
-//! Disks that are full, stores that cannot be written, files that hold other bytes than they were given: a clear message or a silent repair, never a wrong
-//! result.
+//! Full disks, stores that cannot be written, files with changed bytes: a clear message or a silent repair, never a wrong result.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,7 +11,7 @@ use crate::project::{Built, Kept, Project, known};
 use crate::random::Random;
 use kforge::base::testing::skipped;
 
-/// [`small`] in a home that knows every result of it.
+/// [`small`] in a home that has all its results.
 fn built() -> Project {
     static KNOWN: OnceLock<Kept> = OnceLock::new();
     known(&KNOWN, small, |project| drop(state(project)))
@@ -31,7 +30,7 @@ fn files(folder: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Writes other bytes into a file, read-only or not; no new file, as a bad disk makes none.
+/// Changes the bytes of a file, even of a read-only one. Does not create a new file, because a bad disk does not either.
 fn spoil(path: &Path, with: impl FnOnce(&mut Vec<u8>)) {
     let mode = fs::metadata(path).unwrap().permissions();
     let mut bytes = fs::read(path).unwrap();
@@ -48,7 +47,7 @@ fn flip(bytes: &mut [u8], random: &mut Random) {
     }
 }
 
-/// Builds, and once more if a step says that something it reads is lost.
+/// Builds, and builds again if a step reports that one of its inputs is lost.
 #[track_caller]
 fn repaired(project: &Project) -> State {
     let built = project.build(&["--keep-going"]);
@@ -76,11 +75,11 @@ fn corrupted_contents_are_made_again_and_never_believed() {
                 _ => fs::remove_file(&path).unwrap(),
             }
         }
-        // In a workspace that trusts its journal, and in one that has none.
+        // In a workspace that trusts its journal, and in one without a journal.
         assert_eq!(repaired(&project), expected, "{way}");
         let clone = project.cloned(way);
         assert_eq!(repaired(&clone), expected, "{way}, in a clone");
-        // What was made again is kept again.
+        // The repaired results are stored again.
         assert_eq!(state(&project.cloned(&format!("{way} again"))).1.count("executed"), 0, "{way}");
     }
 }
@@ -124,7 +123,7 @@ fn a_journal_that_is_cut_or_flipped_anywhere_is_repaired() {
         assert_eq!(built.count("executed"), 0, "round {round}: the shared cache still knows");
         assert!(!built.stderr().contains("BUG"), "{}", built.stderr());
     }
-    // With the cache gone too, everything is done again rather than believed.
+    // If the cache is gone too, kforge does everything again rather than trust the journal.
     fs::write(&journal, &whole[..whole.len() / 2]).unwrap();
     fs::remove_dir_all(project.home()).unwrap();
     assert_eq!(state(&project).0, expected);
@@ -159,7 +158,7 @@ fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
     let (expected, _) = state(&undisturbed);
     let project = small();
     let mut building = project.building(&["--keep-going"]).spawn().unwrap();
-    // As soon as something was kept.
+    // As soon as something is stored.
     while !project.target().join("journal").exists() && building.try_wait().unwrap().is_none() {}
     fs::rename(project.home(), project.place().join("away")).ok();
     let built = Built::of(&building.wait_with_output().unwrap());
@@ -183,14 +182,15 @@ fn an_output_folder_that_cannot_be_made_is_named() {
     project.build(&[]).expect(101).says("cannot make `");
 }
 
-/// A shell script in a mount name space of its own, where it may mount; gone with it. None, with the reason printed, where the system does not allow that.
+/// Runs a shell script in a mount namespace of its own, where it may mount; the mounts disappear with it. None, after printing the reason, if the system does
+/// not allow that.
 fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
     let can = Command::new("unshare").args(["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /tmp"]).output();
     if !can.is_ok_and(|o| o.status.success()) {
         skipped("this system lets no test mount a small file system (`unshare -rm`)");
         return None;
     }
-    // Each build writes its own files, outside whatever is mounted.
+    // Each build writes its own files, outside of the mounts.
     let told = project.place().join("told");
     fs::create_dir_all(&told).unwrap();
     let build = format!(
@@ -217,7 +217,7 @@ fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
     Some(builts)
 }
 
-/// It either ended as it should, or said that there is no space.
+/// Checks that the build either ended as it should, or reported that there is no space.
 #[track_caller]
 fn right_or_full(built: &Built) {
     if built.code() != 100 {

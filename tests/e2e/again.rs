@@ -1,4 +1,4 @@
-//! The same inputs, the same answer, no work: whatever the folder, the times of files, the number of jobs or the names of packages.
+//! The same inputs give the same answer without work, in any folder, with any file times, any number of jobs and any names of packages.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -9,7 +9,7 @@ use std::time::{Duration, SystemTime};
 use crate::project::Built;
 use crate::sample::{MANIFEST, sample, unbuilt};
 
-/// Every step was answered by that cache.
+/// Checks that every step was answered by that cache.
 #[track_caller]
 fn all_from(built: &Built, cache: &str) {
     assert_eq!((built.count("executed"), built.count("fresh")), (0, built.count("total")), "{}", built.stderr());
@@ -59,7 +59,7 @@ fn a_second_clone_is_answered_by_the_local_cache() {
     let clone = project.cloned("clone");
     let second = clone.built(&[]);
     assert_eq!((second.count("executed"), second.count("fresh")), (0, second.count("total")), "{}", second.stderr());
-    // A key that stands twice in the plan is in the journal when its turn comes again.
+    // A key that occurs twice in the plan is in the journal by the second occurrence.
     let mut seen = BTreeSet::new();
     for step in second.finished() {
         let cache = if seen.insert(step["key"].to_string()) { "local" } else { "journal" };
@@ -128,12 +128,12 @@ fn a_compiler_is_asked_what_it_consists_of_once_for_all_workspaces_of_a_home() {
     let clone = project.cloned("clone");
     assert_eq!(clone.built(&[]).count("executed"), 0);
     assert_eq!(surveys(), once, "another workspace of the home knows it");
-    // Another compiler is asked, and the first is still known after it.
+    // Another compiler is queried, and the first one is still known afterwards.
     let other = project.clone().var("KFORGE_TOOLCHAIN_CXX", "");
     other.built(&[]);
     project.built(&[]);
     assert_eq!(surveys(), once);
-    // What nobody can read is asked again.
+    // A memory that cannot be read is queried again.
     fs::write(project.home().join("machine"), "torn").unwrap();
     assert_eq!(project.built(&[]).count("executed"), 0);
     assert_eq!(surveys(), 2 * once);

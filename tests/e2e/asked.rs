@@ -1,4 +1,5 @@
-//! Kernels whose rounds are due at the same time: their agent is asked for all of them at once, and what comes of it depends on neither the order of replies nor on when a run ends.
+//! Kernels whose rounds are due at the same time: their agent is asked for all of them in parallel, and the result depends neither on the order of replies nor
+//! on when a run ends.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -27,13 +28,13 @@ impl Endpoint {
         Endpoint(listener)
     }
 
-    /// So many kernels, each with one round by this endpoint.
+    /// A project of this many kernels, each with one round by this endpoint.
     fn project(&self, kernels: u32, agent: &str) -> Project {
         let url = format!("http://{}/v1", self.0.local_addr().unwrap());
         let http = format!("http = \"{url}\"\nmodel = \"m\"\nmax_tokens = 4000\n{agent}");
         let manifest = MANIFEST.replace("command = [\"./agent.sh\"]", &http);
         let (head, own) = manifest.split_once("[operator.twice]").unwrap();
-        // An operator each: the same question is asked once, whoever it is for.
+        // Each kernel has its own operator, because identical questions are asked only once.
         let kernel = |n: u32| {
             format!("[operator.twice]{own}")
                 .replace("twice", &format!("o{n}"))
@@ -44,7 +45,7 @@ impl Endpoint {
         Project::new().file("kernel.toml", &format!("{head}{kernels}"))
     }
 
-    /// The next requests, while a run goes on, in the order of their kernels.
+    /// The next requests of a run in progress, in the order of their kernels.
     fn requests(&self, count: usize, running: &mut Child) -> Vec<Waiting> {
         let mut all = vec![];
         while all.len() < count {
@@ -68,7 +69,7 @@ impl Endpoint {
         all
     }
 
-    /// How a run ends that asks for nothing more.
+    /// How a run that asks for nothing more ends.
     fn end(&self, mut running: Child) -> Output {
         while running.try_wait().unwrap().is_none() {
             match self.0.accept() {
@@ -87,14 +88,14 @@ impl Endpoint {
 }
 
 impl Waiting {
-    /// The kernel that it is about.
+    /// The kernel that the request is about.
     fn kernel(&self) -> u32 {
-        // The first that it names: kernels that are right already are shown as examples further below.
+        // The first kernel that the request names. Kernels that are already correct are shown as examples further below.
         let named = |n: u32| Some((self.text.find(&format!("`k{n}`"))?, n));
         (1..=9).filter_map(named).min().unwrap_or_else(|| panic!("{}", self.text)).1
     }
 
-    /// Answers with the kernel that is asked for.
+    /// Answers with a correct kernel.
     fn right(self) {
         let n = self.kernel();
         self.answer(&format!("y[i] = 2.0f * x[i] + {n}.0f;"));
@@ -113,7 +114,7 @@ fn said(output: &Output, code: i32) -> String {
     text
 }
 
-/// The champions of a build that does nothing, by kernel.
+/// The champions of a build that has nothing to do, by kernel.
 fn champions(project: &Project) -> BTreeMap<String, String> {
     let built = project.built(&[]);
     assert_eq!(built.count("executed"), 0, "{:?}", built.executed());
@@ -121,7 +122,7 @@ fn champions(project: &Project) -> BTreeMap<String, String> {
     built.events("champion").map(|e| (text(e, "kernel"), text(e, "variant"))).collect()
 }
 
-/// What is recorded, but for times and addresses.
+/// The recorded trajectories without times and addresses.
 fn recorded(project: &Project) -> Vec<Value> {
     let output = project.command(&["export", "trajectories"]).output().unwrap();
     let text = said(&output, 0);
@@ -133,7 +134,7 @@ fn recorded(project: &Project) -> Vec<Value> {
     all
 }
 
-/// Takes out what no two runs have in common.
+/// Removes values that differ in every run.
 pub(crate) fn without(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -151,7 +152,7 @@ fn kernels_are_asked_for_at_the_same_time_and_the_order_of_replies_changes_nothi
         let endpoint = Endpoint::new();
         let project = endpoint.project(3, "");
         let mut running = project.command(&["optimize"]).spawn().unwrap();
-        // Nobody is answered before all have asked.
+        // No request is answered before all have been sent.
         let mut first = endpoint.requests(3, &mut running);
         if !forwards {
             first.reverse();
@@ -162,7 +163,7 @@ fn kernels_are_asked_for_at_the_same_time_and_the_order_of_replies_changes_nothi
                 _ => waiting.right(),
             }
         }
-        // What is wrong is repaired, and nothing else is asked for again.
+        // The wrong kernel is repaired, and nothing else is asked again.
         let repair = endpoint.requests(1, &mut running).remove(0);
         assert!(repair.kernel() == 2 && repair.text.contains("y[i] = x[i];"), "{}", repair.text);
         repair.right();

@@ -1,4 +1,5 @@
-//! Rounds against answers that attack, and against what could tell an agent what is held back. Each attack is a finding of its attempt that is named, and the rounds go on.
+//! Rounds against answers that attack, and against leaks that could reveal holdout shapes to an agent. Each attack becomes a named finding of its attempt, and
+//! the rounds continue.
 
 use std::fs;
 
@@ -8,18 +9,18 @@ use crate::rounds::{DECLARATION, MANIFEST, answer, asked, champion, optimize, pr
 
 const RIGHT: &str = "y[i] = 2.0f * x[i] + 1.0f;";
 
-/// An answer whose source has something before and around the kernel, and whose declaration is another.
+/// An answer whose source has code before the kernel and in its body, and with another declaration.
 fn with(before: &str, body: &str, declaration: &str) -> String {
     let source = format!("{before}{}", source(body));
     serde_json::json!({ "declaration": declaration, "source": source, "branches": [{ "BLOCK": 64 }] }).to_string()
 }
 
-/// A manifest that takes so many repairs.
+/// A manifest that allows this many repairs.
 fn repaired(times: usize) -> String {
     MANIFEST.replace("repairs = 2", &format!("repairs = {times}"))
 }
 
-/// Runs rounds whose first answers attack and whose last is right: what each was told of the one before it.
+/// Runs rounds whose first answers attack and whose last is correct, and checks what each prompt reports of the previous answer.
 #[track_caller]
 fn survived(attacks: &[(&str, String)]) -> (Project, Built) {
     let mut answers: Vec<String> = attacks.iter().map(|(_, answer)| answer.clone()).collect();
@@ -35,7 +36,7 @@ fn survived(attacks: &[(&str, String)]) -> (Project, Built) {
     (project, built)
 }
 
-/// What is in a file of the system that no agent may read.
+/// The contents of a system file that no agent may read.
 fn secret() -> String {
     let all = fs::read_to_string("/etc/passwd").unwrap();
     all.lines().find(|line| line.starts_with("root:")).unwrap().to_string()
@@ -65,7 +66,7 @@ fn sources_that_name_files_read_none_and_the_rounds_go_on() {
 fn sources_that_redefine_what_they_are_run_by_gain_nothing() {
     let wrong = "y[i] = 0.0f;";
     let attacks = [
-        // Whatever they turn into, nothing of it is right.
+        // None of these changes makes the kernel correct.
         ("", with("#define atol 1e30\n#define main kforge_main\nint main() { return 0; }\n", wrong, DECLARATION)),
         ("", with("_Pragma(\"GCC poison kforge\")\n", wrong, DECLARATION)),
         ("", with("#define __global__ static inline\n#undef __CUDA_ARCH__\n", wrong, DECLARATION)),
@@ -75,7 +76,7 @@ fn sources_that_redefine_what_they_are_run_by_gain_nothing() {
 
 #[test]
 fn machine_code_in_a_source_proves_nothing() {
-    // A socket, by a system call that no function is called for: what it does is not emulated, and what is not looked at is not taken for right.
+    // Opens a socket by a system call without calling a function. Inline machine code is not emulated, so the kernel must not count as correct.
     let call = "{ long r; asm volatile(\"syscall\" : \"=a\"(r) : \"a\"(41L), \"D\"(2L), \"S\"(1L), \"d\"(0L) : \"rcx\", \"r11\", \"memory\"); y[i] = 2.0f * x[i] + 1.0f; }";
     let project = project(&repaired(1), &[with("", call, DECLARATION)]);
     let built = optimize(&project, &[]);
@@ -102,7 +103,7 @@ fn declarations_with_words_for_a_shell_or_a_compiler_are_refused_by_name() {
     assert_eq!(touched.filter(|e| e.file_name() == "escaped").count(), 0);
 }
 
-/// Everything that could tell what is held back: names, numbers, their products and neighbours, in any base, and seeds.
+/// Everything that could reveal holdout shapes: names, numbers, their products and neighbors, in any base, and seeds.
 fn tells(text: &str) -> Option<&'static str> {
     let secrets = [
         "quiet",
@@ -126,7 +127,7 @@ fn tells(text: &str) -> Option<&'static str> {
 
 #[test]
 fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
-    // One pair of dims in the manifest, and another with seeds in an overlay outside of the package.
+    // One holdout shape in the manifest, and another with seeds in an overlay outside of the package.
     let manifest = repaired(9)
         .replace("dims = [\"n\"]", "dims = [\"n\", \"m\"]")
         .replace("shape = [\"n\"]", "shape = [\"n\", \"m\"]")
@@ -146,7 +147,8 @@ fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
     };
     let right = "y[i] = 2.0f * x[i] + 1.0f;";
     let answers = [
-        // Wrong everywhere, by compiler, by machine, at hidden shapes only, by launches and domains that hang on them: whatever asks for a detail.
+        // Wrong at every shape, at compile time, at run time, only at holdout shapes, or through launches and domains that depend on the shapes: every way to
+        // get details.
         made("", "y[i] = float(n) * 1000.0f + float(m);", &declaration),
         made("static_assert(BLOCK_ == 7, \"no\");\n", right, &declaration),
         made("", "y[i] = n == 7 ? 2.0f * x[i] + 1.0f : 0.0f;", &declaration),
@@ -189,7 +191,7 @@ fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
         }
     }
     assert!(prompt(&project, 4).contains("not correct at every shape") && prompt(&project, 2).contains("small"));
-    // What goes out for those who train on it tells no more, and the records that are kept of prompts are these.
+    // Exported trajectories reveal no more, and the recorded prompts are the exported ones.
     let exported = project.command(&["export", "trajectories", "--offline"]).output().unwrap();
     let exported = String::from_utf8(exported.stdout).unwrap();
     assert!(exported.lines().count() >= answers.len(), "{exported}");

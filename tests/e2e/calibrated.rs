@@ -1,5 +1,5 @@
-//! Whether an operator can tell right from wrong, asked with the real program: each null candidate reaches the calibrate step by the plan's own wiring, is
-//! judged at every shape and distribution, and is told as what it is.
+//! Indecisive operators, tested with the real program: each null candidate reaches the calibrate step through the plan, is judged at every shape and
+//! distribution, and is reported by its name.
 
 use crate::project::{Built, Project};
 use crate::sample::{ONE, one_kernel};
@@ -13,12 +13,12 @@ fn with(edits: &[(&str, &str)]) -> Project {
     project
 }
 
-/// The candidates that would pass everywhere, of what a build said.
+/// The null candidates that would pass everywhere, according to a build's output.
 fn indecisive(built: &Built) -> Vec<String> {
     told(built, "indecisive: a kernel that gives ", " as y would pass every shape and distribution")
 }
 
-/// What stands between `before` and `after`, in order, each once.
+/// The texts between `before` and `after`, in order, each once.
 fn told(built: &Built, before: &str, after: &str) -> Vec<String> {
     let found = built.stderr().split(before).skip(1).filter_map(|rest| Some(rest.lines().next()?.split_once(after)?.0));
     let mut found: Vec<String> = found.map(str::to_string).collect();
@@ -37,7 +37,7 @@ fn every_candidate_reaches_calibration_and_passes_where_anything_does() {
 
 #[test]
 fn only_what_a_tolerance_cannot_tell_is_told() {
-    // An f16 has eleven bits: what is lost lies below 1e-3 of the value, and far above 1e-6 of it.
+    // An f16 has eleven bits: the rounding error is below 1e-3 of the value, and far above 1e-6 of it.
     let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ rtol = 1e-2, atol = 1e-2 }")]).build(&[]).expect(100);
     assert_eq!(indecisive(&built), ["inputs rounded to f16"]);
     with(&[]).built(&[]);
@@ -45,7 +45,7 @@ fn only_what_a_tolerance_cannot_tell_is_told() {
 
 #[test]
 fn a_candidate_that_is_the_expectation_is_no_candidate() {
-    // An identity: a copy is right. In f16 and rounded to f8 it would not be.
+    // For an identity, a copy is correct. A copy rounded to f16 and then to f8 would not be.
     let project = with(&[("y = \"2 * x + 1\"", "y = \"x\""), ("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
     project.edit("k.cu", "2 * x[i] + 1", "x[i]");
     let built = project.build(&[]).expect(100);
@@ -53,13 +53,13 @@ fn a_candidate_that_is_the_expectation_is_no_candidate() {
     let project =
         with(&[("y = \"2 * x + 1\"", "y = \"0 * x + 1\""), ("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
     project.edit("k.cu", "2 * x[i] + 1", "1");
-    // What is 1 everywhere is a constant, the mean of itself, that of another seed and that of less precise inputs.
+    // An output that is 1 everywhere equals a constant, its own mean, and the outputs for another seed and for less precise inputs.
     assert_eq!(indecisive(&project.build(&[]).expect(100)), ["copy of x", "zeros"]);
 }
 
 #[test]
 fn what_rounding_makes_equal_is_no_candidate() {
-    // A half is itself in f16, and in every trial; y is 2, which is its own mean.
+    // One half is exact in f16, and the same in every trial; y is 2, which is its own mean.
     let project = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
     project.edit(
         "kernel.toml",

@@ -1,4 +1,4 @@
-//! Outputs that a function of the package compares, whatever the reference is written in, and where. On a machine without Python and numpy these are skipped, and say so.
+//! Outputs that a function of the package compares, with references in any language and place. Without Python and numpy these tests are skipped with a message.
 
 use std::path::Path;
 use std::sync::OnceLock;
@@ -42,7 +42,7 @@ __global__ void k(const float *x, float *y, int *i, int n, float least) {
 }
 "#;
 
-/// Beside another module of the same folder, as checks may lie.
+/// A check beside another module in the same folder.
 const CHECK: &str = r#"
 import numpy
 from limits import LIMIT
@@ -78,7 +78,7 @@ extern "C" void pick(const kforge::Call& call) {
 }
 "#;
 
-/// The package with that reference; none where no Python could run its checks.
+/// The package with that reference; none if no Python can run its checks.
 fn package(reference: &str) -> Option<Project> {
     let python = python()?;
     let manifest = MANIFEST.replace("REFERENCE", &format!("reference = \"{reference}\""));
@@ -89,7 +89,7 @@ fn package(reference: &str) -> Option<Project> {
     Some(project.file("cpp/above.h", "inline double above(double x, double least) { return x > least ? x : 0; }\n"))
 }
 
-/// A package of one output by a built-in.
+/// A package with one output, computed by a built-in.
 fn builtin() -> Option<Project> {
     let project = package("py/ref.py::pick")?;
     let text = MANIFEST
@@ -102,12 +102,12 @@ fn builtin() -> Option<Project> {
     Some(project)
 }
 
-/// One of each kind of reference.
+/// One package for each kind of reference.
 fn all() -> Vec<Project> {
     [builtin(), package("py/ref.py::pick"), package("cpp/ref.cpp::pick")].into_iter().flatten().collect()
 }
 
-/// The same in homes that know that they are right.
+/// The same packages in homes that have their results.
 fn all_known() -> Vec<Project> {
     static KNOWN: [OnceLock<Kept>; 3] = [const { OnceLock::new() }; 3];
     let make = |at: usize| all().swap_remove(at);
@@ -127,7 +127,7 @@ fn failure(built: &Built, id: &str) -> String {
     verdict["fail"].as_str().unwrap_or_else(|| panic!("{id}: {verdict}\n{}", built.stderr())).to_string()
 }
 
-/// What a step that could not be done said.
+/// The message of a step that could not run.
 #[track_caller]
 fn refused(built: &Built, id: &str) -> String {
     let outcome = &built.step(id)["outcome"];

@@ -1,4 +1,4 @@
-//! Builds at the same time: of one workspace, one after the other; of several in one home, nothing twice.
+//! Concurrent builds: in one workspace, one after the other; in several workspaces with one home, no step twice.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::processes::comes_to_pass;
 use crate::project::{Built, Project};
 use crate::sample::{sample, unbuilt};
 
-/// The sample with a compiler that stops when it is first asked, until [`go`].
+/// The sample, with a compiler that waits for [`go`] when it is first called.
 fn held() -> Project {
     let project = unbuilt();
     let (held, go) = (project.place().join("held"), project.place().join("go"));
@@ -42,7 +42,7 @@ fn the_second_build_of_a_workspace_waits_says_so_and_finds_the_work_done() {
     let mut line = String::new();
     said.read_line(&mut line).unwrap();
     assert!(line.contains("Blocking waiting for"), "{line}");
-    // One that does not want to wait ends at once.
+    // A build with `--no-wait` ends at once.
     project.build(&["--no-wait"]).expect(75).says("--no-wait");
     go(&project);
     let first = Built::of(&first.wait_with_output().unwrap()).expect(0);
@@ -58,7 +58,7 @@ fn what_was_locked_while_a_build_waited_counts() {
     project.built(&[]);
     let lock = fs::File::options().append(true).open(project.target().join(".lock")).unwrap();
     rustix::fs::flock(&lock, rustix::fs::FlockOperation::LockExclusive).unwrap();
-    // With reasons no certificate answers.
+    // With `-v`, no certificate answers.
     let mut second = project.building(&["-v"]).spawn().unwrap();
     let mut said = BufReader::new(second.stderr.take().unwrap());
     let mut text = String::new();
@@ -76,7 +76,7 @@ fn a_dry_run_waits_for_nobody() {
     let project = sample();
     project.built(&[]);
     let lock = project.target().join(".lock");
-    // Held as another build would hold it.
+    // Locked as another build would lock it.
     let file = fs::File::options().append(true).open(lock).unwrap();
     rustix::fs::flock(&file, rustix::fs::FlockOperation::LockExclusive).unwrap();
     assert_eq!(project.dry_run().0.len(), 0);
@@ -101,7 +101,7 @@ fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
     assert!(twice.is_empty(), "{twice:?}");
     assert!(totals.windows(2).all(|w| w[0] == w[1]));
     assert_eq!(all[0].report(), all[2].report());
-    // Together they executed what one alone would.
+    // Together, the builds executed as many steps as a single one would.
     let alone = unbuilt().built(&[]);
     assert_eq!(times.len() as u64, alone.count("executed"));
 }

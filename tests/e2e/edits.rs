@@ -1,4 +1,4 @@
-//! An edit does again what it changes and nothing else; the program says why, and said before what it would do.
+//! An edit repeats the steps that it changes and no others. The program reports the reasons, and announces them beforehand in a dry run.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -10,7 +10,8 @@ use crate::project::{Built, Project, ids};
 use crate::random::Random;
 use crate::sample::{DIRECT, SUM, sample};
 
-/// Builds after an edit. What a dry run announced must hold: what *will* run ran, and nothing ran that neither *will* nor *may*, but for what a selection adds.
+/// Builds after an edit, and checks the announcement of a dry run: every step that *will* run ran, and no step ran that neither *will* nor *may*, except steps
+/// that a selection adds.
 fn after_edit(project: &Project) -> Built {
     let before = fs::read(project.target().join("journal")).unwrap();
     let (will, may) = project.dry_run();
@@ -23,7 +24,7 @@ fn after_edit(project: &Project) -> Built {
     built
 }
 
-/// A step ran because that field changed, and both values are told; gives them.
+/// Checks that a step ran because that field changed, and that both values are reported. Returns the values.
 #[track_caller]
 fn because(built: &Built, id: &str, field: &str) -> (String, String) {
     let why = &built.step(id)["why"];
@@ -79,7 +80,7 @@ fn a_tolerance_is_judged_again_and_no_candidate_runs() {
     project.built(&[]);
     project.edit("kernel.toml", "tolerance = { atol = 1e-5, rtol = 1e-5 }", "tolerance = { atol = 1e-5, rtol = 2e-5 }");
     let built = after_edit(&project);
-    // The judgements of both kernels are alike, so that one is made.
+    // The judgements of both kernels are identical, so only one is executed.
     let kinds = built.executed_kinds();
     let expected = [("calibrate".to_string(), 1), ("judge".to_string(), 1), ("select".to_string(), 2)];
     assert_eq!(kinds, expected.into());
@@ -116,7 +117,7 @@ fn a_value_added_to_a_tunable_makes_the_new_variants_and_selects_again() {
         "cpu/select",
     ];
     let mut ran = built.executed();
-    // Where the judgement of the new variant is that of another, it is not made again.
+    // If the judgement of the new variant is identical to another, it is not executed again.
     ran.insert("sample/direct/BLOCK=8/cpu/small/judge".into());
     assert_eq!(ran, expected.iter().map(|s| format!("sample/direct/{s}")).collect());
     assert_eq!(built.step("sample/direct/BLOCK=8/cpu/compile")["why"]["code"], "new");
@@ -153,7 +154,7 @@ fn another_compiler_compiles_everything_again_and_nothing_after_it() {
         first.finished().filter(|s| s["kind"] == "compile").map(crate::project::id).collect();
     assert_eq!(built.executed(), compiles);
     because(&built, "sample/twice/cpu/compile", "inputs.toolchain");
-    // The wrapper itself changes: again every compile, though its path and what it calls are the same.
+    // A change of the wrapper repeats every compilation, even with the same path and the same compiler behind it.
     fs::write(&wrapper, "#!/bin/sh\n# another version\nexec c++ \"$@\"\n").unwrap();
     assert_eq!(project.built(&[]).executed(), compiles);
     assert_eq!(project.built(&[]).count("executed"), 0);
@@ -163,11 +164,11 @@ fn another_compiler_compiles_everything_again_and_nothing_after_it() {
 fn a_new_header_that_shadows_an_old_one_is_noticed() {
     let project = sample();
     project.built(&[]);
-    // Beside the source, which is looked through before the include folders.
+    // Beside the source, in the folder that is searched before the include folders.
     project.write("sum.h", &SUM.replace("return part[0];", "return part[0] + 1;"));
     let built = project.build(&["--keep-going"]).expect(100);
     assert!(built.step("sample/direct/BLOCK=4/cpu/small/judge")["verdict"]["fail"].is_string());
-    // `row.h` lies in `inc`, and what lies beside it comes first there.
+    // `row.h` is in `inc`, and the files beside it come first there.
     assert_eq!(built.step("sample/indirect/cpu/small/judge")["verdict"], "pass");
     fs::remove_file(project.root().join("sum.h")).unwrap();
     assert_eq!(project.built(&[]).count("executed"), 0, "what was known before is known again");
@@ -220,7 +221,7 @@ fn a_method_s_signature_touches_nothing_where_there_is_no_machine_code() {
     assert_eq!(after_edit(&project).executed(), BTreeSet::new());
 }
 
-/// How many steps a build in the form for people says it executed. Such builds may answer without planning.
+/// The number of executed steps that a build in the format for people reports. Such builds may answer without planning.
 fn executed_for_people(project: &Project) -> u64 {
     let output = project.command(&["build", "--offline", "--keep-going"]).output().unwrap();
     let told = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -250,7 +251,7 @@ fn an_answer_without_a_plan_overlooks_no_edit() {
         assert_eq!(executed_for_people(&project), 0, "before {what}");
         assert_eq!(executed_for_people(&project), 0, "before {what}, again");
         edit();
-        // What no longer shadows leads back to what is known.
+        // Once nothing shadows the header, the known results count again.
         assert_eq!(executed_for_people(&project) > 0, !what.contains("no more"), "{what}");
     }
     let other = project.clone().var("KFORGE_TOOLCHAIN_CXX", &wrapper);
@@ -260,7 +261,7 @@ fn an_answer_without_a_plan_overlooks_no_edit() {
     assert!(project.target().join("report.json").exists(), "outputs that are gone are written again");
 }
 
-/// The root cause that an explanation ends with: the step, and the field with its values.
+/// The root cause at the end of an explanation: the step, and the field with its values.
 fn root(explanation: &Value) -> (&str, &str, &Value, &Value) {
     let link = explanation["because"].as_array().unwrap().last().expect("a cause");
     let why = &link["why"];
@@ -306,7 +307,7 @@ fn explain_names_the_field_with_both_values_before_a_build_and_after_it() {
             Box::new(|| project.write("sum.h", SUM)),
             format!("{direct}/compile"),
             "sample/direct/generate",
-            // The one that stood there is read no more.
+            // The header that was there before is no longer read.
             "inputs.file:inc/sum.h",
         ),
     ];
@@ -320,7 +321,7 @@ fn explain_names_the_field_with_both_values_before_a_build_and_after_it() {
         assert_eq!(after["standing"], "fresh");
         for explanation in [&before, &after] {
             let (what, named, was, is) = root(explanation);
-            // Before the build a selection waits for a variant that was never there.
+            // Before the build, a selection waits for a variant that never existed.
             if named.is_empty() {
                 assert_eq!(
                     (what, step.ends_with("select")),
@@ -341,7 +342,7 @@ fn explain_names_the_field_with_both_values_before_a_build_and_after_it() {
     assert_eq!(root(&explanation).1, "inputs.toolchain");
 }
 
-/// `twice` with 1 taken from `MORE`, which `before` defines.
+/// `twice` with `MORE` in place of 1, which `before` defines.
 fn with_more(project: &Project, before: &str) {
     project.write("twice.cu", &format!("{before}\n{}", crate::sample::TWICE.replace("+ 1", "+ MORE")));
 }
@@ -365,7 +366,7 @@ fn what_no_key_holds_cannot_be_read() {
     project.build(&[]).expect(101).says(text);
     with_more(&project, "#include \"../outside.h\"");
     project.build(&[]).expect(101).says(text);
-    // A name that only the compiler can put together.
+    // A name that only the compiler can assemble.
     with_more(&project, &format!("#define NAME \"{outside}\"\n#include NAME"));
     project
         .build(&[])
@@ -410,7 +411,7 @@ fn any_sequence_of_edits_ends_as_a_clean_build_does() {
     let values = ["[4]", "[4, 8]", "[8, 4]", "[2]"];
     let (mut tune, mut tolerance, mut header) = (0, 0, 0);
     for round in 0..6 {
-        // Some rounds change several things before the next build.
+        // Some rounds make several changes before the next build.
         for _ in 0..=random.below(2) {
             match random.below(5) {
                 0 => tune = random.below(values.len() as u64) as usize,

@@ -1,16 +1,16 @@
-//! Kernels that templates make: from an operator alone to a verified champion, and what an edit of a template does again.
+//! Kernels that templates generate: from just an operator to a verified champion, and the steps that an edit of a template repeats.
 
 use std::fs;
 
 use crate::project::{Project, ids};
 
-/// Ten operators and more, each with a kernel that states nothing but its template and fewer values of tunables than the template has.
+/// Ten or more operators, each with a kernel that states only its template and fewer values of tunables than the template has.
 fn operators() -> String {
     let mut text = String::from("[package]\nname = \"p\"\n[targets.cpu]\n");
     let mut add = |name: &str, template: &str, body: &str| {
         text.push_str(&format!("[operator.{name}]\n{body}\n[kernel.{name}]\noperator = \"{name}\"\ngenerate = {{ template = \"{template}\" }}\n"));
         text.push_str("tune.BLOCK = [64]\ntune.where = [\"VEC > 1\"]\n");
-        // What turning this method off leaves must be right as well.
+        // The kernel must also be correct with this method turned off.
         if ["softmax", "argmax", "layer_norm"].contains(&name) {
             text.push_str("tune.SHUFFLE = [true, false]\n");
         }
@@ -188,10 +188,10 @@ fn own() -> Project {
 fn an_edit_of_a_template_generates_anew_and_stops_where_nothing_is_different() {
     let project = own();
     project.built(&[]);
-    // The same text: nothing is generated anew.
+    // The generated text is the same, so nothing is generated again.
     project.edit("templates/map/kernel.cu.j2", "said to nobody", "said to nobody at all");
     assert_eq!(project.built(&[]).executed(), ids(&[]));
-    // Another text, the same machine code.
+    // Another text, but the same machine code.
     project.edit("templates/map/kernel.cu.j2", "const real x_at", "// The element.\n  const real x_at");
     let (will, _) = project.dry_run();
     let again = ids(&["p/twice/generate", "p/twice/BLOCK=4/cpu/compile"]);

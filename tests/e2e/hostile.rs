@@ -1,4 +1,4 @@
-//! Kernels that do what no kernel should: each costs its own process and is told; nothing else is touched.
+//! Kernels that do what no kernel should: each costs only its own process and is reported; nothing else is affected.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -10,7 +10,7 @@ use crate::processes::left_behind;
 use crate::project::{Built, Project};
 use crate::sample::{MANIFEST, TWICE, compiled, unbuilt};
 
-/// The sample with kernel `twice` in other words: `before` it, and `deed` done by its first thread.
+/// The sample with another source of kernel `twice`: `before` precedes it, and its first thread does `deed`.
 fn with(before: &str, deed: &str) -> Project {
     let project = compiled().var("KFORGE_BUILD_TIME_LIMIT", "2s");
     let deed = format!("{{\n  if (threadIdx.x == 0) {{ {deed} }}\n");
@@ -18,7 +18,7 @@ fn with(before: &str, deed: &str) -> Project {
     project
 }
 
-/// Builds, and sees that every other kernel is right and nothing runs on. Gives what was said of the hostile one.
+/// Builds, and checks that every other kernel is correct and that no process keeps running. Returns the messages about the hostile kernel.
 #[track_caller]
 fn contained(project: &Project) -> (Built, String) {
     let built = project.build(&["--keep-going"]);
@@ -118,7 +118,7 @@ fn nothing_is_written_in_the_home_directory() {
         file.display(),
         precious.display()
     );
-    // Once when it is loaded and once as a kernel.
+    // Once when the binary is loaded, and once as a kernel.
     let early = format!("{declare}struct Early {{ Early() {{ {deed} }} }} early;\n");
     project.write(
         "twice.cu",
@@ -174,14 +174,14 @@ fn the_first_hostile_kernel_ends_a_build_that_is_not_to_go_on() {
     let project = with("#include <cstdlib>\n", "abort();");
     let built = project.build(&["-j1"]).expect(100);
     assert_eq!(left_behind(&project), Vec::<String>::new());
-    // What was skipped is built by the next build, and what was known stays known.
+    // The next build executes the skipped steps, and known results stay known.
     project.write("kernel.toml", MANIFEST);
     project.write("twice.cu", TWICE);
     let next = project.built(&[]);
     assert!(next.executed().is_disjoint(&built.executed().into_iter().filter(|s| !s.contains("twice")).collect()));
 }
 
-/// Whether a word stands in any file below a folder.
+/// Whether any file below a folder contains a text.
 fn holds(folder: &Path, word: &str) -> bool {
     let files = walkdir::WalkDir::new(folder).into_iter().flatten().filter(|entry| entry.file_type().is_file());
     files
@@ -189,7 +189,7 @@ fn holds(folder: &Path, word: &str) -> bool {
         .any(|bytes| bytes.windows(word.len()).any(|w| w == word.as_bytes()))
 }
 
-/// Builds a sample whose kernel `twice` attacks its compiler, and sees that it alone could not be compiled. Gives what was said.
+/// Builds a sample whose kernel `twice` attacks its compiler, and checks that only this kernel could not be compiled. Returns the messages.
 #[track_caller]
 fn not_compiled(project: &Project) -> String {
     let built = project.build(&["--keep-going"]).expect(101);
@@ -198,7 +198,7 @@ fn not_compiled(project: &Project) -> String {
     }
     assert_eq!(left_behind(project), Vec::<String>::new());
     let said = format!("{} {}", built.step("sample/twice/cpu/compile"), built.stderr());
-    // It is tried again, and by itself.
+    // The next build retries only these steps.
     let again = project.build(&["--keep-going"]).expect(101).executed();
     assert!(again.iter().all(|step| step.starts_with("sample/twice/")), "{again:?}");
     said
@@ -209,7 +209,7 @@ fn what_the_home_directory_holds_is_not_told_by_a_compiler() {
     let secret = "secret_of_the_user";
     for text in [
         "#define FILE \"PATH\"\n#include FILE\n",
-        // A name that is put together, which no look at the assembly finds.
+        // A name that is assembled, so that no scan of the assembly finds it.
         "__asm__(\".section .rodata\\n.irp part, bin\\n.inc\\\\part \\\"PATH\\\"\\n.endr\\n.text\");\n",
     ] {
         let project = unbuilt();

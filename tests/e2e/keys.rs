@@ -1,11 +1,11 @@
-//! What other tools' caches forgot to key, or keyed too much, is right here. Where each failure seen in the wild is tested:
+//! Inputs that caches of other tools left out of their keys, or included without need, are handled correctly. The tests of each known failure:
 //!
 //! | failure | test |
 //! |---|---|
 //! | a kernel's text is not in the key | `edits`: every edit of a source or header |
-//! | the compiler's version is not | `edits::another_compiler_...`, `machine::another_nvrtc_...`; of locked wheels `toolchain::cuda` |
-//! | the time of a file stands for its bytes | [`bytes_count_and_times_do_not`] |
-//! | included headers are not | `edits::a_header_...`, `edits::a_new_header_that_shadows_...`; of the system [`a_system_header_that_comes_before_another_...`] |
+//! | the compiler's version is not | `edits::another_compiler_...`, `machine::another_nvrtc_...`; for locked wheels `toolchain::cuda` |
+//! | the time of a file is used in place of its bytes | [`bytes_count_and_times_do_not`] |
+//! | included headers are not | `edits::a_header_...`, `edits::a_new_header_that_shadows_...`; system ones [`a_system_header_that_comes_before_another_...`] |
 //! | further parameters are not | [`whatever_is_declared_of_a_compilation_counts`] |
 //! | fields run into each other | `base::encode`; the hardware is in the class of an observation: `engine::evidence` |
 //! | the whole space of variants is | `edits::a_value_added_to_a_tunable_...` |
@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use crate::project::{Built, Project, id};
 use crate::sample::{TWICE, sample};
 
-/// The sample with a compiler of its own: the system's, that looks for headers in the folder `system` first.
+/// The sample with its own compiler: the system's, with the folder `system` first in the search for headers.
 fn with_system() -> (Project, PathBuf) {
     let project = sample();
     let system = project.place().join("system");
@@ -52,7 +52,7 @@ fn a_system_header_that_comes_before_another_compiles_everything_again_and_nothi
 fn a_sub_tool_that_comes_before_another_compiles_everything_again() {
     let (project, _) = with_system();
     let first = project.built(&[]);
-    // In the folder of the driver, which is the first of those it looks for programs in.
+    // In the driver's folder, which is searched first for programs.
     let tool = project.place().join("as");
     fs::write(&tool, "#!/bin/sh\nexec /usr/bin/as \"$@\"\n").unwrap();
     fs::set_permissions(&tool, fs::Permissions::from_mode(0o755)).unwrap();
@@ -76,7 +76,7 @@ fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said()
 #[test]
 fn a_compiler_that_lies_nowhere_where_compilers_lie_compiles_and_counts() {
     let (project, _) = with_system();
-    // Which looks for its parts beside itself, and is named by nobody but its wrapper.
+    // The compiler searches for its parts beside itself, and only its wrapper names it.
     let folder = project.place().join("user/compilers");
     fs::create_dir_all(folder.join("bin")).unwrap();
     for name in ["lib", "libexec", "include"] {
@@ -101,7 +101,7 @@ fn bytes_count_and_times_do_not() {
     project.built(&[]);
     let file = project.root().join("twice.cu");
     let written = fs::metadata(&file).unwrap().modified().unwrap();
-    // Of the same size, and as old as before.
+    // Of the same size, and with the same time as before.
     project.edit("twice.cu", "+ 1;", "+ 2;");
     fs::File::open(&file).unwrap().set_modified(written).unwrap();
     assert!(project.build(&[]).expect(100).executed().contains("sample/twice/cpu/compile"));

@@ -1,4 +1,4 @@
-//! A build that is killed, at whatever moment, costs only time: the next one ends well, and what it leaves is what an undisturbed build leaves.
+//! A build that is killed at any moment costs only time: the next build succeeds, and leaves the same state as an undisturbed build.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -17,7 +17,7 @@ use crate::sample::one_kernel;
 const KERNEL: &str = "#include \"more.h\"\n__global__ void k(const float *x, float *y, int n) {\n  if (threadIdx.x < n) y[threadIdx.x] = twice(x[threadIdx.x]) + 1;\n}\n";
 const MORE: &str = "__device__ float twice(float x) { return x + x; }\n";
 
-/// One kernel in two variants, one of which is wrong: every kind of step that `cpu` knows, verdicts of both kinds.
+/// One kernel in two variants, one of which is wrong: every kind of step for `cpu`, and both verdicts.
 pub(crate) fn small() -> Project {
     let project = one_kernel(KERNEL).file("more.h", MORE);
     project.edit("kernel.toml", "source = \"k.cu\"", "source = \"k.cu\"\ntune.WRONG = [0, 1]");
@@ -25,7 +25,7 @@ pub(crate) fn small() -> Project {
     project
 }
 
-/// What a build leaves: its report, byte for byte; the key, result and verdict of every step; who stands.
+/// The state that a build leaves: its report, byte for byte; the key, result and verdict of every step; the champions.
 #[derive(Debug, PartialEq)]
 pub(crate) struct State {
     report: String,
@@ -39,13 +39,13 @@ impl State {
         &self.report
     }
 
-    /// Key and result by step.
+    /// The key and result of each step.
     pub(crate) fn steps(&self) -> &BTreeMap<String, (Value, Value)> {
         &self.steps
     }
 }
 
-/// Builds on, to the end, and gives what stands then.
+/// Builds to the end, and returns the resulting state.
 #[track_caller]
 pub(crate) fn state(project: &Project) -> (State, Built) {
     let built = project.build(&["--keep-going"]).expect(100);
@@ -54,16 +54,16 @@ pub(crate) fn state(project: &Project) -> (State, Built) {
     (State { report: project.report(), steps: built.keys(), champions }, built)
 }
 
-/// A build in a group of its own.
+/// A build in its own process group.
 fn started(mut command: Command) -> Child {
     command.process_group(0).spawn().unwrap()
 }
 
-/// Kills a build's whole group after that many lines of output and that long; tells whether it had ended by itself. It is waited for.
+/// Kills a build's whole group after this many lines of output and this pause, and waits for it. Returns whether the build had ended by itself.
 fn kill_after(mut child: Child, lines: usize, pause: Duration) -> bool {
     let mut out = BufReader::new(child.stdout.take().unwrap());
     let ended = (0..lines).any(|_| out.read_line(&mut String::new()).unwrap() == 0);
-    // Moments between two lines are of interest too: this is no wait for anything.
+    // The pause hits moments between two lines too. It does not wait for anything.
     std::thread::park_timeout(pause);
     let _ = kill_process_group(Pid::from_child(&child), Signal::KILL);
     child.wait().unwrap();
@@ -84,11 +84,11 @@ fn after_a_kill_at_any_moment_the_next_build_leaves_what_an_undisturbed_one_does
     let mut random = Random::seeded();
     for kill in 0..kills() {
         let (project, home) = (undisturbed.cloned(&format!("killed-{kill}")), format!("home-{kill}"));
-        // Every fifth has yet to ask for the compiler, which can be killed as well.
+        // Every fifth build starts without a survey of the compiler, because surveying can be killed as well.
         let project = if kill % 5 == 0 { project.home_at(home) } else { project.fresh_home(home) };
         let (after, pause) = (random.below(lines) as usize, Duration::from_millis(random.below(60)));
         let told = format!("kill {kill}, after {after} lines and {pause:?}");
-        // Every other time somebody else builds the same in the same home, and must not notice.
+        // In every other case, another process builds the same in the same home at the same time, and must not notice.
         let other = (kill % 2 == 1).then(|| {
             let other = project.cloned(&format!("other-{kill}"));
             let child = started(other.building(&["--keep-going"]));
@@ -150,7 +150,7 @@ fn an_interrupted_build_says_so_and_leaves_nothing_running() {
     };
     let (code, said) = report();
     assert!(code == Some(101) && said.contains("the last build was interrupted"), "{said}");
-    // A report of before is not taken for one of it.
+    // The report of an earlier build does not count as one of the interrupted build.
     std::fs::write(project.target().join("report.json"), "{\"format_version\": 1, \"packages\": []}").unwrap();
     let (_, said) = report();
     assert!(said.contains("warning: the last build was interrupted"), "{said}");

@@ -1,4 +1,4 @@
-//! Steps on machine code, where the toolchain's own tests have installed a toolchain (`acquire`); else each test says that it is skipped.
+//! Steps on machine code, if the toolchain's own tests (`acquire`) have installed a toolchain; else each test reports that it is skipped.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -19,7 +19,7 @@ __global__ void k(const float *x, float *y, int n) {
 }
 "#;
 
-/// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain; none, with the reason printed, where there is no toolchain.
+/// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain. None, after printing the reason, if there is no toolchain.
 fn with_method() -> Option<Project> {
     let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
     let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
@@ -35,7 +35,7 @@ fn with_method() -> Option<Project> {
     fs::create_dir_all(project.home()).unwrap();
     std::os::unix::fs::symlink(installed.join("toolchains"), project.home().join("toolchains")).unwrap();
     let built = project.build(&[]);
-    // Installed in part: without the disassembler there is no signature to match.
+    // A partial installation: without the disassembler there is no signature to match.
     if !built.executed_kinds().contains_key("match") {
         skipped(&format!("the installed toolchain is not whole:\n{}", built.stderr()));
         return None;
@@ -74,7 +74,7 @@ fn what_cpu_says_counts_for_a_device_that_is_silent_whatever_its_target_is_calle
         [count("first correct variant in"), count("first variant correct on `cpu` in")]
     };
     assert_eq!(said(), [1, 1]);
-    // Before `cpu` in the alphabet, and written before it.
+    // `a100` comes before `cpu` in the alphabet and in the manifest.
     project.edit("kernel.toml", "[targets.h200]", "[targets.a100]");
     project.edit("kernel.toml", "[\"cpu\", \"h200\"]", "[\"a100\", \"cpu\"]");
     assert_eq!(project.build(&[]).code(), 0);
@@ -99,7 +99,7 @@ fn link_all(from: &Path, to: &Path) {
         let to = to.join(entry.file_name());
         match entry.path().is_dir() {
             true => link_all(&entry.path(), &to),
-            // A header may come with two of the wheels.
+            // Two of the wheels may contain the same header.
             false => drop(std::os::unix::fs::symlink(entry.path(), to)),
         }
     }
@@ -108,7 +108,7 @@ fn link_all(from: &Path, to: &Path) {
 #[test]
 fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_after_it() {
     let Some(project) = with_method() else { return };
-    // As an installed CUDA, put together from what the wheels hold.
+    // An installed CUDA, composed of the contents of the wheels.
     let cuda = project.place().join("cuda");
     let groups = fs::read_dir(project.home().join("toolchains")).unwrap().map(|e| e.unwrap().path().join("nvidia"));
     for group in groups.filter(|group| group.is_dir()) {

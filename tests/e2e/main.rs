@@ -1,6 +1,6 @@
-//! The checks that a build must pass, made with the real program in folders of their own: nothing done twice, nothing forgotten, nothing believed that was not
-//! seen, and nothing lost by accidents. Only the `cpu` target runs here, on shapes of a few elements; `machine` alone compiles machine code, where a toolchain is
-//! installed. No test uses the network.
+//! The checks that a build must pass, run with the real program in separate folders: no step is repeated, no input is forgotten, no result is trusted without
+//! an observation, and accidents lose nothing. Only the `cpu` target runs here, on shapes of a few elements. Only `machine` compiles machine code, if a
+//! toolchain is installed. No test uses the network.
 
 mod accepted;
 mod accidents;
@@ -32,5 +32,5 @@ mod concurrent;
 mod unconfined;
 mod wrong;
 
-/// These tests can run another build of kforge, such as a released one.
+/// These tests can run another kforge program, such as a released one.
 const ACCEPTS_NAMED_PROGRAM: bool = true;

@@ -1,4 +1,4 @@
-//! What a workspace remembers of candidates, as people search it and as prompts draw on it.
+//! The memory of a workspace for candidates, as people search it and as prompts use it.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::rounds::{MANIFEST, answer, asked, champion, completion, optimize, pro
 
 const RIGHT: &str = "y[i] = 2.0f * x[i] + 1.0f;";
 
-/// Beside the kernel that an agent writes: kernels of other operators of the same pattern, one of which tells what is held back, and one of another pattern.
+/// Besides the kernel that an agent writes: kernels of other operators of the same pattern, one of which reveals a holdout shape, and one of another pattern.
 fn manifest() -> String {
     let elementwise = |name: &str, factor: u32| {
         format!(
@@ -34,7 +34,7 @@ fn with_sources(project: Project) -> Project {
         .file("total.cu", total)
 }
 
-/// What `kforge candidates` says, with its exit code.
+/// The output of `kforge candidates`, with its exit code.
 fn candidates(project: &Project, words: &[&str]) -> (i32, String, String) {
     let words = [&["candidates"], words].concat();
     let output = project.command(&words).output().unwrap();
@@ -55,13 +55,13 @@ fn listed(project: &Project, words: &[&str]) -> Vec<Value> {
     all
 }
 
-/// The champion of the kernel that an agent writes.
+/// The champion of the kernel that the agent writes.
 fn champion_of_k(built: &Built) -> Option<String> {
     let of_k = built.events("champion").find(|e| e["kernel"] == "k")?;
     of_k["variant"].as_str().map(String::from)
 }
 
-/// Kernel, round, attempt and fate of each.
+/// The kernel, round, attempt and fate of each candidate.
 fn fates(all: &[Value]) -> Vec<(&str, u64, u64, &str)> {
     let of = |c: &Value, key: &str| c[key].as_u64().unwrap();
     let text = |c: &'_ Value, key: &str| c[key].as_str().unwrap().to_string().leak() as &str;
@@ -84,7 +84,7 @@ fn a_prompt_shows_what_is_right_of_the_same_pattern_and_nothing_that_tells_what_
     assert!(!told.contains("fourfold") && !told.contains("7919") && !told.contains("quiet"), "{told}");
     assert!(!told.contains("add up"), "a reduction teaches nothing of elementwise work: {told}");
 
-    // What was shown may change: the answer stands, and nobody is asked.
+    // An exemplar may change later: the recorded answer stays valid, and the agent is not asked again.
     project.write("thrice.cu", &source("y[i] = x[i] * 3.0f; // thrice in another way"));
     let again = optimize(&project, &[]).expect(0);
     assert_eq!(champion_of_k(&again), Some("r1,BLOCK=64".into()));
@@ -163,7 +163,7 @@ fn rounds_of_a_kernel_that_was_edited_are_remembered_and_shown_to_those_who_begi
     optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project), 2);
     assert!(!prompt(&project, 1).contains("Kernels for similar problems"), "there was nothing to show");
-    // Other arguments make it another agent, whose rounds begin anew.
+    // Other arguments make a different agent, whose rounds start over.
     project.write("kernel.toml", &MANIFEST.replace("[\"./agent.sh\"]", "[\"./agent.sh\", \"-b\"]"));
     optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project), 3);
@@ -173,7 +173,7 @@ fn rounds_of_a_kernel_that_was_edited_are_remembered_and_shown_to_those_who_begi
     let rounds: Vec<_> = fates(&all).into_iter().map(|(_, _, attempt, fate)| (attempt, fate)).collect();
     let count = |one| rounds.iter().filter(|r| **r == one).count();
     assert_eq!((count((0, "wrong")), count((1, "right")), count((0, "right"))), (2, 2, 2), "{rounds:?}");
-    // Cleaning the workspace forgets nothing, and replaying asks nobody.
+    // `kforge clean` forgets nothing, and replaying asks no agent.
     assert!(project.command(&["clean"]).output().unwrap().status.success());
     let replayed = project.built(&[]);
     assert_eq!((asked(&project), champion(&replayed)), (3, Some("r1,BLOCK=64".into())));
@@ -196,7 +196,7 @@ fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_th
         let output = project.command(&["build", "--offline", "--kernel", "thrice"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     };
-    // The second has nothing to do, and says so to those that come after.
+    // The second build has nothing to do, and writes a certificate that answers the next ones.
     build(&project);
     build(&project);
     let certificate = project.target().join("certificate");
@@ -210,13 +210,13 @@ fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_th
     build(&project);
     assert_eq!(listed(&project, &[]), all);
 
-    // Elsewhere it is looked for where the workspace came from, with or without a build there.
+    // After a move, the memory is found under the workspace's former folder, with or without a build there.
     let moved = project.moved("elsewhere");
     assert_eq!(listed(&moved, &[]), all);
     moved.built(&["--kernel", "fourfold"]);
     assert_eq!(fates(&listed(&moved, &[])), [("fourfold", 0, 0, "right"), ("thrice", 0, 0, "right")]);
     assert_eq!(fs::read_dir(&kept).unwrap().count(), 1, "it is there once");
-    // One that was copied begins anew, and takes nothing away.
+    // A copied workspace starts without a memory, and does not take the original's.
     let outputs = moved.target();
     let copied = moved.cloned("copied");
     fs::create_dir_all(copied.target()).unwrap();

@@ -1,14 +1,14 @@
-//! What a build leaves running, found by the names only its project has. Knows `/proc`.
+//! Finds processes that a build leaves running, by names that only its project has. Knows `/proc`.
 
 use std::fs;
 use std::time::{Duration, Instant};
 
 use crate::project::Project;
 
-/// How long what was told to end may take to be gone, on a machine that is busy with other things.
+/// How long a process that was told to end may take to disappear on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Waits for something that must come to pass by itself; tells whether it did.
+/// Waits for something that should happen by itself; returns whether it did.
 pub(crate) fn comes_to_pass(mut it: impl FnMut() -> bool) -> bool {
     let end = Instant::now() + PATIENCE;
     while !it() {
@@ -20,7 +20,7 @@ pub(crate) fn comes_to_pass(mut it: impl FnMut() -> bool) -> bool {
     true
 }
 
-/// Processes of the project that run and do not end by themselves soon, by what `/proc` says of them.
+/// Processes of the project that are running and do not end soon by themselves, as `/proc` describes them.
 pub(crate) fn left_behind(project: &Project) -> Vec<String> {
     let mut left = vec![];
     comes_to_pass(|| {
@@ -30,7 +30,7 @@ pub(crate) fn left_behind(project: &Project) -> Vec<String> {
     left
 }
 
-/// Processes whose program, working folder or words lie in the project's place.
+/// Processes whose program, working folder or arguments are in the project's place.
 fn running(project: &Project) -> Vec<String> {
     let place = project.place().display().to_string();
     let mut found = vec![];

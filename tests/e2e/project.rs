@@ -1,5 +1,5 @@
-//! A workspace in a folder of its own, and builds of it as people start them: the program, its words, its exit code, its JSON lines. Knows the program's
-//! face; does not know its rooms.
+//! A workspace in its own folder, and builds of it as people run them: the program, its arguments, its exit code, its JSON lines. Knows the program's
+//! interface, but not its rooms.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -15,8 +15,8 @@ use crate::compiler_survey::remember;
 /// Files of a home: name, bytes, permissions.
 pub(crate) type Kept = Vec<(PathBuf, Vec<u8>, fs::Permissions)>;
 
-/// A project that `make` makes, in a home that knows the results that another such project has after `how`, which is done once. For tests whose subject is what
-/// becomes of results, not how they come about.
+/// A project from `make`, in a home with the results that another such project has after `how`, which runs only once. For tests of what happens to existing
+/// results.
 pub(crate) fn known(known: &OnceLock<Kept>, make: impl Fn() -> Project, how: impl FnOnce(&Project)) -> Project {
     let kept = known.get_or_init(|| {
         let project = make();
@@ -28,10 +28,10 @@ pub(crate) fn known(known: &OnceLock<Kept>, make: impl Fn() -> Project, how: imp
     project
 }
 
-/// A workspace, the home it uses, and the program it is built with.
+/// A workspace, its home, and the program that builds it.
 #[derive(Clone)]
 pub(crate) struct Project {
-    /// Holds everything: workspaces, homes, the program.
+    /// The folder of everything: workspaces, homes, the program.
     place: Arc<tempfile::TempDir>,
     root: PathBuf,
     home: PathBuf,
@@ -39,11 +39,11 @@ pub(crate) struct Project {
 }
 
 impl Project {
-    /// An empty workspace with a home that knows the compiler and nothing else.
+    /// An empty workspace with a home that knows only the compiler.
     pub(crate) fn new() -> Self {
-        // Beside the program, so that the link to it is one within a file system.
+        // Beside the program, so that the link to it stays within one file system.
         let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        // A name of its own for the program: whatever it leaves running is found by that.
+        // The program gets its own name, by which the processes that it leaves running are found.
         let link = place.path().join("kforge");
         let program = program();
         fs::hard_link(&program, &link).or_else(|_| fs::copy(&program, &link).map(drop)).unwrap();
@@ -54,25 +54,25 @@ impl Project {
         Project { place: Arc::new(place), root, home, vars: vec![] }
     }
 
-    /// With a file.
+    /// Adds a file.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         self.write(name, text);
         self
     }
 
-    /// With an environment variable.
+    /// Sets an environment variable.
     pub(crate) fn var(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.vars.push((name.into(), value.into()));
         self
     }
 
-    /// With another home in the same place, which is not there yet: a build asks for the compiler first.
+    /// Uses another home in the same place, which does not exist yet: a build queries the compiler first.
     pub(crate) fn home_at(mut self, path: impl AsRef<Path>) -> Self {
         self.home = self.place.path().join(path);
         self
     }
 
-    /// With another home in the same place, which knows the compiler and nothing else.
+    /// Uses another home in the same place, which knows only the compiler.
     pub(crate) fn fresh_home(self, path: impl AsRef<Path>) -> Self {
         let project = self.home_at(path);
         remember(&program(), &project.home);
@@ -86,7 +86,7 @@ impl Project {
         fs::write(path, text).unwrap();
     }
 
-    /// Replaces text that stands once in a file of the workspace.
+    /// Replaces a text that occurs once in a file of the workspace.
     pub(crate) fn edit(&self, name: &str, from: &str, to: &str) {
         let path = self.root.join(name);
         let text = fs::read_to_string(&path).unwrap();
@@ -101,7 +101,7 @@ impl Project {
         Project { root, ..self.clone() }
     }
 
-    /// The same workspace, outputs and all, in another folder.
+    /// Moves the workspace with its outputs to another folder.
     pub(crate) fn moved(mut self, name: &str) -> Self {
         let root = self.place.path().join(name);
         fs::create_dir_all(root.parent().unwrap()).unwrap();
@@ -125,7 +125,7 @@ impl Project {
         &self.home
     }
 
-    /// The results that the home knows, and the contents they name.
+    /// The results in the home, and their contents.
     fn kept(&self) -> Kept {
         let folders = ["actions", "cas"].map(|name| walkdir::WalkDir::new(self.home.join(name)));
         let files = folders.into_iter().flatten().map(Result::unwrap).filter(|e| e.file_type().is_file());
@@ -133,7 +133,7 @@ impl Project {
         files.map(|e| (name(e.path()), fs::read(e.path()).unwrap(), e.metadata().unwrap().permissions())).collect()
     }
 
-    /// Has the home know these as well.
+    /// Adds these results to the home.
     fn keep(&self, known: &Kept) {
         for (name, bytes, permissions) in known {
             let path = self.home.join(name);
@@ -148,7 +148,7 @@ impl Project {
         self.root.join("target/kforge")
     }
 
-    /// The program with these words, in an environment that holds nothing else.
+    /// The program with these arguments, in an otherwise empty environment.
     #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
     pub(crate) fn command(&self, words: &[&str]) -> Command {
         let mut command = Command::new(self.place().join("kforge"));
@@ -160,7 +160,7 @@ impl Project {
         command
     }
 
-    /// A build that can be started: JSON lines, no network, `words` besides.
+    /// A build to start: JSON lines, no network, and these arguments.
     pub(crate) fn building(&self, words: &[&str]) -> Command {
         self.command(&[&["build", "--offline", "--message-format", "json"], words].concat())
     }
@@ -170,12 +170,12 @@ impl Project {
         Built::of(&self.building(words).output().unwrap())
     }
 
-    /// Builds, which must end well.
+    /// Builds, and checks that the build succeeds.
     pub(crate) fn built(&self, words: &[&str]) -> Built {
         self.build(words).expect(0)
     }
 
-    /// What a dry run says: what will run, what may.
+    /// The announcement of a dry run: the steps that will run, and those that may.
     pub(crate) fn dry_run(&self) -> (BTreeSet<String>, BTreeSet<String>) {
         let output = self.command(&["build", "--offline", "--dry-run"]).output().unwrap();
         assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -187,7 +187,7 @@ impl Project {
         (ids("will "), ids("may "))
     }
 
-    /// What `kforge explain` says of a step.
+    /// The output of `kforge explain` for a step.
     #[track_caller]
     pub(crate) fn explain(&self, step: &str) -> Value {
         let output = self.command(&["explain", "--offline", "--json", step]).output().unwrap();
@@ -195,29 +195,29 @@ impl Project {
         serde_json::from_slice(&output.stdout).unwrap()
     }
 
-    /// What people keep of a build: the report, byte for byte.
+    /// The report of a build, byte for byte.
     pub(crate) fn report(&self) -> String {
         fs::read_to_string(self.target().join("report.json")).unwrap()
     }
 
-    /// The same as a value.
+    /// The report as a value.
     pub(crate) fn report_value(&self) -> Value {
         serde_json::from_str(&self.report()).unwrap()
     }
 }
 
-/// The program that is tested: the one built with this test, or the one that is named.
+/// The tested program: the one that was built with this test, or the one that is named.
 fn program() -> PathBuf {
     named().unwrap_or_else(|| env!("CARGO_BIN_EXE_kforge").into())
 }
 
-/// The program that is tested, if it is one as it is released.
+/// The tested program, if it is built as for a release.
 pub(crate) fn released() -> Option<PathBuf> {
     let debug = cfg!(any(debug_assertions, feature = "virtual-device"));
     named().or_else(|| (!debug).then(program))
 }
 
-/// The program that `KFORGE_TEST_PROGRAM` names, such as a released one. Tests that need what only this build has do not accept another.
+/// The program that `KFORGE_TEST_PROGRAM` names, such as a released one. Tests that need something that only this build has do not accept another program.
 #[expect(clippy::disallowed_methods, reason = "whoever runs the tests names the program")]
 fn named() -> Option<PathBuf> {
     std::env::var_os("KFORGE_TEST_PROGRAM").filter(|_| crate::ACCEPTS_NAMED_PROGRAM).map(PathBuf::from)
@@ -234,7 +234,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What every event must be.
+/// The schema of every event.
 fn schema() -> &'static jsonschema::Validator {
     static SCHEMA: OnceLock<jsonschema::Validator> = OnceLock::new();
     SCHEMA.get_or_init(|| {
@@ -251,7 +251,7 @@ pub(crate) struct Built {
 }
 
 impl Built {
-    /// From what the system gives. Every line of standard output must be an event as the schema has it.
+    /// Parses the program's output. Every line of standard output must be an event that matches the schema.
     pub(crate) fn of(output: &Output) -> Self {
         let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         let parse = |line: &str| serde_json::from_str(line).unwrap_or_else(|e| panic!("`{line}` is no event: {e}"));
@@ -265,7 +265,7 @@ impl Built {
         built
     }
 
-    /// The last of several builds that one command made, such as `optimize`.
+    /// The last of several builds by one command, such as `optimize`.
     pub(crate) fn last_of(output: &Output) -> Self {
         let text = String::from_utf8_lossy(&output.stdout).into_owned();
         let lines: Vec<&str> = text.lines().collect();
@@ -274,7 +274,7 @@ impl Built {
         Built::of(&Output { stdout, stderr: output.stderr.clone(), status: output.status })
     }
 
-    /// In every build the outcomes sum to the total, and every step that is counted was told.
+    /// Checks in every build that the outcomes add up to the total, and that every counted step was reported.
     fn check_sums(&self) {
         let Some(end) = self.events.iter().find(|e| e["reason"] == "build-finished") else { return };
         let count = |name: &str| end["steps"][name].as_u64().unwrap();
@@ -285,24 +285,24 @@ impl Built {
         assert_eq!(end["success"], self.code == 0, "exit code {}", self.code);
     }
 
-    /// Itself, if it ended with that exit code.
+    /// Checks the exit code.
     #[track_caller]
     pub(crate) fn expect(self, code: i32) -> Self {
         assert_eq!(self.code, code, "{}", self.stderr);
         self
     }
 
-    /// The exit code; -1 if a signal ended it.
+    /// The exit code; -1 if a signal ended the program.
     pub(crate) fn code(&self) -> i32 {
         self.code
     }
 
-    /// What it said to people.
+    /// Standard error.
     pub(crate) fn stderr(&self) -> &str {
         &self.stderr
     }
 
-    /// Itself, if it said that to people.
+    /// Checks that standard error contains this text.
     #[track_caller]
     pub(crate) fn says(self, text: &str) -> Self {
         assert!(self.stderr.contains(text), "no `{text}` in:\n{}", self.stderr);
@@ -314,17 +314,17 @@ impl Built {
         self.events.iter().filter(move |e| e["reason"] == reason)
     }
 
-    /// Steps that ended.
+    /// The events of steps that ended.
     pub(crate) fn finished(&self) -> impl Iterator<Item = &Value> {
         self.events("step-finished")
     }
 
-    /// Ids of steps that were executed.
+    /// The ids of executed steps.
     pub(crate) fn executed(&self) -> BTreeSet<String> {
         self.finished().filter(|s| s["outcome"] == "executed").map(id).collect()
     }
 
-    /// How many steps of each kind were executed.
+    /// The number of executed steps by kind.
     pub(crate) fn executed_kinds(&self) -> BTreeMap<String, usize> {
         let mut kinds = BTreeMap::new();
         for step in self.finished().filter(|s| s["outcome"] == "executed") {
@@ -333,7 +333,7 @@ impl Built {
         kinds
     }
 
-    /// How many steps ended so.
+    /// The number of steps with this outcome.
     pub(crate) fn count(&self, outcome: &str) -> u64 {
         self.events("build-finished").next().expect("the build finished")["steps"][outcome].as_u64().unwrap()
     }
@@ -345,7 +345,7 @@ impl Built {
         found.unwrap_or_else(|| panic!("no step `{id}` among {:?}", self.finished().map(self::id).collect::<Vec<_>>()))
     }
 
-    /// By id of each step: its key and its result.
+    /// The key and the result of each step, by id.
     pub(crate) fn keys(&self) -> BTreeMap<String, (Value, Value)> {
         self.finished().map(|s| (id(s), (s["key"].clone(), s["result"].clone()))).collect()
     }

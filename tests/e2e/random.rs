@@ -1,12 +1,12 @@
-//! Numbers for choices that should differ from run to run and can be repeated. Knows a seed; prints it, because a failure is worth repeating.
+//! Random numbers for choices that should differ between runs and can be repeated. Prints the seed, because a failure should be repeatable.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
-/// SplitMix64 (Steele, Lea, Flood 2014): enough for choosing moments and places.
+/// SplitMix64 (Steele, Lea, Flood 2014): sufficient for choosing moments and places.
 pub(crate) struct Random(u64);
 
 impl Random {
-    /// From the variable `KFORGE_TEST_SEED`, else from the clock. The seed is printed; a failing test shows it.
+    /// Seeds from the variable `KFORGE_TEST_SEED`, else from the clock. The seed is printed; a failing test shows it.
     #[expect(clippy::disallowed_methods, reason = "how to repeat a failed test is told by the environment")]
     #[expect(clippy::print_stderr, reason = "the seed of a failed test must be known")]
     pub(crate) fn seeded() -> Self {

@@ -1,5 +1,5 @@
-//! A program built as it is released has no virtual device: not one of the words by which one is had. `KFORGE_TEST_PROGRAM` names such a program; a debug build
-//! has one.
+//! A program that is built as for a release has no virtual device: it contains none of the words for one. `KFORGE_TEST_PROGRAM` names such a program; a debug
+//! build has a virtual device.
 
 use crate::project::released;
 use kforge::base::testing::skipped;

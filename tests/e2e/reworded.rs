@@ -1,12 +1,12 @@
-//! Nothing decides by the text of a message. A build for tests can put the length of each text in its place where it enters a diagnostic or a record: what a command
-//! decides, its exit code and all of its JSON but texts, is then the same as without.
+//! No decision depends on the text of a message. A build for tests can replace each text by its length where the text enters a diagnostic or a record. The
+//! decisions of a command, its exit code and all its JSON except texts, are then the same as without the replacement.
 
 use serde_json::Value;
 
 use crate::project::{Project, released};
 use crate::sample::{SUM, one_kernel, sample};
 
-/// Fields that hold texts for people; digests of what holds texts; and what differs from one build to the next.
+/// Fields that hold texts for people, digests of something with texts, or values that differ between builds.
 const MASKED: [&str; 11] = [
     "because",
     "duration_ms",
@@ -21,7 +21,7 @@ const MASKED: [&str; 11] = [
     "summary",
 ];
 
-/// Variants of outcomes and verdicts whose value is a text.
+/// The variants of outcomes and verdicts whose value is a text.
 const TEXTS: [&str; 11] = [
     "fail",
     "failed",
@@ -36,7 +36,7 @@ const TEXTS: [&str; 11] = [
     "undecided",
 ];
 
-/// A value without texts and what is made of them.
+/// A value without texts and what is derived from them.
 fn masked(value: &Value) -> Value {
     match value {
         Value::Object(fields) => {
@@ -53,7 +53,7 @@ fn masked(value: &Value) -> Value {
     }
 }
 
-/// What a command decides: its exit code and the lines of its JSON, in an order of their own.
+/// The decisions of a command: its exit code and the lines of its JSON, sorted.
 fn decided(project: &Project, words: &[&str]) -> (i32, Vec<String>) {
     let output = project.command(words).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();
@@ -61,13 +61,13 @@ fn decided(project: &Project, words: &[&str]) -> (i32, Vec<String>) {
         Ok(document) => vec![masked(&document).to_string()],
         Err(_) => text.lines().map(|line| masked(&serde_json::from_str(line).unwrap()).to_string()).collect(),
     };
-    // Steps end in any order.
+    // Steps may end in any order.
     lines.sort();
     (output.status.code().unwrap_or(-1), lines)
 }
 
-/// Holds a command's decisions with words against those without, each in a home of its own and twice, so that what was remembered is looked at as well. Gives the
-/// exit code.
+/// Compares a command's decisions with and without texts, each in a separate home and twice, so that stored results are compared as well. Returns the exit
+/// code.
 #[track_caller]
 fn same(project: &Project, words: &[&str]) -> i32 {
     let plain = project.cloned("plain").fresh_home("plain-home");
@@ -85,7 +85,7 @@ fn same(project: &Project, words: &[&str]) -> i32 {
 
 const BUILD: [&str; 5] = ["build", "--offline", "--keep-going", "--message-format", "json"];
 
-/// Whether the program that is tested can hide words at all.
+/// Whether the tested program can hide texts at all.
 fn can_hide() -> bool {
     released().is_none() || cfg!(feature = "reword")
 }

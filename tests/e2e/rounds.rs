@@ -1,12 +1,12 @@
-//! Rounds as people run them: `kforge optimize` with a program as agent, on `cpu`. What it answers is kept and replayed; what it is told holds nothing that is
-//! held back; what it wrote is judged like any other kernel.
+//! Rounds as people run them: `kforge optimize` with a program as agent, on `cpu`. The agent's answers are stored and replayed; its prompts reveal no holdout
+//! shape; its kernels are judged like any other kernel.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 
 use crate::project::{Built, Project};
 
-/// An operator without a kernel, one shape of it held back, and an agent that is to write one.
+/// An operator without a kernel and with a holdout shape, and an agent that should write a kernel.
 pub(crate) const MANIFEST: &str = r#"
 [package]
 name = "p"
@@ -39,14 +39,14 @@ pub(crate) fn source(body: &str) -> String {
     )
 }
 
-/// An answer in the form that is asked for.
+/// An answer in the requested format.
 pub(crate) fn answer(body: &str) -> String {
     let branches = serde_json::json!([{ "BLOCK": 64 }, { "BLOCK": 32 }]);
     serde_json::json!({ "declaration": DECLARATION, "source": source(body), "branches": branches, "notes": "n" })
         .to_string()
 }
 
-/// A project whose agent answers with these, one after another, and keeps what it was told.
+/// A project whose agent gives these answers, one after another, and records its prompts.
 pub(crate) fn project(manifest: &str, answers: &[String]) -> Project {
     let project = Project::new().file("kernel.toml", manifest);
     let told = project.place().join("told");
@@ -92,7 +92,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
         answer("y[i] = 2.0f * x[i] + 1.0f;"),
     ];
     let project = project(MANIFEST, &answers);
-    // Nobody asks but `optimize`: a build says what is missing, and is no failure.
+    // Only `optimize` asks. A build reports what is missing, and that is not a failure.
     let before = project.built(&[]);
     assert_eq!(asked(&project), 0);
     let missing = before.finished().find(|s| s["id"] == "p/k/cpu/r1/generate").expect("the round that has no record");
@@ -100,7 +100,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
 
     optimize(&project, &[]).expect(0);
     assert_eq!(asked(&project), 4);
-    // A reply that is none is asked for again, with what was wrong; a wrong kernel comes back with how it is wrong; what is held back is not told.
+    // A malformed reply is requested again, with the errors. A wrong kernel is returned with a description of the error. Holdout shapes are not revealed.
     assert!(prompt(&project, 2).contains("JSON"), "{}", prompt(&project, 2));
     assert!(prompt(&project, 3).contains("shape `small`") && prompt(&project, 3).contains("y[i] = 2.0f * x[i];"));
     assert!(prompt(&project, 4).contains("not correct at every shape"), "{}", prompt(&project, 4));
@@ -111,7 +111,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
 
     let again = optimize(&project, &[]).expect(0);
     assert_eq!((asked(&project), again.count("executed")), (4, 0), "{:?}", again.executed());
-    // The same build without the agent: nothing is asked, nothing runs, the same champion.
+    // The same build without the agent: nothing is asked, nothing runs, and the champion is the same.
     fs::remove_file(project.root().join("agent.sh")).unwrap();
     let replayed = project.built(&[]);
     assert_eq!(
@@ -133,13 +133,13 @@ fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
         "{}",
         prompt(&project, 2)
     );
-    // What the compiler refused is remembered as any other result is.
+    // The compiler's refusal is stored like any other result.
     assert_eq!(project.built(&[]).count("executed"), 0);
 }
 
 #[test]
 fn launches_that_cannot_be_bound_are_a_finding_and_end_no_build() {
-    // 70 is five times 14, and 7919 is a prime: what binds at the shape that is shown does not at the one that is not.
+    // 70 is five times 14, and 7919 is a prime: a launch that binds at the shown shape does not bind at the holdout shape.
     let divides = answer("y[i] = 2.0f * x[i] + 1.0f;").replace("ceil_div(n, BLOCK)", "n / 14");
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
     let project = project(&manifest, &[divides, answer("y[i] = 2.0f * x[i] + 1.0f;")]);
@@ -190,7 +190,7 @@ fn an_answer_reads_no_file_starts_no_program_and_brings_no_proof_of_its_own() {
 
 #[test]
 fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
-    // Wrong everywhere but at the shape that is shown; the tunable says up to which size it serves.
+    // Wrong at every shape except the shown one. The tunable states the largest size that the variant serves.
     let mut asks: serde_json::Value =
         serde_json::from_str(&answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;")).unwrap();
     asks["declaration"] =
@@ -246,7 +246,7 @@ fn a_kernel_without_an_agent_cannot_be_optimized() {
     built.expect(4).says("no agent is declared for `k`").says("generate = { agent");
 }
 
-/// Files below a folder that hold a text.
+/// Files below a folder that contain a text.
 fn holding(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
     let all = walkdir::WalkDir::new(folder).into_iter().filter_map(Result::ok).filter(|e| e.file_type().is_file());
     all.map(|e| e.into_path())
@@ -258,7 +258,7 @@ fn holding(folder: &std::path::Path, text: &str) -> Vec<std::path::PathBuf> {
 fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
     let project = project(MANIFEST, &[answer("y[i] = 2.0f * x[i] + 1.0f;")]);
     let mut running = project.command(&["optimize", "--offline"]).spawn().unwrap();
-    // Killed as soon as the answer is on record: while what was answered is looked at.
+    // The run is killed as soon as the answer is recorded, while the answer is evaluated.
     let recorded = || {
         let answers = walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok);
         answers.filter(|e| e.file_name() == "1-0.json").count() == 1
@@ -271,7 +271,7 @@ fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
     running.wait().unwrap();
     let built = optimize(&project, &[]).expect(0);
     assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
-    // A kill between reply and record, too: the reply is on disk before it is read.
+    // A kill between reply and record loses nothing either: the reply is on disk before it is read.
     for answer in walkdir::WalkDir::new(project.home().join("answers")).into_iter().filter_map(Result::ok) {
         if answer.file_name() == "1-0.json" {
             fs::remove_file(answer.path()).unwrap();
@@ -281,7 +281,7 @@ fn a_run_that_is_killed_goes_on_where_it_was_and_asks_nothing_twice() {
     assert_eq!((asked(&project), champion(&built)), (1, Some("r1,BLOCK=64".into())));
 }
 
-/// A server that answers requests in turn with these statuses and bodies, then no more. Gives its address and what it was asked, whole.
+/// A server that answers requests in order with these statuses and bodies, then stops. Returns its address and the full requests.
 pub(crate) fn server(script: Vec<(u16, String)>) -> (String, std::thread::JoinHandle<Vec<String>>) {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap();
@@ -351,11 +351,11 @@ fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
     assert!(asked.iter().all(|a| a.contains(&format!("Bearer {KEY}")) && !a.contains("7919")), "{asked:?}");
     assert!(asked[3].contains("the kernel tried to"), "it is told what its kernel tried: {}", asked[3]);
     assert!(built.stderr().contains("4400 tokens"), "{}", built.stderr());
-    // The key is in no file and in nothing that was said.
+    // The key is in no file and in no output.
     let keys = holding(project.place(), KEY);
     assert!(keys.is_empty(), "{keys:?}");
     assert!(!built.stderr().contains(KEY) && !String::from_utf8_lossy(&output.stdout).contains(KEY));
-    // With the server gone, and without the key, the same build asks nothing and gives the same.
+    // Without the server and without the key, the same build asks nothing and gives the same result.
     let replayed = Project::var(project, "TEST_KEY", "").built(&[]);
     assert_eq!((replayed.count("executed"), champion(&replayed)), (0, Some("r1.2,BLOCK=64".into())));
 }

@@ -1,5 +1,5 @@
-//! The workspace that most tests start from: two operators, three kernels, one of which reaches a header directly, one through another, one not at all. It has a
-//! step of every kind that `cpu` knows.
+//! The workspace with which most tests start: two operators and three kernels, of which one includes a header directly, one through another header, and one not
+//! at all. It has a step of every kind for `cpu`.
 
 use std::sync::OnceLock;
 
@@ -97,13 +97,13 @@ __global__ void twice(const float *x, float *y) {
 }
 "#;
 
-/// The workspace, in a home that knows every result of it: for tests of what becomes of it then. It is built once for all of them.
+/// The workspace in a home that has all its results, for tests of what happens to existing results. Built only once for all of them.
 pub(crate) fn sample() -> Project {
     static KNOWN: OnceLock<Kept> = OnceLock::new();
     known(&KNOWN, unbuilt, |project| drop(project.built(&[])))
 }
 
-/// The workspace, in a home that knows how everything of it is compiled, and nothing else.
+/// The workspace in a home that has only its compiled binaries.
 pub(crate) fn compiled() -> Project {
     static KNOWN: OnceLock<Kept> = OnceLock::new();
     known(&KNOWN, unbuilt, |project| {
@@ -111,7 +111,7 @@ pub(crate) fn compiled() -> Project {
     })
 }
 
-/// The workspace, in a home that knows nothing of it.
+/// The workspace in a home without any of its results.
 pub(crate) fn unbuilt() -> Project {
     Project::new()
         .file("kernel.toml", MANIFEST)
@@ -122,7 +122,7 @@ pub(crate) fn unbuilt() -> Project {
         .file("twice.cu", TWICE)
 }
 
-/// A package with one kernel `k` for an operator `y = 2 * x + 1` over ten elements; the kernel's file is `body` as it stands.
+/// A package with one kernel `k` for an operator `y = 2 * x + 1` over ten elements. `body` is the whole text of the kernel's file.
 pub(crate) fn one_kernel(body: &str) -> Project {
     Project::new().file("kernel.toml", ONE).file("k.cu", body)
 }

@@ -1,4 +1,4 @@
-//! Searches where nothing is timed: a sample stands for the space, and that is said.
+//! Searches on a target that is not timed: a sample represents the space, and the report says so.
 
 use std::collections::BTreeSet;
 
@@ -29,7 +29,7 @@ fn where_nothing_is_timed_a_sample_of_the_budgets_size_stands_for_the_space() {
         (&true.into(), true)
     );
     assert_eq!(project.built(&[]).count("executed"), 0);
-    // Shorter goals ask the same ones.
+    // Builds with earlier goals use the same variants.
     for goal in ["check", "verify"] {
         let command = project.command(&[goal, "--offline", "--message-format", "json"]).output().unwrap();
         let shorter = Built::of(&command).expect(0);

@@ -1,5 +1,5 @@
-//! A system without Landlock: kernels are not run unless somebody says so, and what was then seen says it. The system is made to look so from outside, by a
-//! filter on the program that a test starts, so that nothing inside kforge, and so no candidate, can have it look so.
+//! A system without Landlock: kernels do not run without explicit permission, and results of unconfined runs say so. A test imitates such a system from
+//! outside, by a filter on the program that it starts, so that nothing inside kforge, and therefore no candidate, can imitate it.
 #![expect(unsafe_code, reason = "a filter is set between fork and exec")]
 
 use std::os::unix::process::CommandExt;
@@ -10,7 +10,7 @@ use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 use crate::project::{Built, Project};
 use crate::sample::unbuilt;
 
-/// The command on a system whose kernel has no Landlock.
+/// The command on a system whose Linux kernel has no Landlock.
 fn without_landlock(mut command: Command) -> Command {
     let rules = [(libc::SYS_landlock_create_ruleset, vec![])].into();
     let missing = SeccompAction::Errno(libc::ENOSYS.unsigned_abs());
@@ -33,7 +33,7 @@ fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
     assert!(compile.contains("unavailable") && compile.contains("compilers do not run unconfined"), "{compile}");
     assert!(compile.contains("no Landlock"), "{compile}");
     assert!(!refused.executed().iter().any(|step| step.ends_with("/compile")), "{:?}", refused.executed());
-    // What was compiled confined is not run here either.
+    // A binary that was compiled confined is not run here either.
     assert!(project.command(&["check", "--offline"]).output().unwrap().status.success());
     let refused = build(&project, &[]);
     assert_eq!(refused.count("unavailable"), 3, "{}", refused.stderr());
@@ -59,7 +59,7 @@ fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
 fn what_was_seen_unconfined_says_so_wherever_it_is_used() {
     let project = unbuilt();
     build(&project, &["--allow-unconfined"]).expect(0);
-    // A build that can confine, and needs to run nothing.
+    // A build that can confine but needs to run nothing.
     let cloned = project.cloned("again");
     let again = cloned.built(&[]);
     assert!(again.executed().is_empty(), "{:?}", again.executed());

@@ -1,9 +1,9 @@
-//! Wrong kernels are caught and told in words that lead to the mistake; operators that cannot tell right from wrong are told too.
+//! Wrong kernels are detected and reported in words that lead to the mistake. Indecisive operators are reported too.
 
 use crate::project::{Built, Project};
 use crate::sample::{ONE, SUM, one_kernel, sample};
 
-/// Kernel `k` over `n` elements, with that body; `i` is the thread.
+/// Kernel `k` over `n` elements with this body; `i` is the thread's index.
 fn body(text: &str) -> Project {
     one_kernel(&kernel(text))
 }
@@ -14,7 +14,7 @@ fn kernel(text: &str) -> String {
 
 const JUDGE: &str = "one/k/cpu/tiny/judge";
 
-/// Why a step fails, in a line.
+/// A one-line description of why a step fails.
 #[track_caller]
 fn failure(built: &Built, id: &str) -> String {
     let verdict = &built.step(id)["verdict"];
@@ -24,7 +24,7 @@ fn failure(built: &Built, id: &str) -> String {
 #[test]
 fn a_missing_syncthreads_is_a_race_that_is_named() {
     let project = sample();
-    // The sum of more than a warp, so that no hardware orders it by chance.
+    // The sum spans more than a warp, so that no hardware orders it by chance.
     project.edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [64]");
     project.edit("kernel.toml", "shapes.small = { rows = 2, cols = 9 }", "shapes.small = { rows = 2, cols = 70 }");
     project.write("inc/sum.h", &SUM.replacen("    __syncthreads();\n  }", "  }", 1));
@@ -87,7 +87,7 @@ fn elements_of_two_axes_are_told_by_coordinates() {
 
 #[test]
 fn an_access_far_out_of_bounds_is_no_access_to_another_buffer() {
-    // Two pages on, as if the buffers lay as close as guard pages let them.
+    // Two pages further, the distance between buffers if only guard pages separated them.
     for (text, buffer) in [("if (i < n) y[i] = 2 * x[i + 2048] + 1;", "x"), ("if (i < n) y[i - 2048] = x[i];", "y")] {
         let why = failure(&body(text).build(&[]).expect(100), JUDGE);
         assert!(why.contains(&format!("of `{buffer}`, which has 10")), "{text}: {why}");
@@ -236,7 +236,7 @@ fn larger_shapes_wait_for_those_whose_accesses_are_watched() {
     };
     assert!(below("large").contains(&of("small")), "{tree}");
     assert!(!below("small").contains(&of("large")), "{tree}");
-    // Who asks for the large one alone gets it alone.
+    // A selection of only the large shape contains only that one.
     let alone = told(&["tree", "--kernel", "direct", "--shape", "large"]);
     assert!(!alone.contains("small"), "{alone}");
 }

@@ -1,4 +1,4 @@
-//! What threads do to memory that they share: atomics, globals, look-back, copies, volatile and polled words; and arguments by value.
+//! Memory operations on shared data: atomics, globals, look-back, copies, volatile and polled words; and arguments by value.
 
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, Scalar, StructField};
@@ -132,7 +132,7 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
                 zeros("h", 1, 2),
                 zeros("b", 1, 2),
             ];
-            // The read of i[9] before its compare-and-swap races with others' atomics, so one thread a block here, and one block, in check builds.
+            // The read of i[9] before its compare-and-swap races with the atomics of other threads, so check builds run only one block with one thread.
             let (blocks, threads) = if check { (1, 1) } else { (4, 64) };
             let args = ["i", "l", "f", "d", "h", "b"].map(ptr).to_vec();
             let ran = go(launch("sums", blocks, threads, args), &data);

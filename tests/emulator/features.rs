@@ -1,5 +1,5 @@
-//! What a source may name beyond the core of CUDA C++: libcu++, split barriers, pipelines, host code, and what is not emulated. Each compiles, and gives what
-//! CUDA defines or says what is not emulated, and where.
+//! Names beyond the core of CUDA C++: libcu++, split barriers, pipelines, host code, and features that are not emulated. Each source compiles, and either gives
+//! the result that CUDA defines or reports the feature that is not emulated, with its place.
 
 use kforge::record::FindingKind;
 
@@ -359,7 +359,7 @@ fn more_static_shared_memory_than_a_block_can_have_does_not_compile() {
     }
 }
 
-/// Where a `clang++` may be; what needs one is not tested where there is none.
+/// A `clang++` in one of the usual places. Tests that need one are skipped without it.
 fn clang() -> Option<&'static std::path::Path> {
     let places = ["/usr/bin/clang++", "/usr/local/bin/clang++"].into_iter().map(std::path::Path::new);
     let found = places.into_iter().find(|path| path.exists());

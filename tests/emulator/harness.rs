@@ -1,4 +1,4 @@
-//! Compiles `.cu` text with the host's g++ and runs it through the runner's own entry point, with the verifier's side of the buffers played here.
+//! Compiles `.cu` text with the host's g++ and runs it through the runner's entry point. The tests play the verifier's part with the buffers.
 
 use std::collections::BTreeMap;
 use std::os::fd::AsRawFd;
@@ -23,7 +23,7 @@ pub(crate) struct Built {
     pub(crate) check: bool,
 }
 
-/// Where a source and our headers lie for one compilation.
+/// The folder of a source and of kforge's headers for one compilation.
 pub(crate) fn stage(text: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let source = dir.path().join("package");
@@ -42,7 +42,7 @@ pub(crate) fn try_build(text: &str, entries: &[&str], check: bool, defines: &[(&
     try_build_by(Path::new("/usr/bin/g++"), text, entries, check, defines)
 }
 
-/// With a compiler of that path.
+/// Builds with the compiler at this path.
 pub(crate) fn try_build_by(
     cxx: &Path,
     text: &str,
@@ -79,7 +79,7 @@ pub(crate) fn build_with(text: &str, entries: &[&str], check: bool, defines: &[(
     try_build(text, entries, check, defines).unwrap_or_else(|log| panic!("{log}"))
 }
 
-/// A buffer and what is in it.
+/// A buffer and its contents.
 #[derive(Clone)]
 pub(crate) struct Data {
     pub(crate) name: &'static str,
@@ -143,7 +143,7 @@ impl Default for How {
     }
 }
 
-/// What came back.
+/// The result of a run.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) findings: Vec<Finding>,
@@ -162,7 +162,7 @@ impl Ran {
         self.buffers[name].chunks(4).map(|c| f32::from_le_bytes(c.try_into().unwrap())).collect()
     }
 
-    /// The only finding, which must be of this kind.
+    /// The only finding; checks its kind.
     #[track_caller]
     pub(crate) fn only(&self, kind: FindingKind) -> &Finding {
         assert_eq!(self.findings.len(), 1, "{:#?} {:?}", self.findings, self.not_emulated);
@@ -170,7 +170,7 @@ impl Ran {
         &self.findings[0]
     }
 
-    /// Fails on anything but a clean run.
+    /// Checks that the run was clean.
     #[track_caller]
     pub(crate) fn clean(self) -> Self {
         assert!(
@@ -256,7 +256,7 @@ pub(crate) fn run(built: &Built, launch: KernelLaunch, data: &[Data]) -> Ran {
     run_with(built, vec![launch], data, &How::default())
 }
 
-/// The line of the text that holds `mark`, from one.
+/// The line of the text that contains `mark`, counted from one.
 pub(crate) fn line_of(text: &str, mark: &str) -> u32 {
     text.lines().position(|l| l.contains(mark)).unwrap_or_else(|| panic!("no line with {mark}")) as u32 + 1
 }

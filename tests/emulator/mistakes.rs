@@ -1,4 +1,4 @@
-//! Kernels with planted mistakes, and with what is not emulated: what the emulator says of each, and where.
+//! Kernels with planted mistakes, and with features that are not emulated: the findings of the emulator, and their places.
 
 use kforge::record::{FindingKind, Space};
 
@@ -153,7 +153,7 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         assert_eq!(places, [wrong_line("race: writes"), wrong_line("race: reads")], "{found:?}");
         assert!(found.index.is_some_and(|i| (0..64).contains(&i)) && found.count > 0);
 
-        // Which barrier is missing shows where threads of two warps race, whichever race came first.
+        // Where threads of two warps race, the hint names the missing barrier, independent of which race came first.
         let hint = |entry: &str, threads| {
             let ran = go(launch(entry, 1, threads, vec![ptr("x"), ptr("y")]), &[x(), y()]);
             let races: Vec<_> = ran.findings.iter().filter(|f| f.kind == FindingKind::Race).collect();

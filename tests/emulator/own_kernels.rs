@@ -1,4 +1,4 @@
-//! kforge's own kernels, which run beside candidates on a device, bit for bit against what the host computes.
+//! kforge's own kernels, which run beside candidates on a device, compared bit for bit with the host's results.
 
 use kforge::cuda::device::checksum;
 use kforge::model::DType;
@@ -23,7 +23,7 @@ fn a_buffer_shows_the_sum_that_it_has_here_and_every_byte_around_it_that_is_anot
     let words = (0..999u32).flat_map(|i| (i * 77_777).to_le_bytes());
     let bytes: Vec<u8> = words.collect();
     let canary = 0xc5;
-    // The kernel's part begins and ends at any word of a line, or within a word; around it bytes are as they should be but for some.
+    // The kernel's part of the buffer begins and ends at any word of a line, or within a word. Around it, some bytes are changed.
     for (offset, own) in
         [(0, 3996), (0, 3995), (4, 3000), (8, 3001), (12, 7), (1024, 3), (2048, 0), (3996, 0), (64, 17)]
     {
@@ -32,7 +32,7 @@ fn a_buffer_shows_the_sum_that_it_has_here_and_every_byte_around_it_that_is_anot
         buffer[offset..offset + own].copy_from_slice(&part);
         let around = |i: &usize| !(offset..offset + own).contains(i);
         let spoilt: Vec<usize> = (0..buffer.len()).step_by(53).chain([1, 3995]).filter(around).collect();
-        // By one bit each, another one from byte to byte.
+        // Changed by one bit each, at another position from byte to byte.
         spoilt.iter().enumerate().for_each(|(at, i)| buffer[*i] = canary ^ 1 << (at % 8));
         let spoilt = buffer.iter().enumerate().filter(|(i, byte)| around(i) && **byte != canary).count() as u64;
         let data = Data { name: "whole", bytes: buffer, element: 1, writable: false, poisoned: false };
@@ -50,13 +50,13 @@ fn every_word_is_flushed() {
     let built = build(SOURCE, &["kforge_flush"], true);
     let a = ints("a", 0..500).writable();
     let flush = launch("kforge_flush", 2, 64, vec![ptr("a"), long(500), word(1)]);
-    // Once more without a value: then nothing is written.
+    // Once more without a value, which writes nothing.
     let read = launch("kforge_flush", 2, 64, vec![ptr("a"), long(500), word(0)]);
     let ran = run_with(&built, vec![flush, read], &[a], &How::default()).clean();
     assert_eq!(ran.ints("a"), (0..500).map(|i| i ^ 1).collect::<Vec<_>>());
 }
 
-/// Matrices of which some elements are zero, of either sign, and the rest not exact in few bits.
+/// Matrices with some zeros of either sign; the other elements are not exact in few bits.
 fn numbers(count: usize, step: usize) -> Vec<f64> {
     let value = |i: usize| match i * step % 8 {
         0 => -0.0,
@@ -69,7 +69,7 @@ fn numbers(count: usize, step: usize) -> Vec<f64> {
 #[test]
 fn a_product_made_on_a_device_has_every_bit_of_one_made_here() {
     let built = build(include_str!("../../src/cuda/device/products/kernel.cu"), &["kforge_product"], true);
-    // Whether the matrices lie transposed; extents below, at and beyond a tile and a block of terms.
+    // The flags state whether each matrix is transposed. The extents are below, at and beyond a tile and a block of terms.
     for (m, k, n, left, right) in
         [(1, 1, 1, false, false), (65, 300, 3, true, false), (5, 256, 70, false, true), (64, 17, 64, true, true)]
     {

@@ -1,4 +1,4 @@
-//! What stands in front of every source: enough of it for whatever a source names, and none of it in the source's way.
+//! The prelude of every source: it contains all parts that a source names, and does not interfere with a source.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -10,7 +10,7 @@ use kforge::harness::compilers::ToolSandbox;
 
 use super::harness::*;
 
-/// Compiles `k.cu` with more files and flags, and gives the binary.
+/// Compiles `k.cu` with additional files and flags, and returns the binary.
 fn build_among(
     text: &str,
     files: &[(&str, &str)],
@@ -65,7 +65,7 @@ fn what_no_source_names_changes_no_binary() {
 fn narrow_floats_and_the_standard_library_need_no_include() {
     let kernel = "(int *out) { out[0] = (int)(float)(T(1.5f) + T(2.5f)); }\n";
     let by_name = format!("typedef __nv_bfloat16 T;\n__global__ void k{kernel}");
-    // Pasted, in both spellings.
+    // Pasted, with both spellings of `##`.
     let pasted = format!("#define CAT(a, b) a##b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
     let digraphs = format!("%:define CAT(a, b) a%:%:b\ntypedef CAT(__ha, lf) T;\n__global__ void k{kernel}");
     let of_std = "__global__ void k(int *out) { std::array<int, 2> a = {4, 3}; out[0] = std::max(a[0], int(std::numeric_limits<bool>::max())); }\n";
@@ -82,7 +82,7 @@ fn narrow_floats_and_the_standard_library_need_no_include() {
     assert_eq!(run(&built, launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]).clean().ints("out"), [4]);
 }
 
-/// Builds with a compiler that does `first`, and gives how often it was asked to compile, besides.
+/// Builds with a compiler that runs `first`, and returns how often it was asked to compile.
 fn asked(first: &str, text: &str) -> (Result<Built, String>, usize) {
     let dir = tempfile::tempdir().unwrap();
     let (cxx, asked) = (dir.path().join("g++"), dir.path().join("asked"));
@@ -95,19 +95,19 @@ fn asked(first: &str, text: &str) -> (Result<Built, String>, usize) {
 
 #[test]
 fn what_is_refused_with_parts_left_out_is_compiled_with_everything() {
-    // The C library's macro pastes, which no scan of the source sees.
+    // The C library's macro pastes tokens, which a scan of the source does not see.
     let pasted =
         "typedef __CONCAT(__ha, lf) T;\n__global__ void k(int *out) { out[0] = (int)(float)(T(1.5f) + T(2.5f)); }\n";
     let (built, times) = asked("", pasted);
     let ran = run(&built.unwrap(), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
     assert_eq!((ran.clean().ints("out"), times), (vec![4], 2));
-    // A mistake is said once, as it is with everything.
+    // A mistake is reported once, as in a compilation with the whole prelude.
     let (refused, times) = asked("", "__global__ void k(int *out) { out[0] = undeclared; }\n");
     let said = refused.map(|_| ()).unwrap_err();
     assert_eq!((said.matches("error: ").count(), times), (1, 2), "{said}");
     let (built, times) = asked("", BARE);
     assert!(built.is_ok() && times == 1);
-    // What a limit ended has said nothing of the source.
+    // A compiler that was killed says nothing about the source.
     let (killed, times) = asked("kill -9 $$", BARE);
     assert!(killed.is_err() && times == 1);
 }
@@ -135,7 +135,7 @@ fn a_packages_own_header_may_be_called_as_one_of_the_c_library() {
     }
 }
 
-/// As libstdc++ 13 has it, in front of the one that is installed.
+/// As in libstdc++ 13, in front of the installed one.
 const SPELLS: &str =
     "__attribute__((__noinline__, __noclone__, __cold__)) inline int kf_of_the_library() { return 1; }\n";
 
@@ -162,7 +162,7 @@ fn macros_of_a_source_do_not_reach_into_our_headers() {
                 __global__ void k(int *out) { __half h = __float2half(1.0f); out[0] = (int)__half2float(h) + raw + sign + mode + value + x + N + mask; }\n";
     let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
     assert_eq!(ran.clean().ints("out"), [29]);
-    // Nor do ours into a source.
+    // kforge's names do not leak into a source either.
     let text = "#include <cuda_fp8.h>\nstruct own { int raw, sign, mode, value, mask, bits, T, T2, name; };\n\
                 __global__ void k(int *out) { own o{1, 2, 3, 4, 5, 6, 7, 8, 9}; out[0] = o.raw + o.sign + o.mode + o.name; }\n";
     let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);

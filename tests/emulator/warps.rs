@@ -1,4 +1,4 @@
-//! What the threads of a warp, a block and a grid give each other: shuffles, votes, barriers, cooperative groups.
+//! Communication between the threads of a warp, a block and a grid: shuffles, votes, barriers, cooperative groups.
 
 use super::ORDERS;
 use super::harness::*;

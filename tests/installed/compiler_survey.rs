@@ -1,5 +1,5 @@
-//! What a home remembers of this machine's C++ compiler, asked once for all tests of a program: a compiler takes longer to say what it consists of than most of
-//! their builds take. A home that is to ask for itself is made without it.
+//! The survey of this machine's C++ compiler in a home, made once for all tests of a program, because surveying a compiler takes longer than most of the tests'
+//! builds. A home for tests of surveying is created without it.
 
 use std::fs;
 use std::path::Path;
@@ -29,7 +29,7 @@ targets = ["cpu"]
 launch = [{ entry = "k", grid = ["1"], block = ["16"], args = ["x", "y", "n"] }]
 "#;
 
-/// Has the home know the compiler that `program` finds. Where it finds none, the home stays as it is.
+/// Adds the survey of the compiler that `program` finds to the home. If there is no compiler, the home stays unchanged.
 pub(crate) fn remember(program: &Path, home: &Path) {
     static KNOWN: OnceLock<Option<Vec<u8>>> = OnceLock::new();
     if let Some(known) = KNOWN.get_or_init(|| asked(program)) {
@@ -38,7 +38,7 @@ pub(crate) fn remember(program: &Path, home: &Path) {
     }
 }
 
-/// What a home knows after a build.
+/// The machine's memory of a home after a build.
 #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
 fn asked(program: &Path) -> Option<Vec<u8>> {
     let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();

@@ -1,15 +1,15 @@
-//! The Python with numpy that tests of references and checks use: the one that KFORGE_TEST_PYTHON names, else the one that `acquire` installed below the target
-//! folder, else that of the system.
+//! The Python with numpy for tests of references and checks: the one that KFORGE_TEST_PYTHON names, else the one that `acquire` installed below the target
+//! folder, else the system's.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Where `acquire` makes one.
+/// The folder in which `acquire` creates one.
 pub(crate) fn place() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home/python")
 }
 
-/// A Python with numpy; none, which is said, where there is none.
+/// A Python with numpy; none, with a message, if there is none.
 #[expect(clippy::disallowed_methods, reason = "tests are told by the environment where a Python with numpy is")]
 pub(crate) fn python() -> Option<PathBuf> {
     let named = std::env::var_os("KFORGE_TEST_PYTHON").map(PathBuf::from);

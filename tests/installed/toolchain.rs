@@ -1,5 +1,5 @@
-//! The toolchain that tests use: installed on first need below the target folder, and kept there. The only code of the tests that touches the network. Shared by
-//! the tests of the toolchain (`acquire`, which cargo runs first), of methods and of templates.
+//! The toolchain for tests: installed on first use below the target folder, and kept there. This is the only test code that uses the network. Shared by the
+//! tests of the toolchain (`acquire`, which cargo runs first), of methods and of templates.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,12 +17,12 @@ pub(crate) fn environment() -> BTreeMap<String, String> {
     std::env::vars().collect()
 }
 
-/// Where everything is kept.
+/// The folder of everything that is kept.
 pub(crate) fn home() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home")
 }
 
-/// Where toolchains are.
+/// The folder of toolchains.
 pub(crate) fn toolchains() -> PathBuf {
     home().join("toolchains")
 }
@@ -32,7 +32,7 @@ pub(crate) fn pip() -> &'static Pip {
     PIP.get_or_init(|| Pip::find(None, &environment()).expect("pip or uv"))
 }
 
-/// The wheels of the release, resolved once and then kept in a lockfile, as a workspace does.
+/// The wheels of the release, resolved once and kept in a lockfile, as in a workspace.
 pub(crate) fn locked() -> &'static Vec<LockedWheel> {
     static LOCKED: OnceLock<Vec<LockedWheel>> = OnceLock::new();
     LOCKED.get_or_init(|| {
@@ -47,7 +47,7 @@ pub(crate) fn locked() -> &'static Vec<LockedWheel> {
     })
 }
 
-/// Installs a group, unless it is there.
+/// Installs a group, unless it is installed.
 pub(crate) fn install(group: Group) -> BTreeMap<String, PathBuf> {
     let cuda = Cuda::Wheels(locked().clone());
     cuda.install(group, &toolchains(), Source::Pip(pip()), &mut |_| {}).expect("install").tools

@@ -1,5 +1,5 @@
-//! Errors have types: no public signature gives a text in place of an error, and none of the types only wraps a text. Exit codes and printing are the command
-//! line's alone. Read as tokens; of attributes the lines are read too.
+//! Errors have types: no public signature has a text as its error, and no error type only wraps a text. Only the command line uses exit codes and prints. Files
+//! are read as tokens; attributes are also read as lines.
 
 use std::fs;
 
@@ -9,10 +9,10 @@ use super::paths::tokens;
 /// The words of a file with their lines.
 type Tokens = [(String, usize)];
 
-/// Where the code of tests begins that stands in a file of other code: at the end, by the style of the house.
+/// The beginning of the unit tests of a file: at its end, by the style of the project.
 const TESTS: &str = "#[cfg(test)]\nmod tests {";
 
-/// What is wrong with the code of a file, a line each.
+/// The faults in the code of a file, one per line.
 fn faults(text: &str) -> Vec<(usize, String)> {
     let code = text.find(TESTS).map_or(text, |at| &text[..at]);
     let tokens = tokens(code);
@@ -21,7 +21,7 @@ fn faults(text: &str) -> Vec<(usize, String)> {
         if word == "pub" && is_public(&tokens[at..]) {
             found.extend(texts(&tokens[at..end(&tokens, at)]));
         }
-        // Traits of others state their error so.
+        // Implementations of foreign traits state their error type like this.
         let (name, is, what) = (word_at(&tokens, at + 1), word_at(&tokens, at + 2), word_at(&tokens, at + 3));
         if word == "type" && ["Err", "Error"].contains(&name) && is == "=" && what == "String" {
             found.push((*line, "a text as the error of a trait".to_string()));
@@ -37,12 +37,12 @@ fn word_at(tokens: &Tokens, at: usize) -> &str {
     tokens.get(at).map_or("", |(word, _)| word)
 }
 
-/// Whether what begins with `pub` can be seen beyond the module around it.
+/// Whether an item that begins with `pub` is visible beyond its module.
 fn is_public(tokens: &Tokens) -> bool {
     word_at(tokens, 1) != "(" || word_at(tokens, 2) == "crate"
 }
 
-/// Where the item that begins with `pub` ends: its signature; all of a trait or an enumeration, whose parts are as public as it is.
+/// The end of the item that begins with `pub`: of its signature, or of a whole trait or enumeration, whose parts are as public as the item.
 fn end(tokens: &Tokens, from: usize) -> usize {
     let whole =
         tokens[from..].iter().take(6).map(|(word, _)| word.as_str()).find(|w| ["trait", "enum", "fn"].contains(w));
@@ -60,7 +60,7 @@ fn end(tokens: &Tokens, from: usize) -> usize {
                     return at;
                 }
             }
-            // A field ends with a comma, everything else with a semicolon.
+            // A field ends with a comma, every other item with a semicolon.
             "," | ";" if depth == 0 => return at,
             _ => {}
         }
@@ -68,7 +68,7 @@ fn end(tokens: &Tokens, from: usize) -> usize {
     tokens.len()
 }
 
-/// Results in a signature whose error is a text, or anything at all.
+/// The results in a signature whose error is a text or any error.
 fn texts(signature: &Tokens) -> Vec<(usize, String)> {
     let mut found = vec![];
     for (at, (word, line)) in signature.iter().enumerate() {
@@ -85,7 +85,7 @@ fn texts(signature: &Tokens) -> Vec<(usize, String)> {
     found
 }
 
-/// The words of the second type of a result, from behind its `<`.
+/// The words of the second type of a result, starting after its `<`.
 fn error(tokens: &Tokens) -> Vec<&str> {
     let (mut depth, mut second, mut out) = (1, false, vec![]);
     for (at, (word, _)) in tokens.iter().enumerate() {
@@ -107,7 +107,7 @@ fn error(tokens: &Tokens) -> Vec<&str> {
     out
 }
 
-/// Errors that are nothing but a text.
+/// Error types that are only a text.
 fn wrapped(code: &str) -> Vec<(usize, String)> {
     let lines: Vec<&str> = code.lines().map(str::trim).collect();
     let only_text = |line: &&str| {
@@ -118,7 +118,7 @@ fn wrapped(code: &str) -> Vec<(usize, String)> {
     pairs.map(|(at, pair)| (at + 2, format!("an error that only wraps a text: `{}`", pair[1]))).collect()
 }
 
-/// Every file of the house's code but tests and build scripts, by its path in `src`.
+/// Every file of the project's code except tests and build scripts, by its path in `src`.
 fn code(within: impl Fn(&str) -> bool) -> Vec<(String, String)> {
     let name = |file: &std::path::PathBuf| file.strip_prefix(src()).unwrap().to_string_lossy().into_owned();
     let is_test = |name: &str| {
@@ -133,7 +133,7 @@ fn code(within: impl Fn(&str) -> bool) -> Vec<(String, String)> {
 #[test]
 fn no_public_signature_gives_a_text_for_an_error() {
     let mut wrong = vec![];
-    // What commands do is on its way out of the command line.
+    // The code of commands is part of the command line.
     for (name, text) in code(|name| !name.starts_with("cli/")) {
         wrong.extend(faults(&text).into_iter().map(|(line, what)| format!("{name}:{line}: {what}")));
     }

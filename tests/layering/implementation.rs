@@ -1,7 +1,7 @@
-//! kforge's own code enters the keys of exactly the steps that it does: what `parts.rs` of the packages list for a step is all that it uses, and an edit of one
-//! file is another implementation for the steps that use it and for no other.
+//! kforge's own code enters the keys of exactly the steps that it executes: the parts that `parts.rs` lists for a step are all the code that the step uses, and
+//! an edit of a file changes the implementation of exactly the steps that use it.
 //!
-//! A file goes by its name below `src`: `numerics/measure/judge.rs`.
+//! A file is named by its path below `src`: `numerics/measure/judge.rs`.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fs;
@@ -16,7 +16,7 @@ use crate::imports::used;
 use crate::packages::digest::{self, Part, Source};
 use crate::packages::{PACKAGES, Package, src};
 
-/// The sources as they are, but for edits.
+/// The sources, with edits.
 #[derive(Default)]
 struct Edited {
     files: BTreeMap<String, String>,
@@ -37,7 +37,7 @@ impl Edited {
     }
 }
 
-/// A package of them.
+/// A package of the edited sources.
 struct Of<'a>(&'a Package, &'a Edited);
 
 impl Source for Of<'_> {
@@ -62,7 +62,7 @@ impl Source for Of<'_> {
         self.1.lock()
     }
 
-    /// Each text is read as Rust once for all tests: hundreds of files, in some forty parts, as often as there are edits.
+    /// Each text is parsed as Rust only once for all tests: there are hundreds of files, in some forty parts, for each edit.
     fn code(&self, file: &str, bytes: &[u8]) -> Result<String, String> {
         static KNOWN: Mutex<BTreeMap<(String, Vec<u8>), String>> = Mutex::new(BTreeMap::new());
         let key = (file.to_string(), bytes.to_vec());
@@ -85,14 +85,14 @@ fn all_parts() -> impl Iterator<Item = (&'static Package, &'static Part)> {
     ALL.get_or_init(|| PACKAGES.iter().flat_map(each).collect()).iter().map(|(package, part)| (*package, part))
 }
 
-/// Names of parts and what of the code is in them.
+/// The digest and size of the code in each part, by name.
 type Digests = BTreeMap<&'static str, ([u8; 32], u64)>;
 
 fn digests(edited: &Edited) -> Digests {
     all_parts().map(|(package, part)| (part.name, digest::of(part, &Of(package, edited)).unwrap())).collect()
 }
 
-/// The work that uses a part whose digest differs from that of the sources as they are.
+/// The work that uses a part whose digest differs from that of the unedited sources.
 fn changed(edited: &Edited) -> BTreeSet<String> {
     static PLAIN: OnceLock<Digests> = OnceLock::new();
     let plain = PLAIN.get_or_init(|| digests(&Edited::default()));
@@ -109,7 +109,7 @@ fn name((kind, platform, _): &Work) -> String {
     }
 }
 
-/// The files that do that work, by their names below `src`.
+/// The files that do this work, by their paths below `src`.
 fn listed(work: &Work) -> BTreeSet<String> {
     let plain = Edited::default();
     let used = all_parts().filter(|(_, part)| work.2.contains(&part.name));
@@ -120,7 +120,7 @@ fn listed(work: &Work) -> BTreeSet<String> {
     .collect()
 }
 
-/// Whether a file is said to be in no key, and why.
+/// Whether a file is declared to be in no key.
 fn is_apart(file: &str) -> bool {
     let (name, inside) = file.split_once('/').unwrap();
     let package = PACKAGES.iter().find(|package| package.name == name).unwrap();
@@ -196,14 +196,14 @@ fn another_version_of_a_package_that_computes_is_another_implementation() {
     };
     let set = |names: &[&str]| names.iter().map(|n| n.to_string()).collect::<BTreeSet<_>>();
     assert_eq!(other("libm"), set(&["oracle", "verify cpu"]));
-    // What matrixmultiply needs counts with it.
+    // The dependencies of matrixmultiply count too.
     assert_eq!(other("rawpointer"), set(&["oracle", "verify cpu"]));
     assert_eq!(other("regex-automata"), set(&["match"]));
     assert_eq!(other("clap"), set(&[]));
     assert_eq!(other("serde_json").len(), work().len());
 }
 
-/// Packages whose code, all of it, may shape a result; of the others only what steps use.
+/// Packages in which any code may affect a result. In other packages, only the code that steps use counts.
 const WHOLE: [&str; 5] = ["numerics", "harness", "emulator", "cuda", "worker"];
 
 #[test]
@@ -243,7 +243,7 @@ fn what_listed_code_uses_is_listed_with_it_or_apart() {
             let used = uses.entry(file.clone()).or_insert_with(|| used(file));
             followed += used.len();
             for other in used.iter().filter(|f| !listed.contains(*f) && !is_apart(f)) {
-                // What only declares the modules of a package or room makes nothing.
+                // A file that only declares the modules of a package or room computes nothing.
                 if !other.ends_with("/mod.rs") && !other.ends_with("/lib.rs") {
                     wrong.insert(format!("{} uses `{other}` through `{file}`", name(work)));
                 }

@@ -1,6 +1,6 @@
-//! Which files a file uses, by following its paths through re-exports to where they are defined. Knows packages; does not know what may use what.
+//! Finds the files that a file uses, by following its paths through re-exports to the definitions. Knows packages; does not know which uses are allowed.
 //!
-//! A file goes by its name below `src`: `numerics/measure/judge.rs`.
+//! A file is named by its path below `src`: `numerics/measure/judge.rs`.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,16 +9,16 @@ use std::path::Path;
 use crate::packages::{PACKAGES, Package, src};
 use crate::paths::{mentions, module, tokens};
 
-/// The files that define what the code of a file names; its unit tests do not count.
+/// The files that define the names in a file's code, without its unit tests.
 pub(crate) fn used(file: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(src().join(file)).unwrap();
     let (own, inside) = file.split_once('/').unwrap();
-    // Unit tests stand at the end.
+    // Unit tests are at the end.
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     mentions(code, &module(Path::new(inside))).iter().flat_map(|(path, _)| leads_to(path, own, 4)).collect()
 }
 
-/// The package of a path and the path from its root; the path begins with `crate`, in the package of that name, or with a package.
+/// The package of a path, and the path from the package's root. The path begins with `crate`, in the package of that name, or with a package.
 fn at<'p>(path: &'p [String], own: &str) -> Option<(&'static Package, &'p [String])> {
     let package = PACKAGES.iter().find(|package| match path[0].as_str() {
         "crate" => package.name == own,
@@ -27,7 +27,7 @@ fn at<'p>(path: &'p [String], own: &str) -> Option<(&'static Package, &'p [Strin
     package.map(|package| (package, &path[1..]))
 }
 
-/// The file of a module of a package, by its name below `src`, if there is one.
+/// The file of a package's module, by its path below `src`, if there is one.
 fn file_of(package: &Package, path: &[String]) -> Option<String> {
     let joined = path.join("/");
     let names = [format!("{joined}.rs"), format!("{joined}/mod.rs"), "lib.rs".to_string()];
@@ -35,7 +35,7 @@ fn file_of(package: &Package, path: &[String]) -> Option<String> {
     name.map(|name| format!("{}/{name}", package.name))
 }
 
-/// Where the names of a module's `pub use` lead: `(name, path from the root)`.
+/// The targets of a module's `pub use`: `(name, path from the root)`.
 fn exports(text: &str, module: &[String]) -> Vec<(String, Vec<String>)> {
     let tokens = tokens(text);
     let words: Vec<&str> = tokens.iter().map(|t| t.0.as_str()).collect();
@@ -62,7 +62,7 @@ fn exports(text: &str, module: &[String]) -> Vec<(String, Vec<String>)> {
     found
 }
 
-/// The files in which what a path names is defined.
+/// The files that define what a path names.
 fn leads_to(path: &[String], own: &str, depth: u8) -> Vec<String> {
     let Some((package, path)) = at(path, own) else { return vec![] };
     let found = (0..=path.len()).rev().find_map(|n| file_of(package, &path[..n]).map(|f| (n, f)));

@@ -1,8 +1,8 @@
-//! The order of rooms within a package, and that pure rooms are pure. Cargo holds the order of packages; `clippy.toml` of a package holds what of it is pure as a
-//! whole. See `src/lib.rs` for the house.
+//! Checks the order of rooms within a package, and that pure rooms are pure. Cargo enforces the order of packages; a package's `clippy.toml` enforces that a
+//! whole package is pure. `src/lib.rs` maps the code.
 //!
-//! Read as tokens, not as text: comments and literals say nothing. Every path is followed to its room, whether it stands in a `use`, in a group of one or inline,
-//! and whether it begins with `crate` or climbs there by `super`. A path whose room cannot be told (`use crate::*`) is refused, because it could hide an edge.
+//! Files are read as tokens, so comments and literals do not count. Every path is followed to its room: in a `use`, in a group or inline, and beginning with
+//! `crate` or `super`. A path whose room is unknown (`use crate::*`) is refused, because it could hide a dependency.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,31 +18,31 @@ mod protocols;
 use packages::{PACKAGES, Package, sources, src};
 use paths::{mentions, tokens};
 
-/// Pure rooms of packages that have others. `kforge-types` and `kforge-numerics` are pure as a whole.
+/// The pure rooms of packages that have other rooms too. `kforge-types` and `kforge-numerics` are entirely pure.
 const PURE: [(&str, &str); 3] = [("pipeline", "plan"), ("pipeline", "optimize"), ("pipeline", "report")];
 
-/// Parts of pure rooms that touch the world: asking an agent is no computation. All else of their rooms stays pure.
+/// Parts of pure rooms that perform input and output: asking an agent is not a computation. The rest of their rooms is pure.
 const WORLDLY: [&[&str]; 1] = [&["optimize", "agents", "ask"]];
 
-/// Whether a module only decides and computes.
+/// Whether a module is pure.
 fn is_pure(package: &Package, module: &[String]) -> bool {
     let worldly = |part: &&[&str]| module.len() >= part.len() && part.iter().zip(module).all(|(a, b)| a == b);
     let pure = |room: &String| PURE.contains(&(package.name, room.as_str()));
     module.first().is_some_and(pure) && !WORLDLY.iter().any(worldly)
 }
 
-/// What pure rooms never mention: modules of `std` by path, and clocks by name however they come in.
+/// What pure rooms never mention: modules of `std` by path, and clocks by name, however they are imported.
 const IMPURE: [&str; 6] =
     ["std::fs", "std::env", "std::process", "std::net", "std::time::SystemTime", "std::time::Instant"];
 const CLOCKS: [&str; 2] = ["SystemTime", "Instant"];
 
-/// The rooms of a package in their order, from its root; none where the package is one room.
+/// The rooms of a package in order, from its root; empty if the package is one room.
 fn rooms(root: &str) -> Vec<String> {
     let tokens = tokens(root);
     tokens.windows(3).filter(|w| w[0].0 == "mod" && w[2].0 == ";").map(|w| w[1].0.clone()).collect()
 }
 
-/// What is wrong with a file, a line each. `file` is relative to the package's folder; a package without `rooms` has no order.
+/// The faults of a file, one per line. `file` is relative to the package's folder. A package without `rooms` has no order.
 fn faults(package: &Package, file: &Path, text: &str, rooms: Option<&[String]>) -> Vec<String> {
     let module = paths::module(file);
     let mut out = vec![];
@@ -77,7 +77,7 @@ fn faults(package: &Package, file: &Path, text: &str, rooms: Option<&[String]>) 
     out
 }
 
-/// Every file of Rust of a package, relative to its folder, with its text.
+/// Every Rust file of a package, relative to its folder, with its text.
 fn files(package: &Package) -> Vec<(std::path::PathBuf, String)> {
     let folder = package.folder();
     let read = |file: std::path::PathBuf| {
@@ -98,7 +98,7 @@ fn every_room_uses_only_rooms_above_its_own_and_pure_rooms_are_pure() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Manifests have no examples in documentation run, which would cost a pass over each package.
+/// The manifests disable tests of examples in documentation, which would cost a pass over each package.
 #[test]
 fn no_documentation_holds_an_example_that_nobody_would_run() {
     for (package, (file, text)) in PACKAGES.iter().flat_map(|p| files(p).into_iter().map(move |f| (p, f))) {
@@ -120,7 +120,7 @@ fn every_folder_of_a_package_of_rooms_is_a_room_and_every_room_a_folder() {
         let listed: BTreeSet<String> = rooms(&root).into_iter().collect();
         let folders = fs::read_dir(package.folder()).unwrap().map(Result::unwrap);
         let folders = folders.filter(|e| e.path().is_dir()).map(|e| e.file_name().to_string_lossy().into_owned());
-        // Packages below this one, and what is no code, are no rooms of it.
+        // Packages below this one, and folders without code, are not its rooms.
         let found: BTreeSet<String> =
             folders.filter(|f| !package.folder().join(f).join("Cargo.toml").is_file() && f != "templates").collect();
         assert_eq!(listed, found, "{}", package.name);
@@ -129,10 +129,10 @@ fn every_folder_of_a_package_of_rooms_is_a_room_and_every_room_a_folder() {
     assert!(PURE.iter().all(exists));
 }
 
-/// A package of four rooms: `base`, `model`, `engine`, `cli`.
+/// A package with four rooms: `base`, `model`, `engine`, `cli`.
 const FOUR: Package = Package { name: "pipeline", crate_name: "kforge_pipeline", rooms: true, parts: &[], apart: &[] };
 
-/// Faults of a file of it.
+/// The faults of a file in that package.
 fn planted(file: &str, text: &str) -> Vec<String> {
     let rooms = rooms("//! pub mod other;\npub mod base;\nmod model;\npub mod engine;\npub mod cli;\n");
     assert_eq!(rooms, ["base", "model", "engine", "cli"]);
@@ -217,7 +217,7 @@ fn what_is_allowed_is_not_accused() {
     }
 }
 
-/// What only the command line knows: words of printing, of arguments and of exit codes.
+/// Words for printing, arguments and exit codes, which only the command line may use.
 const OF_THE_COMMAND_LINE: [&str; 7] = ["clap", "anstream", "indicatif", "Exit", "ExitCode", "println", "eprintln"];
 
 #[test]

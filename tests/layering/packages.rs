@@ -1,4 +1,4 @@
-//! The packages of the workspace: where they lie, how code names them, and what of them does steps. Knows `parts.rs` of each; decides nothing.
+//! The packages of the workspace: their folders, their names in code, and the parts of them that execute steps. Knows each `parts.rs`; decides nothing.
 
 use std::path::{Path, PathBuf};
 
@@ -11,13 +11,13 @@ use digest::Part;
 pub(crate) struct Package {
     /// The folder below `src`; `cli` for the root package's own code.
     pub(crate) name: &'static str,
-    /// What code of other packages calls it.
+    /// The package's name in the code of other packages.
     pub(crate) crate_name: &'static str,
     /// Whether it has several rooms, each a folder.
     pub(crate) rooms: bool,
-    /// What of it enters keys.
+    /// The parts whose code enters keys.
     pub(crate) parts: &'static [Part],
-    /// What of it does not, and why.
+    /// The code that does not, and why.
     pub(crate) apart: &'static [(&'static str, &'static str)],
 }
 
@@ -43,7 +43,7 @@ macro_rules! package {
     };
 }
 
-/// All but the root package, which does no step.
+/// All packages except the root package, which executes no step.
 pub(crate) const PACKAGES: &[Package] = &[
     package!(foundation, true),
     package!(types, true),
@@ -77,7 +77,7 @@ impl Package {
     }
 }
 
-/// Every file of Rust below a folder.
+/// Every Rust file below a folder.
 pub(crate) fn sources(folder: &Path) -> Vec<PathBuf> {
     let walk = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().map(Result::unwrap);
     let files = walk.filter(|e| e.file_type().is_file()).map(walkdir::DirEntry::into_path);

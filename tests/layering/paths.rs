@@ -1,8 +1,8 @@
-//! Every path that a file of the house mentions, read as tokens. Knows Rust's spelling of paths; does not know which of them are allowed.
+//! Every path that a Rust file mentions, read as tokens. Knows Rust's syntax of paths; does not know which paths are allowed.
 
 use std::path::Path;
 
-/// The words and marks of a file; comments, literals and lifetimes are left out.
+/// The words and punctuation of a file, without comments, literals and lifetimes.
 pub(crate) fn tokens(text: &str) -> Vec<(String, usize)> {
     let bytes: Vec<char> = text.chars().collect();
     let (mut out, mut at, mut line) = (vec![], 0, 1);
@@ -37,7 +37,7 @@ pub(crate) fn tokens(text: &str) -> Vec<(String, usize)> {
             }
             at += 1;
         } else if c == '\'' {
-            // A character, or a lifetime, which is followed by no second quote.
+            // A character, or a lifetime, which has no second quote after it.
             let character = bytes.get(at + 1) == Some(&'\\') || bytes.get(at + 2) == Some(&'\'');
             at += if character { 2 } else { 1 };
             while character && at < bytes.len() && bytes[at] != '\'' {
@@ -69,7 +69,7 @@ fn is_word(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// The end of a raw string that begins there.
+/// The end of the raw string that begins at this position.
 fn raw_string(bytes: &[char], at: usize) -> Option<usize> {
     let mut next = at + usize::from(matches!(bytes.get(at), Some('b' | 'c')));
     if bytes.get(next) != Some(&'r') || (at > 0 && is_word(bytes[at - 1])) {
@@ -86,10 +86,10 @@ fn raw_string(bytes: &[char], at: usize) -> Option<usize> {
     (next..bytes.len()).find(|at| closes(*at)).map(|at| at + 1 + hashes)
 }
 
-/// With these words begin paths that are followed; with the names of packages, too.
+/// Paths that begin with these words, or with the name of a package, are followed.
 const ROOTS: [&str; 5] = ["crate", "super", "self", "std", "core"];
 
-/// A path that a file mentions, from `crate`, a package or `std` on, and its line. A `*` or an alias of the root itself is kept as it stands.
+/// A path that a file mentions, starting at `crate`, a package or `std`, and its line. A `*` or an alias of the root is kept as written.
 pub(crate) type Mention = (Vec<String>, usize);
 
 /// Every path of a file. `module` is the file's own path in the crate.
@@ -102,7 +102,7 @@ pub(crate) fn mentions(text: &str, module: &[String]) -> Vec<Mention> {
         let word = tokens[at].0.as_str();
         let before = at.checked_sub(1).map_or("", |i| tokens[i].0.as_str());
         match word {
-            // `mod name {` opens a module of its own: from inside it `super` climbs one step less.
+            // `mod name {` opens a nested module, inside which `super` climbs one level less.
             "mod" if tokens.get(at + 2).is_some_and(|t| t.0 == "{") => {
                 scopes.push((tokens[at + 1].0.clone(), braces));
                 (braces, at) = (braces + 1, at + 3);
@@ -121,7 +121,7 @@ pub(crate) fn mentions(text: &str, module: &[String]) -> Vec<Mention> {
                 let inside: Vec<String> = module.iter().cloned().chain(scopes.iter().map(|s| s.0.clone())).collect();
                 // `pub(crate)` and `pub(super)` name nothing.
                 let visibility = before == "(" && at >= 2 && tokens[at - 2].0 == "pub";
-                // A braced group opens and closes here, so that its braces are not counted as a scope's.
+                // A braced group is parsed here, so that its braces are not counted as those of a scope.
                 let end = path(&tokens, at, &[], &inside, &mut found);
                 if visibility {
                     found.pop();
@@ -136,7 +136,7 @@ pub(crate) fn mentions(text: &str, module: &[String]) -> Vec<Mention> {
     found
 }
 
-/// Reads a path or a group of paths at `at` that goes on from `prefix`, and notes each of its ends. Gives what comes after.
+/// Parses a path or a group of paths at `at` that continues `prefix`, and records each complete path. Returns the position after it.
 fn path(
     tokens: &[(String, usize)],
     mut at: usize,
@@ -183,7 +183,7 @@ fn word_at(tokens: &[(String, usize)], at: usize) -> bool {
     tokens.get(at).is_some_and(|t| t.0.chars().all(is_word) || t.0 == "{" || t.0 == "*")
 }
 
-/// Goes on by one part of a path; what climbs is turned into a path from `crate`.
+/// Appends one part to a path. A part that climbs makes the path begin with `crate`.
 fn step(parts: &mut Vec<String>, word: &str, module: &[String]) {
     let from_root = |up: usize| -> Vec<String> {
         let here = &module[..module.len().saturating_sub(up)];
@@ -203,7 +203,7 @@ fn step(parts: &mut Vec<String>, word: &str, module: &[String]) {
     }
 }
 
-/// The module that a file of a package is.
+/// The module of a package's file.
 pub(crate) fn module(file: &Path) -> Vec<String> {
     let mut parts: Vec<String> = file.with_extension("").iter().map(|p| p.to_string_lossy().into_owned()).collect();
     if parts.last().is_some_and(|p| p == "mod" || p == "lib" || p == "main") {

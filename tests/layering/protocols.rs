@@ -1,8 +1,8 @@
-//! Protocols of devices: an edit of the code behind one fails until its number is raised or the digest is renewed.
+//! Protocols of devices: an edit of the code behind a protocol fails the test until the protocol's number is raised or the digest is renewed.
 //!
-//! What observes a device stays out of keys, because an observation costs a device and has to outlive an upgrade. A number in the parameters stands for the code,
-//! and people raise it. `protocols.toml` holds the numbers and a digest of every file behind them, so that nobody changes what a device is asked, or how its
-//! answers are read, without deciding whether old observations still hold.
+//! Code that observes a device does not enter keys, because an observation needs a device and must survive an upgrade of kforge. Instead, the parameters hold a
+//! number for that code, which people raise. `protocols.toml` holds the numbers and a digest of every file behind them, so that nobody changes the requests to
+//! a device or the reading of its answers without deciding whether old observations remain valid.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,7 +16,7 @@ use serde::{Deserialize, Serialize};
 use crate::imports::used;
 use crate::packages::{digest, src};
 
-/// Each protocol: its name, its number, and the files at which the code behind it begins. What these use is behind it, too.
+/// Each protocol: its name, its number, and the first files of its code. The files that these use belong to it too.
 const PROTOCOLS: [(&str, u32, &[&str]); 7] = [
     ("VERIFY_PROTOCOL", VERIFY_PROTOCOL, &["cuda/device/verify.rs", RUNNER]),
     ("HOST_PROTOCOL", HOST_PROTOCOL, &["cuda/device/hosted/verify.rs", "cuda/device/hosted/runner.rs"]),
@@ -27,13 +27,13 @@ const PROTOCOLS: [(&str, u32, &[&str]); 7] = [
     ("PEAKS_PROTOCOL", PEAKS_PROTOCOL, &["cuda/device/peaks/step.rs", RUNNER]),
 ];
 
-/// The process that holds a device's context: started, not called.
+/// The process that holds a device's context. It is started, not called.
 const RUNNER: &str = "cuda/device/runner.rs";
 
-/// Places whose code counts; what lies elsewhere enters keys, or looks into no observation.
+/// Folders whose code counts. Other code enters keys, or does not look into observations.
 const WITHIN: [&str; 3] = ["cuda/device", "harness", "numerics/measure"];
 
-/// Files of a device's code that are behind no protocol, and why.
+/// Files of the device's code that belong to no protocol, and why.
 const APART: [(&str, &str); 5] = [
     ("cuda/device/mod.rs", "declares"),
     ("cuda/device/testing.rs", "for tests"),
@@ -42,21 +42,21 @@ const APART: [(&str, &str); 5] = [
     ("cuda/device/kernels.cu", "the source of `kernels.ptx`, which is what runs"),
 ];
 
-/// The folder of this file's neighbours.
+/// The path of `protocols.toml`.
 fn record() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/layering/protocols.toml")
 }
 
-/// What `protocols.toml` holds.
+/// The contents of `protocols.toml`.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]
 struct Record {
     /// The number of each protocol.
     protocols: BTreeMap<String, u32>,
-    /// The digest of each file behind a protocol, by its name below `src`.
+    /// The digest of each file of a protocol, by its path below `src`.
     files: BTreeMap<String, String>,
 }
 
-/// Files that code includes as they are: `include_str!("kernels.ptx")`.
+/// Files that code includes as text: `include_str!("kernels.ptx")`.
 fn included(file: &str) -> Vec<String> {
     let text = fs::read_to_string(src().join(file)).unwrap();
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
@@ -65,7 +65,7 @@ fn included(file: &str) -> Vec<String> {
     names.into_iter().filter_map(|rest| rest.split('"').next()).map(|name| format!("{folder}/{name}")).collect()
 }
 
-/// All files behind a protocol that begins at these.
+/// All files of a protocol whose code begins at these files.
 fn behind(roots: &[&str]) -> BTreeSet<String> {
     let mut open: Vec<String> = roots.iter().map(|root| root.to_string()).collect();
     let mut found = BTreeSet::new();
@@ -78,7 +78,7 @@ fn behind(roots: &[&str]) -> BTreeSet<String> {
         if file.ends_with(".rs") {
             open.extend(used(&file));
             open.extend(included(&file));
-            // Children that are declared, not named.
+            // Child modules that are declared but not named.
             let children = src().join(file.trim_end_matches(".rs"));
             open.extend(children.is_dir().then(|| below(&file)).into_iter().flatten());
         }
@@ -86,7 +86,7 @@ fn behind(roots: &[&str]) -> BTreeSet<String> {
     found.into_iter().filter(|file| digest::counts(file)).collect()
 }
 
-/// Files of Rust in the folder of a module.
+/// The Rust files in the folder of a module.
 fn below(file: &str) -> Vec<String> {
     let folder = src().join(file.trim_end_matches(".rs"));
     let files = crate::packages::sources(&folder).into_iter();
@@ -148,7 +148,7 @@ fn every_file_of_a_devices_code_is_behind_a_protocol_or_said_to_be_apart() {
     let missing: Vec<String> =
         names.filter(|file| digest::counts(file) && !now.files.contains_key(file) && !is_apart(file)).collect();
     assert!(missing.is_empty(), "{missing:#?}");
-    // What draws and compares is reached across packages, and what runs is reached across processes.
+    // The code that draws and compares is found across packages, and the code that runs is found across processes.
     let all = ["cuda/device/kernels.ptx", "cuda/device/session.rs", "cuda/device/wire.rs"];
     for (protocol, files) in behind.iter().filter(|(protocol, _)| **protocol != "HOST_PROTOCOL") {
         let missing: Vec<&&str> = all.iter().filter(|file| !files.contains(**file)).collect();

@@ -1,4 +1,4 @@
-//! Candidates that misbehave, and what they manage to do, told as printed text. The deed is the first word of the request's only entry.
+//! Candidates that misbehave, and print what they achieved. The deed is the first word of the request's only entry.
 #![expect(unsafe_code, reason = "descriptors are guessed by number, as hostile code would")]
 #![expect(clippy::disallowed_methods, reason = "a candidate ends the process as it likes")]
 
@@ -14,7 +14,7 @@ use kforge::emulator::run::run_trials;
 use kforge::harness::message::{RunnerReport, RunnerRequest};
 use rustix::process::{Pid, Resource, Rlimit, Signal};
 
-/// Runs a compiled kernel where there is one; else does the deed and says what came of it: `ok`, or the system's refusal.
+/// Runs a compiled kernel if there is one; else does the deed and prints the result: `ok`, or the system's refusal.
 pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport)) -> Result<(), RunError> {
     if request.binary_fd >= 0 {
         return run_trials(request, report);
@@ -31,7 +31,7 @@ pub(crate) fn run(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
 }
 
 fn borrowed(fd: i32) -> BorrowedFd<'static> {
-    // SAFETY: used for one call, which gives an error if nothing is open there.
+    // SAFETY: used for one call, which returns an error if the descriptor is not open.
     unsafe { BorrowedFd::borrow_raw(fd) }
 }
 
@@ -60,7 +60,7 @@ fn deed_of(deed: &str, object: &str) -> Result<(), String> {
         "feast" => say(rustix::process::setrlimit(Resource::As, Rlimit { current: None, maximum: None })),
         "crowd" => say(rustix::thread::sched_setaffinity(Some(pid(object)), &rustix::thread::CpuSet::new())),
         "own" => {
-            // SAFETY: numbers only; the process ends for it.
+            // SAFETY: passes only numbers; the call ends the process.
             unsafe { libc::fcntl(0, libc::F_SETOWN, object.parse::<i32>().unwrap()) };
             Ok(())
         }
@@ -74,12 +74,12 @@ fn deed_of(deed: &str, object: &str) -> Result<(), String> {
         }
         "open" => say(rustix::io::fcntl_getfd(borrowed(object.parse().unwrap()))),
         "duplicate" => {
-            // SAFETY: numbers only; the process ends for it.
+            // SAFETY: passes only numbers; the call ends the process.
             unsafe { libc::dup2(0, 1) };
             Ok(())
         }
         "ignore" | "block" => {
-            // SAFETY: an ignored or blocked signal reaches no code.
+            // SAFETY: an ignored or blocked signal runs no code.
             unsafe {
                 let mut all = std::mem::zeroed();
                 libc::sigfillset(&raw mut all);
@@ -92,21 +92,21 @@ fn deed_of(deed: &str, object: &str) -> Result<(), String> {
             say(UnixDatagram::unbound())
         }
         "fork" => {
-            // SAFETY: the process ends for it.
+            // SAFETY: the call ends the process.
             unsafe { libc::fork() };
             Ok(())
         }
         "filter" => {
             let action = libc::SECCOMP_RET_LOG;
-            // SAFETY: asks whether there are filters; changes nothing.
+            // SAFETY: queries the available filters; changes nothing.
             unsafe { libc::syscall(libc::SYS_seccomp, 2, 0, &raw const action) };
             Ok(())
         }
         "scribble" => {
-            // Into every descriptor that can be guessed, or one; the files are not ours, so they are never closed.
+            // Writes to every descriptor that can be guessed, or to one. The files belong to others, so they are never closed.
             let all = if object.is_empty() { 3..200 } else { object.parse().unwrap()..200 };
             for fd in all {
-                // SAFETY: a number that is no open descriptor gives an error; the value is forgotten before it could close one that is.
+                // SAFETY: a number without an open descriptor gives an error. The value is forgotten before it could close an open one.
                 let mut file = std::mem::ManuallyDrop::new(unsafe { File::from_raw_fd(fd) });
                 let _ = file.write_all(b"{\"trial-done\":{\"trial\":0}}\n");
             }

@@ -1,5 +1,5 @@
-//! Sources and flags that attack a compiler, compiled by g++ in workers as a build has them. Flags of g++ run programs (`-wrapper`), so most deeds are a line for
-//! a shell in the compiler's place; each says on its standard error whether it was done.
+//! Sources and flags that attack a compiler, compiled by g++ in workers as in a build. Flags of g++ run programs (`-wrapper`), so most deeds are a shell
+//! command in place of the compiler. Each prints to its standard error whether it succeeded.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -43,10 +43,10 @@ pub(crate) const TESTS: &[Test] = &[
 
 static GOING_ON: AtomicBool = AtomicBool::new(false);
 
-/// What a file of the user's holds.
+/// The contents of a user's file.
 const SECRET: &str = "secret_of_the_user";
 
-/// A compilation, and a home with something in it.
+/// A compilation, and a home with files.
 struct Attack {
     dir: tempfile::TempDir,
     time_s: u64,
@@ -75,7 +75,7 @@ impl Attack {
         self.dir.path().join(name)
     }
 
-    /// Compiles a kernel with something before it, in a worker.
+    /// Compiles a kernel after some text, in a worker.
     fn compile(&self, before: &str, flags: &[&str]) -> Response {
         self.file("in/tree-source/k.cu", format!("{before}\n__global__ void k(float* y) {{ *y = 1; }}\n").as_bytes());
         drop(fs::remove_dir_all(self.path("out")));
@@ -96,7 +96,7 @@ impl Attack {
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
     }
 
-    /// Has a worker do a step, with the folders of all steps in `steps`.
+    /// Has a worker execute a step, with the folders of all steps in `steps`.
     fn ask(&self, steps: &Path, kind: StepKind, params: serde_json::Value) -> Response {
         let input = |name: &str| (name.to_string(), Input { digest: Some(Digest::of(b"")), form: Form::Blob });
         let inputs = ["tree:source", "tree:emulator", "toolchain"].map(input).into();
@@ -115,7 +115,7 @@ impl Attack {
         Pool::new(Command::own().arg("worker")).within(steps).run(&request, &GOING_ON).unwrap()
     }
 
-    /// What is said where it must not compile.
+    /// The error of a compilation that must fail.
     #[track_caller]
     fn refused(&self, before: &str, flags: &[&str]) -> String {
         match self.compile(before, flags) {
@@ -127,7 +127,7 @@ impl Attack {
         }
     }
 
-    /// Has a shell do a deed in the compiler's place, where it has to fail. Gives what it said.
+    /// Runs a deed in a shell in place of the compiler, and checks that it fails. Returns its output.
     #[track_caller]
     fn cannot(&self, deed: &str) -> String {
         assert!(!deed.contains(','), "g++ splits its flag there");
@@ -138,7 +138,7 @@ impl Attack {
         said
     }
 
-    /// What the home holds: names and modes.
+    /// The contents of the home: names and modes.
     fn home(&self) -> Vec<(String, u32)> {
         let of = |entry: fs::DirEntry| {
             (entry.file_name().into_string().unwrap(), entry.metadata().unwrap().permissions().mode())
@@ -149,7 +149,7 @@ impl Attack {
     }
 }
 
-/// Text with the path of the file that holds the secret for `PATH`.
+/// The text with `PATH` replaced by this path.
 fn with(text: &str, path: &Path) -> String {
     text.replace("PATH", &path.display().to_string())
 }
@@ -177,7 +177,7 @@ fn reads() {
     let secret = attack.path("home/secret");
     let include = attack.refused(&with("#define FILE \"PATH\"\n#include FILE", &secret), &[]);
     assert!(include.contains("Permission denied") && include.contains("[dependencies]"), "{include}");
-    // Neither by name, nor by a name that is put together, which no look at the assembly finds.
+    // Neither by name, nor by an assembled name that no scan of the assembly finds.
     let hidden = with("__asm__(\".irp part, bin\\n.inc\\\\part \\\"PATH\\\"\\n.endr\");", &secret);
     let all = [
         include,
@@ -199,7 +199,7 @@ fn writes() {
     let before = attack.home();
     for flag in ["-fdump-tree-original=PATH", "-fdump-rtl-expand=PATH", "-fcallgraph-info=PATH", "-fopt-info-all=PATH"]
     {
-        // Some are errors, some are passed over: nothing is written either way.
+        // Some of these flags are errors, others are ignored. Nothing is written in either case.
         drop(attack.compile("", &[&with(flag, &attack.path("home/spoilt"))]));
         drop(attack.compile("", &[&with(flag, &attack.path("home/secret"))]));
     }
@@ -223,14 +223,14 @@ fn files() {
     for deed in ["ls PATH", ": > PATH/spoilt", "mkdir PATH/spoilt", "ln -s / PATH/spoilt", "cp -r PATH here"] {
         attack.cannot(&with(deed, &home));
     }
-    // These are told that they did it, and nothing is done.
+    // These commands report success, but nothing happens.
     let script = with("/bin/bash,-c,chmod 777 PATH; touch -d 1999-01-01 PATH; exit 3", &secret);
     attack.refused("", &["-wrapper", &script]);
     assert_eq!(attack.home(), before);
     assert_eq!(fs::read_to_string(&secret).unwrap(), SECRET);
     let modified = fs::metadata(&secret).unwrap().modified().unwrap();
     assert!(modified.elapsed().unwrap_or_default() < Duration::from_secs(24 * 3600));
-    // The step's own inputs are read, not written, and other steps' folders are neither.
+    // The step's own inputs can be read but not written, and other steps' folders cannot even be read.
     attack.cannot(&with("echo x > PATH", &attack.path("in/tree-source/k.cu")));
     attack.cannot(&with("echo x > PATH", &attack.path("out/binary")));
     attack.cannot("ls / || ls ~ || cat /etc/passwd");
@@ -264,12 +264,12 @@ fn processes() {
     victim.wait().unwrap();
 }
 
-/// An answer as a worker gives it, in words that `printf` takes and without commas.
+/// A worker's answer, in a form that `printf` accepts and without commas.
 const FORGED: &str = r#"printf '{"unavailable":{"why":"forged"}}\n'"#;
 
 fn answers() {
     let attack = Attack::new();
-    // What is open, and the pipes of the parent's parent: of g++, of the worker.
+    // The open descriptors, and the pipes of the grandparents: of g++ and of the worker.
     attack.cannot(&format!("for n in 3 4 5 6 7 8 9 10 11 12; do {FORGED} >&$n && exit 0; done; exit 1"));
     let worker = "w=$(cut -d' ' -f4 /proc/$PPID/stat) || exit 1";
     attack.cannot(&format!("{worker}; for n in {{1..30}}; do {FORGED} > /proc/$w/fd/$n && exit 0; done; exit 1"));
@@ -279,7 +279,7 @@ fn answers() {
 fn links() {
     let attack = Attack::new();
     let before = attack.home();
-    // What the worker reads and writes when the compiler has ended.
+    // The files that the worker reads and writes after the compiler has ended.
     let script = with(
         "/bin/bash,-c,for f in entries.s reads stub.s lines binary; do ln -sf PATH $f; done",
         &attack.path("home/secret"),
@@ -287,7 +287,7 @@ fn links() {
     let said = attack.refused("", &["-wrapper", &script]);
     assert!(!said.contains(SECRET), "{said}");
     assert!(said.contains("Permission denied"), "{said}");
-    // Links that are right before the assembler runs, and wrong then.
+    // Files that are correct before the assembler runs, and links afterwards.
     let stub = with("/bin/bash,-c,ln -sf PATH stub.s; exec \"$0\" \"$@\"", &attack.path("home/secret"));
     attack.refused("", &["-wrapper", &stub]);
     assert_eq!(attack.home(), before);
@@ -296,7 +296,7 @@ fn links() {
 
 fn bomb() {
     let attack = Attack::new();
-    // Each starts two, ten times over, and waits.
+    // Each process starts two, ten levels deep, and waits.
     let script =
         "/bin/bash,-c,f() { if [ $1 -gt 0 ]; then f $(($1-1)) & f $(($1-1)) & wait; else exec sleep 1000; fi; }; f 10";
     let said = attack.refused("", &["-wrapper", script]);
@@ -307,7 +307,7 @@ fn bomb() {
     none_left(&attack);
 }
 
-/// Sees that nothing works in the folder of an attack any more.
+/// Checks that no process runs in the folder of an attack any more.
 #[track_caller]
 fn none_left(attack: &Attack) {
     let start = Instant::now();
@@ -325,14 +325,14 @@ fn none_left(attack: &Attack) {
 
 fn memory() {
     let attack = Attack { memory: 300 << 20, time_s: 30, ..Attack::new() };
-    // A hundred thousand million tokens.
+    // A hundred billion tokens.
     let mut source = String::from("#define A0 0,0,0,0,0,0,0,0,0,0\n");
     for n in 1..10 {
         source += &format!("#define A{n} {}\n", vec![format!("A{}", n - 1); 10].join(","));
     }
     let said = attack.refused(&format!("{source}int all[] = {{ A9 }};"), &[]);
     assert!(said.contains("memory"), "{said}");
-    // Each within the limit, all together not.
+    // Each process stays within the limit, but all together do not.
     let many = "/bin/bash,-c,for n in 1 2 3 4; do head -c 150000000 /dev/zero | tail -n 1 & done; wait";
     let said = attack.refused("", &["-wrapper", many]);
     assert!(said.contains("it used more memory than allowed (setting `build.compiler-memory-limit`"), "{said}");
@@ -343,7 +343,7 @@ fn disk() {
     let attack = Attack::new();
     let said = attack.cannot("truncate -s 1500000000 big");
     assert!(said.contains("File too large") || said.contains("File size limit"), "{said}");
-    // In a list without commas, which g++ would split.
+    // Without commas, at which g++ would split the argument.
     let many = "/bin/bash,-c,mkdir d; cd d; seq 120000 | xargs touch; sleep 1000";
     let said = attack.refused("", &["-wrapper", many]);
     assert!(said.contains("it created more files than allowed"), "{said}");
@@ -357,7 +357,7 @@ fn time() {
     none_left(&attack);
 }
 
-/// What a worker reaches by itself, whatever it was told to do: as NVRTC would in another thread, could a source make it.
+/// What a worker can access itself, independent of its task: NVRTC could do as much in another thread if a source made it do so.
 pub(crate) fn reach(task: &Task) -> Response {
     let path = |name: &str| PathBuf::from(task.spec.params[name].as_str().unwrap());
     let elsewhere = std::thread::spawn({

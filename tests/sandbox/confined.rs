@@ -31,7 +31,7 @@ pub(crate) const TESTS: &[Test] = &[
 static GOING_ON: AtomicBool = AtomicBool::new(false);
 const MINUTE: Option<Duration> = Some(Duration::from_secs(60));
 
-/// The runner's command for deeds.
+/// The command of a runner that does these deeds.
 pub(crate) fn runner(confinement: &Confinement, deeds: &[String]) -> Command {
     let request = RunnerRequest {
         binary_fd: -1,
@@ -63,7 +63,7 @@ fn told(finished: &Finished) -> Vec<String> {
         .collect()
 }
 
-/// Tries each deed in a runner of its own, which has to end for it, having said what it tried.
+/// Tries each deed in its own runner, which must end because of it after reporting it.
 fn expect_end(confinement: &Confinement, deeds: &[(String, &str)]) {
     for (deed, tried) in deeds {
         let finished = attempt_all(confinement, std::slice::from_ref(deed));
@@ -72,7 +72,7 @@ fn expect_end(confinement: &Confinement, deeds: &[(String, &str)]) {
     }
 }
 
-/// Tries each deed and expects all to succeed or all to be refused.
+/// Tries each deed, and expects all to succeed or all to be refused.
 fn expect(confinement: &Confinement, deeds: &[String], allowed: bool) {
     let finished = attempt_all(confinement, deeds);
     assert!(finished.end.success(), "{}: {}", finished.end, finished.stderr.text());
@@ -139,7 +139,7 @@ fn hidden() {
         ("filter".to_string(), "change which calls are refused (seccomp)"),
     ];
     expect_end(&Confinement::default(), &bad);
-    // One that has the signal wait is ended by the system, untold.
+    // A runner that blocks the signal is ended by the system without a report.
     let blocks = attempt_all(&Confinement::default(), &["block".to_string()]);
     assert_eq!((blocks.end, told(&blocks)), (End::Signalled(libc::SIGSYS), vec![]));
 }
@@ -167,7 +167,7 @@ fn processes() {
 fn programs() {
     expect(&Confinement::default(), &["thread".to_string()], true);
     expect_end(&Confinement::default(), &[("fork".to_string(), "start a process (clone)")]);
-    // The C library blocks signals while it starts a program, so that call is not told.
+    // The C library blocks signals while it starts a program, so that call is not reported.
     let program = attempt_all(&Confinement::default(), &["program".to_string()]);
     assert_eq!((program.end, told(&program)), (End::Signalled(libc::SIGSYS), vec![]));
 }
@@ -187,7 +187,7 @@ fn descriptors() {
         fs::write(&path, "").unwrap();
         Arc::new(OwnedFd::from(fs::File::options().append(true).open(path).unwrap()))
     };
-    // A number that nothing of the runner's own comes to have.
+    // A descriptor number that the runner's own descriptors never have.
     let high = |fd: Arc<OwnedFd>| Arc::new(rustix::io::fcntl_dupfd_cloexec(&fd, 100).unwrap());
     let (kept, forgotten) = (open("kept"), high(open("forgotten")));
     let keep = Confinement { keep: vec![kept.as_raw_fd()], ..Confinement::default() };
@@ -195,7 +195,7 @@ fn descriptors() {
     let command = runner(&keep, &[is_open(&kept), is_open(&forgotten)]).inherit(&kept).inherit(&forgotten);
     let told = told(&run(&command, MINUTE, &GOING_ON).unwrap());
     assert_eq!(told, ["ok".to_string(), "refused: Bad file descriptor (os error 9)".to_string()]);
-    // Nor can it write to what it keeps but as memory.
+    // The runner can write to its own descriptors only as memory.
     let command = runner(&keep, &[format!("scribble {}", kept.as_raw_fd())]).inherit(&kept);
     assert_eq!(run(&command, MINUTE, &GOING_ON).unwrap().end, End::Signalled(libc::SIGSYS));
     assert_eq!(fs::read_to_string(dir.path().join("kept")).unwrap(), "");
@@ -237,7 +237,7 @@ fn limited_program() {
 }
 
 fn dies_with_parent() {
-    // A shell starts this program, out of its group, with the shell's own id as that of the parent to die with; then the shell dies.
+    // A shell starts this program outside of its process group, with the shell's own id as the parent to die with. Then the shell dies.
     let limits = serde_json::to_string(&Limits { die_with: Some(1), ..Limits::default() }).unwrap();
     let limits = limits.replace(":1", ":'$$'");
     let own = std::env::current_exe().unwrap();

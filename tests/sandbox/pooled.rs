@@ -1,4 +1,4 @@
-//! Workers in a pool: warm, replaced, ended with their coordinator.
+//! Workers in a pool: reused, replaced, and ended with their coordinator.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -19,7 +19,7 @@ use kforge::worker::steps::{Handler, handler};
 
 use crate::{Test, compilers};
 
-/// Steps of the test's own.
+/// The test's own steps.
 pub(crate) fn steps(task: &Task) -> Option<Handler> {
     match (task.spec.kind, Platform::of(&task.spec.params)) {
         (StepKind::Bench, Platform::Any) => Some(act),
@@ -66,7 +66,7 @@ fn act(task: &Task) -> Response {
     }
 }
 
-/// Waits until three are there, for so many milliseconds at most; says how many it saw at once.
+/// Waits until three are present, for at most this many milliseconds. Returns how many were present at once.
 fn meet(params: &serde_json::Value) -> usize {
     let folder = Path::new(params["at"].as_str().unwrap());
     let limit = Duration::from_millis(params["for_ms"].as_u64().unwrap());
@@ -77,7 +77,7 @@ fn meet(params: &serde_json::Value) -> usize {
         most = most.max(std::fs::read_dir(folder).unwrap().count());
         std::thread::sleep(Duration::from_millis(1));
     }
-    // Who comes late still meets those that were there.
+    // A late arrival still meets those that were present.
     std::thread::sleep(Duration::from_millis(20));
     std::fs::remove_file(own).unwrap();
     most
@@ -129,7 +129,7 @@ fn warm() {
 }
 
 fn too_long() {
-    // Below the pool, whose grace is for people: the conversation that it has with a worker.
+    // The conversation between a pool and a worker, without the pool's grace period, which is meant for people.
     let talker = Talker::start(&Command::own().arg("worker")).unwrap();
     let worker = talker.pid();
     let line = serde_json::to_string(&request("hang")).unwrap();
@@ -158,13 +158,13 @@ fn leaves_running() {
 }
 
 fn coordinator_ends() {
-    // A coordinator that is killed closes its end of the worker's input, whatever the worker is doing.
+    // When a coordinator is killed, its end of the worker's input closes, whatever the worker is doing.
     let line = serde_json::to_string(&request("hang")).unwrap();
     let own = std::env::current_exe().unwrap();
     let script = format!("echo '{line}' | '{}' worker", own.display());
     let command = Command::new("/bin/sh").args(["-c", &script]).env("PATH", "/usr/bin:/bin");
     let finished = run(&command, Some(Duration::from_secs(30)), &GOING_ON).unwrap();
-    // As a shell tells that its last child was killed by signal 9.
+    // The status by which a shell reports that its last child was killed by signal 9.
     assert_eq!(finished.end, End::Exited(137));
 }
 
@@ -173,7 +173,7 @@ fn interrupted() {
     assert!(died.interrupted);
 }
 
-/// What the engine has workers do, as it does it.
+/// Gives tasks to workers as the engine does.
 struct Engine {
     folder: tempfile::TempDir,
     store: Store,
@@ -188,7 +188,7 @@ impl Engine {
         Engine { store: Store::new(&home), folder, pool: pool() }
     }
 
-    /// Meets others, and says how many.
+    /// Meets other workers, and returns how many.
     fn meet(&self, device: Option<&str>, for_ms: u64, interrupted: &AtomicBool) -> Result<usize, RunError> {
         let params = serde_json::json!({ "do": "meet", "at": self.folder.path().join("meeting"), "for_ms": for_ms });
         let scratch = self.folder.path().join("steps");
@@ -226,7 +226,7 @@ fn turns() {
         all.into_iter().max().unwrap()
     };
     assert_eq!(meet(4, Some("gpu"), 1000), 2);
-    // As many as are asked for, where none has a device.
+    // As many as requested, if none has a device.
     assert!(meet(3, None, 20_000) >= 3);
 }
 

@@ -1,4 +1,4 @@
-//! References, inputs and comparisons in C++ and Python: what they give is taken, what they must not do is named.
+//! References, inputs and comparisons in C++ and Python: their values are used, and forbidden operations are named.
 
 use std::fs;
 use std::time::Duration;
@@ -81,7 +81,7 @@ fn cpp_failure() {
     assert!(said.contains("[dependencies]"), "{said}");
     let (message, _) = failure(&format!("asm(\".incbin \\\"{}\\\"\");\n{REFERENCE}", header.display()));
     assert!(message.contains("kforge does not track") && message.contains(".incbin"), "{message}");
-    // A name that is put together, which no look at the assembly finds.
+    // An assembled name that no scan of the assembly finds.
     fs::write(&header, "secret_of_the_user").unwrap();
     let hidden = format!("asm(\".irp part, bin\\n.inc\\\\part \\\"{}\\\"\\n.endr\");\n{REFERENCE}", header.display());
     let (message, said) = failure(&hidden);
@@ -110,7 +110,7 @@ fn endless() {
     }
 }
 
-/// A bench whose reference is in Python; none on a machine without numpy.
+/// A bench with a reference in Python; none on a machine without numpy.
 fn python_bench(reference: &str) -> Option<Bench> {
     python()?;
     let mut bench = Bench::plain();
@@ -139,7 +139,7 @@ fn python_reference() {
         "`scale_rows` asks for `v`; there are bias, cols, rows, w, x"
     );
     assert_eq!(refused("def scale_rows(x):\n    return x[0]\n"), "`y` has the shape [70], expected [3, 70]");
-    // Whether it is installed or not; numpy's neighbours are found, and named.
+    // Holds whether pip is installed or not. Modules beside numpy are found, and named in the message.
     let said = refused("import pip\ndef scale_rows(x):\n    return x\n");
     assert!(said.contains("No module named 'pip'") || said.contains("`pip` is neither of this package"), "{said}");
     assert!(refused("import socket\ndef scale_rows(x):\n    socket.socket()\n").contains("PermissionError"));

@@ -1,4 +1,4 @@
-//! A folder in which the steps of one kernel are done as a worker does them: its reference, its binary, its verification.
+//! A folder in which a worker executes the steps of one kernel: its reference, its binary, its verification.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::python::python;
 pub(crate) const ROWS: u64 = 3;
 pub(crate) const COLS: u64 = 70;
 
-/// y = x * w + 1 by row, as a C++ reference would have it.
+/// y = x * w + 1 by row, as a C++ reference.
 pub(crate) const REFERENCE: &str = r#"
 extern "C" void scale_rows(const kforge::Call& call) {
     const double *x = call.floats("x"), *w = call.floats("w");
@@ -35,7 +35,7 @@ extern "C" void scale_rows(const kforge::Call& call) {
 }
 "#;
 
-/// A kernel with that body, launched with one block a row.
+/// A kernel with this body, launched with one block per row.
 pub(crate) fn kernel(body: &str) -> String {
     format!(
         "__global__ void k(const float* x, const float* w, float* y, int rows, int cols, float bias) {{\n\
@@ -80,7 +80,7 @@ pub(crate) fn asked(problem: &Problem, scaled: &[&str]) -> OracleParams {
     }
 }
 
-/// A folder in which steps are done one after another.
+/// A folder in which steps are executed one after another.
 pub(crate) struct Bench {
     pub(crate) dir: tempfile::TempDir,
     pub(crate) problem: Problem,
@@ -90,9 +90,9 @@ pub(crate) struct Bench {
     pub(crate) run: Duration,
     pub(crate) time: Duration,
     pub(crate) memory: u64,
-    /// Passed behind the other arguments.
+    /// Passed after the other arguments.
     pub(crate) map: Option<TensorMap>,
-    /// What becomes of the launch.
+    /// How the launch is changed.
     pub(crate) launch: fn(KernelLaunch) -> KernelLaunch,
 }
 
@@ -144,7 +144,7 @@ impl Bench {
             "expected:0",
         ];
         let there = |name: &&str| self.dir.path().join("in").join(name.replace(':', "-")).exists();
-        // Nothing but the references is looked up by content here.
+        // Only references are looked up by content here.
         let reference = fs::read(self.dir.path().join("in/tree-reference/ref.cpp")).unwrap_or_default();
         let digest = Some(Digest::of(&reference));
         let input = |name: &str| (name.to_string(), Input { digest, form: Form::Blob });
@@ -171,7 +171,7 @@ impl Bench {
         perform(&task, handler)
     }
 
-    /// Does a step that has to succeed, and hands its outputs to the next.
+    /// Executes a step that must succeed, and passes its outputs to the next one.
     fn made(&self, kind: StepKind, params: serde_json::Value, outputs: &[(&str, &str)]) {
         let response = self.step(kind, params);
         assert!(matches!(response, Response::Done { .. }), "{response:?}");
@@ -251,7 +251,7 @@ impl Bench {
         serde_json::from_slice(&fs::read(self.dir.path().join("out/observation")).unwrap()).unwrap()
     }
 
-    /// Compiles, verifies, and gives what was seen; the step has to end well.
+    /// Compiles and verifies, and returns the observation. The step must succeed.
     pub(crate) fn see(&self, body: &str) -> VerifyObservation {
         self.see_source(&kernel(body))
     }

@@ -1,4 +1,4 @@
-//! Kernels that are right, wrong or hostile, compiled for the emulator and verified as a build would: by a verifier, in runners of their own.
+//! Correct, wrong and hostile kernels, compiled for the emulator and verified as in a build: by a verifier, in separate runners.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -47,7 +47,7 @@ fn right() {
         assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
         assert_eq!(seen.determinism, Determinism::Stable);
         assert!(seen.emulated);
-        // Every run gave the same bytes, so one comparison stands for all.
+        // Every run gave the same bytes, so they are compared only once.
         let [trial] = &seen.trials[..] else { panic!("{seen:?}") };
         assert_eq!((trial.outputs[0].elements, trial.outputs[0].class_differing), (ROWS * COLS, 0));
         assert!(trial.outputs[0].front.iter().all(|point| point.error < 1e-5 && point.scale.is_some()));
@@ -70,7 +70,7 @@ fn unwritten() {
 }
 
 fn beside() {
-    // 840 bytes lie eight bytes from the end of their page, or at its start: one element too many is in reach.
+    // The 840 bytes are placed eight bytes before the end of their page, or at its start, so one element too many is within reach.
     let seen = Bench::plain().see(&format!("{GOOD} if (row == 2 && threadIdx.x == 0) y[rows * cols] = 1;"));
     assert!(kinds(&seen).contains(&FindingKind::Canary), "{:?}", seen.findings);
 }
@@ -81,12 +81,12 @@ fn inputs() {
 }
 
 fn ordered() {
-    // Every thread of a block writes the first element of its row; the last one stays.
+    // Every thread of a block writes the first element of its row; the last write remains.
     let seen = Bench::plain().see(&format!("{GOOD} y[row * cols] = 100 * threadIdx.x;"));
     assert!(!seen.findings.is_empty() && kinds(&seen).iter().all(|kind| *kind == FindingKind::OrderDependent));
     let Determinism::Differs { output, spread } = &seen.determinism else { panic!("{:?}", seen.determinism) };
     assert_eq!((output.as_str(), *spread), ("y", 6300.0));
-    // Runs that differ from the first are compared too, each under its own name.
+    // Runs that differ from the first one are compared too, each under its own name.
     assert!(seen.trials.iter().any(|trial| trial.distribution == "normal, threads reversed"));
 }
 
@@ -105,7 +105,7 @@ fn hangs() {
 }
 
 fn verifiers_time() {
-    // However much of the step's time the verifier itself has taken, a run has its own.
+    // Each run has its own time limit, however much of the step's time the verifier itself has used.
     let mut bench = Bench::plain();
     bench.oracle();
     bench.compile(&kernel(GOOD));
@@ -124,7 +124,7 @@ fn crowds() {
     let start = "static void* wait_for_ever(void*) { for (;;) pause(); }\n";
     let declare =
         "extern \"C\" { int pause(void); int pthread_create(unsigned long*, const void*, void* (*)(void*), void*); }\n";
-    // Its values are right; that others could start no thread any more is what it fails for.
+    // The values are correct. The kernel fails because other processes could start no thread any more.
     let crowd = format!(
         "{GOOD} unsigned long t; if (threadIdx.x == 0) for (int i = 0; i < 2000; ++i) pthread_create(&t, 0, wait_for_ever, 0); if (threadIdx.x == 0) pause();"
     );
@@ -154,7 +154,7 @@ fn exits_as_we_do() {
     }
 }
 
-/// A kernel that writes to its report and then does `after`. The number of the report is the first that a pipe has.
+/// A kernel that writes to its report and then does `after`. The report's descriptor is the first one that is a pipe.
 fn says(lines: &str, after: &str) -> String {
     let declare = "extern \"C\" { long write(int, const void*, unsigned long); void _exit(int); long readlink(const char*, char*, unsigned long); }";
     let body = format!(
@@ -182,7 +182,7 @@ fn claims() {
         let expected = "the kernel's process claims that `mma.sync at line 41` is not emulated, but its binary contains no such construct";
         assert!(said.contains(&expected), "{said:?}");
     }
-    // The text alone is no construct; one construct is not another; and one that is there ends the launch, not the process.
+    // A mere text is not a construct; one construct is not another; and a construct that exists ends the launch, not the process.
     let text = |source: &str| format!("__device__ const char* volatile other = \"mma.sync\";\n{source}");
     let seen = Bench::plain().see_source(&text(&says(claim, "_exit(0);")));
     assert_eq!((kinds(&seen), seen.not_emulated), (vec![FindingKind::Protocol], None));
@@ -225,7 +225,8 @@ fn floods() {
 }
 
 fn runs_apart() {
-    // What a run leaves in memory that outlives a launch, in its buffers or in what it was handed, the next does not find: each counts itself the first.
+    // A run does not find what another run left in memory that outlives a launch, in its buffers or in its inherited descriptors: each run counts itself as the
+    // first.
     let declare = "extern \"C\" { long lseek(int, long, int); int flock(int, int); int pthread_create(unsigned long*, void*, void* (*)(void*), void*); }\n\
         #include <cstdlib>\nstatic int* before; static void* spoil(void* y) { for (;;) *(volatile float*)y = 7; }\n";
     let body = format!(
@@ -244,7 +245,7 @@ fn runs_apart() {
     assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
     assert_eq!((seen.trials.len(), seen.determinism), (1, Determinism::Stable));
     assert!(seen.trials[0].outputs[0].gross.is_none());
-    // A thread that goes on writing spoils its own run at most.
+    // A thread that keeps writing corrupts at most its own run.
     let body = format!(
         "{GOOD} if (row == 2 && threadIdx.x == 0) {{ unsigned long id; pthread_create(&id, 0, spoil, y + 5); }}"
     );
@@ -266,7 +267,7 @@ fn forges() {
         }"#;
     let seen = Bench::plain().see_source(source);
     assert!(!kinds(&seen).is_empty(), "{:?}", seen.findings);
-    // To its report alone it may write, so its run counts as ended, and is compared.
+    // A candidate may write only to its report, so its run counts as ended, and is compared.
     let seen = Bench::plain().see_source(&says("{\"trial-done\":{\"trial\":0}}\n", "_exit(0);"));
     assert_eq!(kinds(&seen), [FindingKind::Unwritten], "{:?}", seen.findings);
 }
@@ -281,7 +282,7 @@ fn not_emulated() {
     let seen = Bench::new().see(&format!("asm volatile(\"bar.sync 0;\"); {GOOD}"));
     assert_eq!((kinds(&seen), seen.trials.len()), (vec![], 0), "{:?}", seen.findings);
     assert!(seen.not_emulated.as_ref().unwrap().starts_with("bar.sync at "), "{:?}", seen.not_emulated);
-    // A tensor map is the driver's to make: the kernel is not run, so nothing it would do counts.
+    // Only the driver can make a tensor map. The kernel is not run, so its code has no effect.
     let map = TensorMap {
         buffer: "x".into(),
         dtype: DType::F32,
@@ -300,7 +301,7 @@ fn not_emulated() {
     assert_eq!(seen.not_emulated.as_deref(), Some("a tensor map, argument 7 of `k`"));
 }
 
-/// Rows by turns, whatever the grid is.
+/// A grid-stride loop over rows, for any grid.
 const STRIDING: &str = "for (; row < rows; row += gridDim.x) for (int i = threadIdx.x; i < cols; i += blockDim.x) y[row * cols + i] = x[row * cols + i] * w[i] + bias;";
 
 fn open(extent: &str, launch: KernelLaunch) -> KernelLaunch {
@@ -354,7 +355,7 @@ fn reaches_out() {
         let said = seen.findings[0].message.replace("openat", "open");
         assert_eq!(said, format!("the kernel tried to {tried}"), "{deed}");
     }
-    // What is only asked is refused and costs nothing.
+    // A forbidden call that changes nothing is refused and has no other consequence.
     let seen = see("if (open(\"/etc/passwd\", 0) >= 0) y[0] = 1e9f; puts(\"to the standard error\");");
     assert_eq!(kinds(&seen), []);
     assert!(seen.trials[0].outputs[0].gross.is_none(), "{:?}", seen.findings);
@@ -374,7 +375,7 @@ fn lost_scratch() {
     fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
     assert!(matches!(bench.verify(), Response::Done { .. }));
     assert_eq!(bench.observation().trials.len(), 1);
-    // A reference that now says something else is not believed.
+    // A reference that gives other values later is not trusted.
     fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
     bench.file("in/tree-reference/ref.cpp", REFERENCE.replace("* w", "+ w").as_bytes());
     let Response::Failed { message, .. } = bench.verify() else { panic!("it was believed") };

@@ -1,4 +1,4 @@
-//! Sources and flags that attack NVRTC and nvcc, in workers as a build has them.
+//! Sources and flags that attack NVRTC and nvcc, in workers as in a build.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt;
@@ -15,11 +15,11 @@ use kforge::record::{Form, Input, Inspection, Note, Spec, StepKind};
 
 use crate::{lay_out, params, tools, with_nvcc};
 
-/// What a file of the user's holds, and the environment of the worker.
+/// The contents of a user's file and of the worker's environment.
 const SECRET: &str = "secret_of_the_user";
 const PLAIN: &str = "__global__ void plain(int* p) { p[0] = 1; }\n";
 
-/// A step's folders, and a home with something in it.
+/// A step's folders, and a home with files.
 struct Steps {
     dir: tempfile::TempDir,
     tools: BTreeMap<String, PathBuf>,
@@ -55,7 +55,7 @@ impl Steps {
             allow_unconfined: false,
         };
         let worker = Command::new(env!("CARGO_BIN_EXE_kforge")).arg("worker").env("KEY", SECRET);
-        // NVRTC aborts where it cannot write some files; that costs the worker it is in.
+        // NVRTC aborts if it cannot write some files, which ends its worker.
         Pool::new(worker).within(self.dir.path()).run(&request, &AtomicBool::new(false)).unwrap_or_else(|died| {
             Response::Failed { message: died.to_string(), notes: vec![Note::new(Severity::Error, "died", died.stderr)] }
         })
@@ -68,7 +68,7 @@ impl Steps {
         self.run(StepKind::Compile, serde_json::to_value(params).unwrap(), &["tree:source", "tree:shim"])
     }
 
-    /// That nothing in the home is other than it was, and nothing of it, nor of the worker's environment, is told.
+    /// Checks that nothing in the home has changed, and that neither the home's contents nor the worker's environment are in the output.
     #[track_caller]
     fn untouched(&self, response: &Response) {
         let said = serde_json::to_string(response).unwrap();
@@ -146,7 +146,7 @@ fn nvcc_and_what_it_starts_reach_nothing_of_the_users() {
     {
         steps.untouched(&steps.compile(Compiler::Nvcc, PLAIN, flags));
     }
-    // A program of the package's in the place of one of the host compiler's.
+    // A program of the package in place of one of the host compiler's programs.
     let deed =
         "for f in PATH/secret PATH/spoilt; do cat $f >&2 && echo done >&2; echo x > $f && echo done >&2; done; exit 3";
     let deed = format!("#!/bin/bash\n{}\n", with(deed, &home));

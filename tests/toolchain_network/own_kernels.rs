@@ -1,5 +1,5 @@
-//! kforge's own kernels: that each `.ptx` below `src` is what NVRTC makes of the `.cu` beside it, so that an edited source that was not made anew is found without a
-//! GPU. `SNAPSHOTS=overwrite cargo test --test acquire own_kernels` makes them anew.
+//! kforge's own kernels: each `.ptx` below `src` must be what NVRTC makes of the `.cu` beside it, so that a source that was edited without compiling it again
+//! is found without a GPU. `SNAPSHOTS=overwrite cargo test --test acquire own_kernels` compiles them again.
 #![expect(unsafe_code, reason = "a C library is loaded and called")]
 
 use std::ffi::{CString, c_char, c_int, c_void};
@@ -20,19 +20,19 @@ type Destroy = unsafe extern "C" fn(*mut Program) -> c_int;
 type Size = unsafe extern "C" fn(Program, *mut usize) -> c_int;
 type Get = unsafe extern "C" fn(Program, *mut u8) -> c_int;
 
-/// The oldest architecture that kforge serves. A term is fused only where the source says so: sums have the bits of the host's.
+/// The oldest architecture that kforge supports. Multiply-adds are fused only where the source says so, so that sums have the same bits as on the host.
 const OPTIONS: [&str; 3] = ["--gpu-architecture=compute_75", "-std=c++17", "--fmad=false"];
-/// The version of PTX that this architecture needs: any driver that serves it takes it.
+/// The PTX version for this architecture: every driver that supports the architecture accepts it.
 const VERSION: &str = ".version 6.3";
-/// Before the version of NVRTC, in the header that it writes.
+/// The text before the version of NVRTC in the header of its output.
 const MADE_BY: &str = "// Cuda compilation tools, ";
 
-/// What NVRTC makes of a source, to the letter.
+/// The exact output of NVRTC for a source.
 fn ptx(source: &Path) -> String {
     let library = |tool: &str| {
         // SAFETY: NVIDIA's libraries, verified against the lockfile when they were installed.
         let library = unsafe { Library::open(Some(&tools()[tool]), RTLD_NOW | RTLD_GLOBAL) }.unwrap();
-        // Never unloaded: other tests of this process use them too.
+        // Never unloaded, because other tests of this process use the libraries too.
         ManuallyDrop::new(library)
     };
     let (_, nvrtc) = (library("nvrtc-builtins"), library("nvrtc"));
@@ -40,7 +40,7 @@ fn ptx(source: &Path) -> String {
     let name = CString::new(source.file_name().unwrap().as_encoded_bytes()).unwrap();
     let options = OPTIONS.map(|option| CString::new(option).unwrap());
     let pointers = options.each_ref().map(|option| option.as_ptr());
-    // SAFETY: the functions have the types of NVRTC's header; what is pointed to lives until the end of the block, and buffers have the sizes that it asks for.
+    // SAFETY: the functions have the types of NVRTC's header. All pointers live until the end of the block, and buffers have the sizes that NVRTC requests.
     unsafe {
         let create = nvrtc.get::<Create>("nvrtcCreateProgram").unwrap();
         let compile = nvrtc.get::<Compile>("nvrtcCompileProgram").unwrap();
@@ -64,19 +64,19 @@ fn ptx(source: &Path) -> String {
     }
 }
 
-/// The line that names the NVRTC by which a text was made.
+/// The line that names the NVRTC that made a text.
 fn made_by(text: &str) -> &str {
     text.lines().find(|line| line.starts_with(MADE_BY)).unwrap_or_else(|| panic!("no line begins with `{MADE_BY}`"))
 }
 
-/// The text as it is kept: with the version that is needed, and of the header only who made it, at the end; PTX is told by its first line.
+/// The stored text: with the required version first, because PTX is recognized by its first line, and with the name of the compiler from the header at the end.
 fn kept(made: &str) -> String {
     let (header, rest) = made.split_once(".version ").unwrap();
     let (_, code) = rest.split_once('\n').unwrap();
     format!("{VERSION}\n{}\n\n{}\n", code.trim_end(), made_by(header))
 }
 
-/// Every file of kforge's own that holds PTX.
+/// Every PTX file of kforge.
 fn files() -> Vec<PathBuf> {
     let all = walkdir::WalkDir::new(Path::new(env!("CARGO_MANIFEST_DIR")).join("src")).sort_by_file_name();
     let all = all.into_iter().map(|entry| entry.unwrap().into_path());
@@ -94,7 +94,7 @@ fn each_ptx_is_what_nvrtc_makes_of_the_source_beside_it() {
         let held = fs::read_to_string(&file).unwrap();
         if !overwrites {
             let (own, here) = (made_by(&held), made_by(&made));
-            // Else it would be compared no more from the day on which tests take to another release.
+            // Otherwise it would no longer be compared once tests use another release.
             let release = format!("release {RELEASE},");
             let again = "make it anew by `SNAPSHOTS=overwrite cargo test --test acquire own_kernels`";
             assert!(own.contains(&release), "{} is not of {release} {again}", file.display());

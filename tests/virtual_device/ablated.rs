@@ -1,4 +1,4 @@
-//! What a champion's methods buy: the champion without each, verified, timed in pairs, its machine code compared.
+//! Attributions of a champion's methods: the champion without each method, verified, timed in pairs, and compared by machine code.
 
 use crate::lab::{Lab, Machine, SOURCE, champion, steps};
 use crate::project::{Built, ids};
@@ -9,7 +9,7 @@ off = { V = 8 }
 sass.any = ['LDG\.E\.128']
 "#;
 
-/// Two variants, V=4 before V=1, with a method that V=8 lacks: a variant that is not in the space. Its machine code shows the method.
+/// Two variants, V=4 before V=1, with a method that V=8 lacks: V=8 is not in the space. The machine code of V=4 shows the method.
 fn lab(machine: &Machine) -> Lab {
     let lab = Lab::new(machine).manifest("[1, 2, 4]", "[4, 1]");
     let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
@@ -18,7 +18,7 @@ fn lab(machine: &Machine) -> Lab {
     lab
 }
 
-/// V=4 takes 1000, V=1 far more, and the variant without the method so much.
+/// V=4 takes 1000, V=1 far more, and the variant without the method this long.
 fn machine(without: f64) -> Machine {
     Machine { noise: 0.004, drift: 0.02, ..Machine::with(&[(4, 1000.0), (1, 1500.0), (8, without)]) }
 }
@@ -62,7 +62,7 @@ fn a_method_of_the_registry_is_known_by_the_registry_s_signature() {
     assert_eq!(fate(&lab).0, "effective");
     let counts = lab.target()["methods"][0]["matched"]["counts"].as_array().unwrap().clone();
     assert!(counts.len() > 1 && counts.contains(&serde_json::json!([r"LDG\.E\.(\w+\.)*128", 2, 0])), "{counts:?}");
-    // What the manifest says takes the registry's place.
+    // The manifest's signature replaces the registry's.
     let lab = lab.manifest("off = { V = 8 }", "off = { V = 8 }\nsass.any = ['STS']");
     assert_eq!(lab.built(&[]).executed_kinds().into_keys().collect::<Vec<_>>(), ["attribute", "match"]);
     assert_eq!(fate(&lab).0, "implementation-failed");
@@ -140,7 +140,7 @@ fn only_what_ablation_needs_is_added_and_nothing_again() {
     let records = lab.records();
     let again = lab.built(&[]);
     assert_eq!((again.count("executed"), lab.records()), (0, records));
-    // Another signature is looked for in code that is there.
+    // Another signature is searched for in existing code.
     let lab = lab.manifest(r"LDG\.E\.128", r"LDG\.E\.12[8]");
     let kinds = lab.built(&[]).executed_kinds();
     assert_eq!(kinds.into_keys().collect::<Vec<_>>(), ["attribute", "match"]);

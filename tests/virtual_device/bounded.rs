@@ -1,11 +1,11 @@
-//! What bounds a champion: profiled at its bench shapes, its roofline computed, shown, and kept like any observation.
+//! What bounds a champion: its profile at its bench shapes and its roofline, computed, shown, and stored like any observation.
 
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::ids;
 
-/// Peaks at which `k` at `big`, 800 bytes and 200 operations in 1000 ns, reaches 43 % of the memory and 8 % of the arithmetic.
+/// Peaks at which `k` at `big`, with 800 bytes and 200 operations in 1000 ns, reaches 43 % of the memory and 8 % of the arithmetic.
 const PEAKS: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\n";
 const REFUSED: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\nrefused = \"ERR_NVGPUCTRPERM\"\n";
 
@@ -22,7 +22,7 @@ fn roofline(lab: &Lab) -> Value {
     one.clone()
 }
 
-/// What a command prints.
+/// The output of a command.
 fn told(lab: &Lab, words: &[&str]) -> String {
     let output = lab.project.command(words).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
@@ -46,7 +46,7 @@ fn a_champion_is_profiled_and_its_gaps_come_from_counters() {
     assert_eq!((gaps(&found), &found["roofline"]["bound"]), ([92, 57, 61], &json!("latency")));
     assert_eq!((&found["variant"], &found["shape"]), (&json!("V=2"), &json!("big")));
     assert_eq!(found["roofline"]["from"]["memory"], "counters");
-    // Made of measured ones: 1400 bytes moved where 800 would do, 800 written where 400 would.
+    // Computed from measured values: 1400 bytes moved where 800 suffice, 800 written where 400 suffice.
     let metrics = &found["roofline"]["metrics"];
     assert_eq!((&metrics["traffic_excess"], &metrics["write_excess"]), (&json!(1.75), &json!(2.0)));
     let line = "bound by latency: gaps compute 0.92, memory 0.57, latency 0.61";
@@ -95,7 +95,7 @@ fn without_the_device_a_profile_is_evidence_like_any_other_and_lacking_one_is_no
     lab.on(&Machine { device: None, ..machine() });
     let built = lab.built(&["--require-evidence"]);
     assert_eq!((built.count("unavailable"), lab.project.report()), (0, report));
-    // Of another champion nothing was profiled.
+    // Nothing was profiled for another champion.
     let lab = lab.manifest("tune.V = [1, 2, 4]", "tune.V = [1, 4]");
     let built = lab.built(&["--require-evidence"]);
     assert_eq!(champion(&built), ("V=4".into(), false));
@@ -127,7 +127,7 @@ fn the_least_arithmetic_is_part_of_a_benchs_question_where_it_is_stated_and_of_n
     assert!(kinds.contains("bench") && !kinds.contains("verify") && !kinds.contains("profile"), "{kinds:?}");
 }
 
-/// Measured at just over half of the memory's peak, and two fifths of the arithmetic's.
+/// The measured peaks are just over half of the memory's peak, and two fifths of the arithmetic's.
 const MEASURED: &str = "peaks = { dram-bytes-per-s = 1.8604651162790698e9, ops-per-s = { f32 = 2.5e9 } }\n\
     measured = { dram-bytes-per-s = { copy = { per_s = 9e8, sustained_per_s = 9e8, with = 'copy' }, read = { per_s = 1e9, sustained_per_s = 9e8, with = 'read' } }, \
     ops-per-s = { f32 = { per_s = 1e9, sustained_per_s = 9e8, with = 'fma' } } }\nrefused = \"ERR_NVGPUCTRPERM\"\n";
@@ -138,7 +138,7 @@ fn what_a_device_does_at_most_is_measured_once_and_rooflines_are_of_that() {
     let built = lab.built(&[]);
     assert_eq!(steps(&built, "peaks", "executed"), ids(&["p/h/peaks"]));
     let found = roofline(&lab);
-    // It writes as much as it reads: the copy is its ceiling.
+    // The kernel writes as much as it reads, so the copy rate is its ceiling.
     assert_eq!(gaps(&found), [80, 11, -1]);
     let measured = "timing of measured peaks";
     assert_eq!(found["roofline"]["from"], json!({ "compute": measured, "memory": measured }));
@@ -153,13 +153,13 @@ fn what_a_device_does_at_most_is_measured_once_and_rooflines_are_of_that() {
         let told = told(&lab, &["report", "--format", format]);
         assert!(told.contains(line), "{told}");
     }
-    // The question is of the device alone: no kernel, and nothing of it, has it asked again.
+    // The question is about only the device: no kernel, and no change of one, asks it again.
     let records = lab.records();
     let lab = lab.manifest("tune.V = [1, 2, 4]", "tune.V = [1, 4]");
     let built = lab.built(&[]);
     assert_eq!(champion(&built).0, "V=4");
     assert!(lab.records() > records && steps(&built, "peaks", "executed").is_empty());
-    // And it travels as evidence does.
+    // The observation is exported and imported like other evidence.
     lab.on(&Machine { device: None, says: MEASURED, ..machine() });
     assert_eq!(lab.built(&["--require-evidence"]).count("unavailable"), 0);
     assert_eq!(roofline(&lab)["roofline"]["from"]["memory"], measured);

@@ -1,4 +1,4 @@
-//! The regression gate: champions of today against those of a revision, a bundle or a binary; in pairs where a device is, else by what was recorded.
+//! The regression gate: present champions compared with those of a revision, a bundle or a binary; in pairs if there is a device, else by records.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::lab::{Lab, Machine, SOURCE};
 
-/// Where blocks of 32 threads take 1000, and blocks of 64 so much.
+/// A machine on which blocks of 32 threads take 1000, and blocks of 64 take `ns`.
 fn machine(ns: f64) -> Machine {
     let machine = Machine { noise: 0.004, drift: 0.01, ..Machine::default() };
     machine.rule("block 64,", &format!("ns = {ns:.1}")).rule("block 32,", "ns = 1000.0").rule("", "ns = 1000.0")
@@ -18,7 +18,7 @@ fn without(ns: f64) -> Machine {
     Machine { device: None, ..machine(ns) }
 }
 
-/// A workspace under version control, its kernel with blocks of 32, and a change to blocks of 64 that is not committed.
+/// A workspace under version control whose kernel has blocks of 32, with an uncommitted change to blocks of 64.
 fn lab(ns: f64) -> Lab {
     let lab = Lab::new(&machine(ns)).manifest("[1, 2, 4]", "[1]");
     git(&lab, &["init", "--quiet"]);
@@ -136,7 +136,7 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     let markdown = compare(&lab, &["HEAD", "--message-format", "markdown"]).expect(102);
     assert!(markdown.out().starts_with("### kforge compare: 1 slower\n"), "{}", markdown.out());
     assert!(markdown.out().contains("| **slower** | p/k | h | big | V=1 | +"), "{}", markdown.out());
-    // What was recorded decides where the device is gone.
+    // Without the device, records decide.
     lab.on(&without(1030.0));
     compare(&lab, &["HEAD", "--require-evidence"]).expect(102);
     lab.on(&machine(1030.0));
@@ -191,7 +191,7 @@ fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() 
         let told = row(&laptop, &[base]);
         assert_eq!(change(&told), apart, "{told}");
         assert!(because(&told).starts_with("timed separately on Virtual H"), "{told}");
-        // Where the device is, both are measured side by side.
+        // With the device, both variants are measured side by side.
         lab.on(&machine(ns));
         let told = row(&lab, &[base]);
         assert_eq!(change(&told), "slower", "{told}");
@@ -201,7 +201,7 @@ fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() 
 
 #[test]
 fn pairs_that_a_bundle_brings_decide_either_way_round() {
-    // Both variants are near the best, so they were paired when one of them was selected.
+    // Both variants are nearly the best, so they were paired when one was selected.
     let times = Machine { noise: 0.002, ..Machine::with(&[(1, 1003.0), (2, 1000.0)]) };
     let lab = Lab::new(&times).manifest("[1, 2, 4]", "[1, 2]");
     lab.built(&[]);
@@ -258,7 +258,7 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
 
 #[test]
 fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
-    // The stand-in device finds it right; run as it is written it writes nothing.
+    // The virtual device finds the kernel correct; when it really runs, it writes nothing.
     let lab = lab(1000.0).manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
     let lab = lab.manifest("targets = [\"h\"]", "targets = [\"cpu\", \"h\"]");
     commit(&lab, "on cpu, too");
@@ -270,7 +270,7 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
     let elsewhere = compare(&lab, &["HEAD", "--target", "h"]).expect(0).says("1 same");
     assert!(!elsewhere.said().contains("not written"), "{}", elsewhere.said());
     assert_eq!(document(&lab, &["HEAD", "--target", "h"])["wrong"], serde_json::json!([]));
-    // Which it is, the document says; and it is wrong where nothing is selected that is timed, too.
+    // The document names the wrong kernel. A selection without timed targets reports it too.
     for words in [&["HEAD"][..], &["HEAD", "--target", "cpu"]] {
         let document = document(&lab, words);
         let [wrong] = &document["wrong"].as_array().unwrap()[..] else { panic!("{document}") };
@@ -284,7 +284,7 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
     assert!(markdown.contains("\n`p/k` is wrong on `cpu`: `p/k/V=1/cpu/"), "{markdown}");
     compare(&lab, &["HEAD", "--target", "cpu"]).expect(100).says("was not written").says("a kernel is wrong");
     compare(&lab, &["HEAD", "HEAD", "--target", "cpu"]).expect(100).says("a kernel is wrong");
-    // Right, or not: of what is not timed nothing is compared.
+    // Nothing that is not timed is compared, whether it is correct or not.
     lab.project.write(
         "k.cu",
         &SOURCE.replace("{}", "{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = 2 * x[i] + 1; }"),
@@ -294,7 +294,7 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
     compare(&lab, &["HEAD", "--target", "cpu"]).expect(101).says("could not be built for `cpu`");
 }
 
-/// The lab with its kernel for `cpu`, too; what is not committed takes `ns` where the commit takes 1000.
+/// The lab with its kernel for `cpu` too. The uncommitted kernel takes `ns`, and the committed one 1000.
 fn with_cpu(ns: f64, source: &str) -> Lab {
     let lab = lab(ns).manifest("block = [\"64\"]", "block = [\"32\"]");
     let lab = lab.manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
@@ -306,7 +306,7 @@ fn with_cpu(ns: f64, source: &str) -> Lab {
 
 #[test]
 fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_same() {
-    // The stand-in compiler reads no source.
+    // The stub compiler reads no source.
     let lab = with_cpu(1030.0, &SOURCE.replace("{}", "{ nonsense; }"));
     let why = "`p/k` could not be built for `cpu`: `p/k/V=1/cpu/compile` failed";
     let compared = compare(&lab, &["HEAD"]).expect(101).says(why);
@@ -357,7 +357,7 @@ fn who_cannot_be_built_for_cpu_counts_before_who_is_wrong() {
 #[test]
 fn what_cannot_be_built_for_a_device_leaves_nothing_to_compare() {
     let lab = lab(1000.0);
-    // The stand-in compiler reads no other encoding.
+    // The stub compiler reads no other encoding.
     fs::write(lab.project.root().join("k.cu"), [SOURCE.as_bytes(), b"// caf\xe9\n"].concat()).unwrap();
     let compared = compare(&lab, &["HEAD"]).expect(101).says("it could not be built, so nothing was compared");
     assert_eq!(compared.out(), "");

@@ -1,4 +1,5 @@
-//! What was observed on a device answers where there is none: by content, with its origin, for the classes of devices it is valid for, and for nothing else.
+//! Observations of a device answer where there is none: by content, with their origin, for the classes of devices for which they are valid, and for nothing
+//! else.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ fn without(machine: &Machine) -> Machine {
     Machine { device: None, ..machine.clone() }
 }
 
-/// Executed steps that ask a device.
+/// The executed steps that ask a device.
 fn asked(built: &Built) -> BTreeSet<String> {
     ["verify", "bench", "pairs", "profile"].iter().flat_map(|kind| steps(built, kind, "executed")).collect()
 }
@@ -34,7 +35,7 @@ fn what_was_observed_answers_without_the_device() {
         assert_eq!(evidence["measured_at"], "2026-01-01T00:00:00Z");
         assert_eq!(evidence["device_class"], "Virtual H (sm_90, driver 580)");
     }
-    // Another workspace that uses the same home knows it too.
+    // Another workspace with the same home knows the records too.
     let clone = Lab { project: lab.project.cloned("clone"), ..lab.clone() };
     let third = clone.built(&["--require-evidence"]);
     assert_eq!((asked(&third), third.keys()), (ids(&[]), first.keys()));
@@ -77,7 +78,7 @@ fn an_edited_kernel_is_unavailable_again_and_no_other() {
     assert_eq!((stands("k"), stands("j")), (("V=1".into(), false), ("V=1".into(), true)));
     lab.project.build(&["--require-evidence"]).expect(103).says("evidence from a device was required");
     lab.project.build(&["--require-evidence", "--kernel", "k"]).expect(0);
-    // A comment is no edit, and taking the edit back brings the evidence back.
+    // A comment does not change the binary, and undoing the edit makes the evidence valid again.
     lab.project.edit("j.cu", "{ /* nothing yet */ }", "{} // as before");
     assert_eq!(asked(&lab.built(&["--require-evidence"])), ids(&[]));
 }
@@ -107,12 +108,12 @@ fn a_target_that_names_none_asks_the_device_that_is_here() {
     let built = lab.built(&[]);
     assert_eq!((asked(&built).len(), lab.records()), (10, records + 11), "another product knows nothing of this one");
     assert_eq!(champion(&built).0, "V=4");
-    // Now two products have answered, and without either nobody's word counts.
+    // Now two products have answered, and without a device neither answer counts.
     lab.on(&without(&machine()));
     let built = lab.built(&[]);
     assert_eq!(champion(&built), ("V=1".into(), true));
     assert_eq!(steps(&built, "bench", "unavailable").len(), 3);
-    // The first machine's answers are still there.
+    // The answers of the first machine still exist.
     lab.on(&machine());
     let built = lab.built(&[]);
     assert_eq!((asked(&built), champion(&built)), (ids(&[]), ("V=1".into(), false)));

@@ -1,4 +1,4 @@
-//! The plan grows by what results say, in readable steps, and a second build finds all of it done without a device being touched.
+//! The plan grows by results in readable steps, and a second build finds all of it done without using a device.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ fn all(built: &Built) -> BTreeSet<String> {
 
 #[test]
 fn the_plan_grows_by_pairs_then_the_decision_then_the_champion() {
-    // Without noise the best by medians is V=2, and V=1 is near enough.
+    // Without noise, V=2 is the best by medians, and V=1 is close enough.
     let lab = Lab::new(&Machine { noise: 0.0, ..Machine::with(&[(1, 1004.0), (2, 1000.0), (4, 1060.0)]) });
     let built = lab.built(&[]);
     assert_eq!(champion(&built), ("V=1".into(), false));
@@ -22,7 +22,7 @@ fn the_plan_grows_by_pairs_then_the_decision_then_the_champion() {
     assert_eq!(late, ids(&["p/k/h/nominate/select", pairs, "p/k/h/select", "p/k/V=1/h/sass/inspect"]));
     let when = |id: &str| built.finished().position(|s| s["id"] == id).unwrap();
     assert!(when("p/k/h/nominate/select") < when(pairs) && when(pairs) < when("p/k/h/select"));
-    // The same under a machine that can answer nothing: no step asks it.
+    // The same on a machine that can answer nothing: no step asks it.
     lab.on(&Machine::default());
     let again = lab.built(&["-j1"]);
     assert_eq!((again.count("executed"), again.count("fresh")), (0, grown.len() as u64));

@@ -1,4 +1,4 @@
-//! A workspace with a machine around it: a package for a device target, a CUDA in name only, and the scenario of the virtual device. Knows how to change each.
+//! A workspace and a machine for it: a package for a device target, a mock CUDA, and the scenario of the virtual device. Knows how to change each.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,24 +38,24 @@ tune.V = [1, 2, 4]
 launch = [{ entry = "k<V>", grid = ["n"], block = ["32"], args = ["x", "y", "n"] }]
 "#;
 
-/// Its source, which the stand-in compiler need not understand.
+/// The kernel's source, which the stub compiler need not understand.
 pub(crate) const SOURCE: &str = "template <int V> __global__ void k(const float *x, float *y, int n) {}\n";
 
-/// What the machine has.
+/// The properties of the machine.
 #[derive(Debug, Clone)]
 pub(crate) struct Machine {
     /// Product and driver; none for a machine without a device.
     pub(crate) device: Option<(&'static str, &'static str)>,
     /// Further devices.
     pub(crate) more: Vec<(&'static str, &'static str)>,
-    /// Day of January 2026 on which all is measured.
+    /// The day of January 2026 on which everything is measured.
     pub(crate) day: u32,
     pub(crate) seed: u64,
     pub(crate) noise: f64,
     pub(crate) drift: f64,
-    /// What else each device says of itself.
+    /// Further properties of each device.
     pub(crate) says: &'static str,
-    /// Pattern and what else a rule says.
+    /// A pattern and the other properties of each rule.
     pub(crate) rules: Vec<(String, String)>,
 }
 
@@ -75,20 +75,20 @@ impl Default for Machine {
 }
 
 impl Machine {
-    /// Where `k<V>` takes so many nanoseconds, for each V.
+    /// A machine on which `k<V>` takes this many nanoseconds, for each V.
     pub(crate) fn with(times: &[(u32, f64)]) -> Self {
         times
             .iter()
             .fold(Machine::default(), |machine, (v, ns)| machine.rule(&format!("^k<{v}>"), &format!("ns = {ns:.1}")))
     }
 
-    /// With a rule after the others.
+    /// Appends a rule.
     pub(crate) fn rule(mut self, matches: &str, says: &str) -> Self {
         self.rules.push((matches.into(), says.into()));
         self
     }
 
-    /// With a rule before the others.
+    /// Prepends a rule.
     pub(crate) fn first(mut self, matches: &str, says: &str) -> Self {
         self.rules.insert(0, (matches.into(), says.into()));
         self
@@ -128,12 +128,12 @@ impl Lab {
         lab
     }
 
-    /// The machine changes.
+    /// Changes the machine.
     pub(crate) fn on(&self, machine: &Machine) {
         fs::write(&self.scenario, machine.text()).unwrap();
     }
 
-    /// A folder laid out as CUDA is: what finds a toolchain finds this, and the stand-in compiler reads none of it.
+    /// A folder with the layout of CUDA: the search for a toolchain finds it, and the stub compiler reads none of it.
     fn cuda(&self) {
         for file in
             ["lib64/libnvrtc.so.13", "lib64/libnvrtc-builtins.so.13.0", "include/cuda_runtime.h", "bin/nvdisasm"]
@@ -150,25 +150,25 @@ impl Lab {
         Lab { project, ..self.clone() }
     }
 
-    /// Builds, which must end well.
+    /// Builds, and checks that the build succeeds.
     pub(crate) fn built(&self, words: &[&str]) -> Built {
         self.project.built(words)
     }
 
-    /// Replaces text that stands once in the manifest.
+    /// Replaces a text that occurs once in the manifest.
     pub(crate) fn manifest(self, from: &str, to: &str) -> Self {
         self.project.edit("kernel.toml", from, to);
         self
     }
 
-    /// How many records of observations its home holds.
+    /// The number of records in the home.
     pub(crate) fn records(&self) -> usize {
         let folders = fs::read_dir(self.project.home().join("evidence")).unwrap();
         let files = folders.flat_map(|f| fs::read_dir(f.unwrap().path()).unwrap());
         files.filter(|f| f.as_ref().unwrap().path().extension().is_some_and(|e| e == "json")).count()
     }
 
-    /// Has a home hold the evidence of this one, and the contents that it names, but no result of any other step.
+    /// Adds the evidence of this home, and its contents, to another home, without the results of other steps.
     pub(crate) fn give_evidence(&self, other: &Lab) {
         for part in ["evidence", "cas"] {
             copy(&self.project.home().join(part), &other.project.home().join(part));
@@ -180,7 +180,7 @@ impl Lab {
         self.project.report_value()["packages"][0]["kernels"][0]["targets"][0].clone()
     }
 
-    /// Method to its fate and why.
+    /// The fate and its reason, by method.
     pub(crate) fn fates(&self) -> BTreeMap<String, (String, String)> {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
         let methods = self.target()["methods"].as_array().unwrap().clone();
@@ -209,7 +209,7 @@ pub(crate) fn champion(built: &Built) -> (String, bool) {
     (one["variant"].as_str().unwrap().into(), one["provisional"].as_bool().unwrap())
 }
 
-/// Ids of steps of a kind that ended so.
+/// Ids of the steps of a kind with this outcome.
 pub(crate) fn steps(built: &Built, kind: &str, outcome: &str) -> BTreeSet<String> {
     let said = |s: &Value| {
         s["outcome"].as_str().map(str::to_string).or(s["outcome"].as_object().and_then(|o| o.keys().next().cloned()))

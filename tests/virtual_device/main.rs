@@ -1,5 +1,5 @@
-//! What only a device can show, shown by the test-only one: selection with real decisions, pairs, attribution, evidence, expansion. Builds with debug assertions
-//! have it, others with `--features virtual-device`. No test uses a network, a GPU or a toolchain.
+//! Features that need a device, tested on the virtual device: selection with real decisions, pairs, attribution, evidence, expansion. Builds with debug
+//! assertions include it, others need `--features virtual-device`. No test uses a network, a GPU or a toolchain.
 #![cfg(any(debug_assertions, feature = "virtual-device"))]
 
 mod ablated;
@@ -24,5 +24,5 @@ mod searched;
 mod selected;
 mod travel;
 
-/// A released program has no virtual device, so these tests run the one that was built with them.
+/// A released program has no virtual device, so these tests run the program that was built with them.
 const ACCEPTS_NAMED_PROGRAM: bool = false;

@@ -1,4 +1,4 @@
-//! Spaces of more variants than are timed in full: few samples of each, and all that a full timing takes of those alone that may be the fastest.
+//! Spaces with more variants than are timed in full: a few samples of each, and full timings of only those that may be the fastest.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::Built;
 
-/// Values of the tunable, the first of which is best.
+/// The values of the tunable; the first one is the best.
 const VALUES: [u32; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12];
 
-/// Where each takes so many per cent longer than the one before.
+/// A machine on which each value takes this many percent longer than the one before.
 fn machine(per_cent: f64) -> Machine {
     let ns = |v: u32| 20_000.0 * (1.0 + per_cent / 100.0).powi(v as i32 - 1);
     let machine = Machine { noise: 0.002, ..Machine::default() };
-    // The longest names first: `k<1>` is no beginning of `k<11>`, but rules are read in order.
+    // The patterns cannot match a longer number: `^k<1>` does not match `k<11>`. Rules are read in order.
     VALUES.iter().fold(machine, |machine, v| machine.rule(&format!("^k<{v}>"), &format!("ns = {:.1}", ns(*v))))
 }
 
@@ -24,7 +24,7 @@ fn lab(machine: &Machine) -> Lab {
     Lab::new(machine).manifest("tune.V = [1, 2, 4]", &format!("tune.V = {VALUES:?}"))
 }
 
-/// Benches of few samples, and full ones.
+/// Benches with few samples, and full ones.
 fn timed(ids: BTreeSet<String>) -> (BTreeSet<String>, BTreeSet<String>) {
     ids.into_iter().partition(|id| id.ends_with("/few/bench"))
 }
@@ -75,7 +75,7 @@ fn who_is_found_out_when_timed_in_full_hides_nobody() {
 fn who_is_named_and_never_timed_in_full_keeps_no_build_from_its_end() {
     let lab = lab(&machine(6.0));
     let built = lab.built(&[]);
-    // All but the full timings come to a machine without a device, where these cannot be had.
+    // A machine without a device gets all records except the full timings, which it cannot measure.
     let laptop = lab.anew("laptop");
     lab.give_evidence(&laptop);
     for id in full(&[1, 2]) {

@@ -1,4 +1,4 @@
-//! Two products of one architecture: their targets ask one question, and each is answered by its own product.
+//! Two products of one architecture: their targets ask the same question, and each is answered by its own product.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ fn lab(machine: &Machine) -> Lab {
         .manifest("targets = [\"h\"]", "targets = [\"h\", \"x\"]")
 }
 
-/// Where `k<1>` is the fastest on Virtual H and `k<4>` on Virtual X.
+/// A machine on which `k<1>` is the fastest on Virtual H, and `k<4>` on Virtual X.
 fn times() -> Machine {
     Machine::default()
         .rule("^k<1> .* on Virtual H$", "ns = 1000.0")
@@ -33,7 +33,7 @@ fn none() -> Machine {
     Machine { device: None, ..times() }
 }
 
-/// Target to its champion, and whether it is provisional.
+/// The champion of each target, and whether it is provisional.
 fn champions(built: &Built) -> BTreeMap<String, (String, bool)> {
     let text = |v: &Value| v.as_str().unwrap().to_string();
     built
@@ -46,12 +46,12 @@ fn each(h: (&str, bool), x: (&str, bool)) -> BTreeMap<String, (String, bool)> {
     [("h", h), ("x", x)].map(|(target, (variant, open))| (target.to_string(), (variant.to_string(), open))).into()
 }
 
-/// Steps that ask a device, with that outcome.
+/// The steps that ask a device, with this outcome.
 fn asking(built: &Built, outcome: &str) -> BTreeSet<String> {
     ["verify", "bench", "pairs", "profile"].iter().flat_map(|kind| steps(built, kind, outcome)).collect()
 }
 
-/// Of the steps that were answered: target to the classes that answered.
+/// The device classes that answered steps, by target.
 fn answered(built: &Built) -> BTreeMap<String, BTreeSet<String>> {
     let mut all: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for step in built.finished().filter(|s| !s["evidence"].is_null()) {
@@ -82,7 +82,7 @@ fn each_target_is_answered_by_its_own_product() {
     let key = |id: &str| first.finished().find(|s| s["id"] == id).unwrap()["key"].clone();
     assert_eq!(key("p/k/V=1/h/big/bench"), key("p/k/V=1/x/big/bench"));
     assert_eq!(lab.records(), 20 + 2, "and what each device does at most");
-    // The same without either device, and on a machine that has but one of them.
+    // The result is the same without either device, and on a machine with only one of them.
     let report = lab.project.report();
     for machine in [none(), Machine { device: Some(("Virtual X", "580.1")), ..times() }, both()] {
         lab.on(&machine);
@@ -107,7 +107,7 @@ fn a_target_whose_product_nobody_observed_is_unknown_beside_one_that_was() {
         lab.project.build(&["--require-evidence", "--target", "x"]).expect(103);
         lab.project.build(&["--require-evidence", "--target", "h"]).expect(0);
     }
-    // The other product is plugged in: its own are measured, and nothing else.
+    // Once the other product is present, only its own steps are measured.
     lab.on(&Machine { device: Some(("Virtual X", "580.1")), ..times() });
     let built = lab.built(&[]);
     let ran = asking(&built, "executed");
@@ -121,7 +121,7 @@ fn targets_that_mean_one_product_share_its_runs() {
     let built = lab.built(&[]);
     assert_eq!((asking(&built, "executed").len(), lab.records()), (10, 11));
     assert_eq!(champions(&built), each(("V=1", false), ("V=1", false)));
-    // One that names none means the device that is here.
+    // A target without a product means the device that is present.
     let lab = lab.manifest("[targets.x]\narch = \"sm_90a\"\ndevice = \"Virtual H\"", "[targets.x]\narch = \"sm_90a\"");
     assert_eq!(asking(&lab.built(&[]), "executed"), ids(&[]));
 }

@@ -1,4 +1,4 @@
-//! Over random workspaces, machines and edits: a build that goes on from what it knows equals one that begins with nothing but the same records.
+//! For random workspaces, machines and edits: a build that continues from known results equals one that starts with only the same records.
 
 use std::fmt::Write;
 
@@ -8,16 +8,16 @@ use crate::lab::{Lab, MANIFEST, Machine};
 use crate::project::Built;
 use crate::random::Random;
 
-/// Workspaces, and edits of each.
+/// The numbers of workspaces, and of edits of each.
 const TRIED: (usize, usize) = (5, 5);
 
-/// What a workspace is made of; edits change one thing.
+/// The contents of a workspace; each edit changes one of them.
 #[derive(Debug, Clone)]
 struct Made {
-    /// For each kernel: its values of V, the number that its code returns, comments above it.
+    /// For each kernel: its values of V, the number that its code returns, and the number of comments above it.
     kernels: Vec<(Vec<u32>, u64, u64)>,
     tolerance: u64,
-    /// Extents of bench shapes.
+    /// The extents of bench shapes.
     bench: Vec<u64>,
     per: &'static str,
     method: Option<u32>,
@@ -96,7 +96,7 @@ fn values(random: &mut Random) -> Vec<u32> {
     (0..2 + random.below(3)).map(|_| left.remove(random.below(left.len() as u64) as usize)).collect()
 }
 
-/// A machine on which many variants are about as fast, and one may be wrong or throttled.
+/// A machine on which many variants are about equally fast, and one may be wrong or throttled.
 fn machine(random: &mut Random) -> Machine {
     let mut machine = Machine { noise: 0.01, drift: 0.01, ..Machine::default() };
     for (kernel, value) in (0..2).flat_map(|k| VALUES.map(|v| (k, v))) {

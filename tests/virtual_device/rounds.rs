@@ -1,12 +1,12 @@
-//! Rounds by the agent `rules` on a device that times: a naive start, methods turned on round by round, each classified, and a second run that asks and measures
-//! nothing.
+//! Rounds by the agent `rules` on a device that times: a naive start, methods turned on round by round, each attributed, and a second run that asks and
+//! measures nothing.
 
 use serde_json::Value;
 
 use crate::lab::{Lab, Machine, champion, steps};
 use crate::project::{Built, ids};
 
-/// Three methods, each a tunable, over a start that has none of them.
+/// Three methods, each with a tunable; the start has none of them.
 const KERNEL: &str = r#"
 [kernel.k]
 operator = "twice"
@@ -32,7 +32,7 @@ sass.any = ['FFMA']
 const SOURCE: &str = "#pragma sass k<\\d+,4,\\w+,\\d+> LDG.E.128 2\n#pragma sass k<\\d+,\\d+,true,\\d+> LDGSTS 4\n#pragma sass k<\\d+,\\d+,\\w+,8> FFMA 64\n\
     template <int BLOCK, int V, bool P, int U> __global__ void k(const float *x, float *y, int n) {}\n";
 
-/// Vectorised access saves half, the pipeline a quarter of what is left, unrolling nothing.
+/// Vectorized access saves half, the pipeline a quarter of the rest, and unrolling nothing.
 fn machine() -> Machine {
     let peaks = "peaks = { dram-bytes-per-s = 1e12, ops-per-s = { f32 = 1e13 } }\n";
     let mut machine = Machine { noise: 0.002, says: peaks, ..Machine::default() };
@@ -63,7 +63,7 @@ fn of<'b>(built: &'b Built, id: &str) -> &'b Value {
 #[test]
 fn rounds_turn_methods_on_until_none_is_left_and_say_what_each_buys() {
     let lab = lab();
-    // Without a record there is only the start, and what comes next is missing.
+    // Without recorded rounds there is only the start, and the next round is missing.
     let before = lab.built(&[]);
     assert_eq!(champion(&before), ("BLOCK=32,V=1,P=false,U=1".into(), false));
     assert_eq!(steps(&before, "bench", "executed").len(), 1);
@@ -78,7 +78,7 @@ fn rounds_turn_methods_on_until_none_is_left_and_say_what_each_buys() {
     assert_eq!(fates["memory.vectorized_access"].0, "effective", "{fates:?}");
     assert_eq!(fates["latency.async_pipeline"].0, "effective", "{fates:?}");
     assert_eq!(fates["compute.ilp_unroll_register_tile"].0, "ineffective", "{fates:?}");
-    // A selection after each round, and the decision before each; the last says why it ends.
+    // There is a selection after each round and a decision before each. The last decision states why the rounds end.
     for id in ["p/k/h/r0/select", "p/k/h/select", "p/k/h/r1/round", "p/k/h/r2/round"] {
         assert_ne!(of(&built, id)["result"], Value::Null, "{id}");
     }
@@ -90,7 +90,7 @@ fn a_method_that_spoils_every_kernel_that_has_it_does_not_keep_the_others_out() 
     let lab = lab();
     let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     lab.project.write("kernel.toml", &manifest.replace("rounds = 3", "rounds = 8"));
-    // Unrolling is wrong, and the first round tries all three at once.
+    // Unrolling is wrong, and the first round tries all three methods at once.
     lab.on(&machine().first(", ?8>", "ns = 100.0\nerror = 1.0"));
     let built = optimize(&lab).expect(0);
     let (variant, _) = champion(&built);
@@ -107,7 +107,7 @@ fn a_method_that_spoils_every_kernel_that_has_it_does_not_keep_the_others_out() 
 fn a_method_whose_every_variant_was_tried_takes_no_slot() {
     let lab = lab();
     let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
-    // One variant has the first two methods, one the third; the first round tries the first, and it is wrong.
+    // One variant has the first two methods, and one the third. The first round tries the first variant, which is wrong.
     let space = "tune = { BLOCK = [32], V = [1, 4], P = [false, true], U = [1, 8], where = [\"P or V == 1\", \"V == 4 or not P\", \"U == 1 or not P\"] }";
     let tune = "tune = { BLOCK = [32, 64], V = [1, 4], P = [false, true], U = [1, 8] }";
     assert!(manifest.contains(tune));
@@ -127,7 +127,7 @@ fn a_second_run_and_a_build_without_the_device_measure_nothing_and_say_the_same(
     lab.on(&Machine { device: None, ..machine() });
     let away = lab.built(&[]);
     assert_eq!((champion(&away), away.executed()), (first, ids(&[])));
-    // Without a device nothing can be tried: the command says so rather than going on by guesses.
+    // Without a device nothing can be tried. The command reports that and does not continue with guesses.
     let lab = self::lab();
     lab.on(&Machine { device: None, ..machine() });
     optimize(&lab).expect(0).says("Unchanged p/k/h: nothing can be measured");
@@ -136,7 +136,7 @@ fn a_second_run_and_a_build_without_the_device_measure_nothing_and_say_the_same(
 #[test]
 fn a_round_that_makes_nothing_faster_keeps_the_champion_and_its_candidates_fail_no_build() {
     let lab = lab();
-    // All that is tried is wrong.
+    // Every variant that is tried is wrong.
     let wrong =
         machine().first("^k<\\d+, ?4", "ns = 100.0\nerror = 1.0").first("true, ?\\d+>", "ns = 100.0\nerror = 1.0");
     lab.on(&wrong.first(", ?8>", "ns = 100.0\nerror = 1.0"));
@@ -162,7 +162,7 @@ fn a_report_shows_the_bottleneck_the_candidates_and_what_became_of_each_method()
     assert!((gains - 8.0 / 3.0).abs() < 0.1, "{found}");
     assert!(!rounds[1]["methods"].as_array().unwrap().is_empty() && !rounds[1]["gaps"]["memory"].is_null(), "{found}");
     assert_eq!(rounds.last().unwrap()["champion"].as_str().unwrap(), champion(&built).0);
-    // Every candidate hangs below the champion before it, and one is champion in the end.
+    // Every candidate is a descendant of the champion before it, and one candidate is the final champion.
     let candidates = found["candidates"].as_array().unwrap();
     for of in candidates.iter().filter(|c| c["round"].as_u64().unwrap() > 0) {
         let before = of["round"].as_u64().unwrap() as usize - 1;
@@ -181,7 +181,7 @@ fn a_report_shows_the_bottleneck_the_candidates_and_what_became_of_each_method()
     }
     let markdown = say(&["report", "--format", "markdown"]);
     assert!(markdown.contains("| round | gaps before | tried | candidates | champion after |"), "{markdown}");
-    // A build tells of them in a line.
+    // A build summarizes the rounds in one line.
     let told = lab.project.command(&["build", "--offline"]).output().unwrap();
     let told = String::from_utf8(told.stderr).unwrap();
     assert!(
@@ -215,11 +215,11 @@ fn what_was_accepted_stands_alone_until_it_is_freed() {
     accept(&[]).expect(0).says("in kforge.lock");
     assert_eq!(std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap(), manifest);
     let records = lab.records();
-    // Neither the rounds nor their records are needed any more.
+    // The rounds and their records are no longer needed.
     std::fs::remove_dir_all(lab.project.home().join("answers")).unwrap();
     let built = lab.built(&[]);
     assert_eq!(champion(&built), first);
-    // What was a candidate is the package's own now, and compiled as such; its binary is the same.
+    // The former candidate is the package's own now, and compiled as such. Its binary is the same.
     let kinds: Vec<String> = built.executed_kinds().into_keys().collect();
     assert!(kinds.iter().all(|kind| ["compile", "select"].contains(&kind.as_str())), "{kinds:?}");
     assert!(
@@ -252,7 +252,7 @@ fn candidates_are_remembered_with_their_speed_their_methods_and_after_they_were_
     assert!((best["time_ns"].as_f64().unwrap() - 3000.0).abs() < 100.0 && best["became"] == "right", "{best}");
     let methods = best["methods"].as_array().unwrap();
     assert!(methods.contains(&"memory.vectorized_access".into()) && best["chain"].is_string(), "{best}");
-    // What was accepted is built without its rounds, which are remembered all the same.
+    // An accepted variant is built without its rounds, which are still remembered.
     lab.project.command(&["accept", "k"]).output().unwrap();
     lab.built(&[]);
     let after = listed();

@@ -1,10 +1,10 @@
-//! Scores of what a build found, against baselines: the variant declared first, another variant, another kernel.
+//! Scores of a build's results against baselines: the variant declared first, another variant, another kernel.
 
 use serde_json::{Value, json};
 
 use crate::lab::{Lab, Machine, SOURCE};
 
-/// Beside `k` a plain kernel and a wrong one, of the same operator.
+/// Besides `k`, a plain kernel and a wrong one of the same operator.
 const MORE: &str = r#"
 [kernel.plain]
 operator = "twice"
@@ -46,7 +46,7 @@ fn run(lab: &Lab, words: &[&str], code: i32) -> String {
     said
 }
 
-/// Scores as JSON, which are as their schema says.
+/// Scores as JSON, checked against their schema.
 fn scores(lab: &Lab, words: &[&str]) -> Value {
     let found: Value = serde_json::from_str(&run(lab, &[&["--format", "json"], words].concat(), 0)).unwrap();
     let file = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/scores.json");
@@ -55,7 +55,7 @@ fn scores(lab: &Lab, words: &[&str]) -> Value {
     found
 }
 
-/// Kernel to its score in thousandths; null where it is not known.
+/// The score of each kernel in thousandths; null if it is unknown.
 fn each(scores: &Value) -> Value {
     let candidates = scores["candidates"].as_array().unwrap();
     let of = |c: &Value| {

@@ -1,5 +1,5 @@
-//! Searches over tunables on a device: what they find, what they spend, and that a search is a part of the plan like any other: interrupted, repeated, replayed
-//! without the device, edited, it does again what changed and goes the way it went.
+//! Searches over tunables on a device: their results and their costs. A search is a part of the plan like any other: after an interruption, a repetition, a
+//! replay without the device or an edit, it repeats only what changed and takes the same path.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::lab::{Lab, MANIFEST, Machine, champion, steps};
 use crate::project::{Built, id, ids};
 
-/// Values of each tunable and by what a time is multiplied there; all but one value cost, so that one variant is best.
+/// The values of each tunable and the factor by which each multiplies the time. All but one value cost time, so that one variant is the best.
 const FACTORS: [[(u32, f64); 5]; 4] = [
     [(1, 1.9), (2, 1.5), (4, 1.2), (8, 1.0), (16, 1.15)],
     [(1, 1.3), (2, 1.1), (4, 1.0), (8, 1.1), (16, 1.4)],
@@ -32,7 +32,7 @@ fn machine() -> Machine {
     Machine { noise: 0.005, ..Machine::default() }.rule(r"^k<(\d+),(\d+),(\d+),(\d+)>", &says)
 }
 
-/// What a variant truly takes, in units of the best.
+/// The true time of a variant, relative to the best.
 fn cost(label: &str) -> f64 {
     let parts = label.split(',').zip(FACTORS).zip(NAMES);
     parts
@@ -43,7 +43,7 @@ fn cost(label: &str) -> f64 {
         .product()
 }
 
-/// A kernel of 625 variants, searched so.
+/// A kernel with 625 variants and this search.
 fn lab(search: &str) -> Lab {
     let lab = Lab::new(&machine());
     let (head, _) = MANIFEST.split_once("tune.V").unwrap();
@@ -61,13 +61,13 @@ fn source(lab: &Lab, more: &str) {
 
 const MODEL: &str = "tune.strategy = \"model\"\ntune.budget = { variants = 48 }";
 
-/// Ids of the steps that ask a device and were executed.
+/// The ids of executed steps that ask a device.
 fn asked(built: &Built) -> BTreeSet<String> {
     let asks = |id: &&String| ["/verify", "/bench", "/pairs"].iter().any(|kind| id.ends_with(kind));
     built.executed().iter().filter(asks).cloned().collect()
 }
 
-/// Variants that were compiled or are known to compile.
+/// The variants that were compiled or are known to compile.
 fn visited(built: &Built) -> BTreeSet<String> {
     let compiles = built.finished().filter(|s| s["kind"] == "compile");
     compiles.map(|s| s["labels"]["variant"].as_str().unwrap().to_string()).collect()
@@ -81,7 +81,7 @@ fn a_search_finds_what_is_within_two_per_cent_of_the_best_of_hundreds_within_its
         let built = lab.built(&[]);
         let (found, provisional) = champion(&built);
         assert!(cost(&found) <= 1.02 && !provisional, "{strategy}: {found} is {} times the best", cost(&found));
-        // What ablation compares with is none of the visited; there are no methods here.
+        // The variants that ablation compares would be additional, but there are no methods here.
         assert_eq!(visited(&built).len(), budget, "{strategy}");
         let search = lab.target()["search"].clone();
         assert_eq!((&search["visited"], &search["of"]), (&budget.into(), &625.into()));
@@ -91,7 +91,7 @@ fn a_search_finds_what_is_within_two_per_cent_of_the_best_of_hundreds_within_its
         let report = lab.project.command(&["report"]).output().unwrap();
         let says = format!("{strategy} search: {budget} of 625 variants visited, 0 dropped on facts, ");
         assert!(String::from_utf8(report.stdout).unwrap().contains(&says), "{strategy}");
-        // The slow are timed with few samples only.
+        // Slow variants are timed with only a few samples.
         let few = steps(&built, "bench", "executed").into_iter().filter(|id| id.ends_with("/few/bench")).count();
         assert_eq!(few, budget, "{strategy}");
         assert!(steps(&built, "bench", "executed").len() < 2 * budget, "{strategy}");
@@ -123,7 +123,7 @@ fn a_search_that_is_killed_goes_on_where_it_was_and_measures_nothing_twice() {
     let undisturbed = lab(MODEL);
     let expected = undisturbed.built(&[]);
     let lab = undisturbed.anew("killed");
-    // After how many benches each of the builds before the last is killed.
+    // The number of benches after which each build except the last is killed.
     let mut done: BTreeSet<String> = BTreeSet::new();
     for kill in [3, 9, 20] {
         let mut child = lab.project.building(&["-j2"]).process_group(0).spawn().unwrap();
@@ -179,14 +179,14 @@ fn a_search_is_replayed_without_the_device_and_never_wrong_where_its_way_is_not_
     lab.on(&nowhere);
     let without = lab.built(&[]);
     assert_eq!((without.count("executed"), without.keys()), (0, with.keys()));
-    // On another machine, which has the records and nothing else.
+    // On another machine, which has only the records.
     let anew = lab.anew("anew");
     lab.give_evidence(&anew);
     let replayed = anew.built(&[]);
     assert_eq!(asked(&replayed), BTreeSet::new());
     assert_eq!((replayed.keys(), champion(&replayed)), (with.keys(), champion(&with)));
     assert_eq!(anew.project.report(), lab.project.report());
-    // With another seed the way leaves what is recorded.
+    // With another seed, the search leaves the recorded path.
     let other = lab.anew("other");
     lab.give_evidence(&other);
     let other = other.manifest("variants = 48 }", "variants = 48 }\ntune.seed = 7");
@@ -201,11 +201,11 @@ fn a_search_is_replayed_without_the_device_and_never_wrong_where_its_way_is_not_
         report.contains("the measurements that it needs next are not recorded, and there is no device here"),
         "{report}"
     );
-    // Where nothing at all is recorded, a first batch stands provisionally.
+    // Without any records, a first batch is provisional.
     let empty = lab.anew("empty");
     let built = empty.built(&[]);
     assert_eq!((champion(&built).1, visited(&built).len()), (true, 8));
-    // The device is back: what was left off goes on.
+    // With the device present again, the search continues where it stopped.
     empty.on(&machine());
     let built = empty.built(&[]);
     assert_eq!((built.keys(), champion(&built)), (with.keys(), champion(&with)));
@@ -224,12 +224,12 @@ fn an_edit_searches_again_and_equals_a_build_from_nothing() {
     let few = |built: &Built| asked(built).iter().filter(|id| id.ends_with("/few/bench")).count();
     assert_eq!((few(&first), few(&edited)), (48, 48));
     assert!(cost(&champion(&edited).0) <= 1.02);
-    // A larger budget goes on where the smaller one ended.
+    // A larger budget continues where the smaller one ended.
     let lab = lab.manifest("variants = 48", "variants = 64");
     let more = lab.built(&[]);
     assert_eq!(visited(&more).len(), 64);
     assert_eq!(few(&more), 16);
-    // Other values of a tunable are another space, of which much has been measured.
+    // Other values of a tunable make another space, of which much has been measured.
     let lab = lab.manifest("tune.D = [1, 2, 4, 8, 16]", "tune.D = [4, 8, 16]");
     let fewer = lab.built(&[]);
     let anew = lab.anew("anew");
@@ -328,7 +328,7 @@ fn a_bundle_brings_a_search_to_a_machine_without_the_device() {
     laptop.on(&Machine { device: None, ..machine() });
     let replayed = laptop.built(&["--require-evidence"]);
     assert_eq!((replayed.keys(), champion(&replayed)), (with.keys(), champion(&with)));
-    // Without the bundle there is a first batch to ask for, and nobody to answer.
+    // Without the bundle there is a first batch to measure, and no device to answer.
     let other = lab.anew("other");
     std::fs::remove_dir_all(other.project.root().join("evidence")).unwrap();
     assert!(other.project.build(&["--require-evidence"]).expect(103).stderr().contains("/few/bench: no device"));

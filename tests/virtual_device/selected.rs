@@ -1,4 +1,4 @@
-//! Who becomes champion when a device has been asked: the fastest by more than the margin, else the pinned one, else the first; whatever the noise.
+//! The selection of a champion with evidence of a device: the fastest by more than the margin, else the pinned one, else the first, with any noise.
 
 use std::collections::BTreeSet;
 
@@ -50,7 +50,7 @@ fn pairs_decide_where_clocks_drift_between_benches() {
         let lab = Lab::new(&Machine { seed, ..machine.clone() });
         let built = lab.built(&[]);
         assert_eq!(champion(&built), ("V=2".into(), false), "seed {seed}");
-        // Against whom pairs were taken is who was best by medians.
+        // Pairs are measured against the best variant by medians.
         let paired = steps(&built, "pairs", "executed");
         assert!(!paired.is_empty(), "seed {seed}");
         best.extend(paired.iter().filter_map(|id| Some(id.rsplit_once("/against/")?.1.to_string())));
@@ -80,7 +80,7 @@ fn noise_flips_no_champion_over_rebuilds() {
     assert_eq!((built.count("executed"), champion(&built).0), (0, "V=1".into()));
 }
 
-/// What another champion costs that everything is known of but how far it is from a peak.
+/// The kinds of steps that another champion needs if everything is known of it except its distance from a peak.
 const PINNED: [&str; 4] = ["inspect", "profile", "roofline", "select"];
 
 #[test]

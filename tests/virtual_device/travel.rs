@@ -1,5 +1,5 @@
-//! Evidence in bundles: what a device said where it is, a machine without one shows, imported or from a file in the repository; and nothing that is damaged
-//! counts.
+//! Evidence in bundles: a machine without a device shows the observations of another machine, imported or from a file in the repository; and damaged evidence
+//! does not count.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -26,7 +26,7 @@ fn without() -> Machine {
     Machine { device: None, ..machine() }
 }
 
-/// A kernel whose champion is decided by pairs, and whose method is attributed.
+/// A kernel whose champion is decided by pairs, and whose method has an attribution.
 fn lab() -> Lab {
     let lab = Lab::new(&machine());
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
@@ -35,7 +35,7 @@ fn lab() -> Lab {
     lab
 }
 
-/// A kernel `j` beside `k`.
+/// Adds a kernel `j`.
 fn with_another(lab: &Lab) {
     let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     let (_, kernel) = manifest.split_once("[kernel.k]").unwrap();
@@ -45,7 +45,7 @@ fn with_another(lab: &Lab) {
     lab.on(&machine().rule("^j<", "ns = 900.0"));
 }
 
-/// `kforge WORDS`, which must end with that code; what it said to people.
+/// Runs `kforge WORDS`, checks the exit code, and returns standard error.
 #[track_caller]
 fn run(lab: &Lab, words: &[&str], code: i32) -> String {
     let output = output(lab, words);
@@ -58,7 +58,7 @@ fn output(lab: &Lab, words: &[&str]) -> Output {
     lab.project.command(&[words, &["--offline"]].concat()).output().unwrap()
 }
 
-/// Where bundles of a lab go, outside its workspace.
+/// The path of a lab's bundle, outside its workspace.
 fn place(lab: &Lab, name: &str) -> PathBuf {
     lab.project.place().join(name)
 }
@@ -80,7 +80,7 @@ fn laptop(lab: &Lab, name: &str) -> Lab {
     other
 }
 
-/// Steps that asked a device, or could not.
+/// The steps that asked a device, or could not.
 fn open(built: &Built) -> Vec<String> {
     let kinds = ["verify", "bench", "pairs", "profile", "peaks"];
     let of = |kind: &&str| ["executed", "unavailable"].map(|o| steps(built, kind, o)).into_iter().flatten();
@@ -125,7 +125,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     let line = said.lines().find(|l| l.contains("Reusing")).unwrap_or_else(|| panic!("{said}"));
     assert!(line.contains("14 observations of Virtual H (sm_90, driver 580) from `h.kfe` (unsigned)"), "{line}");
     assert!(line.contains("days ago") || line.contains("in the future"), "{line}");
-    // To import again adds nothing, and what was received is handed on as it came.
+    // A second import adds nothing, and imported records are exported unchanged.
     let again = run(&laptop, &["evidence", "import", text(&bundle)], 0);
     assert!(again.contains("Imported 0 records") && again.contains("18 held already"), "{again}");
     assert_eq!(fs::read(export(&laptop, "again.kfe")).unwrap(), fs::read(&bundle).unwrap());
@@ -148,18 +148,18 @@ fn a_bundle_in_the_repository_answers_as_it_lies_there() {
     assert_eq!(fs::read(laptop.project.root().join(name)).unwrap(), bytes);
     let again = laptop.built(&["--require-evidence"]);
     assert_eq!((again.count("executed"), again.count("fresh")), (0, first.finished().count() as u64));
-    // It is read each time: what is gone does not answer.
+    // The file is read each time: a missing bundle does not answer.
     fs::rename(laptop.project.root().join(name), place(&lab, "away.kfe")).unwrap();
     let built = laptop.built(&[]);
     assert_eq!((champion(&built), steps(&built, "bench", "unavailable").len()), (("V=1".into(), true), 3));
-    // On the device itself, what lies beside answers as the home's own records do.
+    // On the device itself, the bundle in the repository answers as the home's own records do.
     lab.on(&machine());
     fs::remove_dir_all(lab.project.home().join("evidence")).unwrap();
     let built = lab.built(&[]);
     assert_eq!((built.count("executed"), built.keys()), (0, first.keys()));
 }
 
-/// What `kforge WORDS` prints.
+/// The output of `kforge WORDS`.
 #[track_caller]
 fn printed(lab: &Lab, words: &[&str]) -> String {
     let output = output(lab, words);
@@ -203,7 +203,7 @@ fn what_evidence_answered_is_explained_as_such_and_after_an_edit_by_what_changed
         assert!(said.contains("it last ran because it had no result before"), "{said}");
     }
     laptop.project.edit("k.cu", "{}", "{ return; }");
-    // Before the build its binary is still to be made; after it the binary is another. Either way the file is named.
+    // Before the build, its binary does not exist yet; after the build, its binary is another. The file is named in both cases.
     let before = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
     laptop.built(&[]);
     let after = printed(&laptop, &["explain", "p/k/V=1/h/big/bench"]);
@@ -226,13 +226,13 @@ fn records_of_another_version_are_counted_where_a_build_ends() {
     let n = open(&laptop.built(&[])).len();
     assert!(n > 0 && n < first.finished().count());
     let line = format!("Unused `evidence/virtual-h.kfe` holds {n} records of other versions of these kernels");
-    // A build that plans says it once, and so does one that finds nothing to do.
+    // A build that plans reports this once, and so does a build that finds nothing to do.
     for _ in 0..3 {
         let said = run(&laptop, &["build"], 0);
         assert_eq!(said.matches("another version").count(), 1, "{said}");
         assert!(said.contains(&line), "{line}: {said}");
     }
-    // Records in the home have no names; what this workspace asked before is remembered.
+    // Records in the home have no names. They are found by the earlier questions in this workspace's journal.
     let other = lab.anew("other");
     other.on(&without());
     let bundle = other.project.root().join("evidence/virtual-h.kfe");
@@ -242,7 +242,7 @@ fn records_of_another_version_are_counted_where_a_build_ends() {
     other.project.edit("k.cu", "{}", "{ return; }");
     let said = run(&other, &["build"], 0);
     assert!(said.contains(&line.replace("evidence/", "")), "{said}");
-    // Nobody speaks of a kernel that is new, and a selection of what is answered lacks nothing.
+    // No record is reported for a new kernel, and a selection with all answers lacks nothing.
     with_another(&laptop);
     laptop.on(&without());
     assert!(run(&laptop, &["build"], 0).contains(&line));
@@ -283,7 +283,7 @@ fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     let first = lab.built(&[]);
     let bundle = export(&lab, "h.kfe");
     let laptop = laptop(&lab, "laptop");
-    // Compiled here, it is another binary, of which nothing is known; what is certified then does not outlast the import.
+    // Compiled here, the binary is a different one, without any evidence. The certificate of this state does not survive the import.
     let open_before = open(&laptop.built(&[]));
     assert!(!open_before.is_empty());
     assert_eq!(open(&laptop.built(&[])), open_before);
@@ -293,7 +293,7 @@ fn evidence_of_a_binary_that_no_compiler_makes_again_brings_it_along() {
     for step in built.finished().filter(|s| s["kind"] == "compile") {
         assert_eq!((&step["outcome"], &step["cache"]), (&"fresh".into(), &"evidence".into()), "{step}");
     }
-    // From the repository too, for whom compiled it before; and with the bundle goes what it brought.
+    // The bundle also works from the repository for a machine that compiled the kernel before. Without the bundle, its binary is gone too.
     let other = lab.anew("other");
     other.on(&without());
     other.built(&[]);
@@ -372,7 +372,7 @@ fn records_of_one_question_are_all_kept_and_the_newest_answers() {
     run(&lab, &["evidence", "export", "--all", "--output", text(&both)], 0);
     let count = |path: &Path| archive::read(path).unwrap().records().count();
     assert_eq!((count(&old), count(&new), count(&both)), (18, 18, 32));
-    // A binary comes under the time of its first observation in the bundle.
+    // A binary is listed under the time of its first observation in the bundle.
     for (name, bundles, records) in [("a", vec![&old, &new], 36), ("b", vec![&new, &old], 36), ("c", vec![&both], 32)] {
         let laptop = laptop(&lab, name);
         let words = ["evidence", "import"].into_iter().chain(bundles.iter().map(|b| text(b)));
@@ -395,7 +395,7 @@ fn what_is_damaged_is_refused_whole_and_a_build_goes_on_without_it() {
     let laptop = laptop(&lab, "laptop");
     for damaged in [&bytes[..bytes.len() / 2], b"", b"evidence"] {
         fs::write(&bad, damaged).unwrap();
-        // Of several, one that is refused keeps the others out too.
+        // If one of several bundles is refused, the others are not imported either.
         let said = run(&laptop, &["evidence", "import", text(&good), text(&bad)], 101);
         assert!(said.contains("bad.kfe` is refused") && said.contains("damaged"), "{said}");
         assert_eq!(said.matches("error").count(), 1, "{said}");
@@ -438,7 +438,7 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
         assert!(line.contains("Virtual H (sm_90, driver 580), driver 580.1"), "{line}");
         assert!(line.ends_with("from `evidence/virtual-h.kfe` (unsigned)"), "{line}");
     }
-    // A bundle can be looked into wherever it lies; what nothing here asks for is left out, but counted.
+    // A bundle can be listed from any path. Records that answer no question here are left out but counted.
     assert!(human(&["evidence/virtual-h.kfe"]).contains("p/k on h\n"));
     laptop.project.edit("k.cu", "{}", "{ return; }");
     laptop.built(&[]);
@@ -471,7 +471,7 @@ fn an_observation_that_decides_nothing_is_no_evidence_where_that_is_required() {
     run(&lab, &["evidence", "export"], 0);
     let path = lab.project.root().join("evidence/virtual-h.kfe");
     let mut bundle = archive::read(&path).unwrap();
-    // One verification in which no trial came to its end.
+    // One verification in which no trial finished.
     let of_tiny = |q: &&mut kforge::release::bundle::Question| q.steps[0].id == "p/k/V=4/h/tiny/verify";
     let question = bundle.questions.iter_mut().find(of_tiny).unwrap();
     let observation = question.records[0].result.outputs.get_mut("observation").unwrap();

@@ -15,18 +15,18 @@ use kforge_project::workspace::find::{MANIFEST, tidy};
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::Kernel;
 
-/// The folder for sources of kernels, where a package has one.
+/// The folder for the sources of kernels, if the package has one.
 const FOLDER: &str = "kernels";
 
-/// What has to be written.
+/// The files to write.
 pub(super) struct Files {
-    /// The source's name, relative to the package.
+    /// The source's path, relative to the package.
     pub(super) source: String,
-    /// The source first: nothing reads it before the manifest says so.
+    /// The changes. The source comes first, because nothing reads it before the manifest names it.
     pub(super) changes: Vec<Change>,
 }
 
-/// The files for champions of one source.
+/// The files for champions that share one source.
 pub(super) fn files(
     session: &Session,
     workspace: &Workspace,
@@ -95,7 +95,7 @@ fn champion(stands: &Stands) -> Champion {
     }
 }
 
-/// The name of the source in the package.
+/// The source's path in the package.
 fn place(session: &Session, member: &Member, kernel: &Kernel, request: &AcceptRequest) -> Result<String, AcceptError> {
     let name = request.name.as_ref().unwrap_or(&kernel.name);
     let Some(file) = &request.file else {
@@ -108,7 +108,7 @@ fn place(session: &Session, member: &Member, kernel: &Kernel, request: &AcceptRe
     inside.ok_or_else(|| AcceptError::OutsidePackage { path, folder: member.folder.clone() })
 }
 
-/// Refuses to write over what is not the kernel's own.
+/// Refuses to overwrite a file that is not this kernel's own source.
 fn guard(
     member: &Member,
     kernel: &Kernel,

@@ -8,18 +8,18 @@ use crate::session::build::Ready;
 use kforge_engine::{BuildOutcome, Done, Node};
 use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
-/// How a build ended. Of several reasons the first of these counts: interrupted, not built, wrong, no evidence.
+/// How a build ended. If several variants apply, the first of these counts: interrupted, not built, wrong, no evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
-    /// All that was asked for is done.
+    /// Everything requested is done.
     Done,
     /// A step failed, or a toolchain could not be installed.
     NotBuilt,
-    /// A kernel is wrong, or an operator cannot tell right from wrong.
+    /// A kernel is wrong, or an operator is indecisive.
     Wrong,
-    /// Evidence was required, and is missing here.
+    /// Evidence is required but missing.
     NoEvidence(Vec<Lacking>),
-    /// It was interrupted.
+    /// The build was interrupted.
     Interrupted,
 }
 
@@ -28,7 +28,7 @@ pub enum Ended {
 pub struct Lacking {
     /// The step.
     pub id: String,
-    /// Why there is none, for people.
+    /// Why the evidence is missing, for messages.
     pub why: String,
 }
 
@@ -45,7 +45,7 @@ impl Ended {
         .unless_lacking_toolchain(ready)
     }
 
-    /// How a build ended that requires no evidence.
+    /// How a build that requires no evidence ended.
     pub fn plain(outcome: &BuildOutcome, interrupted: bool) -> Ended {
         match () {
             () if interrupted || outcome.interrupted => Ended::Interrupted,
@@ -63,12 +63,12 @@ impl Ended {
     }
 }
 
-/// Whether a build was interrupted, before its end or at it.
+/// Whether a build was interrupted, before or at its end.
 pub(super) fn is_interrupted(ready: &Ready<'_>, outcome: &BuildOutcome) -> bool {
     ready.options.interrupted.load(Ordering::Relaxed) || outcome.interrupted
 }
 
-/// The steps that say what is wrong, and their words. What is made for comparison only is no wrong kernel.
+/// The steps with the verdict fail, and their explanations. Steps that are only for comparison are left out.
 pub fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&Node, &str)> {
     outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| !node.advisory).filter_map(|(node, done)| {
         match done.result.as_ref()?.verdict.as_ref()? {
@@ -78,14 +78,14 @@ pub fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&Node, &str)> {
     })
 }
 
-/// Where a device should have answered: the steps that have no observation, and the judgements that theirs does not decide.
+/// Missing evidence of devices: steps without an observation, and judgements whose observation does not decide them.
 fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let on_device = |n: &Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
-    // A profile decides neither a verdict nor a champion nor what a method buys, and a device's peaks do not: without them it is only not known what bounds a kernel.
+    // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown.
     let decides = |n: &Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
     let lacks = |node: &Node, done: &Done| match (&done.result, &done.outcome) {
-        // A kernel that nobody has written yet has no evidence of anything.
+        // A kernel that is not generated yet has no evidence at all.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
         (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
@@ -96,7 +96,7 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
             if node.kind == StepKind::Judge && !node.advisory && targets.contains(&node.labels.target) =>
         {
             match &result.verdict {
-                // Where nothing was observed, the step that should have is listed itself.
+                // If nothing was observed, the step that should have observed is listed itself.
                 Some(Verdict::Unknown(why)) if !matches!(why, Unknown::NoDevice(_)) => Some(why.to_string()),
                 _ => None,
             }

@@ -1,4 +1,4 @@
-//! What a build would do, without doing it.
+//! Plans a build without executing it.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use crate::session::Session;
 use kforge_engine::DryRun;
 use kforge_types::record::StepKind;
 
-/// What a build would do.
+/// The plan of a build.
 #[derive(Debug)]
 pub struct Plan {
-    /// Its steps.
+    /// The steps.
     pub steps: DryRun,
-    /// The kinds of those that are planned by now.
+    /// The kinds of the steps that are planned so far.
     pub kinds: HashMap<String, StepKind>,
 }
 
-/// Plans a build and looks up what is known. Writes nothing and takes no lock.
+/// Plans a build and looks up stored results. Writes nothing and takes no lock.
 ///
 /// # Errors
 /// The build could not be started.

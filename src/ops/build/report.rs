@@ -1,4 +1,4 @@
-//! The report of a build: made of its results, kept among the outputs, and read again.
+//! The report of a build: assembled from its results, stored in the output folder, and read back.
 
 use std::collections::HashMap;
 
@@ -20,7 +20,7 @@ use kforge_types::record::{FORMAT_VERSION, StepKind};
 /// Why there is no report to show.
 #[derive(Debug, thiserror::Error)]
 pub enum ReportError {
-    /// Nothing was built.
+    /// Nothing has been built yet.
     #[error("there is no report: nothing was built here yet (`{}`)", .0.display())]
     NotBuilt(std::path::PathBuf),
     /// The file is not a report.
@@ -31,7 +31,7 @@ pub enum ReportError {
         /// What is wrong with it.
         source: serde_json::Error,
     },
-    /// A later kforge wrote it.
+    /// A later kforge wrote the file.
     #[error(
         "`{}` has format {version}, written by a later kforge: expected at most {FORMAT_VERSION}",
         path.display()
@@ -39,12 +39,12 @@ pub enum ReportError {
     Newer {
         /// The file.
         path: std::path::PathBuf,
-        /// Its format.
+        /// The file's format version.
         version: u32,
     },
 }
 
-/// A step that ended, as reports see it.
+/// A step that ended, in the form that reports use.
 pub fn view<'s>(node: &'s kforge_engine::Node, done: &'s kforge_engine::Done) -> StepView<'s> {
     StepView {
         id: &node.id,
@@ -60,7 +60,7 @@ pub fn view<'s>(node: &'s kforge_engine::Node, done: &'s kforge_engine::Done) ->
 pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     let views: Vec<StepView<'_>> =
         outcome.graph.nodes().zip(&outcome.steps).map(|(node, done)| view(node, done)).collect();
-    // Every judgement is looked at, and there may be tens of thousands: read side by side.
+    // Every judgement is read, and there may be tens of thousands, so they are read in parallel.
     let judged = |view: &&StepView<'_>| {
         matches!(view.kind, StepKind::Judge | StepKind::Search | StepKind::Select | StepKind::Bench)
     };
@@ -80,7 +80,7 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     report
 }
 
-/// Keeps a report where [`last`] finds it.
+/// Stores a report where [`last`] finds it.
 pub fn keep(opened: &Opened, report: &Report) -> Result<(), Error> {
     let json = serde_json::to_vec_pretty(report)?;
     let place = opened.target.join("report.json");
@@ -88,7 +88,7 @@ pub fn keep(opened: &Opened, report: &Report) -> Result<(), Error> {
     note_whole(opened)
 }
 
-/// Notes that a build was interrupted: what it found stands in no report.
+/// Records that a build was interrupted, so that its results are in no report.
 pub fn note_interrupted(session: &Session, opened: &Opened) {
     let path = opened.target.join(CUT_SHORT);
     if let Err(source) = write_if_changed(&path, b"") {
@@ -96,7 +96,7 @@ pub fn note_interrupted(session: &Session, opened: &Opened) {
     }
 }
 
-/// Notes that a build was not.
+/// Records that a build was not interrupted.
 fn note_whole(opened: &Opened) -> Result<(), Error> {
     let path = opened.target.join(CUT_SHORT);
     match std::fs::remove_file(&path) {
@@ -105,12 +105,12 @@ fn note_whole(opened: &Opened) -> Result<(), Error> {
     }
 }
 
-/// Whether the last build of a workspace was interrupted: then its report is of the one before.
+/// Whether the last build of a workspace was interrupted. If so, the stored report is that of the build before it.
 pub fn is_interrupted(session: &Session, workspace: &Workspace) -> bool {
     session.target(workspace).join(CUT_SHORT).exists()
 }
 
-/// The report of the last build that went to its end.
+/// The report of the last build that was not interrupted.
 ///
 /// # Errors
 /// There is none, or it cannot be read.

@@ -1,4 +1,4 @@
-//! What a build comes to.
+//! The result of a build.
 
 use std::path::PathBuf;
 
@@ -17,62 +17,62 @@ use kforge_types::record::StepKind;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 use kforge_types::record::params::Selection;
 
-/// What a build came to.
+/// The result of a build.
 #[derive(Debug)]
 pub enum Built {
-    /// There was nothing to do, which a certificate said without planning.
+    /// A certificate proved, without planning, that there was nothing to do.
     Unchanged(Box<Unchanged>),
-    /// It was planned and done.
+    /// The build was planned and executed.
     Finished(Box<Finished>),
 }
 
 /// A build that had nothing to do.
 #[derive(Debug)]
 pub struct Unchanged {
-    /// What is known of it.
+    /// The stored answer of the certified build.
     pub answer: Answer,
-    /// The home, open.
+    /// The opened home.
     pub home: Home,
-    /// The report that it found unchanged, as JSON; none of a build that stops before champions.
+    /// The unchanged report, as JSON; none if the build's goal comes before selecting champions.
     pub report_file: Option<PathBuf>,
 }
 
 impl Unchanged {
-    /// Lets the locks go.
+    /// Releases the locks.
     pub(super) fn new(held: Held, goal: Goal) -> Self {
         let report_file = (goal == Goal::Build).then(|| held.target.join("report.json"));
         Unchanged { answer: held.answer, home: held.home, report_file }
     }
 }
 
-/// A build that was done.
+/// A build that was executed.
 #[derive(Debug)]
 pub struct Finished {
-    /// How it ended.
+    /// How the build ended.
     pub ended: Ended,
-    /// What was found.
+    /// The report.
     pub report: Report,
-    /// The same for people, with styles.
+    /// The report as styled text, for people.
     pub text: String,
-    /// Who stands for what, in the order of the plan.
+    /// The champions, in the order of the plan.
     pub champions: Vec<Champion>,
-    /// How many steps ended how.
+    /// The number of steps by outcome.
     pub steps: StepCounts,
-    /// How many steps said what.
+    /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
-    /// Where answers of devices came from.
+    /// The origins of reused evidence.
     pub reused: Vec<Reused>,
-    /// Where there are records of another version of what was built.
+    /// Records that exist for another version of the code that was built.
     pub outdated: Vec<Outdated>,
-    /// Which steps a failure kept from being tried.
+    /// The steps that were not tried because of a failure.
     pub untried: Option<Untried>,
-    /// Where the page of timings is, if one was asked for.
+    /// The path of the page of timings, if it was requested.
     pub timings: Option<Result<PathBuf, Error>>,
-    /// The packages as they were built, with an overlay laid over them.
+    /// The packages as they were built, with the overlay applied.
     pub packages: Vec<Package>,
 }
 
-/// The variant that stands for a class of shapes.
+/// The champion for a class of shapes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Champion {
     /// The package.
@@ -85,7 +85,7 @@ pub struct Champion {
     pub class: String,
     /// The variant.
     pub variant: String,
-    /// Whether it stands for want of evidence rather than by it.
+    /// Whether the champion was selected without measurements.
     pub provisional: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The steps of a build, run and watched.
+//! Executes the steps of a build and passes their events to the observer.
 
 use crate::event::{Purpose, Steps, Warning};
 use crate::session::build::{Packages, Ready};
@@ -9,7 +9,7 @@ use kforge_foundation::base::Severity;
 use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{Note, StepKind, Verdict};
 
-/// Builds what is ready. `timed` takes the steps that ran, as they end.
+/// Executes the plan. `timed` collects the steps that ran, as they end.
 pub fn execute(
     session: &Session,
     opened: &Opened,
@@ -18,7 +18,7 @@ pub fn execute(
     purpose: Purpose,
     mut timed: Option<&mut Vec<StepFinished>>,
 ) -> BuildOutcome {
-    // The engine takes it, and gives it back in the outcome.
+    // The engine takes the graph and returns it in the outcome.
     let graph = std::mem::take(&mut ready.graph);
     let ready = &*ready;
     let places = Places::new(&graph, &ready.journal, &*ready.leaves);
@@ -45,22 +45,22 @@ pub fn execute(
     outcome
 }
 
-/// What the compiler said in a compile step, now or when it last ran.
+/// The compiler's output in a compile step, from this run or the last one.
 fn log_of(ready: &Ready<'_>, id: &str) -> String {
     let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
     let bytes = log.and_then(|digest| ready.leaves.get(&digest).ok().flatten()).unwrap_or_default();
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The code of what a judgement says beside its verdict.
+/// The code of a note that accompanies a judgement's verdict.
 const DOUBT: &str = "verify.judged";
 
-/// Whether a note of a judgement says what is likely a mistake of a kernel that passed.
+/// Whether a note of a judgement warns of a likely mistake in a kernel that passed.
 pub fn is_doubt(note: &Note) -> bool {
     note.code == DOUBT && note.severity == Severity::Warning
 }
 
-/// Whether a step of a build that ended well has something to say that people are told each time.
+/// Whether a step of a successful build has a message that kforge must repeat in every build.
 pub(super) fn complains(outcome: &BuildOutcome) -> bool {
     let steps = outcome.graph.nodes().zip(&outcome.steps);
     let own = |node: &kforge_engine::Node| {

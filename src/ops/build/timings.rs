@@ -1,4 +1,4 @@
-//! The page that shows where a build's time went.
+//! The page that shows where a build spent its time.
 
 use std::collections::{BTreeSet, HashMap};
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use kforge_foundation::base::files::write_atomically;
 use kforge_pipeline::report::timings::{BuildTimings, page};
 use kforge_types::record::event::StepFinished;
 
-/// Writes the page under its time and as the last one, and gives its path.
+/// Writes the page twice, under its time and as the last one, and returns its path.
 pub(super) fn write(
     opened: &Opened,
     ready: &Ready<'_>,

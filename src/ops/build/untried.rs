@@ -1,21 +1,21 @@
-//! Which steps a failure kept from being tried. Knows how a build ended; why a step failed is reported elsewhere.
+//! The steps that were not tried because of a failure. Knows how a build ended; why a step failed is reported elsewhere.
 
 use kforge_engine::{BuildOutcome, Done, Node, NodeId};
 use kforge_types::record::Outcome;
 
-/// Steps that were not tried because something failed.
+/// The steps that were not tried because of a failure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Untried {
-    /// How many.
+    /// The number of steps.
     pub count: u64,
-    /// The step at which the build ended, where one ended it; else they needed something that failed.
+    /// The step whose failure ended the build, if one did; else the untried steps depend on a failed step.
     pub stopped_by: Option<NodeId>,
-    /// Whether a build that keeps going would try some of them.
+    /// Whether `--keep-going` would try some of them.
     pub more: bool,
 }
 
-/// How many steps were not tried; none where there are no such steps, or where the build was interrupted and might have tried them. What was skipped because this
-/// machine cannot run what it needs does not count.
+/// Counts the steps that were not tried. None if there are no such steps, or if the build was interrupted, because it might have tried them. A step that was
+/// skipped because this machine lacks something it needs does not count.
 pub(super) fn untried(outcome: &BuildOutcome) -> Option<Untried> {
     if outcome.interrupted {
         return None;

@@ -1,5 +1,5 @@
-//! Pairs of champions of two states: taken where there is a device, else looked for among what was recorded. Knows stores and the engine; decides what it finds by
-//! [`Decision`] alone.
+//! Pairs of champions of two states: measured if there is a device, else looked up among records. Knows stores and the engine; makes its decisions only through
+//! [`Decision`].
 
 use super::CompareError;
 use super::sides::{Side, Stood};
@@ -15,7 +15,7 @@ use kforge_types::record::event::Event;
 use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
 use kforge_types::record::{Outcome, StepKind};
 
-/// A node that cannot run if something that it reads is not here; what was recorded still answers.
+/// The node, marked as unavailable if one of its inputs is missing here. Records of the pair still count.
 pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
     let lost = node.inputs.iter().find(|(_, input)| match &input.source {
         Source::Blob(digest) => !side.ready.leaves.has(digest),
@@ -25,10 +25,10 @@ pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
     Node { unavailable: node.unavailable.clone().or(why), ..node }
 }
 
-/// What pairs said and on what, or why there are none.
+/// The observed pairs and their origin, or why there are none.
 pub(super) type PairResult = Result<(PairsObserved, String), String>;
 
-/// Has pairs taken where they can be, and looks for what was recorded where they cannot.
+/// Measures pairs where possible, and looks up records of the others.
 pub(super) fn paired(
     session: &Session,
     side: &Side<'_, '_>,
@@ -64,7 +64,7 @@ pub(super) fn paired(
             all.push(Ok((seen, evidence_list::source(from))));
             continue;
         }
-        // The same pairs the other way round, and what the bundle brings, say as much.
+        // Records of the swapped pair (B, A), and records in the bundle, are equivalent.
         let (straight, swapped) = (regression::spec(node, false), regression::spec(node, true));
         let held = evidence.seen(&swapped.key(), &swapped, node.product.as_deref())?;
         let held = held.and_then(|seen| Some((observed(&seen.record, read)?, about(&seen.record), true)));
@@ -95,13 +95,13 @@ fn about(record: &Record) -> String {
     format!("{}, {}", record.provenance.device, record.provenance.measured_at)
 }
 
-/// Pairs of (B, A) as pairs of (A, B).
+/// Converts pairs of (B, A) to pairs of (A, B).
 fn turn(seen: PairsObserved, turned: bool) -> PairsObserved {
     let sign = if turned { -1.0 } else { 1.0 };
     PairsObserved { blocks: seen.blocks.into_iter().map(|b| b.into_iter().map(|r| sign * r).collect()).collect() }
 }
 
-/// From benches of both on one class of devices, where there are no pairs.
+/// Decides from separate benches of both variants on one class of devices, if there are no pairs.
 pub(super) fn apart(side: &Side<'_, '_>, seat: &Seat, head: &Stood, base: &Stood, margin: f64, why: &str) -> Decision {
     let hot = side.champions.iter().any(|c| Seat::of(&c.standing) == *seat && c.standing.hot);
     for (class, a) in &head.benches {

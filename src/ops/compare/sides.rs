@@ -1,4 +1,4 @@
-//! One side of a comparison: a state of the workspace, built, and who stands for what in it. Knows how builds are done; compares nothing.
+//! One side of a comparison: a built state of the workspace and its champions. Knows how to build; compares nothing.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,14 +24,14 @@ use kforge_types::model::Arch;
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{DeviceClass, Outcome, Spec, StepKind};
 
-/// What is known of who stands for a seat.
+/// The champion of a seat.
 #[derive(Debug, Clone)]
 pub(super) struct Stood {
     /// The variant.
     pub(super) variant: String,
-    /// What times it.
+    /// The spec of the step that times the champion.
     pub(super) spec: Spec,
-    /// How it was timed, on devices of which class.
+    /// The champion's times, with the class of the device.
     pub(super) benches: Vec<(DeviceClass, BenchObserved)>,
 }
 
@@ -42,31 +42,31 @@ impl Stood {
     }
 }
 
-/// Everybody who stands for something.
+/// The champions by seat.
 pub(super) type Standings = BTreeMap<Seat, Stood>;
 
 /// A state that was built.
 pub(super) struct Side<'a, 'p> {
     /// Its workspace.
     pub(super) opened: &'a Opened,
-    /// What built it, its locks held.
+    /// The plan and services that built it. Holds the locks.
     pub(super) ready: &'a Ready<'p>,
     /// Its champions.
     pub(super) champions: Vec<Champion>,
-    /// The same by seat.
+    /// The champions by seat.
     pub(super) standings: Standings,
-    /// Where somebody should stand: package, kernel, target and shape of every step that times.
+    /// The package, kernel, target and shape of every step that times a kernel; each should have a champion.
     pub(super) timed: BTreeSet<[String; 4]>,
-    /// What is wrong, on whatever target.
+    /// What is wrong, on any target.
     pub(super) wrong: Vec<Wrong>,
-    /// What was not built for targets that are not timed.
+    /// What was not built, for targets that are not timed.
     pub(super) unbuilt: Vec<Unbuilt>,
 }
 
-/// Builds what is selected, and hands it to `with`. What is timed needs nothing of what is built for targets that are not.
+/// Builds the selection and passes it to `with`. A failure on a target that is not timed is no error, because timed targets do not depend on it.
 ///
 /// # Errors
-/// Something else could not be built, or as `with`.
+/// A step for a timed target failed, or an error of `with`.
 pub(super) fn built<R>(
     session: &Session,
     mut opened: Opened,
@@ -94,7 +94,7 @@ pub(super) fn built<R>(
     }
     let unbuilt = unbuilt(&packages, &outcome).ok_or(CompareError::NotBuilt)?;
     let wrong = wrong(&outcome);
-    // What was just measured is known now.
+    // This build's measurements are stored now and need not be repeated.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
     let graph = ended(outcome)?;
     let known = ready.with_services(session, &opened, |services| kforge_engine::questions(graph, &options, services));
@@ -118,7 +118,8 @@ pub(super) fn built<R>(
     done
 }
 
-/// The graph of a build that has ended. What failed is not tried again, or what can do without it would count as not known yet.
+/// The graph of a build that has ended. Failed steps become unavailable: otherwise they would be tried again, and steps that can do without them would count as
+/// unknown.
 fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
     if outcome.counts.failed == 0 {
         return Ok(outcome.graph);
@@ -130,7 +131,7 @@ fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
     Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
 }
 
-/// What was not built for targets that are not timed. None if a step failed that is not for such a target alone.
+/// What was not built, for targets that are not timed. None if a step failed that is not only for such a target.
 fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> {
     let mut all = BTreeMap::new();
     for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
@@ -148,7 +149,7 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> 
         let (package, kernel, target) = (labels.package.clone(), name(&labels.kernel), name(&labels.target));
         let seat = [package.clone(), kernel.clone(), target.clone()];
         let said = Unbuilt { package, kernel, target, failed, because };
-        // What failed says more than what this machine lacks.
+        // A failure is more informative than something that this machine lacks.
         match all.entry(seat) {
             Entry::Vacant(none) => drop(none.insert(said)),
             Entry::Occupied(mut other) if !other.get().failed && failed => drop(other.insert(said)),
@@ -158,7 +159,7 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> 
     Some(all.into_values().collect())
 }
 
-/// What is wrong: each kernel once for a target, each operator once, in the order of the plan.
+/// What is wrong: each kernel once per target, and each operator once, in the order of the plan.
 fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut all: Vec<Wrong> = vec![];
@@ -175,12 +176,12 @@ fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
     all
 }
 
-/// Those who stood where a bundle was made.
+/// The champions of the workspace in which a bundle was created.
 pub(super) fn of_bundle(bundle: &Bundle) -> Standings {
     let read = |digest: &Digest| bundle.contents.get(digest).cloned();
     let mut standings = Standings::new();
     for standing in &bundle.champions {
-        // A bundle whose champions were not timed is refused.
+        // A bundle with champions that were not timed is refused earlier.
         let Some(question) = bundle.questions.iter().find(|q| q.key == standing.bench) else { continue };
         let benches = question.records.iter().filter_map(|record| Stood::benched(record, read)).collect();
         let stood = Stood { variant: standing.variant.clone(), spec: question.spec.clone(), benches };
@@ -189,10 +190,10 @@ pub(super) fn of_bundle(bundle: &Bundle) -> Standings {
     standings
 }
 
-/// What is selected of another state of a workspace: members and names that it has too. None if it has nothing of it.
+/// The selection for another state of a workspace: the members and names that the other state has too. None if it has none of them.
 pub(super) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace) -> Option<Selected> {
     let named: Vec<&str> = selected.members.iter().map(|i| of.members[*i].package.name.as_str()).collect();
-    // All of one are all of the other, those included that only the other has.
+    // A selection of all members selects all members of the other state too, including those that only it has.
     let all = selected.members.len() == of.members.len();
     let fits = |i: &usize| all || named.contains(&other.members[*i].package.name.as_str());
     let members: Vec<usize> = (0..other.members.len()).filter(fits).collect();

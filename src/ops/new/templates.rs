@@ -1,4 +1,4 @@
-//! The packages to start from, as they stand in `templates/`. Knows their files; `{{name}}` in them is the package's name.
+//! The templates of packages, from `templates/`. Knows their files; `{{name}}` in a file stands for the package's name.
 
 use super::Template;
 
@@ -7,18 +7,18 @@ use super::Template;
 pub(super) struct File {
     /// Its path in the package.
     pub(super) name: &'static str,
-    /// What it says.
+    /// Its text.
     pub(super) text: &'static str,
 }
 
 impl File {
-    /// Whether another file of that name serves as well.
+    /// Whether an existing file of the same name can replace this one.
     pub(super) fn is_optional(&self) -> bool {
         matches!(self.name, "README.md" | ".gitignore")
     }
 }
 
-/// Files of the template in a folder of `templates/`.
+/// The files of a template, from its folder in `templates/`.
 macro_rules! files {
     ($folder:literal: $($name:literal),+) => {
         &[$(File { name: $name, text: include_str!(concat!("../templates/new/", $folder, "/", $name)) }),+]

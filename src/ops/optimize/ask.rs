@@ -1,6 +1,6 @@
-//! Asking for attempts at rounds, several at the same time, and recording what was answered. Knows who is asked, and the threads; decides neither what nor whether.
+//! Asks for attempts at rounds, several in parallel, and records the answers. Knows agents and threads; decides neither what to ask nor whether to ask.
 //!
-//! A thread that asks holds one lock of a question and waits for no other thread's: see the order in `engine::lock`.
+//! A thread that asks holds one lock, that of its question, and waits for no lock that another thread holds: see the order in `engine::lock`.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::atomic::Ordering;
@@ -25,10 +25,10 @@ use kforge_types::model::agent::RULES;
 use kforge_types::model::{Agent, Kernel, Package};
 use kforge_types::record::answer::{ANSWER_FORMAT, Answer};
 
-/// How often whoever watches is told that time passes while nothing happens.
+/// How often a watcher is called while nothing happens.
 const TICK: Duration = Duration::from_millis(250);
 
-/// Reports what became of the last attempt's variants.
+/// Reports the results of the last attempt's variants.
 pub(super) fn tell(session: &Session, packages: &Packages, recorded: &Recorded, results: &Results<'_, '_>) {
     let package = packages.all().find(|p| p.name == recorded.seat.package);
     let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));
@@ -44,33 +44,35 @@ pub(super) fn tell(session: &Session, packages: &Packages, recorded: &Recorded, 
     }
 }
 
-/// One question, and who is asked.
+/// One question, and the agents to ask.
 struct Job<'p> {
     due: Due,
-    /// None where the rules have said what there is to say.
+    /// None if the rules have already answered.
     who: Option<Who<'p>>,
 }
 
-/// Who is asked.
+/// The agents to ask.
 struct Who<'p> {
     coder: &'p Agent,
     judge: Option<&'p Agent>,
     asking: Asking<'p>,
 }
 
-/// Questions to the same agents, in order, and how many of them are asked at once. Those that are the same question stand together, one after another: what is
-/// answered to the first is recalled for the others, so that it is paid for once.
+/// Questions to the same agents, in order, and the number of them to ask in parallel. Identical questions are adjacent: the answer to the first is recalled for
+/// the others, so that it is paid for once.
 struct Group<'p> {
     jobs: Mutex<VecDeque<Vec<(usize, Job<'p>)>>>,
     at_once: usize,
 }
 
-/// A place in the rounds, and what asking for it came to.
+/// A seat, and the result of asking for its attempt.
 pub(super) type Asked = (Seat, Result<(), NotAnswered>);
 
-/// Asks for all that is due, as many at once as the agents allow, and records what was answered. Gives what each came to, in the order of what was due.
+/// Asks for all attempts that are due, as many in parallel as the agents allow, and records the answers. Returns the result of each attempt, in the order of
+/// `due`.
 ///
-/// What is recorded of a question depends on the replies to it, and on nothing that happens to others meanwhile, but for budgets, which the first spend first.
+/// What is recorded for a question depends on the replies to it and not on the progress of other questions. Budgets are the exception: earlier questions spend
+/// them first.
 pub(super) fn answers(
     session: &Session,
     opened: &Opened,
@@ -136,16 +138,17 @@ fn spent(run: &Run) -> Spent {
 }
 
 impl<'p> Group<'p> {
-    /// The next question, if there is one, with those that are the same.
+    /// The next question, if there is one, with the questions that are identical to it.
     fn next(&self) -> Option<Vec<(usize, Job<'p>)>> {
         self.jobs.lock().unwrap_or_else(PoisonError::into_inner).pop_front()
     }
 }
 
-/// Who is asked, by name: the package, its coder and its judge; none where the rules have said what there is to say.
+/// The names of the agents to ask: the package, its coder and its advisor. None if the rules have already answered.
 type Asker<'n> = Option<(&'n str, &'n str, Option<&'n str>)>;
 
-/// What is due by whom it is asked, those that are asked first in their places already: which of them a budget pays for must not depend on whose thread is first.
+/// Groups the attempts that are due by the agents to ask. The first questions of each group are reserved in the budget here, so that it does not depend on the
+/// order of threads which questions a budget pays for.
 fn groups<'p>(
     session: &'p Session,
     packages: &'p Packages,
@@ -154,7 +157,7 @@ fn groups<'p>(
     run: &'p Run,
 ) -> Result<Vec<Group<'p>>, OptimizeError> {
     let mut groups: BTreeMap<Asker<'_>, Group<'p>> = BTreeMap::new();
-    // By question: the group that it is in, and its place there.
+    // By question: its group, and its position in the group.
     let mut places = BTreeMap::new();
     for (order, due) in due.into_iter().enumerate() {
         let name = due.recorded.seat.name();
@@ -204,7 +207,7 @@ fn groups<'p>(
     Ok(groups.into_values().collect())
 }
 
-/// Asks, and records what was answered.
+/// Asks, and records the answer.
 fn answer(
     session: &Session,
     store: &Answers,
@@ -214,10 +217,10 @@ fn answer(
 ) -> Result<(), NotAnswered> {
     let Job { due: Due { recorded, question, briefing, proposal }, who } = job;
     let (round, attempt) = (question.round, question.attempt);
-    // Two that ask the same would both pay.
+    // Two processes that ask the same question would both pay for it.
     let mut blocked = || {
         tell(AttemptEvent::Blocked);
-        // What waits for another process holds no other question back.
+        // While a question waits for another process, it does not hold up other questions.
         who.iter().for_each(|who| who.asking.leaves());
     };
     let place = home.locks().join(format!("asks-{}", recorded.chain.hex()));
@@ -250,18 +253,18 @@ fn answer(
             asking.ask(&question, &briefing, judge, coder, &mut |event| tell(AttemptEvent::Asking(event)))?
         }
     };
-    // What was wrong with the last reply has been said.
+    // Refused replies have been reported already.
     let put = store.put(&recorded.chain, &answer);
     put.map(drop).map_err(NotAnswered::NotRecorded)
 }
 
-/// Who writes and who judges.
+/// The coder and the advisor of a kernel's rounds.
 fn agents<'p>(package: &'p Package, kernel: &Kernel) -> Option<(&'p Agent, Option<&'p Agent>)> {
     let rounds = kernel.rounds.as_ref()?;
     let coder = package.agent(&rounds.agent.value)?;
     let judge = match &rounds.judge {
         None => Some(coder),
-        // The rules judge nothing in words.
+        // The rules give no advice in words.
         Some(name) if name.value == RULES => None,
         Some(name) => package.agent(&name.value),
     };

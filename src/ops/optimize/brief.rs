@@ -1,4 +1,4 @@
-//! From what was found of a kernel's rounds to what an agent is told of it. Knows both; asks nobody. Shapes that are held back are told of nowhere.
+//! Briefs an agent about a kernel's rounds, from their results. Knows both; asks no agent. No briefing reveals a holdout shape.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use kforge_types::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
 use kforge_types::record::params::Fate;
 use kforge_types::record::round::Decision;
 
-/// What an agent is told before an attempt at a round. `decision` is what the round is to try.
+/// The briefing of an agent before an attempt at a round. `decision` states what the round tries.
 pub(super) fn briefing(
     about: About<'_>,
     recorded: &Recorded,
@@ -47,12 +47,12 @@ pub(super) fn briefing(
     }
 }
 
-/// The digest of the source that the next candidates descend from.
+/// The digest of the source from which the next candidates descend.
 pub(super) fn parent_digest(recorded: &Recorded, results: &Results<'_, '_>) -> Option<Digest> {
     source_of(recorded, results.champion()).map(|(source, _)| Digest::of(source.as_bytes()))
 }
 
-/// Source and declaration of a variant; of what the rounds start from where none is champion.
+/// The source and declaration of a variant; those of the rounds' start if there is no champion.
 fn source_of(recorded: &Recorded, build: Option<&PlannedVariant>) -> Option<(String, String)> {
     match build.and_then(|b| b.written.as_ref()).and_then(|w| w.kernel.made()) {
         Some(made) => Some((made.source.to_string(), made.declaration.to_string())),
@@ -64,12 +64,12 @@ fn parent(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, time
     let champion = results.champion();
     let (source, declaration) = source_of(recorded, champion)?;
     let tunables = champion.map(|b| b.variant.values.clone()).unwrap_or_default();
-    // One that stands because nothing speaks against it is not known to be right.
+    // A champion may be undecided, and therefore not known to be correct.
     let verified = champion.is_some_and(|build| results.became(about.operator, build) == Became::Right);
     Some(Parent { source, declaration, tunables, time_ns, verified })
 }
 
-/// What became of the last attempt at a round.
+/// The results of the last attempt at a round.
 fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> Option<FailedAttempt> {
     let at = recorded.answers.iter().rposition(|answer| answer.question.round == round)?;
     let proposal = recorded.answers[at].proposal.as_ref();
@@ -101,7 +101,7 @@ fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, roun
     Some(out)
 }
 
-/// A text that comes from elsewhere, unless it names a shape that is held back.
+/// The text of another program, or nothing if it names a holdout shape.
 fn hide(operator: &Operator, text: &str) -> String {
     let held = operator.shapes.iter().filter(|shape| shape.role == ShapeRole::Holdout);
     let probe = Briefing { contract: text.into(), ..Briefing::default() };
@@ -111,14 +111,14 @@ fn hide(operator: &Operator, text: &str) -> String {
     }
 }
 
-/// What became of an earlier round.
+/// The results of an earlier round.
 fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round: u32) -> PastRound {
     let last = recorded.attempts.iter().rfind(|a| a.round == round);
     let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
-    // How many were right would tell, over many, which shapes are held back.
+    // The number of correct variants, over many rounds, would reveal holdout shapes.
     let any = results.of_round(about.operator, round).iter().any(|(_, became)| *became == Became::Right);
     let mut became = vec![if any { "a variant was correct" } else { "no variant was correct" }.to_string()];
-    // What a round's champion showed of its methods is known to the decision after it.
+    // The decision of the next round knows what this round's champion showed of its methods.
     let settled = results.decision(round + 1).map(|d| d.settled).unwrap_or_default();
     for method in &methods {
         became.push(match settled.get(method) {
@@ -137,8 +137,8 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
     PastRound { round, methods, became }
 }
 
-/// Two variants of these rounds that did differently well, of the fastest of each source: how many times as fast as what the rounds started from. None without
-/// times.
+/// Two variants of these rounds with different scores, chosen among the fastest variant of each source. A score is the speedup over the start of the rounds.
+/// Empty without times.
 fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>, round: u32) -> Vec<Exemplar> {
     let Some(selected) = &results.selected else { return vec![] };
     let times = shape.map(|at| results.times(at)).unwrap_or_default();
@@ -160,13 +160,13 @@ fn exemplars(recorded: &Recorded, results: &Results<'_, '_>, shape: Option<u32>,
         }
     }
     let scores: Vec<f64> = all.iter().filter_map(|exemplar| exemplar.score).collect();
-    // The same draw for the same prompt.
+    // The same prompt always gets the same draw.
     let seed = u64::from_be_bytes(std::array::from_fn(|at| recorded.chain.hash()[at]));
     let drawn = draw(&scores, TAU, seed ^ u64::from(round));
     drawn.into_iter().filter_map(|at| all.get(at).cloned()).collect()
 }
 
-/// How right it must be, at shapes that are shown.
+/// The tolerance at shapes that are shown.
 fn tolerance(operator: &Operator, choice: &TypeChoice) -> String {
     let mut lines: Vec<String> = vec![];
     for shape in operator.shapes.iter().filter(|shape| shape.role != ShapeRole::Holdout) {
@@ -185,7 +185,7 @@ fn tolerance(operator: &Operator, choice: &TypeChoice) -> String {
     lines.join("\n")
 }
 
-/// The terms of a tolerance that are not zero.
+/// The nonzero terms of a tolerance.
 fn terms(tolerance: &Tolerance) -> String {
     let of = [("atol", tolerance.atol), ("rtol", tolerance.rtol), ("ulp", tolerance.ulp), ("scaled", tolerance.scaled)];
     let mut out: Vec<String> = of.iter().filter(|(_, v)| *v != 0.0).map(|(name, v)| format!("{name} = {v}")).collect();
@@ -195,7 +195,7 @@ fn terms(tolerance: &Tolerance) -> String {
     if out.is_empty() { "exact".into() } else { out.join(", ") }
 }
 
-/// What blocks of an architecture may have at most.
+/// The limits of a block on an architecture.
 fn limits(target: &Target) -> Vec<(String, String)> {
     let mut out = vec![("threads of a block".to_string(), "1024".to_string())];
     let digits: String = target.arch.name().chars().filter(char::is_ascii_digit).collect();

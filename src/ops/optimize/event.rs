@@ -1,4 +1,4 @@
-//! What rounds report while they run: what each build found, and how asking for attempts goes on.
+//! Events of rounds: the results of each build, and the progress of attempts.
 
 use std::io;
 use std::path::PathBuf;
@@ -12,41 +12,41 @@ use kforge_pipeline::optimize::next::End;
 use kforge_types::record::answer::Question;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 
-/// Something that rounds report.
+/// An event of the rounds.
 #[derive(Debug)]
 pub enum RoundEvent<'a> {
-    /// A build ended after which more is asked.
+    /// A build ended, and there is more to ask.
     Built {
-        /// Whether it found nothing wrong.
+        /// Whether the build found nothing wrong.
         success: bool,
-        /// How many steps ended how.
+        /// The number of steps by outcome.
         steps: StepCounts,
-        /// How many steps said what.
+        /// The number of steps by verdict.
         verdicts: VerdictCounts,
     },
-    /// What became of a variant of the last attempt.
+    /// The result of a variant of the last attempt.
     Judged {
-        /// Whose rounds these are.
+        /// The seat of the rounds.
         seat: &'a Seat,
         /// The variant.
         variant: &'a str,
-        /// What became of it.
+        /// The variant's result.
         became: &'a Became,
     },
-    /// Nothing comes next for a kernel.
+    /// There is nothing left to ask for a kernel.
     Rests {
-        /// Whose rounds these are.
+        /// The seat of the rounds.
         seat: &'a Seat,
         /// Whether anything was ever tried.
         tried: bool,
-        /// Why.
+        /// The reason.
         why: &'a Rest,
     },
-    /// Methods that no variant has beside the others of a round.
+    /// Methods that no variant has together with the other methods of a round.
     LeftOut(&'a [String]),
 }
 
-/// Why nothing comes next for a kernel.
+/// Why there is nothing left to ask for a kernel.
 #[derive(Debug, thiserror::Error)]
 pub enum Rest {
     /// Its champion was accepted.
@@ -55,65 +55,65 @@ pub enum Rest {
         /// The kernel.
         kernel: String,
     },
-    /// Its declaration is not there: a bug.
+    /// Its declaration does not exist: a bug.
     #[error("BUG: its declaration is gone")]
     Gone,
-    /// No time can be taken here.
+    /// No times can be measured here.
     #[error("nothing can be measured: {0}")]
     Untimed(String),
     /// A kernel is correct on a target that is not timed.
     #[error("a kernel is correct, and without times on `cpu` no better one can be found")]
     Right,
-    /// What stands on a target that is not timed is undecided.
+    /// The champion on a target that is not timed is undecided.
     #[error("the kernel is not known to be wrong and not known to be correct: `cpu` cannot judge it")]
     Undecided,
-    /// Its rounds are done, or were decided to stop.
+    /// The rounds are used up, or it was decided to stop.
     #[error("{0}")]
     Done(End),
-    /// The same, and no kernel is correct.
+    /// The rounds are done, and no kernel is correct.
     #[error(
         "{why}, and no kernel is correct{}: `--rounds {}` continues",
         refused.as_ref().map(|why| format!(" (the last answer: {why})")).unwrap_or_default(),
         rounds + 1
     )]
     NoneRight {
-        /// Why its rounds are done.
+        /// Why the rounds are done.
         why: End,
-        /// Why the last answer that was refused was.
+        /// Why the last refused answer was refused.
         refused: Option<String>,
-        /// The rounds that it was allowed.
+        /// The allowed number of rounds.
         rounds: u32,
     },
-    /// The space of its variants cannot be laid out.
+    /// The space of the kernel's variants cannot be determined.
     #[error("{}", .0.message)]
     NoSpace(Box<Diagnostic>),
-    /// The rules know nothing more to try.
+    /// The rules have nothing more to try.
     #[error("every variant was tried")]
     AllTried,
-    /// The rules know nothing more to try with these methods.
+    /// The rules have nothing more to try with these methods.
     #[error("no untried variant has {}", listed(.0))]
     NoneWith(Vec<String>),
 }
 
-/// An attempt at a round that is asked for.
+/// A request for an attempt at a round.
 #[derive(Debug, Clone, PartialEq)]
 pub struct AttemptRequest {
-    /// Whose rounds these are.
+    /// The seat of the rounds.
     pub seat: Seat,
-    /// What is asked.
+    /// The question.
     pub question: Question,
 }
 
-/// Something that happens to an attempt that is asked for.
+/// An event of a requested attempt.
 #[derive(Debug)]
 pub enum AttemptEvent {
-    /// It begins.
+    /// The request begins.
     Begins,
-    /// Another kforge asks the same, and is waited for.
+    /// The attempt waits for another kforge that asks the same question.
     Blocked,
-    /// Something that asking an agent reports.
+    /// An event of asking an agent.
     Asking(AskEvent),
-    /// It ended: the answer is recorded, or there is none.
+    /// The attempt ended: the answer is recorded, or there is none.
     Ended(Result<(), NotAnswered>),
 }
 
@@ -129,13 +129,13 @@ pub enum NotAnswered {
     /// Recorded answers cannot be read.
     #[error("cannot read recorded answers: {0}")]
     Unreadable(io::Error),
-    /// There is an answer, of another version.
+    /// An answer exists, but of another version.
     #[error(
         "another version of kforge recorded an answer to this request: use that version, or remove `{}`",
         .0.display()
     )]
     OtherVersion(PathBuf),
-    /// The agents gave none.
+    /// The agents gave no answer.
     #[error(transparent)]
     Ask(AskError),
     /// The answer cannot be recorded.
@@ -152,17 +152,17 @@ impl From<AskError> for NotAnswered {
     }
 }
 
-/// Watches attempts that are asked for at the same time.
+/// Watches attempts that are requested in parallel.
 pub trait AskWatch {
-    /// Something happened to the attempt at this position.
+    /// Called for each event of the attempt at this position.
     fn event(&mut self, attempt: usize, event: &AttemptEvent);
-    /// Some time has passed; all agents together have spent this much in this run.
+    /// Called regularly, with what all agents together have spent in this run.
     fn tick(&mut self, spent: Spent);
-    /// All attempts have ended.
+    /// Called when all attempts have ended.
     fn ended(&mut self) {}
 }
 
-/// Watches nothing.
+/// Ignores all events.
 pub(crate) struct Unwatched;
 
 impl AskWatch for Unwatched {

@@ -1,5 +1,5 @@
-//! Earlier candidates of other rounds and kernels for a prompt. Knows where sources are, and what must not be told; which candidates come first is
-//! [`kforge_pipeline::optimize::memory`]'s to say.
+//! Adds earlier candidates of other rounds and kernels to a prompt. Knows where sources are, and what must not be revealed.
+//! [`kforge_pipeline::optimize::memory`] decides which candidates come first.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ use kforge_pipeline::optimize::methods::registry;
 use kforge_types::model::agent::Scope;
 use kforge_types::record::candidate::Candidate;
 
-/// What a workspace remembers, as prompts draw on it.
+/// The candidates that a workspace remembers, for prompts.
 pub(super) struct Memory<'o> {
     opened: &'o Opened,
     candidates: Vec<Candidate>,
@@ -29,7 +29,7 @@ impl<'o> Memory<'o> {
         Ok(Memory { opened, candidates: session.remembered(opened)?, held_back: HeldBack::of(operators) })
     }
 
-    /// What of the user's own that agents are shown whole tells of what is held back.
+    /// The user's own texts that reveal holdout shapes, among those that agents are shown in full.
     pub(super) fn tells(&self, about: About<'_>, recorded: &Recorded) -> Vec<&'static str> {
         let private = HeldBack::of(&about.package.operators);
         let source = recorded.source.clone().unwrap_or_default();
@@ -39,7 +39,7 @@ impl<'o> Memory<'o> {
         texts.into_iter().filter(|(_, text)| tells(text)).map(|(what, _)| what).collect()
     }
 
-    /// Adds the candidates that are most like what a kernel's rounds are about to what an agent is told.
+    /// Adds to a briefing the remembered candidates that are most similar to the rounds' kernel.
     pub(super) fn add(&self, about: About<'_>, recorded: &Recorded, scope: Scope, briefing: &mut Briefing) {
         let seat = &recorded.seat;
         let wanted = ExemplarQuery {
@@ -58,7 +58,7 @@ impl<'o> Memory<'o> {
         let room = LONGEST_EXEMPLARS.saturating_sub(told.clone().map(|source| source.chars().count()).sum());
         let told = told.chain(briefing.parent.iter().map(|parent| &parent.source));
         let shown: BTreeSet<Digest> = told.map(|source| Digest::of(source.as_bytes())).collect();
-        // An overlay's operators are the package's own here, and no member's.
+        // Here the operators of an overlay belong to the package; they belong to no member.
         let private = HeldBack::of(&about.package.operators);
         let mut text = |candidate: &Candidate| {
             let text = source(self.opened, candidate)?.text;
@@ -72,7 +72,7 @@ impl<'o> Memory<'o> {
     }
 }
 
-/// What a candidate is, in a line. Tunables and methods of its own are words of whoever wrote it: they stay out.
+/// A one-line description of a candidate. Leaves out its own tunables and methods, because their names are chosen by whoever wrote it.
 fn note(like: Likeness, candidate: &Candidate) -> String {
     let mut note = format!("kernel `{}` of operator `{}`, ", candidate.kernel, candidate.operator);
     note += like.words();

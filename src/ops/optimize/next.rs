@@ -1,4 +1,4 @@
-//! What comes next for one kernel's rounds: what is asked for, or why nothing is. Decides; asks nobody.
+//! Decides what comes next for one kernel's rounds: the next question, or why there is none. Asks no agent.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,17 +17,17 @@ use kforge_types::model::agent::RULES;
 use kforge_types::model::{Arch, Kernel, Target, TuneValue, TypeChoice};
 use kforge_types::record::answer::{Proposal, Question};
 
-/// What one kernel's rounds come to next.
+/// The next attempt of one kernel's rounds.
 pub(super) struct Due {
     pub(super) recorded: Recorded,
     pub(super) question: Question,
-    /// For agents: what they are told.
+    /// For agents: the briefing.
     pub(super) briefing: Briefing,
-    /// For `rules`: what they propose.
+    /// For `rules`: the proposal.
     pub(super) proposal: Option<Proposal>,
 }
 
-/// What comes next for one kernel; why nothing does.
+/// The next attempt for one kernel, or why there is none.
 pub(super) fn comes_next(
     session: &Session,
     packages: &Packages,
@@ -60,7 +60,7 @@ pub(super) fn comes_next(
     let by_rules = rounds.agent.value == RULES;
     let last = recorded.answers.last().map_or(0, |answer| answer.question.round);
     let found = results.found(operator, last);
-    // Rules write nothing, so that there is nothing to correct.
+    // Rules write no code, so there is nothing to repair.
     let allowed = Allowed { rounds: rounds.rounds, repairs: if by_rules { 0 } else { rounds.repairs } };
     let decision = results.decision(last + 1);
     let (round, attempt) = match next(&recorded.answers, found, allowed, decision.as_ref()) {
@@ -72,7 +72,7 @@ pub(super) fn comes_next(
         Next::Ask { round, attempt } => (round, attempt),
     };
     let decision = results.decision(round);
-    // A repair is of what was tried, whatever would be decided today.
+    // A repair keeps the methods of the attempt that it repairs, whatever a decision made now would choose.
     let methods = match recorded.answers.last().filter(|_| attempt > 0) {
         Some(answer) => answer.question.methods.clone(),
         None => decision.iter().flat_map(|d| &d.methods).map(|m| m.id.clone()).collect(),
@@ -80,7 +80,7 @@ pub(super) fn comes_next(
     let about = About { package, kernel, operator, choice, target };
     let mut briefing = brief::briefing(about, recorded, results, decision.as_ref(), (round, attempt, rounds.branches));
     let (methods, proposal) = match by_rules {
-        // Rules are told nothing.
+        // Rules need no briefing.
         true => {
             let found = by_the_rules(session, kernel, (target, choice), results, &methods, rounds.branches)?;
             (found.tries(&methods), Some(Proposal { branches: found.values, ..Proposal::default() }))
@@ -104,7 +104,7 @@ pub(super) fn comes_next(
     Ok(Due { recorded: recorded.clone(), question, briefing, proposal })
 }
 
-/// Variants of the kernel's own with the chosen methods.
+/// Variants of the package's own kernel with the chosen methods.
 fn by_the_rules(
     session: &Session,
     kernel: &Kernel,
@@ -132,7 +132,7 @@ fn by_the_rules(
     Ok(found)
 }
 
-/// Whether all that was tried in the last round is known to be no kernel, or nothing was there to be tried.
+/// Whether every variant of the last round is known to be wrong, or the last round had no variants.
 pub(super) fn nothing_is_right(packages: &Packages, recorded: &Recorded, results: &Results<'_, '_>) -> bool {
     let package = packages.all().find(|p| p.name == recorded.seat.package);
     let kernel = package.and_then(|p| p.kernel(&recorded.seat.kernel));

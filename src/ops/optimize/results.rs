@@ -1,4 +1,4 @@
-//! What a build found of one kernel's rounds: who is champion, which variants are right, what the next round is to try. Knows ids and documents of steps; decides
+//! The results of a build for one kernel's rounds: the champion, the correct variants, what the next round tries. Knows ids and documents of steps; decides
 //! nothing.
 
 use std::collections::BTreeMap;
@@ -25,24 +25,24 @@ pub(super) struct Results<'r, 'p> {
     places: Places<'r>,
     outcome: &'r BuildOutcome,
     seat: &'r Seat,
-    /// What the last selection is about; none where there was nothing to select from.
+    /// The subject of the last selection; none if there was nothing to select from.
     pub(super) selected: Option<Arc<Selected>>,
 }
 
-/// What was found of one variant.
+/// The result of one variant.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Became {
-    /// Right on every shape.
+    /// Correct on every shape.
     Right,
-    /// Nothing speaks against it, and not all is known.
+    /// Not known to be wrong, but not everything is known.
     Undecided,
-    /// The compiler refused it: its words.
+    /// The compiler refused it: the compiler's message.
     Refused(String),
-    /// Wrong on a shape that may be told of: which, and how.
+    /// Wrong on a shape that may be shown: the shape and the error.
     Wrong(String),
-    /// Right on every shape that is shown and that it serves, and not on every shape: one that it does not serve, or one that is held back.
+    /// Correct on every shown shape that it serves, but not on every shape: it does not serve one, or is wrong on a holdout shape.
     Hidden,
-    /// It serves no shape that is shown.
+    /// Serves no shape that is shown.
     Idle,
 }
 
@@ -73,24 +73,24 @@ impl<'r, 'p> Results<'r, 'p> {
         serde_json::from_slice(&self.ready.leaves.get(&digest).ok()??).ok()
     }
 
-    /// The champion of the last selection: of its first class that has one.
+    /// The champion of the last selection, for the first class of shapes that has one.
     pub(super) fn champion(&self) -> Option<&PlannedVariant> {
         let selection: Selection = self.document(&self.id(&[], StepKind::Select), "selection")?;
         let order = selection.champions.iter().find_map(|c| c.variant)?;
         self.selected.as_ref()?.builds.iter().find(|b| b.variant.order == order)
     }
 
-    /// What a round was decided to try.
+    /// The decision of what a round tries.
     pub(super) fn decision(&self, round: u32) -> Option<Decision> {
         self.document(&self.id(&[&format!("r{round}")], StepKind::Round), "decision")
     }
 
-    /// How far the champion is from what the device can do.
+    /// How far the champion is from the limits of the device.
     pub(super) fn roofline(&self, champion: &PlannedVariant) -> Option<Roofline> {
         self.document(&self.of(champion, &[], StepKind::Roofline), "roofline")
     }
 
-    /// Why no time can be taken here, where none can.
+    /// Why no times can be measured here; none if they can.
     pub(super) fn untimed(&self) -> Option<String> {
         self.outcome.graph.nodes().zip(&self.outcome.steps).find_map(|(node, done)| {
             let ours = node.labels.package == self.seat.package
@@ -103,13 +103,13 @@ impl<'r, 'p> Results<'r, 'p> {
         })
     }
 
-    /// The variants of a round, with what was found of each.
+    /// The variants of a round, with their results.
     pub(super) fn of_round(&self, operator: &Operator, round: u32) -> Vec<(&PlannedVariant, Became)> {
         let builds = self.selected.iter().flat_map(|s| &s.builds);
         builds.filter(|b| b.round == round).map(|b| (b, self.became(operator, b))).collect()
     }
 
-    /// What was found of a round as a whole.
+    /// The state of a round as a whole.
     pub(super) fn found(&self, operator: &Operator, round: u32) -> RoundState {
         let all = self.of_round(operator, round);
         match () {
@@ -119,13 +119,13 @@ impl<'r, 'p> Results<'r, 'p> {
         }
     }
 
-    /// What was found of a variant.
+    /// The result of a variant.
     pub(super) fn became(&self, operator: &Operator, build: &PlannedVariant) -> Became {
         if let Some(why) = self.refused(build) {
             return Became::Refused(why);
         }
         let Some(selected) = &self.selected else { return Became::Idle };
-        // What is told must not depend on which held-back shapes a variant serves: by that, whoever states `requires` would find out what they are.
+        // The result must not depend on which holdout shapes a variant serves. Otherwise an agent that states `requires` could find out what they are.
         let (mut shown, mut whole, mut unknown, mut wrong) = (0, true, false, None);
         for case in &selected.cases {
             let shape = &operator.shapes[case.at];
@@ -157,7 +157,7 @@ impl<'r, 'p> Results<'r, 'p> {
         }
     }
 
-    /// The words of whoever refused to compile a variant or found its launches impossible.
+    /// The error of the step that refused to compile a variant or found its launches impossible.
     fn refused(&self, build: &PlannedVariant) -> Option<String> {
         let steps = [
             (&[][..], StepKind::Compile),
@@ -177,7 +177,7 @@ impl<'r, 'p> Results<'r, 'p> {
         })
     }
 
-    /// The median times of the variants that were timed at the shape where the champion takes longest, in nanoseconds, by label.
+    /// The median times in nanoseconds, by label, of the variants that were timed at the shape with index `at`.
     pub(super) fn times(&self, at: u32) -> BTreeMap<String, f64> {
         let Some(selected) = &self.selected else { return BTreeMap::new() };
         let Some(select) = self.outcome.graph.nodes().find(|n| n.id == self.id(&[], StepKind::Select)) else {

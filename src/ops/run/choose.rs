@@ -1,4 +1,4 @@
-//! Which package, shape and variant of a kernel is meant, where words leave it open.
+//! Chooses the package, shape and variant of a kernel if the request leaves them open.
 
 use std::collections::HashSet;
 
@@ -22,7 +22,7 @@ pub(super) fn cpu(kernel: &str, packages: &[&Package]) -> Result<String, RunErro
     cpu.map(|t| t.name.clone()).ok_or_else(|| RunError::NoCpu(package.name.clone()))
 }
 
-/// The shape that was named, or the only one there is.
+/// The named shape, or the only one that exists.
 pub(super) fn shape(kernel: &str, named: Option<&str>, packages: &Packages) -> Result<String, RunError> {
     let operators = packages.all().filter_map(|p| p.operator(&p.kernel(kernel)?.operator));
     let known: Vec<String> = operators.flat_map(|o| &o.shapes).map(|s| s.name.clone()).collect();
@@ -34,14 +34,14 @@ pub(super) fn shape(kernel: &str, named: Option<&str>, packages: &Packages) -> R
     }
 }
 
-/// The judge step that is meant: of the variant that was named, or of the first in declared order.
+/// The judge step of the requested variant: the named one, or the first in declared order.
 pub(super) fn variant(kernel: &str, named: Option<&str>, shape: &str, graph: &Graph) -> Result<Node, RunError> {
     let judges: Vec<&Node> = graph.nodes().filter(|n| n.kind == StepKind::Judge).collect();
     let Some(wanted) = named else {
         let first = judges.first().map(|judge| (*judge).clone());
         return first.ok_or_else(|| RunError::NotServed { kernel: kernel.into(), shape: shape.into() });
     };
-    // As people write it: in any order, and types may be left out where only one choice is left.
+    // People may write the tunables in any order, and may omit types if there is only one choice.
     let found = judges
         .iter()
         .find(|n| n.labels.variant.as_deref() == Some(wanted))
@@ -54,7 +54,7 @@ pub(super) fn variant(kernel: &str, named: Option<&str>, shape: &str, graph: &Gr
     })
 }
 
-/// Whether every `NAME=VALUE` of `wanted` is in the label.
+/// Whether the label contains every `NAME=VALUE` of `wanted`.
 fn means(wanted: &str, label: &str) -> bool {
     let parts: HashSet<&str> = label.split(',').collect();
     !wanted.is_empty() && wanted.split(',').all(|p| parts.contains(p.trim()))

@@ -1,4 +1,4 @@
-//! What a step gave. Knows documents of steps and places of their texts.
+//! The result of a step. Knows documents of steps and the positions in their texts.
 
 use super::{RunError, verification};
 use crate::session::build::Ready;
@@ -10,59 +10,59 @@ use kforge_types::record::event::Labels;
 use kforge_types::record::params::{CompileFacts, CompileParams, Judgement, VerifyParams};
 use kforge_types::record::{Inspection, Outcome, StepKind, StepResult, Verdict, VerifyObservation};
 
-/// What was run.
+/// The result of a run.
 #[derive(Debug)]
 pub enum RunResult {
-    /// A variant on a shape.
+    /// A variant was judged on a shape.
     Judged(Box<Judged>),
-    /// Any other step.
+    /// Another step ended.
     Step(Box<StepEnd>),
 }
 
-/// What was judged of a variant on a shape. Places in texts are files and lines.
+/// The judgement of a variant on a shape. Positions in texts are files and lines.
 #[derive(Debug)]
 pub struct Judged {
-    /// What it is about: the kernel, its variant, target and shape.
+    /// The kernel, its variant, target and shape.
     pub labels: Labels,
-    /// What was judged.
+    /// The judgement.
     pub judgement: Judgement,
-    /// What else the step noted, a sentence each.
+    /// Further notes of the step, one sentence each.
     pub noted: Vec<String>,
-    /// What was seen; none if nothing could run.
+    /// The observation; none if nothing could run.
     pub observation: Option<VerifyObservation>,
     /// The operator at that shape.
     pub problem: Option<Problem>,
 }
 
-/// How a step ended that compares nothing. Places in texts are files and lines.
+/// The end of a step that compares nothing. Positions in texts are files and lines.
 #[derive(Debug)]
 pub struct StepEnd {
     /// Its id.
     pub id: String,
-    /// How it ended.
+    /// The step's outcome.
     pub outcome: Outcome,
-    /// What it gave, where that can be shown.
+    /// The step's output, if it can be shown.
     pub output: Option<Output>,
-    /// What it noted.
+    /// The step's notes.
     pub notes: Vec<String>,
-    /// What it says of the kernel, if anything.
+    /// The step's verdict, if it has one.
     pub verdict: Option<Verdict>,
-    /// Whether it failed, or a step that it needs.
+    /// Whether this step failed, or one that it needs.
     pub failed: bool,
 }
 
-/// What a step gave.
+/// The output of a step.
 #[derive(Debug)]
 pub enum Output {
     /// A binary.
     Compiled(Box<CompileFacts>, Box<CompileParams>),
-    /// What a binary holds.
+    /// The contents of a binary.
     Inspected(Box<Inspection>),
     /// Its document is no longer in the store.
     Gone,
 }
 
-/// What was judged in a judge step.
+/// The judgement of a judge step.
 pub(super) fn judged(ready: &Ready<'_>, outcome: &BuildOutcome, judge: &Node) -> Result<Judged, RunError> {
     let output = |id: &str, name: &str| -> Option<Vec<u8>> {
         ready.leaves.get(outcome.step(id)?.result.as_ref()?.outputs.get(name)?).ok()?
@@ -82,7 +82,7 @@ pub(super) fn judged(ready: &Ready<'_>, outcome: &BuildOutcome, judge: &Node) ->
     let (mut observation, mut problem) = (None, None);
     if let Some(verify) = verification(judge) {
         observation = output(verify, "observation").and_then(|b| serde_json::from_slice::<VerifyObservation>(&b).ok());
-        // What was seen names places of the binary; people want lines.
+        // The observation names positions in the binary; people need lines.
         let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
         judgement.explanation = places.text(verify, &judgement.explanation);
         judgement.verdict = places.verdict(verify, judgement.verdict);
@@ -97,7 +97,7 @@ pub(super) fn judged(ready: &Ready<'_>, outcome: &BuildOutcome, judge: &Node) ->
     Ok(Judged { labels: judge.labels.clone(), judgement, noted, observation, problem })
 }
 
-/// How a step ended that compares nothing.
+/// The end of a step that compares nothing.
 pub(super) fn ended(ready: &Ready<'_>, outcome: &BuildOutcome, wanted: &Node) -> Result<StepEnd, RunError> {
     let done = outcome.step(&wanted.id).ok_or_else(|| RunError::Lost(wanted.id.clone()))?;
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
@@ -113,7 +113,7 @@ pub(super) fn ended(ready: &Ready<'_>, outcome: &BuildOutcome, wanted: &Node) ->
     })
 }
 
-/// What a compile or an inspect step gave; none of other steps, and where it gave nothing.
+/// The output of a compile or an inspect step; none for other steps, and if the step had no output.
 fn output(ready: &Ready<'_>, result: &StepResult, wanted: &Node) -> Option<Output> {
     let name = match wanted.kind {
         StepKind::Compile => "facts",

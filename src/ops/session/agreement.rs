@@ -1,5 +1,5 @@
-//! Whether an installed kforge does steps as this program would. What a step gave is kept under the digests of the code that did it, so a worker of other code would
-//! put other results under the keys of this one's.
+//! Checks whether an installed kforge executes steps as this program would. Results are stored under the digests of the code that produced them, so a worker
+//! with other code would store different results under this program's keys.
 
 use std::path::Path;
 use std::sync::atomic::AtomicBool;
@@ -9,16 +9,16 @@ use crate::error::WorkerError;
 use crate::implementation;
 use kforge_foundation::process::{Command, End, run};
 
-/// How long a kforge may take to say what it is.
+/// How long a kforge may take to answer.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The words that ask for it: see [`implementation::combined`].
+/// The arguments of the query: see [`implementation::combined`].
 const WORDS: [&str; 2] = ["worker", "--implementation"];
 
-/// Asks a program.
+/// Queries a program.
 ///
 /// # Errors
-/// It cannot be asked, or its code is different.
+/// The program cannot be queried, or its code is different.
 pub(super) fn check(program: &Path, interrupted: &AtomicBool) -> Result<(), WorkerError> {
     let owned = || program.to_path_buf();
     let finished = run(&Command::new(program).args(WORDS), Some(PATIENCE), interrupted)

@@ -1,4 +1,4 @@
-//! From an open workspace to a build made ready, stage by stage: locks, journal, toolchains, sources, host tools, plan, evidence, engine. Each stage is a file;
+//! Prepares a build from an open workspace, stage by stage: locks, journal, toolchains, sources, host tools, plan, evidence, engine. Each stage is a file;
 //! packages below do the work.
 
 use std::collections::BTreeMap;
@@ -40,45 +40,45 @@ mod toolchains;
 
 pub use packages::Packages;
 
-/// What a build is asked.
+/// The request for a plan or a build.
 pub struct Asked {
-    /// What was selected.
+    /// The selection.
     pub selected: Selected,
     /// How far to go.
     pub goal: Goal,
-    /// Steps at once.
+    /// The number of steps to run in parallel.
     pub jobs: Option<i64>,
-    /// Go on after failures.
+    /// Continue after failures.
     pub keep_going: bool,
     /// Measure again.
     pub remeasure: bool,
-    /// A private manifest.
+    /// The overlay.
     pub overlay: Option<PathBuf>,
-    /// Whether to write: the lock, the journal, the output folder. A dry run does not.
+    /// Whether to write the lockfile, the journal and the output folder. A dry run does not.
     pub write: bool,
-    /// Whether the plan is only looked at: nothing is compiled, so nothing is said of toolchains that cannot be had.
+    /// Whether the plan is only shown. Then nothing is compiled, so missing toolchains are not reported.
     pub looks: bool,
 }
 
-/// Everything a build needs, made ready.
+/// Everything that a build needs.
 pub struct Ready<'a> {
     /// The plan's nodes, as a graph.
     pub graph: Graph,
-    /// Adds nodes when champions are known.
+    /// Adds nodes once champions are known.
     pub expander: Expander<'a>,
-    /// The store with leaves before it.
+    /// The store, with leaves in front of it.
     pub leaves: Arc<Leaves>,
-    /// How to build.
+    /// The options of the build.
     pub options: BuildOptions,
     /// The toolchains.
     pub tools: Tools,
     /// This workspace's journal.
     pub journal: Arc<Journal>,
-    /// The code that does steps.
+    /// The digests of the code that executes steps.
     pub implementations: Implementations,
     /// The shared action cache.
     pub actions: ActionCache,
-    /// The engine's memory.
+    /// The engine's memory of earlier builds.
     pub memory: JournalMemory,
     /// The worker processes.
     pub pool: Pool,
@@ -86,25 +86,25 @@ pub struct Ready<'a> {
     pub devices: Devices,
     /// Records of bundles in the repository.
     pub committed: Arc<evidence::Beside>,
-    /// How many of those are about each binary that they bring.
+    /// The number of those records for each binary that the bundles contain.
     pub about: Arc<evidence::About>,
-    /// What asked the questions of those records where they come from.
+    /// The steps that asked the questions of those records where the bundles were created.
     pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
-    /// What planning asked of the file system; none where that does not decide the plan.
+    /// The file system queries that planning made; none if they do not determine the plan.
     pub witness: Option<Witness>,
-    /// Whether a toolchain could not be resolved though the network may be used.
+    /// Whether a toolchain could not be resolved although the network may be used.
     pub unresolved: bool,
     /// Held while the build runs.
     _locks: Vec<Lock>,
 }
 
 impl Session {
-    /// Makes a build ready: locks, reads sources, resolves toolchains, plans. A session that looks only takes no lock and writes nothing.
+    /// Prepares a build: locks, reads sources, resolves toolchains, plans. If the request does not write, takes no lock.
     ///
     /// # Errors
-    /// Whatever keeps a build from starting.
+    /// Any error that keeps a build from starting.
     pub fn ready<'p>(&self, opened: &mut Opened, packages: &'p Packages, asked: &Asked) -> Result<Ready<'p>, Error> {
         let locks = self.locks(opened, asked)?;
         let journal = self.journal(opened, asked)?;
@@ -118,7 +118,7 @@ impl Session {
         toolchains.libraries.values().for_each(|folder| witness.listed(folder));
         let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas);
         let devices = asking.end(&self.settings)?;
-        // An installed CUDA is listed anew each time; one that could not be had may be had next time. A device that is there may be gone next time.
+        // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
         let inputs = hosted.inputs(opened, packages, &mut gathered);
         let planned = self.planned(packages, asked, inputs, &devices)?;
@@ -154,15 +154,16 @@ impl Session {
 }
 
 impl Ready<'_> {
-    /// Ends what has to be ended: locks and worker processes. The rest is left to the end of this process, which comes next: to take a plan of a hundred
-    /// thousand nodes apart again, one by one, takes longer than to make a certificate of it.
+    /// Releases locks and ends worker processes. The rest is left to the end of this process, which comes next: freeing a plan of a hundred thousand nodes one
+    /// by one takes longer than making a certificate of it.
     pub fn end(self) {
         let Ready { graph, expander, leaves, memory, pool, _locks, .. } = self;
         drop((pool, _locks));
         std::mem::forget((graph, expander, leaves, memory));
     }
 
-    /// Whether a toolchain could not be had though the network may be used: then the build has failed, whatever it could do without.
+    /// Whether a toolchain could not be resolved or installed although the network may be used. If so, the build has failed, even if no step needed that
+    /// toolchain.
     pub fn lacks_toolchain(&self) -> bool {
         self.unresolved || self.tools.is_refused()
     }

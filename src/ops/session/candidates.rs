@@ -1,4 +1,4 @@
-//! The memory of a workspace: what a build found of candidates is remembered, and what is remembered is given back with the sources that are still there. Knows the
+//! The workspace's memory of candidates: stores the results of a build's candidates, and returns stored candidates with the sources that still exist. Knows
 //! builds, the workspace and the answers; ranks nothing.
 
 use std::collections::BTreeMap;
@@ -29,27 +29,27 @@ use kforge_types::model::{Kernel, Operator};
 use kforge_types::record::candidate::{Became, Candidate};
 use kforge_types::record::{StepKind, Verdict};
 
-/// The file among the outputs that says in which folder the workspace lay when its candidates were last remembered.
+/// The file among the outputs with the workspace's folder at the time when its candidates were last stored.
 const ROOT: &str = "root";
 
-/// A source that is still there.
+/// A source that still exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Source {
     /// The source.
     pub text: String,
-    /// The file that holds it: of the package, where a generated one is shown, or the record of the answer.
+    /// The file that holds the source: a file of the package, the copy of a generated source, or the record of the answer.
     pub place: PathBuf,
 }
 
 impl Session {
-    /// Remembers what a whole build found. What goes wrong is a warning: the build has ended well.
+    /// Stores the results of a whole build. An error is only a warning, because the build itself has succeeded.
     pub fn remember(&self, opened: &Opened, packages: &Packages, ready: &Ready<'_>, report: &Report) {
         let found = found(packages, ready, report);
         if found.is_empty() {
             return;
         }
         let changed = kept(opened).change(|before| memory::merged(before, found));
-        // Which folder that was, for the day when it is another.
+        // Record the workspace's folder, to recognize a later move.
         let place = opened.workspace.root.as_os_str().as_encoded_bytes();
         let changed = changed.and_then(|passed| write_if_changed(&opened.target.join(ROOT), place).map(|_| passed));
         match changed {
@@ -59,7 +59,7 @@ impl Session {
         }
     }
 
-    /// The candidates that are remembered, with what their operators show of themselves today.
+    /// The stored candidates, with what their operators reveal today.
     pub fn remembered(&self, opened: &Opened) -> Result<Vec<Candidate>, Error> {
         let held = kept(opened).read().map_err(Error::Remembered)?;
         if let Some(passed) = held.passed {
@@ -77,7 +77,8 @@ impl Session {
     }
 }
 
-/// What is remembered of a workspace: of the folder that it lies in, or of the one that its outputs say it lay in, if it is there no more.
+/// The candidates stored for a workspace. If the workspace has moved, that is, its outputs name another folder that no longer has a manifest, the candidates of
+/// that folder are included.
 pub(crate) fn kept(opened: &Opened) -> Candidates {
     let root = &opened.workspace.root;
     let kept = Candidates::new(&opened.home, root);
@@ -89,17 +90,17 @@ pub(crate) fn kept(opened: &Opened) -> Candidates {
     }
 }
 
-/// The source of a candidate, if it is still there and still the same.
+/// The source of a candidate, if it still exists and is unchanged.
 pub(crate) fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
     let wanted = candidate.source?;
     let found = match answered(opened, candidate) {
         Some(found) => found,
-        // Other variants of what is declared.
+        // The candidate is a variant of the declared kernel.
         None => {
             let member = member(opened, &candidate.package)?;
             let kernel = member.package.kernel(&candidate.kernel)?;
             let mut found = Source { text: declared(member, kernel)?, place: member.folder.join(&kernel.source) };
-            // No file of the package holds what a template made. The output folder may have been cleaned since it was last shown there.
+            // No file of the package holds a template's output. The copy in the output folder may have been removed by `kforge clean`.
             if kernel.made().is_some() && Digest::of(found.text.as_bytes()) == wanted {
                 found.place = show(&opened.target, &member.package.name, &kernel.name, &found.text).ok()?;
             }
@@ -109,7 +110,7 @@ pub(crate) fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
     (Digest::of(found.text.as_bytes()) == wanted).then_some(found)
 }
 
-/// The source that an answer held.
+/// The source in a recorded answer.
 fn answered(opened: &Opened, candidate: &Candidate) -> Option<Source> {
     let chain = candidate.chain?;
     let store = Answers::new(&opened.home);
@@ -124,7 +125,7 @@ fn member<'o>(opened: &'o Opened, package: &str) -> Option<&'o Member> {
     opened.workspace.members.iter().find(|m| m.package.name == package)
 }
 
-/// The source of a kernel as declared.
+/// The source of a declared kernel.
 fn declared(member: &Member, kernel: &Kernel) -> Option<String> {
     match kernel.made() {
         Some(made) => Some(made.source.to_string()),
@@ -136,7 +137,7 @@ fn declared(member: &Member, kernel: &Kernel) -> Option<String> {
     }
 }
 
-/// What a build found of the candidates of rounds, and of the champions of kernels that have none.
+/// The results of the candidates of rounds, and of the champions of kernels without rounds.
 fn found(packages: &Packages, ready: &Ready<'_>, report: &Report) -> Vec<Candidate> {
     let seats: BTreeMap<&Seat, &Recorded> = ready.recorded.iter().map(|r| (&r.seat, r)).collect();
     let mut out = vec![];
@@ -156,7 +157,7 @@ fn found(packages: &Packages, ready: &Ready<'_>, report: &Report) -> Vec<Candida
     out
 }
 
-/// What all candidates of a seat have in common, and where theirs differ.
+/// The common fields of a seat's candidates, and the data for the others.
 struct SeatCandidates<'a> {
     common: Candidate,
     kernel: &'a Kernel,
@@ -224,11 +225,11 @@ fn contract_of(member: &Member, operator: &Operator, types: &str) -> Option<Stri
 }
 
 impl SeatCandidates<'_> {
-    /// The candidates of rounds; of what is declared only what was champion.
+    /// The candidates of rounds. Of the declared variants, only those that were champion.
     fn tried(&self, rounds: &RoundsReport, recorded: &Recorded) -> Vec<Candidate> {
         let first = self.target.basis.as_ref().map(|basis| basis.declared.as_str());
         let start = rounds.candidates.iter().find(|c| c.variant.is_some() && c.variant.as_deref() == first);
-        // What is wrong is no measure.
+        // A wrong variant is not a baseline.
         let start = start.filter(|c| c.became != Became::Wrong).and_then(|c| c.time_ns);
         let mut out = vec![];
         for c in rounds.candidates.iter().filter(|c| c.round > 0 || !c.champion_after.is_empty()) {
@@ -288,14 +289,14 @@ impl SeatCandidates<'_> {
         out
     }
 
-    /// The median times of a variant at the shapes at which it was timed, as they select.
+    /// The median times of a variant at the shapes at which it was timed, hot or cold as the selection uses them.
     fn times(&self, label: &str) -> BTreeMap<&str, f64> {
         let hot = self.target.basis.as_ref().is_some_and(|basis| basis.hot);
         let mine = self.target.times.iter().filter(|time| time.variant == label);
         mine.filter_map(|time| Some((time.shape.as_str(), if hot { time.hot_ns } else { time.cold_ns }?))).collect()
     }
 
-    /// What became of a variant at the shapes that are told of.
+    /// The state of a variant at the shapes that may be shown.
     fn became(&self, label: &str) -> Became {
         let verdicts: Vec<&Verdict> =
             self.target.shapes.iter().filter(|s| s.variant == label).map(|s| &s.verdict).collect();

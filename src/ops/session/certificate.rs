@@ -1,28 +1,27 @@
-//! When a build may answer without planning: which questions a certificate is made for, and what goes into it. Knows what a build is asked and its
-//! outcome; what a certificate is, and when it holds, is `engine::certificate`.
+//! Decides when a build may answer without planning: which questions get a certificate, and what goes into it. Knows the request and the outcome of a build;
+//! `engine::certificate` defines what a certificate is and when it holds.
 //!
 //! | what could change the answer | where it goes |
 //! |---|---|
-//! | the request with its options and selection, the goal | the question, all but `-j`, which changes no result |
+//! | the request with its options and selection, the goal | the question, except `-j`, which changes no result |
 //! | the working folder | the question |
-//! | settings from files, variables, flags | the question, by value; the files looked for, too: a new one may come |
-//! | the environment | the question, all of it but what shells and terminals keep for themselves ([`SHELLS`]) |
+//! | settings from files, variables, flags | the question, by value; also the paths of settings files that do not exist, because one may appear |
+//! | the environment | the question, except variables that shells and terminals keep for themselves ([`SHELLS`]) |
 //! | whether the system can confine kernels | the question |
 //! | this program | the question (versions) and its file |
-//! | the manifest at hand, the workspace's root, its members | what `workspace` and the search from the working folder asked |
-//! | kforge.lock | its file, or that there is none |
-//! | sources, headers, what would shadow them, references and their kin | what `sources` asked |
-//! | the C++ compiler and Python | the files of their fingerprints, the folders of `PATH` and of headers and libraries passed over, what the loader finds libraries by |
-//! | CUDA from wheels | kforge.lock; what is installed decides nothing |
-//! | results and evidence of steps that were known | their outputs, in the store; the folder of records of one that a device's record answered, or that there is none |
-//! | bundles of evidence in the repository | their files, the folders that were looked into for them, or that there are none |
-//! | steps that could not run here | that there still is no result and no record, or the folder of records that do not count |
-//! | what this workspace remembers, and the report that is shown | the files of journal and report, and that of its candidates in the home |
+//! | the current manifest, the workspace's root, its members | the file system queries of `workspace` and of the search from the working folder |
+//! | kforge.lock | its file, or its absence |
+//! | sources, headers, files that would shadow them, references and their kin | the file system queries of `sources` |
+//! | the C++ compiler and Python | the files of their fingerprints, the folders that were searched in vain, the loader's configuration |
+//! | CUDA from wheels | kforge.lock; what is installed does not matter |
+//! | results and evidence of steps with a result | their outputs, in the store; for a step that a record answered, the folder of its records, or its absence |
+//! | bundles of evidence in the repository | their files, the folders that were searched for them, or their absence |
+//! | steps that could not run here | the absence of a result and of records, or the folder of records that do not count |
+//! | this workspace's memory, and the report that is shown | the files of the journal, of the report, and of its candidates in the home |
 //!
-//! None is made where that does not decide the answer: by a program that is not its own worker; with `remeasure`, an overlay, timings, or where every step is to be
-//! reported; with
-//! an installed CUDA (its headers are listed anew each time) or one that could not be had; with a tool missing, or behind a script; where a device is there;
-//! where a store or the journal had to be complained of; where a result is of the kind that is not kept.
+//! No certificate is made if these do not determine the answer: for a program that is not its own worker; with `remeasure`, an overlay, timings, or a report of
+//! every step; with an installed CUDA (its headers are listed again each time) or a CUDA that could not be resolved; if a tool is missing or behind a script;
+//! if a device is present; if a store or the journal had a problem; or if a result is of a kind that is not stored.
 
 use std::path::{Path, PathBuf};
 
@@ -44,7 +43,7 @@ use kforge_project::workspace::lockfile;
 use kforge_types::record::event::{CacheOrigin, StepCounts, VerdictCounts};
 use kforge_types::record::{Outcome, StepKind};
 
-/// Variables that shells and terminals keep for themselves: the same command in the next window is the same command.
+/// Variables that shells and terminals keep for themselves. They differ between windows without changing the command.
 const SHELLS: &[&str] = &[
     "_",
     "SHLVL",
@@ -72,41 +71,41 @@ const SHELLS: &[&str] = &[
     "PS1",
 ];
 
-/// What is said of a build that had nothing to do.
+/// The output of a build that had nothing to do.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Warnings and diagnostics.
     pub said: Vec<Said>,
     /// The report, styled.
     pub report: String,
-    /// How many steps: none executed.
+    /// The number of steps by outcome; none was executed.
     pub steps: StepCounts,
-    /// What they said.
+    /// The number of steps by verdict.
     pub verdicts: VerdictCounts,
-    /// Where answers of devices came from.
+    /// The origins of reused evidence.
     pub reused: Vec<Reused>,
-    /// Where there are records of another version of what was built.
+    /// Records that exist for another version of the code that was built.
     pub outdated: Vec<Outdated>,
 }
 
-/// What is asked of a build, where a certificate may answer.
+/// The request of a build that a certificate may answer.
 #[derive(Debug, Clone)]
 pub struct Question {
     digest: Digest,
     program: PathBuf,
-    /// From the working folder upward.
+    /// The manifest that was found from the working folder upward, or named.
     manifest: PathBuf,
 }
 
-/// The file that says, by being there, that a build after the one that is reported was interrupted.
+/// The file whose presence records that a build after the reported one was interrupted.
 pub const CUT_SHORT: &str = "interrupted";
 
-/// An answer that holds, and the locks that keep it so.
+/// An answer whose certificate holds, and the locks that keep it valid.
 #[derive(Debug)]
 pub struct Held {
-    /// What to say.
+    /// The answer.
     pub answer: Answer,
-    /// The home whose stores were looked at.
+    /// The home whose stores were checked.
     pub home: Home,
     /// The output folder of the workspace.
     pub target: PathBuf,
@@ -114,7 +113,7 @@ pub struct Held {
 }
 
 impl Session {
-    /// The question that a build asks; none where it must plan.
+    /// The question of a build; none if the build must plan.
     pub fn question(&self, request: &BuildRequest) -> Option<Question> {
         let Worker::Own(program) = &self.worker else { return None };
         let plans = request.remeasure || request.overlay.is_some() || request.timings || request.plans;
@@ -140,20 +139,20 @@ impl Session {
     pub fn certified(&self, question: &Question) -> Option<Held> {
         let targets: Vec<PathBuf> = match self.named_target() {
             Some(target) => vec![target],
-            // The root is one of these; a certificate says itself whether it is.
+            // The root is in one of these folders; each certificate states its own root.
             None => question.manifest.ancestors().skip(1).map(|folder| folder.join("target")).collect(),
         };
         targets.iter().find_map(|target| self.certified_at(question, &target.join("kforge")))
     }
 
     fn certified_at(&self, question: &Question, target: &Path) -> Option<Held> {
-        // Where a build was cut short a whole one says so, which a certificate does not.
+        // A build after an interrupted one must plan, because it reports the interruption and a certificate does not.
         if target.join(CUT_SHORT).exists() {
             return None;
         }
         let certificate = Certificate::read(&place(target))?;
         let home = Home::open(&self.settings.home).ok()?;
-        // Who holds a lock is to be waited for, and told of, by the build that plans.
+        // If another process holds a lock, the build that plans reports it and waits.
         let own = Lock::acquire(&target.join(".lock"), Mode::Exclusive, Wait::No).ok()?;
         let cache = home.lock_cache(Mode::Shared, Wait::No).ok()?;
         if !certificate.holds(&question.digest, &home) {
@@ -165,8 +164,8 @@ impl Session {
         Some(Held { answer, home, target: target.to_path_buf(), _locks: [own, cache] })
     }
 
-    /// Writes down that the same question has the same answer, if that can be certified. `witness` is what planning asked, then come the report that is
-    /// shown, the warnings, and records of other versions.
+    /// Stores a certificate that the same question has the same answer, if that can be certified. `witness` holds the file system queries of planning. The last
+    /// argument is the report that is shown, the warnings, and the records of other versions.
     pub fn certify(
         &self,
         question: Question,
@@ -190,7 +189,8 @@ impl Session {
                 (Outcome::Executed | Outcome::Fresh, Some(result)) => {
                     maker.needs(result.outputs.values().copied());
                     if node.kind == StepKind::Compile && node.params.get("arch").is_none_or(|arch| arch != "cpu") {
-                        // Evidence of another binary may come, or that which came may go. What was compiled here is known, so only that counts.
+                        // Evidence of another binary may appear, or evidence that was used may disappear. A binary compiled here is stored, so only the folder
+                        // of evidence matters.
                         found.listed(&opened.home.evidence());
                     } else if done.cache == CacheOrigin::Evidence {
                         let folder = opened.home.evidence().join(done.key?.hex());
@@ -201,9 +201,9 @@ impl Session {
                         }
                     }
                 }
-                // What this machine lacks was known to the plan; what a worker found lacking may be there next time.
+                // What this machine lacks was known to the plan. What only a worker found missing may be there next time, so it is not certified.
                 (Outcome::Unavailable(_), _) if node.unavailable.is_some() => {
-                    // Records of products that do not count: another may come.
+                    // Records of other products do not count, but a matching record may appear.
                     let records = opened.home.evidence().join(done.key?.hex());
                     match records.is_dir() {
                         true => found.listed(&records),
@@ -227,7 +227,7 @@ impl Session {
             maker.wrote(remembered.place());
         }
         let certificate = maker.done(&opened.home, serde_json::to_vec(&answer).ok()?)?;
-        // One that cannot be written costs the next build a plan, nothing else.
+        // If the certificate cannot be written, the next build has to plan; nothing else is lost.
         certificate.write(&place(&opened.target)).ok()
     }
 }

@@ -1,4 +1,4 @@
-//! Who stands for which shape, and the step that timed it. Knows how select steps name what they read; decides nothing.
+//! The champion of each shape, and the step that timed it. Knows how select steps name their inputs; decides nothing.
 
 use super::build::Ready;
 use kforge_engine::{Blobs, Node, Questions, Source};
@@ -9,16 +9,16 @@ use kforge_types::record::params::Selection;
 /// A champion at a shape at which it is timed.
 #[derive(Debug, Clone)]
 pub struct Champion {
-    /// Who, where.
+    /// The champion and its seat.
     pub standing: Standing,
     /// The step that times it.
     pub node: Node,
-    /// What that step sees.
+    /// The spec of that step.
     pub spec: Spec,
 }
 
 impl Ready<'_> {
-    /// The champions that known results name, at each bench shape of theirs whose question is known; in the order of the plan.
+    /// The champions that known results name, at each of their bench shapes with a known question, in the order of the plan.
     pub fn champions(&self, known: &Questions) -> Vec<Champion> {
         let mut out = Vec::new();
         for (node, result) in &known.decided {

@@ -1,5 +1,4 @@
-//! The devices of this machine, and what a worker needs to be told of them. Knows who asks them, in a child; does not ask
-//! them itself.
+//! The devices of this machine, and what a worker needs to know of them. A child process queries the driver; this process does not.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,31 +15,31 @@ use kforge_foundation::config::{Environment, Settings};
 use kforge_project::toolchain::Nsight;
 use kforge_types::record;
 
-/// Variables that say which devices a process sees, and where the driver's libraries are.
+/// Variables that determine which devices a process sees, and where the driver's libraries are.
 const MATTERS: [&str; 4] = ["LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER", "NVIDIA_VISIBLE_DEVICES"];
 
-/// Whether the system has an NVIDIA driver loaded at all. Without one nothing is started, so that a build costs nothing more for being able to use devices.
+/// Whether the system has an NVIDIA driver loaded. Without one no process is started, so that the support for devices costs a build nothing.
 pub fn driver_is_there() -> bool {
     ["/dev/nvidiactl", "/dev/dxg"].iter().any(|path| Path::new(path).exists())
 }
 
-/// What a child of the worker program says of the devices here. It is ended once `interrupted` is set.
+/// Queries the devices in a child process that runs the worker program. The child is ended once `interrupted` is set.
 pub fn ask(environment: &Environment, worker: &Path, interrupted: &AtomicBool) -> Probed {
     let set: Vec<(&str, &str)> =
         MATTERS.iter().filter_map(|name| Some((*name, environment.even_empty(name)?))).collect();
     device::probe(worker, &set, interrupted)
 }
 
-/// A child that asks the driver while other things are done: a driver takes a tenth of a second to start. It is ended where nobody waits for what it says.
+/// A child process that queries the driver in the background, because a driver takes a tenth of a second to start. It is ended if nothing waits for its answer.
 pub struct Asking {
     environment: Environment,
     nobody_waits: Arc<AtomicBool>,
-    /// None where nobody has to be asked.
+    /// None if there is nothing to query.
     asked: Option<JoinHandle<Probed>>,
 }
 
 impl Asking {
-    /// Starts the child, if there is a driver to ask.
+    /// Starts the child process, if there is a driver to query.
     pub fn begin(environment: &Environment, worker: &Path) -> Self {
         let (of, worker) = (environment.clone(), worker.to_path_buf());
         let asks = driver_is_there() && !is_virtual(environment);
@@ -54,10 +53,10 @@ impl Asking {
         Asking { environment: environment.clone(), nobody_waits, asked }
     }
 
-    /// Waits for what it says.
+    /// Waits for the answer.
     ///
     /// # Errors
-    /// As [`Devices::find`].
+    /// Same as [`Devices::find`].
     pub fn end(mut self, settings: &Settings) -> Result<Devices, Error> {
         let probed = match self.asked.take().map(JoinHandle::join) {
             Some(Err(panic)) => std::panic::resume_unwind(panic),
@@ -69,19 +68,19 @@ impl Asking {
 }
 
 impl Drop for Asking {
-    /// Does not wait for the end: a driver that is stuck keeps its child from ending.
+    /// Does not wait for the child to end, because a stuck driver keeps the child from ending.
     fn drop(&mut self) {
         self.nobody_waits.store(true, Ordering::Relaxed);
     }
 }
 
-/// The scenario of the test-only device, which a released program does not have.
+/// The scenario of the virtual device for tests, which a released program does not have.
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 fn scenario(environment: &Environment) -> Option<PathBuf> {
     environment.get("KFORGE_VIRTUAL_DEVICE").map(PathBuf::from)
 }
 
-/// Whether a scenario stands in a driver's place.
+/// Whether a scenario takes the driver's place.
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
 fn is_virtual(environment: &Environment) -> bool {
     scenario(environment).is_some()
@@ -95,23 +94,23 @@ fn is_virtual(_: &Environment) -> bool {
 /// The devices of this machine.
 #[derive(Debug, Clone, Default)]
 pub struct Devices {
-    /// What they are.
+    /// The devices.
     pub present: record::Devices,
-    /// What workers are told beside their tools, by name.
+    /// What workers get in addition to their tools, by name.
     pub tools: BTreeMap<String, PathBuf>,
 }
 
 impl Devices {
-    /// The devices that this version of kforge can use. What was found is written into the home of the `settings`, for workers, who are told of the tools that
-    /// run a candidate under them as well.
+    /// The devices that this version of kforge can use. Writes them to a file for workers in the home of the `settings`. Also adds the tools that run a
+    /// candidate under their control.
     ///
     /// # Errors
-    /// It cannot be written; in a build for tests: the scenario cannot be read.
+    /// The file cannot be written; or, in a build for tests, the scenario cannot be read.
     pub fn find(environment: &Environment, worker: &Path, settings: &Settings) -> Result<Self, Error> {
         Asking::begin(environment, worker).end(settings)
     }
 
-    /// Whether there are none, and no stand-in for one.
+    /// Whether there are no devices, not even virtual ones.
     pub fn is_none(&self) -> bool {
         self.present.is_empty() && self.tools.is_empty()
     }
@@ -127,7 +126,7 @@ impl Devices {
         let path = kept(&settings.home, &probed)?;
         let mut tools: BTreeMap<String, PathBuf> = [(device::TOOL.to_string(), path)].into();
         for tool in [Nsight::Compute, Nsight::Sanitizer] {
-            // Where there is none, the step that needs it says so.
+            // A missing tool is reported by the step that needs it.
             let found = tool.find(settings.path(tool.setting()).as_deref(), environment.path());
             tools.extend(found.ok().map(|found| (tool.program().to_string(), found)));
         }
@@ -135,18 +134,18 @@ impl Devices {
     }
 }
 
-/// Why workers cannot be told of the devices of this machine.
+/// Why the devices of this machine cannot be described to workers.
 #[derive(Debug, thiserror::Error)]
 pub enum DevicesError {
-    /// What the driver says of them cannot be written.
+    /// The file with the driver's answer cannot be written.
     #[error("`{}` cannot be written: {source}", path.display())]
     NotWritten {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The cause.
         source: std::io::Error,
     },
-    /// What the driver says of them is no JSON: a bug.
+    /// The driver's answer cannot be written as JSON: a bug.
     #[error(transparent)]
     Json(#[from] serde_json::Error),
     /// The scenario of a test cannot be read.
@@ -155,7 +154,7 @@ pub enum DevicesError {
     Scenario(#[from] kforge_worker::virtual_device::ScenarioError),
 }
 
-/// Writes what a probe found into the home, for workers, and says where. Two builds that see different devices have a file each.
+/// Writes the result of a probe to a file for workers in the home, and returns its path. Two builds that see different devices use different files.
 fn kept(home: &Path, probed: &Probed) -> Result<PathBuf, DevicesError> {
     let text = serde_json::to_vec_pretty(probed)?;
     let path = home.join("devices").join(format!("{}.json", Digest::of(&text).hex()));

@@ -1,5 +1,5 @@
-//! Entries against the sources they stand in: a function that no file a kernel reaches declares, or a template argument that nothing declares, is said at
-//! its place in the manifest before anything is compiled. Knows scans of sources; parses no C++.
+//! Checks entries against the sources that should declare them. A function that no reachable file declares, or a template argument that nothing declares, is
+//! reported at its place in the manifest before anything is compiled. Knows scans of sources; parses no C++.
 
 use std::path::PathBuf;
 
@@ -10,10 +10,10 @@ use kforge_types::model::entry::function;
 use kforge_types::model::kernel::LaunchAction;
 use kforge_types::model::{Kernel, Operator};
 
-/// Namespaces of the toolchain's own libraries: what they declare stands in no file of a package.
+/// Namespaces of the toolchain's own libraries, which no file of a package declares.
 const LIBRARIES: [&str; 7] = ["cub", "thrust", "cuda", "cooperative_groups", "cg", "nvcuda", "std"];
 
-/// What the entries of a kernel name that is nowhere. `found` is all that the source reaches, `paths` where those files are.
+/// Reports the names in a kernel's entries that nothing declares. `found` holds every file that the source reaches.
 pub(super) fn check(kernel: &Kernel, operator: Option<&Operator>, found: &Closure) -> Vec<Diagnostic> {
     let mut wrong = Vec::new();
     for launch in &kernel.launches {
@@ -59,7 +59,7 @@ fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }
 
-/// The kernels that files declare. Files that cannot be read any more declare none: this is for a message only.
+/// The kernels that files declare. Files that can no longer be read are skipped, because this is only for a message.
 fn declared<'p>(paths: impl Iterator<Item = &'p PathBuf>) -> Vec<String> {
     let texts = paths.filter_map(|path| std::fs::read(path).ok());
     let mut all: Vec<String> = texts.flat_map(|bytes| kernels(&String::from_utf8_lossy(&bytes))).collect();

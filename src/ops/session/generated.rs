@@ -1,4 +1,4 @@
-//! Sources that no file of the package holds, written where a person can read them: those that templates made and those that agents wrote. Nothing reads them there.
+//! Writes sources that no file of a package holds to a place where people can read them: those from templates and from agents. Nothing reads the copies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use super::build::Packages;
 use super::rounds::Recorded;
 use kforge_foundation::base::files::write_if_changed;
 
-/// Writes every source that an agent wrote where a person can read it: `generated/PACKAGE/KERNEL/r1.cu`, by target and types where there are several.
+/// Writes every source that an agent wrote to `generated/PACKAGE/KERNEL/r1.cu`, by target and types if there are several.
 pub(super) fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<()> {
     for recorded in recorded {
         let seat = &recorded.seat;
@@ -27,7 +27,7 @@ pub(super) fn show_written(target: &Path, recorded: &[Recorded]) -> io::Result<(
     Ok(())
 }
 
-/// Writes every generated source where a person can read it: `generated/PACKAGE/KERNEL.cu` in the output folder. Nothing reads them there.
+/// Writes every source that a template generated to `generated/PACKAGE/KERNEL.cu` in the output folder.
 pub(super) fn show_generated(target: &Path, packages: &Packages) -> io::Result<()> {
     for package in packages.all() {
         for kernel in &package.kernels {
@@ -38,7 +38,7 @@ pub(super) fn show_generated(target: &Path, packages: &Packages) -> io::Result<(
     Ok(())
 }
 
-/// Writes one generated source to where a person can read it, and says where that is.
+/// Writes one generated source, and returns its path.
 pub(super) fn show(target: &Path, package: &str, kernel: &str, source: &str) -> io::Result<PathBuf> {
     let folder = target.join("generated").join(package);
     let path = folder.join(format!("{kernel}.cu"));

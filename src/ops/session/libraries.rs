@@ -1,4 +1,4 @@
-//! Header libraries from wheels: resolved once into the lockfile, installed where toolchains are.
+//! Header libraries from wheels: resolved once into the lockfile, and installed beside the toolchains.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use kforge_project::toolchain::Pip;
 use kforge_project::toolchain::cuda::{Source, folder_of, install_wheels};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile};
 
-/// The folder of a library, installed if it is not.
+/// The folder of a library, which is installed if necessary.
 pub(crate) fn install(
     session: &Session,
     opened: &Opened,

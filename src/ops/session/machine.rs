@@ -1,28 +1,29 @@
-//! What a home remembers of the machine's own tools, for all its workspaces: what the C++ compiler and Python consist of, and the stats of their files. So the
-//! first build of a workspace need not ask a compiler that another workspace has asked (0.3 s). Knows the journal's form and its lock; does not know tools.
+//! The memory of a home for this machine's tools, shared by all workspaces: the parts of the C++ compiler and of Python, and the stats of their files. The
+//! first build of a workspace need not query a compiler that another workspace has queried (0.3 s). Knows the journal's format and its lock; does not know
+//! tools.
 //!
-//! It is a journal of its own, `$KFORGE_HOME/machine`, because a workspace's journal has one writer at a time and this one has many readers: who does not get the
-//! lock at once reads what is there and keeps nothing.
+//! It is a separate journal, `$KFORGE_HOME/machine`, because a workspace's journal has one writer at a time and this one has many readers. A process that does
+//! not get the lock at once reads the journal and stores nothing.
 
 use kforge_engine::home::Home;
 use kforge_engine::journal::Journal;
 use kforge_engine::lock::{Lock, Mode, Wait};
 
-/// The machine's tools as a home remembers them.
+/// A home's memory of the machine's tools.
 pub struct Machine {
     journal: Journal,
-    /// Held while something may be written.
+    /// Held while the journal may be written.
     _lock: Option<Lock>,
 }
 
 impl Machine {
-    /// Opens it, to write where `write` says so and nobody else does; none where it cannot be read.
+    /// Opens the memory; none if it cannot be read. It is writable if `write` is set and no other process has the lock.
     pub fn open(home: &Home, write: bool) -> Option<Machine> {
         let path = home.root().join("machine");
-        // Never waited for, so that the order of locks does not matter.
+        // The lock is never waited for, so its place in the order of locks does not matter.
         let take = || Lock::acquire(&home.locks().join("machine"), Mode::Exclusive, Wait::No).ok();
         let lock = if write { take() } else { None };
-        // What a torn file lost is asked again.
+        // What a truncated file has lost is queried again.
         let opened = match &lock {
             Some(_) => Journal::open(&path).map(|(journal, _)| journal),
             None => Journal::view(&path),
@@ -30,12 +31,12 @@ impl Machine {
         Some(Machine { journal: opened.ok()?, _lock: lock })
     }
 
-    /// Its journal.
+    /// The journal.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// Writes what is new and lets go. What cannot be written is asked again by the next build.
+    /// Writes new entries and releases the lock. The next build queries again what cannot be written.
     pub fn close(self) {
         let _ = self.journal.flush();
     }

@@ -1,12 +1,12 @@
-//! How much memory this machine has for steps. Knows the system's files; does not know what steps need.
+//! The memory that this machine has for steps. Knows the system's files; does not know how much steps need.
 
 use kforge_foundation::config::Settings;
 
-/// Of the memory that is there, what is left to the system, its caches and kforge itself: one part in so many.
+/// The share of the memory that is left to the system, its caches and kforge itself: one part in this many.
 const LEFT: u64 = 8;
 
-/// MiB that steps may expect to need together: the setting `build.memory`, else seven eighths of what is available, within the limit of this process's control
-/// group. What cannot be told limits nothing.
+/// The memory in MiB that all running steps together may expect to need: the setting `build.memory`, else seven eighths of the available memory or of the limit
+/// of this process's control group, whichever is less. If neither is known, there is no limit.
 pub(crate) fn capacity_mib(settings: &Settings) -> u64 {
     let bytes = match settings.number("build.memory") {
         0 => {

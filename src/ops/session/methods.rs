@@ -1,12 +1,12 @@
-//! Methods that kernels declare against the registry: a name that is nearly one of the registry's, with nothing of its own to show it, is likely a typing error.
-//! Knows manifests and the registry; does not know what a method does.
+//! Checks the methods that kernels declare against the registry: a name close to one in the registry, without a signature of its own, is probably a typing
+//! error. Knows manifests and the registry; does not know what a method does.
 
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::diag::closest;
 use kforge_pipeline::optimize::methods::registry;
 use kforge_types::model::Package;
 
-/// Warns of what is likely a misspelt method of the registry. Methods of one's own may have any name: one that states `sass` is taken for what it says.
+/// Warns of names that are probably misspelled methods of the registry. A package's own methods may have any name: a method that states `sass` is not checked.
 pub(super) fn check(package: &Package) -> Vec<Diagnostic> {
     let methods = package.kernels.iter().flat_map(|kernel| &kernel.methods);
     let unshown = methods.filter(|method| method.signature.is_empty() && registry().get(&method.id).is_none());
@@ -24,7 +24,7 @@ pub(super) fn check(package: &Package) -> Vec<Diagnostic> {
     unshown.filter_map(warn).collect()
 }
 
-/// The method of the registry that a name probably means. Axes are compared apart: what all names of one begin with makes none alike.
+/// The method of the registry that a name probably means. Names are compared without their axes, because a common axis does not make names similar.
 fn meant(id: &str) -> Option<&'static str> {
     let name = |id: &'static str| id.split_once('.').map_or(id, |(_, name)| name);
     let entries = || registry().entries().iter().map(|entry| entry.id.as_str());

@@ -1,13 +1,14 @@
-//! What to do when a step found that something it reads is gone or corrupt. Knows results and the store; the engine has failed the step already, and the build
-//! is to be started again.
+//! Handles steps that found an input missing or corrupt. Knows results and the store. The engine has already failed the step, and the build must be started
+//! again.
 
 use super::build::Ready;
 use kforge_engine::{Blobs, BuildOutcome, Source};
 use kforge_types::record::Outcome;
 
 impl Ready<'_> {
-    /// Once a step has failed for want of a content that it reads, reads every content that the build's results lead to: the store removes what is corrupt, so
-    /// that one more build makes all of it anew, rather than one for each link of a chain. Caches look at sizes only, or every fresh build would hash everything.
+    /// After a step has failed because content that it reads is missing, reads all content that the build's results refer to. The store removes corrupt
+    /// content, so that one more build recreates all of it, rather than one build for each link of a chain. Caches check only sizes, because otherwise every
+    /// fresh build would hash everything.
     pub fn sweep_lost(&self, outcome: &BuildOutcome) {
         let result = |id: &str| outcome.step(id).and_then(|done| done.result.as_ref());
         let gone = |source: &Source| match source {
@@ -21,7 +22,7 @@ impl Ready<'_> {
         if failed.any(|(node, _)| node.inputs.values().any(|input| gone(&input.source))) {
             let results = outcome.steps.iter().filter_map(|done| done.result.as_ref());
             for digest in results.flat_map(|result| result.outputs.values()) {
-                // What cannot be read now is not believed then either.
+                // Content that cannot be read now is not used later either.
                 let _ = self.leaves.get(digest);
             }
         }

@@ -1,4 +1,4 @@
-//! What operations share: settings, workspace, stores, toolchains, plan, engine. Opens things and hands them to packages that know them.
+//! The code that operations share: settings, workspace, stores, toolchains, plan, engine. Opens resources and passes them to the packages that use them.
 
 mod agreement;
 pub mod build;

@@ -1,4 +1,4 @@
-//! A session: what every operation works with. Opens the workspace at hand and the home.
+//! A session: the context of every operation. Opens the current workspace and the home.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -15,56 +15,56 @@ use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_project::workspace::select::{Selected, SelectionArgs, select};
 use kforge_project::workspace::{self, Workspace, changes, find};
 
-/// What every operation works with.
+/// The context of every operation.
 pub struct Session {
-    /// When the operation was asked for, before anything was read.
+    /// When the operation was requested, before anything was read.
     pub began: SystemTime,
-    /// The environment that tools and agents are found in and started with.
+    /// The environment in which tools and agents are found and started.
     pub environment: Environment,
     /// The settings in force.
     pub settings: Settings,
-    /// The folder that relative paths are of, and where a manifest is looked for.
+    /// The folder to which relative paths are relative, and in which the search for a manifest begins.
     pub cwd: PathBuf,
-    /// What holds for the whole session.
+    /// The options of the session.
     pub options: Options,
-    /// The program that does steps.
+    /// The program that executes steps.
     pub worker: Worker,
     /// Ends an operation once it is set.
     pub interrupted: Arc<AtomicBool>,
-    /// Who is told.
+    /// The reporter of events.
     pub reporter: Reporter,
 }
 
-/// What holds for a whole session.
+/// The options of a session.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Options {
-    /// The kernel.toml to work on, or its folder; the nearest one upward of the session's folder if none is named.
+    /// The kernel.toml to use, or its folder; if none is named, the nearest one in the session's folder or above it.
     pub manifest_path: Option<PathBuf>,
-    /// The folder for what builds write; `build.target-dir` of the settings, or `target` at the workspace's root, if none is named.
+    /// The folder for the outputs of builds; if none is named, the setting `build.target-dir`, else `target` in the workspace's root.
     pub target_dir: Option<PathBuf>,
     /// Never use the network.
     pub offline: bool,
     /// Fail if kforge.lock would have to change.
     pub locked: bool,
-    /// Fail with [`Error::Busy`] where another process holds a lock.
+    /// Fail with [`Error::Busy`] if another process holds a lock.
     pub no_wait: bool,
-    /// Run kernels even where the system cannot confine them.
+    /// Run kernels even if the system cannot confine them.
     pub allow_unconfined: bool,
-    /// Report steps whose results were known, too.
+    /// Also report steps whose results were already stored.
     pub every_step: bool,
 }
 
-/// The program that does steps: it is started with the argument `worker`.
+/// The program that executes steps. It is started with the argument `worker`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Worker {
-    /// This very program, at this path: its `main` hands the words after `worker` to kforge.
+    /// This program, at this path: its `main` passes the arguments after `worker` to kforge.
     Own(PathBuf),
-    /// An installed kforge. Before the first step it is asked whether its code is that of this program.
+    /// An installed kforge. Before the first step, kforge checks that its code is that of this program.
     Installed(PathBuf),
 }
 
 impl Worker {
-    /// Its path.
+    /// The program's path.
     pub fn program(&self) -> &Path {
         match self {
             Worker::Own(path) | Worker::Installed(path) => path,
@@ -72,7 +72,7 @@ impl Worker {
     }
 }
 
-/// A workspace that is open.
+/// An open workspace.
 pub struct Opened {
     /// The workspace.
     pub workspace: Workspace,
@@ -85,7 +85,7 @@ pub struct Opened {
 }
 
 impl Session {
-    /// A session in a folder: settings and environment are as given, nothing is forbidden, and nothing interrupts it.
+    /// A session in a folder with the given settings and environment, no restrictions, and nothing that interrupts it.
     pub fn new(
         cwd: impl Into<PathBuf>,
         worker: Worker,
@@ -105,7 +105,7 @@ impl Session {
         }
     }
 
-    /// The same for another folder, whose outputs go to `target`.
+    /// The same session for another folder, with outputs in `target`.
     pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Session {
         Session {
             began: self.began,
@@ -127,7 +127,7 @@ impl Session {
     /// Reports diagnostics.
     ///
     /// # Errors
-    /// One of them is an error: then they are in the error, and not reported.
+    /// One of them is an error. Then all of them are in the error, and none is reported.
     pub fn check(&self, diagnostics: Vec<Diagnostic>) -> Result<(), Error> {
         if diagnostics.iter().any(|d| d.severity == Severity::Error) {
             return Err(Error::Wrong(diagnostics));
@@ -136,12 +136,12 @@ impl Session {
         Ok(())
     }
 
-    /// Whether there is a manifest at hand, or one was named.
+    /// Whether a manifest was named or exists in the current folder or above it.
     pub fn has_manifest(&self) -> bool {
         self.options.manifest_path.is_some() || find::manifest_at(&self.cwd).is_ok()
     }
 
-    /// The manifest at hand.
+    /// The current manifest.
     pub fn manifest(&self) -> Result<PathBuf, Error> {
         let found = match &self.options.manifest_path {
             Some(path) => find::manifest_named(&self.cwd.join(path)),
@@ -150,13 +150,13 @@ impl Session {
         found.map_err(|d| Error::NoManifest(Box::new(d)))
     }
 
-    /// Where the home keeps what is being written to a workspace.
+    /// The pending file in the home for changes to a workspace.
     pub fn pending(&self, root: &Path) -> PathBuf {
         let name = format!("{}.json", Digest::of(root.as_os_str().as_encoded_bytes()).hex());
         self.settings.home.join("pending").join(name)
     }
 
-    /// The workspace at hand. What somebody began to write and was killed over is written first.
+    /// The current workspace. Changes that an interrupted command began to write are completed first.
     pub fn workspace(&self) -> Result<Workspace, Error> {
         let manifest = self.manifest()?;
         let (mut workspace, mut diagnostics) = workspace::load(&manifest, &TEMPLATES);
@@ -176,13 +176,13 @@ impl Session {
         }
     }
 
-    /// The home, made if it is not there.
+    /// The home, created if it does not exist.
     pub fn home(&self) -> Result<Home, Error> {
         let path = &self.settings.home;
         Home::open(path).map_err(|source| Error::Home { path: path.clone(), source })
     }
 
-    /// The folder for outputs that an option or a setting names.
+    /// The folder for outputs from an option or a setting.
     pub(super) fn named_target(&self) -> Option<PathBuf> {
         let option = self.options.target_dir.as_ref().map(|d| self.cwd.join(d));
         option.or_else(|| self.settings.path("build.target-dir"))
@@ -202,13 +202,13 @@ impl Session {
         Ok(Opened { workspace, target, home, store })
     }
 
-    /// What words select of a workspace.
+    /// Resolves a selection in a workspace.
     pub fn select(&self, workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, Error> {
         select(workspace, words).map_err(Error::Selection)
     }
 }
 
-/// Makes the output folder with what keeps version control and backups out of it. An error says where, and what to do.
+/// Creates the output folder, with files that keep version control and backups out of it. The error names the path and suggests what to do.
 pub(crate) fn make_target(target: &Path) -> std::io::Result<()> {
     std::fs::create_dir_all(target).map_err(|e| named(e, Doing::Make, target))?;
     let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";

@@ -1,5 +1,5 @@
-//! Records of another version: what devices said of the steps that now lack an answer, when those asked something else. Knows what became of the steps of a
-//! build, the names that bundles give to questions and the keys that the journal remembers; does not know why a step asks something else, which `explain` says.
+//! Records of another version: observations for steps that now have no evidence, from when those steps asked other questions. Knows the outcomes of a build,
+//! the steps that bundles name for questions, and the keys in the journal. Does not know why a question changed; `explain` shows that.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -17,12 +17,12 @@ use kforge_types::record::Outcome;
 pub struct Outdated {
     /// A bundle's name or path, or `here`.
     pub origin: String,
-    /// How many.
+    /// The number of records.
     pub count: u64,
 }
 
 impl Outdated {
-    /// It in a line.
+    /// A one-line description.
     pub fn text(&self) -> String {
         let holder = if self.origin == HERE { "the home".to_string() } else { format!("`{}`", self.origin) };
         let noun = if self.count == 1 { "record" } else { "records" };
@@ -34,8 +34,8 @@ impl Outdated {
 }
 
 impl Ready<'_> {
-    /// Where there are records that answer what unavailable steps asked before, and what was asked of the file system to know that. Records in bundles of the
-    /// repository are known by the names of steps that the bundle gives, those in the home by what this workspace remembers of the step.
+    /// The records that answer earlier questions of steps that are now unavailable, and the file system queries that found them. Records in bundles of the
+    /// repository are found by the steps that the bundle names; records in the home, by the step's last key in this workspace's journal.
     pub fn outdated(&self, opened: &Opened, outcome: &BuildOutcome) -> (Vec<Outdated>, Witness) {
         let mut witness = Witness::default();
         let open: HashMap<&str, Digest> =
@@ -59,7 +59,7 @@ impl Ready<'_> {
                 true => witness.listed(&folder),
                 false => witness.saw(&folder, false),
             }
-            // What cannot be read says nothing here; a build that asks for it complains.
+            // Records that cannot be read are ignored here; a build that needs them reports the error.
             for seen in index.records(key).unwrap_or_default() {
                 found.entry(seen.digest).or_insert(seen.origin);
             }
@@ -70,7 +70,7 @@ impl Ready<'_> {
     }
 }
 
-/// A step that asks a device and got no answer, and its question.
+/// A step that asks a device and got no answer, with its question.
 fn lacks<'n>(node: &'n Node, done: &Done) -> Option<(&'n str, Digest)> {
     let asks = node.kind.observes_device() && node.resources.device.is_some();
     let open = asks && matches!(done.outcome, Outcome::Unavailable(_));

@@ -1,4 +1,4 @@
-//! Files of packages as blobs: found by digest, read only when a step needs them, and only if they still are what was hashed.
+//! Files of packages as blobs: found by digest, read only when a step needs them, and only if they still match their digest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 use kforge_engine::Blobs;
 use kforge_foundation::base::Digest;
 
-/// The store, with the files of packages and small documents of the plan before it.
+/// The store, with the files of packages and small documents of the plan in front of it.
 pub struct Leaves {
     store: Arc<dyn Blobs>,
     files: HashMap<Digest, PathBuf>,
@@ -16,7 +16,7 @@ pub struct Leaves {
 }
 
 impl Leaves {
-    /// Over a store.
+    /// Leaves in front of a store.
     pub fn new(store: Arc<dyn Blobs>, files: HashMap<Digest, PathBuf>, documents: BTreeMap<Digest, Vec<u8>>) -> Self {
         Leaves { store, files, documents }
     }

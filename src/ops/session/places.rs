@@ -1,5 +1,5 @@
-//! Places in messages as file and line. What a verification saw names places of the binary, because lines are no part of what it depends on: a comment that
-//! moves them changes no result. They are looked up when shown, in the line table of the compile step that made the binary.
+//! Converts positions in messages to files and lines. A verification's observation names positions in the binary and not lines, so that a comment that moves
+//! lines changes no result. Lines are looked up for display, in the line table of the compile step that made the binary.
 
 use std::collections::HashMap;
 
@@ -9,16 +9,16 @@ use kforge_engine::{Blobs, Graph, Source};
 use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{Outcome, StepKind, Verdict};
 
-/// Looks places up.
+/// Looks up positions.
 pub(crate) struct Places<'a> {
-    /// By id of a verify or judge step: the compile step of its binary.
+    /// The compile step of the binary, by the id of a verify or judge step.
     compiled: HashMap<String, String>,
     journal: &'a Journal,
     blobs: &'a dyn Blobs,
 }
 
 impl<'a> Places<'a> {
-    /// For the steps of a graph.
+    /// The positions of a graph's steps.
     pub(crate) fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
         let mut compiled = HashMap::new();
         let from = |node: &kforge_engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
@@ -38,7 +38,7 @@ impl<'a> Places<'a> {
         Places { compiled, journal, blobs }
     }
 
-    /// A text of a step with places as file and line.
+    /// A step's text, with positions as files and lines.
     pub(crate) fn text(&self, id: &str, text: &str) -> String {
         if !has_marks(text) {
             return text.to_string();
@@ -49,7 +49,7 @@ impl<'a> Places<'a> {
         Lines::parse(&bytes).resolve_text(text)
     }
 
-    /// An event with places as file and line.
+    /// An event, with positions as files and lines.
     pub(crate) fn event(&self, event: Event) -> Event {
         match event {
             Event::StepFinished(step) => Event::StepFinished(Box::new(self.step(*step))),
@@ -68,7 +68,7 @@ impl<'a> Places<'a> {
         step
     }
 
-    /// A verdict with places as file and line.
+    /// A verdict, with positions as files and lines.
     pub(crate) fn verdict(&self, id: &str, verdict: Verdict) -> Verdict {
         match verdict {
             Verdict::Fail(why) => Verdict::Fail(self.text(id, &why)),

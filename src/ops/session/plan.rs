@@ -1,4 +1,4 @@
-//! The plan for operations that only look at it: everything the workspace could build, nothing locked, nothing written, no network.
+//! The plan for operations that only inspect it: everything that the workspace could build, without locks, writes or network.
 
 use std::path::PathBuf;
 
@@ -8,7 +8,7 @@ use crate::Error;
 use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::select::SelectionArgs;
 
-/// What an operation looks at.
+/// The subject of an inspection: a workspace and a request.
 pub struct Looking {
     /// The workspace.
     pub opened: Opened,
@@ -17,12 +17,12 @@ pub struct Looking {
 }
 
 impl Session {
-    /// Opens the workspace to look at the plan of what `words` select.
+    /// Opens the workspace to inspect the plan of a selection.
     pub fn look(&self, words: &SelectionArgs, goal: Goal) -> Result<Looking, Error> {
         self.look_with(words, goal, None)
     }
 
-    /// The same with a private manifest laid over it.
+    /// Like [`Self::look`], with an overlay.
     pub fn look_with(&self, words: &SelectionArgs, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
         let opened = self.open()?;
         let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
@@ -42,7 +42,7 @@ impl Session {
 }
 
 impl Looking {
-    /// Plans, and gives the plan to `with`.
+    /// Plans, and passes the plan to `with`.
     pub fn plan<R, E: From<Error>>(
         self,
         session: &Session,
@@ -51,7 +51,7 @@ impl Looking {
         self.plan_of(session, |opened, _, ready| with(opened, ready))
     }
 
-    /// The same, with the packages that it is the plan of.
+    /// Like [`Self::plan`], but also passes the planned packages.
     pub fn plan_of<R, E: From<Error>>(
         mut self,
         session: &Session,

@@ -1,5 +1,5 @@
-//! The recorded rounds of a workspace's kernels: which answers there are, what they are answers to, and the kernels that they wrote. Knows the store of answers
-//! and declarations; asks nobody.
+//! The recorded rounds of a workspace's kernels: the answers, their questions, and the kernels that they contain. Knows the store of answers and declarations;
+//! asks no agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -19,7 +19,7 @@ use kforge_types::model::agent::RULES;
 use kforge_types::model::{Kernel, Package};
 use kforge_types::record::answer::Answer;
 
-/// A kernel on a target for one choice of types: what has rounds of its own.
+/// A kernel on a target for one choice of types. Each seat has its own rounds.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Seat {
     /// The package.
@@ -32,31 +32,31 @@ pub struct Seat {
     pub target: String,
 }
 
-/// The rounds of a seat as far as they are on record.
+/// The recorded rounds of a seat.
 #[derive(Debug, Clone)]
 pub struct Recorded {
-    /// Whose they are.
+    /// The seat.
     pub seat: Seat,
     /// The contract as text.
     pub contract: String,
-    /// The digest of contract and architecture.
+    /// The digest of the contract and the architecture.
     pub asked: Digest,
-    /// What the answers are kept under: the contract, what the rounds start from, and who is asked.
+    /// The key under which answers are stored: a digest of the seat, the contract, the start of the rounds, and the agents.
     pub chain: Digest,
-    /// The source that the rounds start from; none where they start from nothing.
+    /// The source from which the rounds start; none if they start without one.
     pub source: Option<String>,
-    /// Its declaration.
+    /// The declaration of that source.
     pub declaration: String,
-    /// What was answered, by round and attempt.
+    /// The answers, by round and attempt.
     pub answers: Vec<Answer>,
-    /// What the plan makes of each, in the same order.
+    /// The plan's attempt for each answer, in the same order.
     pub attempts: Vec<Attempt>,
-    /// By position of an answer: why nothing of it can be tried.
+    /// Why nothing of an answer can be tried, by the answer's position.
     pub refused: BTreeMap<usize, String>,
 }
 
 impl Session {
-    /// The recorded rounds of a member's kernels. What was asked of the file system goes to `witness`.
+    /// The recorded rounds of a member's kernels. File system queries are recorded in `witness`.
     pub fn recorded(
         &self,
         opened: &Opened,
@@ -115,7 +115,7 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
     let declaration = if kernel.is_unstarted() { String::new() } else { declaration::of(kernel) };
     let who = agent_of(package, kernel);
     let reach = sources.sources.get(&kernel.source).map(|reach| &reach.files);
-    // What two seats must not share: rounds of one are no rounds of another, however alike they are.
+    // The parts of the key. Two seats never share rounds, however similar they are.
     let own = serde_json::json!({
         "package": package.name, "kernel": kernel.name, "types": choice.label, "target": target.name, "device": target.device,
         "contract": asked, "source": source, "declaration": declaration, "agent": who, "files": reach,
@@ -134,27 +134,27 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
     })
 }
 
-/// The text that a kernel's rounds start from.
+/// The source from which a kernel's rounds start.
 fn source_of(folder: &Path, kernel: &Kernel) -> Result<Option<String>, String> {
     match kernel.made() {
         Some(made) => Ok(Some(made.source.to_string())),
         None if kernel.is_unstarted() => Ok(None),
         None => match std::fs::read(folder.join(&kernel.source)) {
             Ok(bytes) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
-            // That it is not there is said where sources are looked for.
+            // The search for sources reports the missing file.
             Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(None),
             Err(e) => Err(format!("cannot read `{}`: {e}", kernel.source)),
         },
     }
 }
 
-/// Whose answers a kernel's rounds are.
+/// The identity of the agents whose answers a kernel's rounds use.
 pub fn agent_of(package: &Package, kernel: &Kernel) -> String {
     let name = kernel.rounds.as_ref().map_or(RULES, |rounds| rounds.agent.as_str());
     package.agent(name).map_or_else(|| name.to_string(), |agent| agent.identity())
 }
 
-/// Takes out of recorded rounds the kernels whose sources cannot be compiled as they are, which is known once sources were looked at.
+/// Refuses recorded kernels whose sources cannot be compiled. This is known only after sources have been searched.
 pub fn refuse(all: &mut [Recorded], found: &Sources) {
     for recorded in all {
         for (at, attempt) in recorded.attempts.iter_mut().enumerate() {

@@ -1,4 +1,5 @@
-//! What each kernel's source and each own reference can reach, by content. Knows packages and files; the search is `workspace::closure`.
+//! The files that each kernel's source and each of the package's own references can reach, by content. Knows packages and files; `workspace::closure` does the
+//! search.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
@@ -16,39 +17,39 @@ use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{Compare, Dependency, Kernel, Reference};
 use kforge_types::record::spec::Tree;
 
-/// What planning needs of a member's files.
+/// The files of a member, for planning.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
-    /// By source file.
+    /// The reach of each source file.
     pub sources: BTreeMap<String, SourceReach>,
-    /// By file of an own reference, generator of inputs or check.
+    /// The tree of each file with a reference of the package, a generator of inputs or a check.
     pub references: BTreeMap<String, Tree>,
     /// Include folders by their names in the tree.
     pub include: Vec<String>,
-    /// Sources that agents wrote and that cannot be compiled as they are, and why.
+    /// Sources that agents wrote and that cannot be compiled, and why.
     pub refused: BTreeMap<String, Vec<Diagnostic>>,
-    /// Where files are looked for.
+    /// The folders that are searched for files.
     pub mounts: Vec<Mount>,
     /// The files that the package's own kernels reach.
     pub own: BTreeSet<String>,
 }
 
-/// Where a header library was installed: (package, dependency) to folder.
+/// The folder of each installed header library, by package and dependency.
 pub(crate) type Libraries = BTreeMap<(String, String), PathBuf>;
 
-/// Reads leaves once each, through the stat cache and the journal's memo of scans.
+/// Reads each leaf only once, through the stat cache and the journal's memo of scans.
 pub(crate) struct Leaf<'a> {
     /// Digests by stat.
     pub stats: &'a StatCache<'a>,
-    /// The workspace's root: rows of files below it stay valid when it moves.
+    /// The workspace's root. Rows of files below it stay valid when the workspace moves.
     pub root: &'a Path,
     /// The memo of scans.
     pub journal: &'a Journal,
-    /// Files by digest, for the store.
+    /// The paths of files by digest, for the store.
     pub files: HashMap<Digest, PathBuf>,
-    /// What was asked of the file system.
+    /// The file system queries.
     pub witness: Witness,
-    /// Generated sources by content: they are no files.
+    /// Generated sources by digest: they are not files.
     pub texts: BTreeMap<Digest, Vec<u8>>,
     seen: HashMap<PathBuf, Option<(Digest, Arc<Scan>)>>,
 }
@@ -60,14 +61,14 @@ impl<'a> Leaf<'a> {
         Leaf { stats, root, journal, files: HashMap::new(), witness, texts, seen: HashMap::new() }
     }
 
-    /// Takes a generated source for the file at `path`, where none is.
+    /// Uses a generated source as the file at `path`, where no file exists.
     pub(crate) fn generated(&mut self, path: PathBuf, text: &str) {
         let digest = Digest::of(text.as_bytes());
         self.texts.insert(digest, text.as_bytes().to_vec());
         self.seen.insert(path, Some((digest, Arc::new(scan(text)))));
     }
 
-    /// The digest of a file; none if it is not there.
+    /// The digest of a file; none if it does not exist.
     pub(crate) fn digest(&mut self, path: &Path) -> io::Result<Option<Digest>> {
         let asked = path.strip_prefix(self.root).unwrap_or(path).to_path_buf();
         let digest = self.stats.digests(&[asked]).pop().unwrap_or(Ok(None))?;
@@ -92,7 +93,7 @@ impl Reader for Leaf<'_> {
         let found = match memo {
             Some(scan) => scan,
             None => {
-                // Sources may hold bytes of other encodings in comments; what matters to a scan is ASCII.
+                // Comments in sources may have other encodings. A scan depends only on ASCII.
                 let found = scan(&String::from_utf8_lossy(&std::fs::read(path)?));
                 self.journal.record_scan(&digest, &serde_json::to_vec(&found).map_err(io::Error::other)?)?;
                 found
@@ -182,7 +183,7 @@ pub(crate) fn find(
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
 }
 
-/// Finds what kernels can reach that agents wrote, in files that were found for the member's own.
+/// Finds the files that kernels from agents can reach. `found` holds those of the member's own kernels.
 pub(crate) fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
     let mounts = std::mem::take(&mut found.mounts);
     for kernel in written {
@@ -193,7 +194,7 @@ pub(crate) fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, fou
     found.mounts = mounts;
 }
 
-/// Finds what the sources of one kernel can reach. What is wrong is all there is where anything is.
+/// Finds the files that the sources of one kernel can reach. Returns only the errors if there are any.
 fn reach(
     member: &Member,
     kernel: &Kernel,
@@ -239,7 +240,7 @@ fn explain(place: kforge_types::model::Place, source: &str, error: &ClosureError
     }
 }
 
-/// A reference's file and every file of its language in its folder and below: what it may import.
+/// A reference's file and every file of the same language in its folder and below: the files that it may import.
 fn kin(package: &Path, file: &str, leaf: &mut Leaf<'_>) -> io::Result<Option<Tree>> {
     let path = package.join(file);
     if !leaf.witness.is_file(&path) {

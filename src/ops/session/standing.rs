@@ -1,5 +1,5 @@
-//! Who stands for each class of shapes by what is known, how that was found out, and where its source comes from. Knows how select steps name what they read; runs
-//! nothing.
+//! The champion of each class of shapes according to known results, the evidence for it, and the origin of its source. Knows how select steps name their
+//! inputs; runs nothing.
 
 use std::collections::HashMap;
 
@@ -15,24 +15,24 @@ use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{StepKind, Verdict};
 
-/// Who stands for a class of shapes.
+/// The champion of a class of shapes.
 #[derive(Clone)]
 pub struct Stands {
     /// The kernel, target and types.
     pub seat: Seat,
     /// The class, for people.
     pub class: String,
-    /// For whom it stands, in words: nothing where that is all shapes, else ` for SHAPE` or ` for r = 2`.
+    /// The shapes of the class, in words: empty for all shapes, else ` for SHAPE` or ` for r = 2`.
     pub stands_for: String,
     /// The variant.
     pub build: PlannedVariant,
-    /// Whether it stands for want of evidence.
+    /// Whether the champion was selected without measurements.
     pub provisional: bool,
-    /// At how many shapes it is verified, or why it is not.
+    /// The number of shapes at which it is verified, or why it is not.
     pub verified: Result<usize, NotVerified>,
-    /// On what it is verified: `the emulator`, or device classes.
+    /// Where it was verified: `the emulator`, or device classes.
     pub on: Vec<String>,
-    /// Its longest median time in nanoseconds, and at which shape; none where it was not timed.
+    /// Its longest median time in nanoseconds, and the shape; none if it was not timed.
     pub time: Option<(String, f64)>,
 }
 
@@ -52,14 +52,15 @@ pub struct NotVerified {
 pub struct Vacant {
     /// The kernel, target and types.
     pub seat: Seat,
-    /// The class, as in [`Stands::stands_for`].
+    /// The shapes of the class, as in [`Stands::stands_for`].
     pub stands_for: String,
-    /// Why, for people.
+    /// The reason, for people.
     pub because: String,
 }
 
 impl Ready<'_> {
-    /// Who stands for the classes of every seat that results decide, in the order of the plan. A class that nobody stands for is told of with its seat.
+    /// The champions of the classes of every seat that results decide, in the order of the plan. A class without a champion is returned as an error with its
+    /// seat.
     pub fn standing(&self, known: &ReadyResult) -> Vec<Result<Stands, Vacant>> {
         let by_id: HashMap<&str, &Done> =
             known.steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect();
@@ -117,7 +118,7 @@ impl<'a> Steps<'a, '_> {
         serde_json::from_slice(&self.ready.leaves.get(&digest).ok()??).ok()
     }
 
-    /// The step that a node has an input of.
+    /// The step whose output is this input of a node.
     fn from<'n>(node: &'n Node, input: &str) -> Option<&'n str> {
         match &node.inputs.get(input)?.source {
             Source::Output { node, .. } => Some(node),

@@ -1,4 +1,4 @@
-//! The toolchains of this machine and of the lockfile, by content and by place. Knows how to ask for them; finding and installing is `toolchain`.
+//! The toolchains of this machine and of the lockfile, by content and by path. Knows how to query them; `toolchain` finds and installs them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::io;
@@ -20,33 +20,33 @@ use kforge_types::record::spec::Tree;
 /// System headers that sources may reach, surveyed with the compiler.
 const PRELUDE: &str = include_str!("prelude.h");
 
-/// CUDA that a package without `[toolchain]` is compiled with.
+/// The CUDA release for packages without `[toolchain]`.
 pub const DEFAULT_CUDA: &str = "13.0";
 
-/// Where the tools behind a toolchain's digest are, or what would install them.
+/// The paths of a toolchain's tools, or what would install them.
 #[derive(Clone)]
 enum Behind {
-    /// Here.
+    /// Tools of this machine.
     Here(BTreeMap<String, PathBuf>),
-    /// In a group of a CUDA, installed or not, and what is here beside it.
+    /// A group of a CUDA, installed or not, and additional tools of this machine.
     Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
 }
 
-/// Why the tools of a toolchain cannot be had.
+/// Why the tools of a toolchain are not available.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum MissingTools {
-    /// They are not installed, and cannot be.
+    /// The tools are not installed, and cannot be.
     #[error("{why}")]
     NotInstalled {
-        /// Which part of the toolchain.
+        /// The group of the toolchain.
         group: Group,
-        /// What pip, or the installation, said.
+        /// The error of pip or of the installation.
         why: String,
     },
     /// No plan of this build names the toolchain: a bug.
     #[error("BUG: an unknown toolchain")]
     Unknown,
-    /// Whoever installed before panicked: a bug.
+    /// An earlier installation panicked: a bug.
     #[error("BUG: installing panicked before")]
     Panicked,
 }
@@ -55,27 +55,27 @@ pub enum MissingTools {
 pub struct Tools {
     documents: BTreeMap<Digest, Vec<u8>>,
     behind: HashMap<Digest, Behind>,
-    /// The trees of the emulator's and the shim's headers.
+    /// The trees of the headers of the emulator and of the shim.
     headers: Option<(Digest, Digest)>,
-    /// What the C++ compiler reads.
+    /// The files and folders that the C++ compiler reads.
     read: Vec<PathBuf>,
     toolchains: PathBuf,
     offline: bool,
     environment: BTreeMap<String, String>,
-    /// What could not be installed though the network may be used, and why; held by whoever installs.
+    /// The groups that could not be installed although the network may be used, and why. Locked while a thread installs.
     refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
 }
 
 /// Why a package has no CUDA.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NoCuda {
-    /// It has no target that needs one.
+    /// The package has no target that needs a CUDA.
     #[error("the package has no device target")]
     NoTarget,
-    /// kforge.lock does not name its wheels, and the network may not be used or nothing may be written.
+    /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
     #[error("kforge.lock names no wheels for CUDA {0}: run `kforge build` with a network")]
     NotLocked(String),
-    /// It cannot be found or resolved.
+    /// The CUDA cannot be found or resolved.
     #[error(transparent)]
     Toolchain(Arc<kforge_project::toolchain::Error>),
 }
@@ -87,17 +87,17 @@ impl From<kforge_project::toolchain::Error> for NoCuda {
 }
 
 impl NoCuda {
-    /// The first line of what happened, as a step reports it.
+    /// The first line of the error, as a step reports it.
     fn cause(&self) -> String {
         self.to_string().lines().next().unwrap_or_default().to_string()
     }
 }
 
-/// The path of the CUDA a package asks for, or its locked wheels, or why there are none.
+/// Returns the CUDA that a package requests (a folder, or locked wheels), or why there is none.
 pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
 
 impl Tools {
-    /// No toolchains yet; they install below `toolchains`.
+    /// Without any toolchains yet. Toolchains are installed below `toolchains`.
     pub fn new(toolchains: &Path, offline: bool, environment: &BTreeMap<String, String>) -> Self {
         Tools {
             documents: BTreeMap::new(),
@@ -111,12 +111,12 @@ impl Tools {
         }
     }
 
-    /// Files and folders that the tools of this machine read.
+    /// The files and folders that the tools of this machine read.
     pub fn read(&self) -> &[PathBuf] {
         &self.read
     }
 
-    /// The documents that specs name: toolchains, trees of headers and the headers.
+    /// The documents that specs name: toolchains, trees of headers, and headers.
     pub fn documents(&self) -> &BTreeMap<Digest, Vec<u8>> {
         &self.documents
     }
@@ -139,7 +139,7 @@ impl Tools {
         digest
     }
 
-    /// What a package is built with. `digest` gives the digest of a file.
+    /// The toolchains of a package. `digest` computes the digest of a file.
     pub fn of_package(
         &mut self,
         package: &Package,
@@ -147,7 +147,7 @@ impl Tools {
         cuda: CudaOf<'_>,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Toolchains {
-        // The same for every package, of which there may be thousands.
+        // These are the same for every package, and there may be thousands of packages.
         let (emulator, shim) = match self.headers {
             Some(known) => known,
             None => {
@@ -165,7 +165,7 @@ impl Tools {
             let cuda = cuda.clone().map_err(|why| why.cause())?;
             let found = cuda.for_compiler(compiler, cxx_of_host.map(|(t, _)| t), digest).map_err(|e| e.to_string())?;
             let group = if compiler == Compiler::Nvcc { Group::Nvcc } else { Group::Compile };
-            // nvcc's preprocessor is the host's compiler.
+            // nvcc preprocesses with the host's compiler.
             let beside = cxx_of_host.map(|(_, places)| places.clone()).unwrap_or_default();
             Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
         };
@@ -194,7 +194,7 @@ impl Tools {
         }
     }
 
-    /// Where the tools behind a toolchain's digest are; installs them if they are not there and that is allowed.
+    /// The paths of the tools with this digest. Installs the tools if they are missing and that is allowed.
     pub fn places(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
         match self.behind.get(toolchain) {
             Some(Behind::Here(places)) => Ok(places.clone()),
@@ -207,7 +207,7 @@ impl Tools {
         }
     }
 
-    /// The same for nvcc, beside NVRTC, which found that it is needed.
+    /// Like [`Self::places`], with nvcc in addition to NVRTC, for a source that needs nvcc.
     pub fn nvcc(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
         let mut places = self.places(toolchain, reporter)?;
         if let Some(Behind::Cuda(cuda, ..)) = self.behind.get(toolchain) {
@@ -225,7 +225,7 @@ impl Tools {
         if let Some(installed) = cuda.installed(group, &self.toolchains).map_err(not_installed(group))? {
             return Ok(installed.tools);
         }
-        // One thread installs; the others find it installed, or that it cannot be: nobody waits for the same network twice.
+        // One thread installs. The others find the tools installed or the installation refused, so that no two threads wait for the same download.
         let mut refused = self.refused.lock().map_err(|_| MissingTools::Panicked)?;
         if let Some((.., why)) = refused.iter().find(|(c, g, _)| c == cuda && *g == group) {
             return Err(why.clone());
@@ -243,13 +243,13 @@ impl Tools {
         })
     }
 
-    /// Whether a toolchain could not be installed though the network may be used: then the build has failed, whatever it could do without.
+    /// Whether a toolchain could not be installed although the network may be used. If so, the build has failed, even if no step needed that toolchain.
     pub fn is_refused(&self) -> bool {
         self.refused.lock().is_ok_and(|refused| !refused.is_empty())
     }
 }
 
-/// A toolchain that cannot be had: the cause, and below it the words of the tool that said it.
+/// The diagnostic for an unavailable toolchain: the cause, and below it the output of the tool that reported it.
 pub fn refusal(why: &str) -> Diagnostic {
     let (first, rest) = why.split_once('\n').unwrap_or((why, ""));
     let error = Diagnostic::error("toolchain.refused", first);
@@ -257,7 +257,7 @@ pub fn refusal(why: &str) -> Diagnostic {
     error.hint("`--offline` builds without what is not installed")
 }
 
-/// Installs a group, and reports it.
+/// Installs a group, and reports the progress.
 pub fn install(
     cuda: &Cuda,
     group: Group,
@@ -287,27 +287,26 @@ fn not_installed<E: std::fmt::Display>(group: Group) -> impl FnOnce(E) -> Missin
     move |why| MissingTools::NotInstalled { group, why: why.to_string() }
 }
 
-/// A tool of this machine, by content and by place.
+/// A tool of this machine, by content and by path.
 type Found = Result<(Toolchain, BTreeMap<String, PathBuf>), String>;
 
-/// What this machine has by itself.
+/// The tools of this machine.
 pub struct Host {
     /// The C++ compiler.
     cxx: Found,
     /// Python with numpy.
     python: Found,
-    /// What the C++ compiler reads: [`cxx::Survey::folders`].
+    /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
-    /// What a program that is compiled here runs with.
+    /// The libraries and the processor with which a program compiled here runs.
     runtime: Result<Toolchain, String>,
-    /// Where they were looked for in vain; none where that does not tell whether they would be found the same again: one is missing, or a script that may
-    /// choose another tool tomorrow.
+    /// The file system queries of the search for tools. None if these do not determine whether the same tools would be found again: a tool is missing, or is a
+    /// script that may choose another tool later.
     pub witness: Option<Witness>,
 }
 
 impl Host {
-    /// Looks for tools. What they consist of is remembered in the journal. Python is looked for only where a package
-    /// has a reference in it.
+    /// Finds the tools. Their parts are stored in the journal. Python is searched for only if a package has a reference in Python.
     pub fn find(
         cxx_named: Option<&Path>,
         python_named: Option<&Path>,
@@ -320,7 +319,7 @@ impl Host {
         let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
             Ok((mut found, steady)) => {
                 witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
-                // What the loader finds libraries by.
+                // The loader's configuration.
                 Self::LOADER.iter().map(Path::new).for_each(|p| witness.saw(p, p.exists()));
                 let runtime = found.survey.loaded(digest).map_err(|e| format!("could not read the C library: {e}"));
                 let runtime = runtime.map(|mut runtime| {
@@ -358,11 +357,11 @@ impl Host {
         Host { cxx, python, read, runtime, witness: witnessed.then_some(witness) }
     }
 
-    /// Files of the loader's: which library a name means is decided there.
+    /// Files with which the loader decides which library a name means.
     const LOADER: [&str; 2] = ["/etc/ld.so.cache", "/etc/ld.so.preload"];
 }
 
-/// Python, asked only where what it said last time may not hold any more.
+/// Python, queried only if its last answer may be outdated.
 fn host_python(
     named: Option<&Path>,
     path_var: &str,
@@ -377,13 +376,13 @@ fn host_python(
     Ok((found.1, found.0))
 }
 
-/// The name of the memo of a tool that is looked for so: workspaces that share a home may use different ones by turns.
+/// The memo's name for a tool, from the parameters of the search: workspaces that share a home may alternate between different tools.
 fn memo_name(tool: &str, named: Option<&Path>, path_var: &str) -> String {
     let asked = format!("{}\0{path_var}", named.unwrap_or(Path::new("")).display());
     format!("{tool}/{}", Digest::of(asked.as_bytes()).short())
 }
 
-/// Keeps a memo, if it is another one. One that cannot be written costs time, nothing else.
+/// Stores a memo if it has changed. If the memo cannot be written, later builds only take longer.
 fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl serde::Serialize) {
     if let Ok(bytes) = serde_json::to_vec(now)
         && before.as_ref() != Some(&bytes)
@@ -392,14 +391,14 @@ fn remember(journal: &Journal, name: &str, before: Option<Vec<u8>>, now: &impl s
     }
 }
 
-/// Whether a tool is a script, which may choose another tool tomorrow.
+/// Whether a tool is a script, which may choose another tool later.
 fn is_script(path: &Path) -> bool {
     let mut head = [0; 2];
     let read = std::fs::File::open(path).and_then(|mut f| io::Read::read_exact(&mut f, &mut head));
     read.is_err() || head == *b"#!"
 }
 
-/// The C++ compiler, and whether it is the same as long as its files are. A script is asked for its version every time.
+/// The C++ compiler, and whether unchanged files mean an unchanged compiler. A script is always asked for its version.
 fn host_cxx(
     named: Option<&Path>,
     path_var: &str,
@@ -415,7 +414,7 @@ fn host_cxx(
         known = None;
     }
     let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest).map_err(|e| e.to_string())?;
-    // It names thousands of files: to encode it takes as long as much of a small build.
+    // The survey names thousands of files. Encoding it takes as long as much of a small build.
     if anew {
         remember(journal, &name, kept, &found);
     }
@@ -423,17 +422,17 @@ fn host_cxx(
     Ok((found, steady))
 }
 
-/// What the C++ compiler of that name reads, asked anew: [`cxx::Survey::folders`].
+/// The files and folders that this C++ compiler reads, queried again: [`cxx::Survey::folders`].
 pub fn read_by(cxx: &cxx::Cxx) -> Vec<PathBuf> {
     cxx.survey(PRELUDE).map(|survey| survey.folders()).unwrap_or_default()
 }
 
-/// The name under which the lockfile holds the wheels of a release.
+/// The name of a release's wheels in the lockfile.
 pub fn lock_name(release: &str) -> String {
     format!("cuda {release}")
 }
 
-/// The CUDA a package asks for: locked wheels (which may still be missing), or a folder.
+/// The CUDA that a package requests: locked wheels, which may still be missing, or a folder.
 pub enum Wanted {
     /// Wheels of a release.
     Release(String),
@@ -441,7 +440,7 @@ pub enum Wanted {
     Local(Result<Cuda, NoCuda>),
 }
 
-/// What a package asks for.
+/// The CUDA that a package requests.
 pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, String>) -> Wanted {
     match &package.toolchain.cuda {
         None => Wanted::Release(DEFAULT_CUDA.into()),
@@ -454,7 +453,7 @@ pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, S
     }
 }
 
-/// Wheels of a release from the lockfile.
+/// The wheels of a release from the lockfile.
 pub fn locked(lock: &BTreeMap<String, Vec<LockedWheel>>, release: &str) -> Option<Cuda> {
     lock.get(&lock_name(release)).map(|wheels| Cuda::Wheels(wheels.clone()))
 }

@@ -1,4 +1,4 @@
-//! Hands steps to worker processes, with the tools that their toolchain's digest stands for. Installs a toolchain when the first step needs it.
+//! Passes steps to worker processes, with the tools that their toolchain's digest identifies. Installs a toolchain when the first step needs it.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -16,23 +16,23 @@ use kforge_worker::compiled::NVCC;
 pub(crate) struct Workers<'a> {
     /// The processes.
     pub pool: &'a Pool,
-    /// What toolchains stand for.
+    /// The tools of each toolchain.
     pub tools: &'a Tools,
-    /// What workers are told beside the tools of a step.
+    /// What workers get in addition to the tools of a step.
     pub beside: &'a BTreeMap<String, PathBuf>,
-    /// Is told what is installed.
+    /// The reporter of installations.
     pub reporter: &'a Reporter,
-    /// Folders of steps.
+    /// The parent folder of the steps' folders.
     pub scratch: PathBuf,
-    /// Expected outputs by digest, and how many bytes of them to keep.
+    /// The folder of expected outputs by digest, and how many bytes of them to keep.
     pub expected: (PathBuf, u64),
-    /// Seconds that one run of candidate code may take.
+    /// The limit of one run of candidate code, in seconds.
     pub run_limit_s: u64,
-    /// Bytes of memory that candidate code may take.
+    /// The memory limit of candidate code, in bytes.
     pub memory_limit: u64,
-    /// Bytes of memory that compilers may take.
+    /// The memory limit of compilers, in bytes.
     pub compiler_memory: u64,
-    /// Whether candidate code and compilers may run where the system cannot confine them.
+    /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
 }
 
@@ -56,7 +56,7 @@ impl RemoteExecutor for Workers<'_> {
     fn execute(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         let toolchain = job.spec.inputs.get("toolchain").and_then(|i| i.digest);
         let mut places = BTreeMap::new();
-        // A step may run more than one: `toolchain:python` beside `toolchain:c++`.
+        // A step may use several toolchains: `toolchain:python` in addition to `toolchain:c++`.
         let named = job.spec.inputs.iter().filter(|(name, _)| name.split(':').next() == Some("toolchain"));
         for digest in named.filter_map(|(_, input)| input.digest) {
             let tools = self.tools.places(&digest, self.reporter);

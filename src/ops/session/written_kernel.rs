@@ -1,9 +1,9 @@
-//! What the plan makes of an answer: the kernel that it holds, if it may be one, and the variants that can be tried. Knows what a declaration from elsewhere may say;
-//! plans nothing.
+//! Turns an agent's answer into an attempt: the kernel that the answer contains, if it is acceptable, and the variants that can be tried. Knows what an agent's
+//! declaration may state; plans nothing.
 //!
-//! Whoever answered is not to be trusted. A declaration may name flags that change code and none that name files or programs; its source includes what the
-//! package's own kernels include and nothing else; what machine code shows a method of the registry is for the registry to say. What is refused is told to whoever
-//! wrote it, and nothing of it tells of shapes that are held back.
+//! The agent is not trusted. Its declaration may name flags that change code, but no flags that name files or programs. Its source includes only what the
+//! package's own kernels include. For a method of the registry, only the registry states which machine code shows it. The reasons for a refusal are sent to the
+//! agent, and reveal no holdout shape.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
@@ -22,19 +22,20 @@ use kforge_types::model::{
 };
 use kforge_types::record::answer::{Answer, Proposal};
 
-/// Most methods that a declaration from elsewhere may name: each is compiled without, verified and timed. A champion keeps those of earlier rounds, three each.
+/// The maximum number of methods in an agent's declaration: each one is compiled without, verified and timed. A champion keeps those of earlier rounds, three
+/// each.
 const MOST_METHODS: usize = 24;
 
-/// Most characters of a source, and of a declaration, from elsewhere: they go into prompts of repairs.
+/// The maximum number of characters of an agent's source, and of its declaration: they go into prompts of repairs.
 const LONGEST: usize = 200_000;
 
-/// The flags that a declaration from elsewhere may name: macros, and how arithmetic is done.
+/// The flags that an agent's declaration may name: macros, and how arithmetic is done.
 static FLAGS: LazyLock<Regex> = LazyLock::new(|| {
     let own = r"^(-[DU]\w+(=[\w.+-]*)?|-O[0-3]|--?use_fast_math|--?(fmad|ftz|prec-div|prec-sqrt|extra-device-vectorization|restrict)(=(true|false))?|--?maxrregcount=\d+)$";
     Regex::new(own).expect("BUG: an expression that is always the same")
 });
 
-/// What an answer, and a question, is about.
+/// The subject of a question and of its answer.
 #[derive(Clone, Copy)]
 pub struct About<'a> {
     /// The package.
@@ -49,7 +50,7 @@ pub struct About<'a> {
     pub target: &'a Target,
 }
 
-/// What the plan makes of an answer, and why it can make nothing of it.
+/// The attempt for an answer, and why the answer contains nothing to try.
 pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<String>) {
     let question = &answer.question;
     let empty = Attempt {
@@ -66,7 +67,7 @@ pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<Str
         Ok(written) => written,
         Err(why) => return (empty, Some(why)),
     };
-    // An answer without branches is one variant: the first values.
+    // An answer without branches is one variant, with the first values.
     let branches = if proposal.branches.is_empty() { vec![BTreeMap::new()] } else { proposal.branches.clone() };
     let (mut good, mut refused) = (vec![], None);
     for values in branches {
@@ -76,12 +77,12 @@ pub(super) fn attempt(about: About<'_>, answer: &Answer) -> (Attempt, Option<Str
             Err(why) => drop(refused.get_or_insert(why)),
         }
     }
-    // What some variants cannot do is told only where none can be tried.
+    // Why some variants cannot be tried is reported only if none can.
     let refused = refused.filter(|_| good.is_empty());
     (Attempt { written: written.filter(|_| !good.is_empty()), branches: good, ..empty }, refused)
 }
 
-/// Whether a variant's flags are still those that a declaration may name once its tunables are filled in.
+/// Checks that a variant's flags are still allowed once its tunables are filled in.
 fn flagged(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
     let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
     let flags = variant.map(|variant| kernel.flags(&variant, about.choice)).unwrap_or_default();
@@ -91,15 +92,15 @@ fn flagged(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValu
     }
 }
 
-/// Whether a variant can be launched at every shape that it serves: a plan takes no launch that cannot be bound.
+/// Checks that a variant can be launched at every shape that it serves, because a plan must not contain a launch that cannot be bound.
 ///
 /// # Errors
-/// Why it cannot, as it is told to whoever wrote it.
+/// Why it cannot be launched, worded for the agent.
 fn launched(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneValue>) -> Result<(), String> {
     let variant = kernel.variant(about.target, about.choice, values).map_err(|d| told(&[d]))?;
     let Some(variant) = variant else { return Err("`tune` has no such variant, or `where` leaves it out".into()) };
     binds(about, kernel, &variant)?;
-    // It is looked at without each of its methods, too.
+    // The variant is also examined without each of its methods.
     for method in &kernel.methods {
         if let Some(off) = kernel.without(&variant, method) {
             binds(about, kernel, &off.variant).map_err(|why| format!("without `{}`: {why}", method.id))?;
@@ -108,7 +109,7 @@ fn launched(about: About<'_>, kernel: &Kernel, values: &BTreeMap<String, TuneVal
     Ok(())
 }
 
-/// Whether a variant's launches can be bound at every shape that it serves.
+/// Checks that a variant's launches can be bound at every shape that it serves.
 fn binds(about: About<'_>, kernel: &Kernel, variant: &Variant) -> Result<(), String> {
     for shape in &about.operator.shapes {
         let bound = || {
@@ -128,10 +129,10 @@ fn binds(about: About<'_>, kernel: &Kernel, variant: &Variant) -> Result<(), Str
     Ok(())
 }
 
-/// The kernel that a proposal wrote; none where it proposes variants of the kernel's own.
+/// The kernel in a proposal; none if it proposes variants of the package's own kernel.
 ///
 /// # Errors
-/// What is wrong with its declaration, as it is told to whoever wrote it: shapes that are held back are not named.
+/// The errors in its declaration, worded for the agent: holdout shapes are not named.
 fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, String> {
     let About { package, kernel, operator, target, .. } = about;
     let (Some(source), Some(declaration)) = (&proposal.source, &proposal.declaration) else {
@@ -175,7 +176,8 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
 }
 
-/// Why a source may not be compiled, where it reaches what it must not: anything but headers of the package's own kernels and of libraries, or what they cannot name.
+/// Why a source must not be compiled: it has errors, reaches files other than the headers of the package's own kernels and of libraries, or uses a tunable both
+/// in a directive and as an argument of an entry's template.
 pub(super) fn strays(kernel: &Kernel, found: &Sources) -> Option<String> {
     if let Some(wrong) = found.refused.get(&kernel.source) {
         return Some(told(wrong));
@@ -191,7 +193,7 @@ pub(super) fn strays(kernel: &Kernel, found: &Sources) -> Option<String> {
     torn(kernel, reach).map(|wrong| told(&[wrong]))
 }
 
-/// A line that includes what a source from elsewhere cannot name: a file by a way out of its folder, or by a macro.
+/// A line with an include that an agent's source must not use: a path that leaves its folder, or a name from a macro.
 fn included(source: &str) -> Option<&str> {
     static DIRECTIVE: LazyLock<Regex> = LazyLock::new(|| {
         Regex::new(r"(?m)^[ \t]*#[ \t]*(include|include_next|embed|import)\b.*$")
@@ -210,7 +212,7 @@ fn is_wrong(found: &[Diagnostic]) -> bool {
     found.iter().any(|d| d.severity == Severity::Error)
 }
 
-/// What is wrong, as text.
+/// Errors as text.
 fn told(found: &[Diagnostic]) -> String {
     let look = kforge_foundation::base::render::Look::default();
     found.iter().map(|d| kforge_foundation::base::render::render(d, look)).collect::<Vec<_>>().join("\n")

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | `[[wheel]]` | requested toolchain (`cuda 13.0`) and wheel | tools |
 //! | `[[dependency]]` | package and dependency | header libraries: a wheel, or a folder of the workspace by the digest of its tree |
-//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals; if it is `accepted`, it is the only variant |
+//! | `[[champion]]` | package, kernel, choice of types, target and class of shapes | the variant that wins among equals, or the only one (`accepted`) |
 //!
 //! Version 1 had no types in a champion's table and named the variant by a digest only. kforge applies such a pin to every choice of types, as version 1 did,
 //! and writes it back unchanged until `kforge update --champions` replaces it.

@@ -1,4 +1,4 @@
-//! The bundles of evidence in the repository.
+//! Reads the bundles of evidence in the repository.
 
 use std::path::PathBuf;
 
@@ -11,7 +11,7 @@ use kforge_project::workspace::Member;
 use kforge_types::model;
 
 impl Session {
-    /// The bundles of evidence in the repository, for packages that have a target which they could be about. Reports which are refused.
+    /// The bundles of evidence in the repository, for packages with a device target. Reports bundles that are refused.
     pub(super) fn committed(
         &self,
         opened: &Opened,

@@ -1,4 +1,4 @@
-//! What the engine is told of a build: how many steps at once, on what, done by which program.
+//! The options that the engine gets for a build: how many steps run in parallel, with which resources, and in which worker program.
 
 use std::sync::Arc;
 
@@ -27,7 +27,7 @@ impl Session {
                 cpus: jobs as u32,
                 memory_mib: super::super::memory::capacity_mib(&self.settings),
                 shared: FOR_A_DEVICE,
-                // Where locks hold nothing the steps of this build take turns all the same.
+                // If locks have no effect here, the steps of this build still take turns.
                 takes_turns: locks.iter().all(Lock::is_held),
                 ..Capacity::default()
             },
@@ -38,7 +38,7 @@ impl Session {
         })
     }
 
-    /// The worker processes. An installed kforge is asked first whether it does steps as this program would.
+    /// The worker processes. For an installed kforge, first checks that it executes steps as this program would.
     pub(super) fn pool(&self, opened: &Opened) -> Result<Pool, Error> {
         if let Worker::Installed(program) = &self.worker {
             super::super::agreement::check(program, &self.interrupted)?;

@@ -1,4 +1,4 @@
-//! The tools of this machine, and what each package is built with.
+//! The tools of this machine, and the toolchains of each package.
 
 use crate::session::tools::NoCuda;
 use std::cell::RefCell;
@@ -21,11 +21,11 @@ use kforge_types::model::{self, Package, Reference};
 /// The toolchains of a build.
 pub(super) struct Hosted {
     pub(super) tools: Tools,
-    /// What each member is built with.
+    /// The toolchains of each member.
     of_members: Vec<Toolchains>,
-    /// What was asked of the file system to know that.
+    /// The file system queries that determined them.
     pub(super) witness: Witness,
-    /// Whether that tells whether the same would be found again.
+    /// Whether those queries suffice to know that the same tools would be found again.
     pub(super) decided: bool,
 }
 
@@ -66,7 +66,7 @@ impl Session {
 }
 
 impl Hosted {
-    /// What planning takes, a package at each place. Takes the sources out of what was gathered.
+    /// The inputs of planning, one per package. Takes the sources out of `gathered`.
     pub(super) fn inputs<'p>(
         &mut self,
         opened: &Opened,

@@ -1,4 +1,4 @@
-//! The workspace's journal, opened for what a build does with it.
+//! The workspace's journal, opened for reading or for writing.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use crate::Error;
 use crate::event::Warning;
 use kforge_engine::journal::Journal;
 
-/// A journal that is open.
+/// An open journal.
 pub(super) struct Remembered {
     pub(super) journal: Arc<Journal>,
     /// Whether all of it could be read.
@@ -23,7 +23,7 @@ impl Session {
         let whole = warnings.is_empty();
         warnings.into_iter().for_each(|warning| self.reporter.warn(Warning::Store { text: warning }));
         if asked.write {
-            // Collection must know of this workspace before it has results to lose.
+            // The cache's collection must know this workspace before the workspace has results to lose.
             opened.home.register(&path)?;
         }
         Ok(Remembered { journal: Arc::new(journal), whole })

@@ -1,4 +1,4 @@
-//! The first stage: locks. Whoever builds in a workspace holds it, and shares the cache with other builds.
+//! The first stage: locks. A build locks its workspace exclusively and shares the cache with other builds.
 
 use super::super::open::{Opened, Session, make_target};
 use super::Asked;
@@ -7,19 +7,19 @@ use crate::event::{Blocked, Event};
 use kforge_engine::lock::{Lock, Mode, Wait};
 
 impl Session {
-    /// The locks of a build, and what they guard read anew; none for what only looks.
+    /// Takes the locks of a build and reads the lockfile again under them. Takes no locks if the request does not write.
     pub(super) fn locks(&self, opened: &mut Opened, asked: &Asked) -> Result<Vec<Lock>, Error> {
         if !asked.write {
             return Ok(vec![]);
         }
         make_target(&opened.target)?;
         let locks = self.lock(opened)?;
-        // Whoever was waited for may have resolved what this build would.
+        // The process that held the lock may have resolved what this build needs.
         opened.workspace.read_lock()?;
         Ok(locks)
     }
 
-    /// Locks the workspace, and the shared cache against its collection; reports it if it must wait.
+    /// Locks the workspace, and the shared cache against its collection. Reports if it must wait.
     pub fn lock(&self, opened: &Opened) -> Result<Vec<Lock>, Error> {
         let path = opened.target.join(".lock");
         let mut blocked = || self.reporter.event(&Event::Blocked(Blocked::Workspace));
@@ -30,7 +30,7 @@ impl Session {
         Ok(vec![own, cache.map_err(Error::lock(Blocked::Cache))?])
     }
 
-    /// How a lock is waited for.
+    /// How to wait for a lock.
     pub(crate) fn wait<'w>(&'w self, blocked: &'w mut dyn FnMut()) -> Wait<'w> {
         if self.options.no_wait { Wait::No } else { Wait::Unless(&self.interrupted, blocked) }
     }

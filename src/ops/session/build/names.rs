@@ -1,4 +1,4 @@
-//! What reports call what a plan numbers: variants, classes, shapes, and the rounds of a seat. Reads the plan; changes nothing.
+//! The names, for reports, of what a plan numbers: variants, classes, shapes, and the rounds of a seat. Reads the plan; changes nothing.
 
 use super::super::rounds::Recorded;
 use super::Ready;
@@ -8,7 +8,7 @@ use kforge_pipeline::report::{Names, rounds};
 use kforge_types::record::StepKind;
 
 impl Ready<'_> {
-    /// The rounds of every seat that has some, as reports tell of them.
+    /// The rounds of every seat that has answers, in the form that reports use.
     pub fn tried(&self) -> Vec<rounds::Recorded> {
         let of = |recorded: &Recorded| {
             let seat = &recorded.seat;
@@ -20,7 +20,7 @@ impl Ready<'_> {
                 let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
                 (build.label.clone(), build.round, attempt)
             };
-            // What was accepted is built without its rounds.
+            // An accepted variant is built without its rounds.
             let selected = selected.filter(|s| !s.accepted)?;
             Some(rounds::Recorded {
                 seat: parts,
@@ -32,7 +32,7 @@ impl Ready<'_> {
         self.recorded.iter().filter(|r| !r.answers.is_empty()).filter_map(of).collect()
     }
 
-    /// Names of what search steps and select steps number that decide; none for those that only nominate.
+    /// The names for the numbers in the results of search steps and of the last select steps; none for select steps that only nominate.
     pub fn names(&self, id: &str) -> Option<Names> {
         if let Some(searching) = self.expander.searching(id) {
             return Some(Names {

@@ -1,4 +1,4 @@
-//! The packages of a build: the selected members, with a private manifest laid over them. Knows manifests; plans nothing.
+//! The packages of a build: the selected members, with an overlay applied. Knows manifests; plans nothing.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{self, Package};
 
-/// The packages of a build, kept while the plan borrows them.
+/// The packages of a build, owned here while the plan borrows them.
 pub struct Packages {
     pub(super) members: Vec<Member>,
 }
@@ -22,7 +22,7 @@ impl Packages {
         self.members.iter().map(|m| &m.package)
     }
 
-    /// The packages themselves, in order.
+    /// The packages by value, in order.
     pub(crate) fn into_packages(self) -> Vec<Package> {
         self.members.into_iter().map(|m| m.package).collect()
     }
@@ -32,7 +32,7 @@ impl Packages {
         self.members.iter().find(|m| m.package.name == package)
     }
 
-    /// Has so many rounds planned of every kernel that has rounds; none leaves what the manifests say.
+    /// Sets the number of rounds of every kernel that has rounds; none keeps the numbers of the manifests.
     pub fn with_rounds(&mut self, rounds: Option<u32>) {
         let all = self.members.iter_mut().flat_map(|m| &mut m.package.kernels).filter_map(|k| k.rounds.as_mut());
         if let Some(rounds) = rounds {
@@ -42,7 +42,7 @@ impl Packages {
 }
 
 impl Session {
-    /// The selected members, with a private manifest laid over them.
+    /// The selected members, with the overlay applied.
     pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Error> {
         let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
         if let Some(path) = &asked.overlay {
@@ -56,8 +56,8 @@ impl Session {
         Ok(Packages { members })
     }
 
-    /// What words select where a private manifest is laid over the packages: its operators and shapes can be named too. What is wrong with it is
-    /// said where it is laid over them to be built.
+    /// Resolves the selection, in which operators and shapes of the overlay can be named too. Errors in the overlay are reported when it is applied for a
+    /// build.
     pub fn select_over(
         &self,
         workspace: &Workspace,
@@ -73,7 +73,7 @@ impl Session {
         self.select(&laid, words)
     }
 
-    /// Reads a private manifest.
+    /// Reads an overlay.
     fn overlay(&self, path: &Path) -> Result<(model::Manifest, Vec<Diagnostic>), Error> {
         let path = self.cwd.join(path);
         let text = std::fs::read_to_string(&path).map_err(|source| Error::Read {

@@ -16,7 +16,7 @@ use kforge_pipeline::plan::{PackageInput, PlanInput, Planner, Selection};
 pub(super) struct Planned<'p> {
     pub(super) graph: Graph,
     pub(super) expander: Expander<'p>,
-    /// Documents that specs name.
+    /// The documents that specs name.
     pub(super) documents: BTreeMap<Digest, Vec<u8>>,
 }
 

@@ -1,4 +1,4 @@
-//! Toolchains and header libraries as `kforge.lock` names them; what it lacks is resolved, where that is allowed, and written there. Says what cannot be had.
+//! Toolchains and header libraries from `kforge.lock`. Those that it lacks are resolved and added, if that is allowed. Reports what cannot be resolved.
 
 use crate::session::tools::NoCuda;
 use std::collections::BTreeMap;
@@ -16,7 +16,7 @@ use kforge_project::toolchain::{Cuda, Pip, cuda};
 use kforge_types::model;
 
 impl Session {
-    /// The CUDA of each package with a device target; resolves what the lockfile lacks, if that is allowed. Sets `refused` where it is and fails.
+    /// The CUDA of each package with a device target. Resolves a CUDA that the lockfile lacks, if that is allowed, and sets `refused` if resolving fails.
     pub fn cudas(
         &self,
         opened: &mut Opened,
@@ -27,7 +27,7 @@ impl Session {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in &packages.members {
-            // Nothing is resolved for targets that nobody asked for.
+            // Nothing is resolved for targets that are not selected.
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
             if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
                 continue;
@@ -77,7 +77,7 @@ impl Session {
         Ok(out)
     }
 
-    /// Header libraries from wheels: locked, and installed now, because their headers are part of what is planned.
+    /// The header libraries from wheels: locked, and installed now, because the plan includes their headers.
     pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Error> {
         let mut lock = opened.workspace.lock.clone();
         let mut out = Libraries::new();

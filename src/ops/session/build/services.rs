@@ -1,4 +1,4 @@
-//! What the engine is given to do a plan with: who does steps, what answers them, and the evidence of devices. Runs nothing.
+//! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use kforge_types::record::Spec;
 use kforge_types::record::event::CacheOrigin;
 
 impl Ready<'_> {
-    /// Calls `with` with everything the engine is given.
+    /// Calls `with` with all the services for the engine.
     pub fn with_services<R>(&self, session: &Session, opened: &Opened, with: impl FnOnce(&Services<'_>) -> R) -> R {
         let workers = Workers {
             pool: &self.pool,
@@ -35,7 +35,7 @@ impl Ready<'_> {
         self.with_remote(session, opened, workers, with)
     }
 
-    /// The same, with somebody else to do what worker processes do.
+    /// Like [`Self::with_services`], with another executor in place of the worker processes.
     pub fn with_remote<R>(
         &self,
         session: &Session,
@@ -59,7 +59,7 @@ impl Ready<'_> {
             implementations: &self.implementations,
         };
         let done = with(&services);
-        // It is in the store whatever comes of this, and answers; but only the device could make it again.
+        // The records are stored and used in any case. A failed sync is worth a warning, because only the device could produce them again.
         if let Err(e) = evidence.sync() {
             let message = format!("a power failure may lose the new records of the device: {e}");
             let keep = "`kforge evidence export` writes it to a file";
@@ -68,7 +68,7 @@ impl Ready<'_> {
         done
     }
 
-    /// What answers questions to devices: the home's index, with the bundles in the repository beside it.
+    /// The cache of evidence that answers questions to devices: the home's index, and the bundles in the repository.
     pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
         let devices = self.devices.present.clone();
         let wanted = move |spec: &Spec, product: Option<&str>| {
@@ -83,7 +83,7 @@ impl Ready<'_> {
         EvidenceCache::new(index, wanted)
     }
 
-    /// Puts what bundles in the repository have answered into the store, where a certificate looks for it.
+    /// Copies the results that bundles in the repository have answered to the store, where a certificate looks for them.
     pub fn keep_committed(&self, outcome: &BuildOutcome) -> io::Result<()> {
         let answered = outcome.steps.iter().filter(|done| done.cache == CacheOrigin::Evidence);
         let answered = answered.filter_map(|done| done.result.as_ref());

@@ -1,4 +1,4 @@
-//! The sources of a build: all that kernels and references reach, and the recorded rounds with what they wrote.
+//! The sources of a build: every file that kernels and references reach, and the recorded rounds with the kernels that they wrote.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
@@ -14,14 +14,14 @@ use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Digest, Witness};
 use kforge_types::model;
 
-/// What was found of the files of all members, a member at each place.
+/// The files of all members, one entry per member.
 pub(super) struct Gathered {
     pub(super) sources: Vec<Sources>,
     pub(super) recorded: Vec<Vec<Recorded>>,
     pub(super) files: HashMap<Digest, PathBuf>,
     /// Generated sources.
     pub(super) texts: BTreeMap<Digest, Vec<u8>>,
-    /// What was asked of the file system.
+    /// The file system queries.
     pub(super) witness: Witness,
 }
 
@@ -58,7 +58,7 @@ impl Session {
 }
 
 impl Gathered {
-    /// Writes the sources that are no files of the packages where a person can read them.
+    /// Writes the sources that are not files of the packages to a place where people can read them.
     pub(super) fn show(&self, target: &Path, packages: &Packages) -> Result<(), Error> {
         let written = self.recorded.iter().try_for_each(|of| show_written(target, of));
         written.and_then(|()| show_generated(target, packages)).map_err(|source| Error::Write {

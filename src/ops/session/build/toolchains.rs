@@ -1,4 +1,4 @@
-//! What kforge.lock, or pip, gives of toolchains and libraries.
+//! The toolchains and libraries from kforge.lock or from pip.
 
 use crate::session::tools::NoCuda;
 use std::collections::BTreeMap;
@@ -9,14 +9,14 @@ use super::{Asked, Packages};
 use crate::Error;
 use kforge_project::toolchain::Cuda;
 
-/// What packages are built with that this machine does not bring itself.
+/// The parts of packages' toolchains that are not tools of this machine.
 pub(super) struct Resolved {
-    /// By package with a device target: its CUDA, or why there is none.
+    /// By package with a device target: its CUDA, or why it has none.
     pub(super) cudas: BTreeMap<String, Result<Cuda, NoCuda>>,
     pub(super) libraries: Libraries,
-    /// Whether a toolchain could not be resolved though the network may be used.
+    /// Whether a toolchain could not be resolved although the network may be used.
     pub(super) unresolved: bool,
-    /// Whether the lockfile alone decides what these are.
+    /// Whether only the lockfile determines these toolchains.
     pub(super) decided: bool,
 }
 
