@@ -76,7 +76,7 @@ fn a_method_that_machine_code_does_not_show_is_inconclusive_and_says_why() {
     let (fate, because) = lab.fates()["memory.coalesced_access"].clone();
     assert_eq!(
         (fate.as_str(), because.as_str()),
-        ("inconclusive", "the loads and stores are the same with other addresses")
+        ("inconclusive", "loads and stores are the same, with other addresses")
     );
     let lab = lab.manifest("memory.coalesced_access", "memory.my_own");
     lab.built(&[]);
