@@ -35,7 +35,7 @@ pub(super) fn say(console: &Console, event: &RoundEvent<'_>) {
 fn became_in_words(became: &Became) -> (&'static str, String) {
     let first = |text: &str| text.lines().next().unwrap_or_default().to_string();
     match became {
-        Became::Right => ("Right", String::new()),
+        Became::Correct => ("Correct", String::new()),
         Became::Undecided => ("Undecided", String::new()),
         Became::Refused(why) => ("Refused", first(why)),
         Became::Wrong(how) => ("Wrong", first(how)),

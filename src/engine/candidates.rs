@@ -145,7 +145,7 @@ mod tests {
             attempt: 0,
             variant: Some(String::new()),
             methods: vec![],
-            became: Became::Right,
+            became: Became::Correct,
             time_ns: None,
             speedup: None,
             champion: true,

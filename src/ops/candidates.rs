@@ -153,7 +153,7 @@ fn filtered<'c>(filter: &Filter, all: &'c [Candidate]) -> Result<Vec<&'c Candida
     let Filter { patterns, levels, correct, .. } = filter;
     found.retain(|c| patterns.is_empty() || c.pattern.is_some_and(|pattern| patterns.contains(&pattern)));
     found.retain(|c| levels.is_empty() || c.level.is_some_and(|level| levels.contains(&level)));
-    found.retain(|c| !correct || c.became == Became::Right);
+    found.retain(|c| !correct || c.became == Became::Correct);
     if found.is_empty() { Err(CandidatesError::NoneSuch { all: all.len() }) } else { Ok(found) }
 }
 

@@ -114,7 +114,7 @@ pub enum Warning {
     },
     /// A text that agents are shown in full reveals a holdout shape.
     #[error("{}: {what} reveals a holdout shape, and prompts show it to agents", seat.name())]
-    HeldBackTold {
+    HoldoutRevealed {
         /// The seat of the rounds.
         seat: Seat,
         /// The text: `its source`.

@@ -141,7 +141,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     assert_eq!(candidates(&project, &["--pattern", "attention"]).0, 4);
     let (_, out, err) = candidates(&project, &["--correct", "--operator", "twice"]);
     assert!(out.starts_with("p/k on cpu: operator twice, elementwise, L0\n"), "{out}");
-    assert!(out.contains("round 1, repair 2: r1.2,BLOCK=64: right, champion"), "{out}");
+    assert!(out.contains("round 1, repair 2: r1.2,BLOCK=64: correct, champion"), "{out}");
     assert!(err.contains("Found 2 candidates, of 9"), "{err}");
 
     let id = |all: &[Value], at: usize| all[at]["id"].as_str().unwrap().to_string();

@@ -43,7 +43,7 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
         files.into_par_iter().map(|path| look(&path).map(|l| (path, l))).collect();
     for look in looked {
         match look? {
-            (_, Some(Look::Right(size, tree))) => {
+            (_, Some(Look::Intact(size, tree))) => {
                 checked.contents.add(size);
                 trees.extend(tree);
             }
@@ -96,7 +96,7 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
 /// The result of checking a file in the content store.
 enum Look {
     /// The bytes match the name: the size, and the tree if the content is one.
-    Right(u64, Option<(Digest, Tree)>),
+    Intact(u64, Option<(Digest, Tree)>),
     Corrupt,
 }
 
@@ -111,7 +111,7 @@ fn look(path: &std::path::Path) -> io::Result<Option<Look>> {
         return Ok(Some(Look::Corrupt));
     }
     let tree = (digest.size() <= super::DOCUMENT).then(|| std::fs::read(path).ok().and_then(|b| tree(&b))).flatten();
-    Ok(Some(Look::Right(digest.size(), tree.map(|tree| (digest, tree)))))
+    Ok(Some(Look::Intact(digest.size(), tree.map(|tree| (digest, tree)))))
 }
 
 /// Parses a tree: an object whose only key is `files`.

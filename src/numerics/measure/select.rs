@@ -35,13 +35,13 @@ pub struct SelectInputs {
 enum Standing {
     Wrong,
     Unknown,
-    Right,
+    Correct,
 }
 
 /// The standing according to one judgement, if there is one.
 fn one(judgement: Option<&Judgement>) -> Standing {
     match judgement.map(|j| &j.verdict) {
-        Some(Verdict::Pass) => Standing::Right,
+        Some(Verdict::Pass) => Standing::Correct,
         Some(Verdict::Fail(_)) => Standing::Wrong,
         Some(Verdict::Unknown(_)) | None => Standing::Unknown,
     }
@@ -71,7 +71,7 @@ fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Contender> {
 
 /// The contenders that serve a class, are correct on all of it and were timed on all its bench shapes: with their times, the fastest first.
 fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -> Vec<(f64, &'p Contender)> {
-    let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Right);
+    let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Correct);
     let mut by_time: Vec<(f64, &Contender)> =
         right.filter_map(|c| time(c, shapes, params, known).map(|t| (t, c))).collect();
     by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
@@ -107,7 +107,7 @@ pub fn finalists(params: &SelectParams, finals: &Finals, known: &SelectInputs) -
         let in_full = |c: &Contender| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
         let failed =
             |c: &Contender| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
-        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Right);
+        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Correct);
         let contenders: Vec<(f64, f64, &Contender)> = right
             .filter(|c| params.timed && !failed(c))
             .filter_map(|c| {
@@ -151,7 +151,7 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
             None => {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
                 let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
-                let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Right, is_timed(c));
+                let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Correct, is_timed(c));
                 provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), seen, params)
             }
         });
@@ -162,7 +162,7 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
         frontier: params
             .candidates
             .iter()
-            .filter(|c| overall(c) == Standing::Right && !is_champion(c.order))
+            .filter(|c| overall(c) == Standing::Correct && !is_champion(c.order))
             .map(|c| c.order)
             .collect(),
         wrong: params.candidates.iter().filter(|c| overall(c) == Standing::Wrong).map(|c| c.order).collect(),
@@ -184,7 +184,7 @@ fn provisional(
         let pinned = fit.iter().find(|c| params.pinned.get(class) == Some(&c.identity)).copied();
         pinned.map(|c| (c.order, true)).or_else(|| fit.first().map(|c| (c.order, false)))
     };
-    let right = pick(Standing::Right);
+    let right = pick(Standing::Correct);
     let found = right.or_else(|| pick(Standing::Unknown));
     let chosen = serving.iter().find(|c| found.is_some_and(|(order, _)| order == c.order));
     let (is_seen, is_timed) = chosen.map_or((false, false), |c| seen(c));

@@ -65,7 +65,7 @@ fn parent(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, time
     let (source, declaration) = source_of(recorded, champion)?;
     let tunables = champion.map(|b| b.variant.values.clone()).unwrap_or_default();
     // A champion may be undecided, and therefore not known to be correct.
-    let verified = champion.is_some_and(|build| results.became(about.operator, build) == Became::Right);
+    let verified = champion.is_some_and(|build| results.became(about.operator, build) == Became::Correct);
     Some(Parent { source, declaration, tunables, time_ns, verified })
 }
 
@@ -95,7 +95,7 @@ fn failed(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, roun
             Became::Wrong(how) => Branch::new(tunables, &hide(about.operator, &how)),
             Became::Hidden => Branch::hidden(tunables),
             Became::Idle => Branch::new(tunables, "`requires` excludes every shown shape"),
-            Became::Right | Became::Undecided => continue,
+            Became::Correct | Became::Undecided => continue,
         });
     }
     Some(out)
@@ -116,7 +116,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
     let last = recorded.attempts.iter().rfind(|a| a.round == round);
     let methods = last.map(|a| a.methods.clone()).unwrap_or_default();
     // The number of correct variants, over many rounds, would reveal holdout shapes.
-    let any = results.of_round(about.operator, round).iter().any(|(_, became)| *became == Became::Right);
+    let any = results.of_round(about.operator, round).iter().any(|(_, became)| *became == Became::Correct);
     let mut became = vec![if any { "a variant was correct" } else { "no variant was correct" }.to_string()];
     // The decision of the next round knows what this round's champion showed of its methods.
     let settled = results.decision(round + 1).map(|d| d.settled).unwrap_or_default();

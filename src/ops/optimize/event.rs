@@ -63,7 +63,7 @@ pub enum Rest {
     Untimed(String),
     /// A kernel is correct on a target that is not timed.
     #[error("a kernel is correct, and without times on `cpu` no better one can be found")]
-    Right,
+    Correct,
     /// The champion on a target that is not timed is undecided.
     #[error("the kernel is not known to be wrong and not known to be correct: `cpu` cannot judge it")]
     Undecided,
@@ -76,7 +76,7 @@ pub enum Rest {
         refused.as_ref().map(|why| format!(" (the last answer: {why})")).unwrap_or_default(),
         rounds + 1
     )]
-    NoneRight {
+    NoneCorrect {
         /// Why the rounds are done.
         why: End,
         /// Why the last refused answer was refused.

@@ -53,7 +53,7 @@ pub(super) fn comes_next(
         && let Some(champion) = results.champion()
     {
         return Err(match results.became(operator, champion) {
-            Became::Right => Rest::Right,
+            Became::Correct => Rest::Correct,
             _ => Rest::Undecided,
         });
     }
@@ -66,7 +66,7 @@ pub(super) fn comes_next(
     let (round, attempt) = match next(&recorded.answers, found, allowed, decision.as_ref()) {
         Next::Done(why) if results.champion().is_none() => {
             let refused = recorded.refused.values().next_back().and_then(|why| why.lines().next()).map(String::from);
-            return Err(Rest::NoneRight { why, refused, rounds: rounds.rounds });
+            return Err(Rest::NoneCorrect { why, refused, rounds: rounds.rounds });
         }
         Next::Done(why) => return Err(Rest::Done(why)),
         Next::Ask { round, attempt } => (round, attempt),
@@ -88,7 +88,7 @@ pub(super) fn comes_next(
         false => {
             memory.add(about, recorded, rounds.exemplars, &mut briefing);
             for what in memory.tells(about, recorded).into_iter().filter(|_| (round, attempt) == (1, 0)) {
-                session.reporter.warn(Warning::HeldBackTold { seat: seat.clone(), what });
+                session.reporter.warn(Warning::HoldoutRevealed { seat: seat.clone(), what });
             }
             (methods, None)
         }

@@ -33,7 +33,7 @@ pub(super) struct Results<'r, 'p> {
 #[derive(Debug, Clone, PartialEq)]
 pub enum Became {
     /// Correct on every shape.
-    Right,
+    Correct,
     /// Not known to be wrong, but not everything is known.
     Undecided,
     /// The compiler refused it: the compiler's message.
@@ -113,7 +113,7 @@ impl<'r, 'p> Results<'r, 'p> {
     pub(super) fn found(&self, operator: &Operator, round: u32) -> RoundState {
         let all = self.of_round(operator, round);
         match () {
-            () if all.iter().any(|(_, became)| *became == Became::Right) => RoundState::Right,
+            () if all.iter().any(|(_, became)| *became == Became::Correct) => RoundState::Correct,
             () if all.iter().any(|(_, became)| *became == Became::Undecided) => RoundState::Undecided,
             () => RoundState::Wrong,
         }
@@ -153,7 +153,7 @@ impl<'r, 'p> Results<'r, 'p> {
             (None, 0, ..) => Became::Idle,
             (None, _, _, false) => Became::Hidden,
             (None, _, true, _) => Became::Undecided,
-            (None, ..) => Became::Right,
+            (None, ..) => Became::Correct,
         }
     }
 

@@ -111,7 +111,7 @@ impl ExemplarQuery<'_> {
             Some(chain) => chain == self.chain,
             None => is_own && (c.types.as_str(), c.target.as_str()) == (self.types, self.target),
         };
-        if !may || goes_on || c.became != Became::Right || c.source.is_none() {
+        if !may || goes_on || c.became != Became::Correct || c.source.is_none() {
             return None;
         }
         let pattern = c.pattern.is_some() && c.pattern == self.kind.pattern;

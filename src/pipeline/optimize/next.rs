@@ -9,7 +9,7 @@ use kforge_types::record::round::Decision;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RoundState {
     /// At least one is correct on every shape that it serves.
-    Right,
+    Correct,
     /// None is known to be correct, and at least one is undecided because evidence is missing here.
     Undecided,
     /// All are wrong, or there are none.
@@ -136,8 +136,8 @@ mod tests {
     fn rounds_follow_each_other_until_all_are_done() {
         let go = decision(None);
         assert_eq!(next(&[], RoundState::Wrong, ALLOWED, Some(&go)), Next::Ask { round: 1, attempt: 0 });
-        assert_eq!(next(&[answer(1, 0)], RoundState::Right, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
-        let done = next(&[answer(1, 0), answer(2, 0)], RoundState::Right, ALLOWED, None);
+        assert_eq!(next(&[answer(1, 0)], RoundState::Correct, ALLOWED, Some(&go)), Next::Ask { round: 2, attempt: 0 });
+        let done = next(&[answer(1, 0), answer(2, 0)], RoundState::Correct, ALLOWED, None);
         assert_eq!(done, Next::Done(End::Allowed(2)));
         assert_eq!(End::Allowed(2).to_string(), "all 2 rounds are done");
     }
@@ -157,7 +157,7 @@ mod tests {
     fn a_decision_that_says_stop_is_heard() {
         let near = decision(Some("near the peak"));
         assert_eq!(
-            next(&[answer(1, 0)], RoundState::Right, ALLOWED, Some(&near)),
+            next(&[answer(1, 0)], RoundState::Correct, ALLOWED, Some(&near)),
             Next::Done(End::Stopped { why: "near the peak".into() })
         );
         assert!(next(&[], RoundState::Wrong, ALLOWED, None) == Next::Done(End::NotDecided { round: 1 }));

@@ -144,7 +144,7 @@ fn tried(of: SeatContext<'_>, candidate: &CandidateReport, start: Option<f64>) -
     let verdicts = judged.collect();
     let speedup = start.zip(candidate.time_ns).map(|(start, time)| start / time);
     let correct = match candidate.became {
-        Became::Right => Some(true),
+        Became::Correct => Some(true),
         Became::Wrong | Became::Refused => Some(false),
         Became::Undecided => None,
     };

@@ -63,7 +63,7 @@ fn heading(c: &Candidate) -> String {
     )
 }
 
-/// The line of a candidate: `round 2, repair 1: BLOCK=64: right, 1.80 times as fast, champion`.
+/// The line of a candidate: `round 2, repair 1: BLOCK=64: correct, 1.80 times as fast, champion`.
 fn line(c: &Candidate) -> String {
     let mut out = match (c.round, c.attempt) {
         (0, _) => "declared".to_string(),
@@ -74,7 +74,7 @@ fn line(c: &Candidate) -> String {
         let _ = write!(out, ": {}", variant(label));
     }
     let style = match c.became {
-        Became::Right => GOOD,
+        Became::Correct => GOOD,
         Became::Undecided => OPEN,
         Became::Wrong | Became::Refused => BAD,
     };
@@ -119,7 +119,7 @@ mod tests {
             attempt: 1,
             variant: Some("T=f16,r2.1,BLOCK=64".into()),
             methods: vec!["memory.vectorized_access".into()],
-            became: Became::Right,
+            became: Became::Correct,
             time_ns: Some(4200.0),
             speedup: Some(1.8),
             champion: true,
@@ -143,7 +143,7 @@ mod tests {
         assert_eq!(
             text,
             "p/k [T=f16] on gpu (sm_90a): operator softmax, reduction, L4\n\
-             \u{20} 0123456789ab  round 2, repair 1: T=f16,r2.1,BLOCK=64: right, 1.80 times as fast, 4.20 us, champion\n\
+             \u{20} 0123456789ab  round 2, repair 1: T=f16,r2.1,BLOCK=64: correct, 1.80 times as fast, 4.20 us, champion\n\
              \u{20}   methods: memory.vectorized_access\n    source: answers/2-1.json\n"
         );
     }

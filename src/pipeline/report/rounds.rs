@@ -216,7 +216,7 @@ impl Seat<'_> {
                 gain: before.zip(time_ns).map(|(before, after)| before / after),
                 champion,
                 time_ns,
-                counts: (of(Became::Right), of(Became::Wrong), of(Became::Refused)),
+                counts: (of(Became::Correct), of(Became::Wrong), of(Became::Refused)),
                 repairs: asked().map(|answer| answer.question.attempt).max().unwrap_or(0),
             }
         });
@@ -297,7 +297,7 @@ impl Seat<'_> {
             }
         }
         match (judged, unknown) {
-            (true, None) => (Became::Right, String::new()),
+            (true, None) => (Became::Correct, String::new()),
             (true, Some(why)) => (Became::Undecided, why),
             (false, _) => (Became::Undecided, "it accepts none of the shapes".into()),
         }

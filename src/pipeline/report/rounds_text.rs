@@ -91,7 +91,7 @@ fn candidate(of: &CandidateReport) -> String {
     if let Some(ns) = of.time_ns {
         line += &format!("  {}", duration(ns));
     }
-    if of.became != Became::Right && !of.because.is_empty() {
+    if of.became != Became::Correct && !of.because.is_empty() {
         line += &format!(": {}", first(&of.because));
     }
     if let (Some(from), Some(to)) = (of.champion_after.first(), of.champion_after.last()) {

@@ -14,7 +14,8 @@ pub const CANDIDATES_FORMAT: u32 = 1;
 #[serde(rename_all = "kebab-case")]
 pub enum Became {
     /// Verified everywhere, and correct.
-    Right,
+    #[serde(rename = "right")]
+    Correct,
     /// Not known to be wrong, and not verified everywhere.
     Undecided,
     /// Wrong at some shape.
@@ -24,10 +25,10 @@ pub enum Became {
 }
 
 impl Became {
-    /// Its word.
+    /// Its word for people. Documents say `right` for `Correct`.
     pub fn word(self) -> &'static str {
         match self {
-            Became::Right => "right",
+            Became::Correct => "correct",
             Became::Undecided => "undecided",
             Became::Wrong => "wrong",
             Became::Refused => "refused",

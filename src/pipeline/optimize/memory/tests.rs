@@ -24,7 +24,7 @@ fn candidate(kernel: &str, pattern: Pattern, level: u8, arch: &str, speedup: f64
         attempt: 0,
         variant: Some(format!("r1,S={speedup}")),
         methods: vec![],
-        became: Became::Right,
+        became: Became::Correct,
         time_ns: None,
         speedup: Some(speedup),
         champion: false,
@@ -143,13 +143,13 @@ fn what_was_found_takes_the_place_of_what_was_known_unless_it_says_less() {
         assert_eq!(all.len(), 1);
         (all[0].became, all[0].speedup)
     };
-    let right = tried(Became::Right, Some(2.0));
-    assert_eq!(after(&right, tried(Became::Right, Some(3.0))), (Became::Right, Some(3.0)));
+    let right = tried(Became::Correct, Some(2.0));
+    assert_eq!(after(&right, tried(Became::Correct, Some(3.0))), (Became::Correct, Some(3.0)));
     assert_eq!(after(&right, tried(Became::Wrong, None)), (Became::Wrong, None), "a stricter tolerance");
-    assert_eq!(after(&right, tried(Became::Undecided, None)), (Became::Right, Some(2.0)), "no device at hand");
-    assert_eq!(after(&right, tried(Became::Right, None)), (Became::Right, Some(2.0)), "no times at hand");
+    assert_eq!(after(&right, tried(Became::Undecided, None)), (Became::Correct, Some(2.0)), "no device at hand");
+    assert_eq!(after(&right, tried(Became::Correct, None)), (Became::Correct, Some(2.0)), "no times at hand");
     let open = tried(Became::Undecided, None);
-    assert_eq!(after(&open, tried(Became::Right, Some(1.0))), (Became::Right, Some(1.0)));
+    assert_eq!(after(&open, tried(Became::Correct, Some(1.0))), (Became::Correct, Some(1.0)));
 }
 
 #[test]
