@@ -72,7 +72,7 @@ impl Check<'_> {
                     NodeKind::Name(_) | NodeKind::Str(_) => self.node(&arguments[0], false)?,
                     _ => return Err(SyntaxError::new(SyntaxFault::NoType, arguments[0].at.clone())),
                 },
-                _ => self.all(&node.parts(), true)?,
+                _ => arguments.iter().try_for_each(|argument| self.node(argument, !is_choice(argument)))?,
             },
         }
         Ok(())
@@ -87,6 +87,16 @@ fn is_truth(node: &Node) -> bool {
     match &node.kind {
         NodeKind::Not(_) | NodeKind::Compare(..) | NodeKind::Logic(..) => true,
         NodeKind::Group(inner) => is_truth(inner),
+        _ => false,
+    }
+}
+
+/// Whether the value is one of several operands: of `and` and `or` the operand that decides, of `if` a branch. Which one it is shows only on evaluation, so an
+/// argument of a function may have a truth value among them.
+fn is_choice(node: &Node) -> bool {
+    match &node.kind {
+        NodeKind::Logic(..) | NodeKind::If(_) => true,
+        NodeKind::Group(inner) => is_choice(inner),
         _ => false,
     }
 }

@@ -111,6 +111,12 @@ fn truth_values_and_strings_are_not_numbers() {
     assert_eq!(wrong("((fast)) + 1", Want::Int), ("manifest.kind", "fast".into()));
     assert_eq!(wrong("(rows if rows > 9 else fast) + 1", Want::Int), ("manifest.kind", "fast".into()));
     assert_eq!(eval("(rows if fast else cols) + 1", Want::Int), Ok(Value::Int(8)));
+    // Which operand decides shows only on evaluation.
+    assert_eq!(eval("max(rows and cols, 1)", Want::Int), Ok(Value::Int(256)));
+    assert_eq!(eval("max(rows > 3 and rows, 1)", Want::Int), Ok(Value::Int(7)));
+    assert_eq!(eval("ceil_div(rows or 1, 2)", Want::Int), Ok(Value::Int(4)));
+    assert_eq!(eval("max((1 if rows > 3 else true), 2)", Want::Int), Ok(Value::Int(2)));
+    assert_eq!(wrong("max(rows > 3, 1)", Want::Int).0, "manifest.expression");
 }
 
 #[test]
