@@ -1,4 +1,4 @@
-//! What every package of kforge is built on. Knows nothing of kernels.
+//! The basis of every package of kforge. Does not know kernels.
 //!
 //! The rooms are listed in their order of import: a room uses only rooms above its own.
 
@@ -6,5 +6,5 @@ pub mod base;
 pub mod process;
 pub mod config;
 
-/// The parts of this package's code that execute steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The parts of this package's code that execute steps: name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));
