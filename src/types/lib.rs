@@ -1,10 +1,10 @@
 //! Values without behaviour of their own: what `kernel.toml` declares ([`model`]), and what steps read, write and report ([`record`]).
 //! Pure: no files, clock, environment or processes.
 //!
-//! The rooms stand in their order of import: a room uses only rooms above its own.
+//! The rooms are listed in their order of import: a room uses only rooms above its own.
 
 pub mod model;
 pub mod record;
 
-/// What of this package's code does steps: name, digest and size of each of its parts, in the order of `parts.rs`.
+/// The parts of this package's code that execute steps: name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

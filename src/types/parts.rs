@@ -1,4 +1,4 @@
-// What of this package's code does steps, for `build.rs` and for `tests/layering`. Plain values.
+// The parts of this package's code that execute steps, for `build.rs` and for `tests/layering`. Plain values.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
@@ -31,18 +31,18 @@ pub(crate) const PARTS: &[Part] = &[
         ],
         packages: &[],
     },
-    // What a kind keeps beside its descriptor: a part for each, so that another kind needs no line here.
+    // The files beside the descriptor of a kind: one part for each kind, so that a new kind needs no line here.
     Part { name: "types/kinds/*", files: &["record/kind/*/documents.rs"], packages: &[] },
     Part { name: "types/methods", files: &["model/method.rs"], packages: &[] },
     Part { name: "types/metrics", files: &["record/metric.rs"], packages: &[] },
     Part { name: "types/limits", files: &["model/limits.rs"], packages: &[] },
     Part { name: "types/search", files: &["model/search.rs", "record/search.rs"], packages: &[] },
     Part { name: "types/rounds", files: &["record/round.rs"], packages: &[] },
-    // Grids that depend on the device are computed where they are launched.
+    // Grids that depend on the device are computed when they are launched.
     Part { name: "types/expressions", files: &["model/expr"], packages: &["libm"] },
 ];
 
-/// Code that no key holds, and why.
+/// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("model", "what it makes of a manifest is in the parameters; what steps compute with is listed"),
