@@ -129,6 +129,6 @@ pub struct Rounds {
     pub repairs: u32,
     /// Whose earlier kernels the agents see.
     pub exemplars: Scope,
-    /// The tunables of the variant that is the first champion. A tunable that is not named has its first value.
+    /// Tunables of the first champion, which is the first variant in declared order that has them.
     pub start: BTreeMap<String, (Text, TuneValue)>,
 }
