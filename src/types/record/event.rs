@@ -17,7 +17,7 @@ pub enum CacheOrigin {
     Evidence,
     /// A remote cache.
     Remote,
-    /// From nowhere: the step was executed, or has no result.
+    /// No origin: the step was executed, or has no result.
     None,
 }
 
