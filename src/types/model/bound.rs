@@ -122,7 +122,7 @@ impl Tensor {
         self.span() * self.dtype.bytes()
     }
 
-    /// Whether elements lie one after another without gaps, last axis fastest.
+    /// Whether elements follow each other without gaps, where the last axis varies fastest.
     pub fn is_contiguous(&self) -> bool {
         self.strides == contiguous(&self.shape)
     }

@@ -6,7 +6,7 @@ use super::operator::{Operator, TypeChoice};
 use super::variant::Variant;
 use super::{DType, Text};
 
-/// Words of C++ that template arguments are made of.
+/// Words of C++ that template arguments may consist of.
 const WORDS: [&str; 24] = [
     "auto",
     "bool",

@@ -171,7 +171,7 @@ pub struct NotLaunched {
 /// Names of the axes.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Whether a name stands for a number of the device.
+/// Whether a name is a number of the device.
 pub(crate) fn is_of_device(name: &str) -> bool {
     matches!(name, SM_COUNT | OCCUPANCY)
 }

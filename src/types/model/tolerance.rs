@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::DType;
 
-/// How far an element may lie from its expected value:
+/// How far an element may differ from its expected value:
 /// `|got - want| <= atol + rtol * |want| + ulp * ulp(want) + scaled * eps(acc) * S`, `want` rounded to the output's dtype.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]

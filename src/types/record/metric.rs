@@ -7,8 +7,8 @@
 //! | [`Set::Derived`] | metrics computed from other metrics and from what the operator states | here, by the formula of each metric |
 //!
 //! `ncu` has renamed metrics between architectures and versions, so a metric lists several names. Each name is valid from an architecture on, and the newest
-//! name comes first. A profile asks the installed `ncu` which metrics it has (`--query-metrics`) and takes the first name that exists. If none exists, the metric
-//! is unknown.
+//! name comes first. A profile asks the installed `ncu` which metrics it has (`--query-metrics`) and takes the first name that exists. If none exists, the
+//! metric is unknown.
 
 /// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
