@@ -1,4 +1,4 @@
-//! What every package of kforge is built on. Knows nothing of kernels.
+//! The basis of every package of kforge. Does not know kernels.
 //!
 //! The rooms are listed in their order of import: a room uses only rooms above its own.
 

@@ -1,5 +1,5 @@
-// The code of kforge-project that executes steps: which of it enters keys, and why the rest does not. `build.rs` and `tests/layering` include this file, so it has no
-// module head.
+// The code of kforge-project that executes steps: which of it enters keys, and why the rest does not.
+// `build.rs` and `tests/layering` include this file, so it has no module head.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[

@@ -1,7 +1,7 @@
 //! Values without behaviour of their own: what `kernel.toml` declares ([`model`]), and what steps read, write and report ([`record`]).
 //! Pure: no files, clock, environment or processes.
 //!
-//! The rooms stand in their order of import: a room uses only rooms above its own.
+//! The rooms are listed in their order of import: a room uses only rooms above its own.
 
 pub mod model;
 pub mod record;

@@ -1,5 +1,5 @@
-// The code of kforge-types that executes steps: which of it enters keys, and why the rest does not. `build.rs` and `tests/layering` include this file, so it has no
-// module head.
+// The code of kforge-types that executes steps: which of it enters keys, and why the rest does not.
+// `build.rs` and `tests/layering` include this file, so it has no module head.
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
@@ -32,14 +32,14 @@ pub(crate) const PARTS: &[Part] = &[
         ],
         packages: &[],
     },
-    // What a kind keeps beside its descriptor: a part for each, so that another kind needs no line here.
+    // The files beside the descriptor of a kind: one part for each kind, so that a new kind needs no line here.
     Part { name: "types/kinds/*", files: &["record/kind/*/documents.rs"], packages: &[] },
     Part { name: "types/methods", files: &["model/method.rs"], packages: &[] },
     Part { name: "types/metrics", files: &["record/metric.rs"], packages: &[] },
     Part { name: "types/limits", files: &["model/limits.rs"], packages: &[] },
     Part { name: "types/search", files: &["model/search.rs", "record/search.rs"], packages: &[] },
     Part { name: "types/rounds", files: &["record/round.rs"], packages: &[] },
-    // Grids that depend on the device are computed where they are launched.
+    // Grids that depend on the device are computed when they are launched.
     Part { name: "types/expressions", files: &["model/expr"], packages: &["libm"] },
 ];
 

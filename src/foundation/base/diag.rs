@@ -19,7 +19,7 @@ pub struct SourceFile {
     pub text: String,
 }
 
-/// The severity.
+/// The severity of a diagnostic.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Severity {
@@ -27,7 +27,7 @@ pub enum Severity {
     Note,
     /// Worth fixing.
     Warning,
-    /// The command cannot do what it was asked to.
+    /// The command cannot do what the user asked for.
     Error,
 }
 
@@ -53,7 +53,7 @@ pub struct Diagnostic {
     pub code: &'static str,
     /// What is wrong.
     pub message: String,
-    /// The places; the first primary label is the place that the message is about.
+    /// The places. The first primary label is the place that the message is about.
     pub labels: Vec<Label>,
     /// What was expected there, if known.
     pub expected: Option<String>,
@@ -117,7 +117,7 @@ impl Diagnostic {
         self
     }
 
-    /// Adds what to do.
+    /// Adds advice on what to do.
     #[must_use]
     pub fn hint(mut self, text: impl Into<String>) -> Self {
         self.hints.push(worded(text));
@@ -133,7 +133,7 @@ impl Diagnostic {
         }
     }
 
-    /// The line and column of the place, both counted from one; none if the message has no place.
+    /// The file, line and column of the place that the message is about. Line and column count from one. None if the message has no place.
     pub fn position(&self) -> Option<(&SourceFile, usize, usize)> {
         let label = self.labels.iter().find(|l| l.primary)?;
         let before = &label.file.text[..label.span.start.min(label.file.text.len())];

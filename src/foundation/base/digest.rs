@@ -1,7 +1,7 @@
 //! Content digests. Knows bytes and files; does not know what they mean.
 //!
-//! A digest is written `blake3:<64 hex digits>:<size in bytes>`, so that another hash function can be added later, and so that a store can
-//! refuse a file of the wrong length without reading it.
+//! A digest is written `blake3:<64 hex digits>:<size in bytes>`. The prefix leaves room for another hash function. The size lets a store refuse a file of the
+//! wrong length without reading it.
 
 use std::fmt;
 use std::io::{self, Read};
@@ -33,7 +33,7 @@ impl Digest {
         Digest { hash: *blake3::hash(bytes).as_bytes(), size: bytes.len() as u64 }
     }
 
-    /// The same for large inputs: all processors take part.
+    /// The digest of bytes in memory, computed on all processors. For large inputs.
     pub fn of_long(bytes: &[u8]) -> Self {
         // Below this size, distributing the work takes longer than hashing.
         if bytes.len() < 1 << 20 {
@@ -73,7 +73,7 @@ impl Digest {
         self.size
     }
 
-    /// The hash in hexadecimal: 64 digits, the name under which stores keep it.
+    /// The hash as 64 hexadecimal digits. Stores name files by this text.
     pub fn hex(&self) -> String {
         let mut text = String::with_capacity(64);
         for byte in self.hash {

@@ -1,7 +1,7 @@
 //! The canonical encoding of everything that enters a key. Knows values; does not know which step they belong to.
 //!
-//! One walk over a value has two writers: [`Hasher`] feeds blake3, and [`Lines`] writes the same fields as text, so that what `kforge explain`
-//! prints is exactly what was hashed. Every field carries its path, a tag and the length of its bytes, so no two values share an encoding:
+//! One walk over a value serves two writers: [`Hasher`] feeds blake3, and [`Lines`] writes the same fields as text. What `kforge explain` prints is therefore
+//! exactly what was hashed. Every field carries its path, a tag and the length of its bytes, so no two values share an encoding:
 //!
 //! | value | tag | bytes |
 //! |---|---|---|
@@ -30,7 +30,7 @@ pub fn write_value(path: &str, value: &Value, writer: &mut dyn FieldWriter) {
     walk(&mut String::from(path), value, writer);
 }
 
-/// The path is one string that grows and shrinks, because keys are formed for every step of every build.
+/// Reuses one string for all paths, because every step of every build forms a key.
 fn walk(path: &mut String, value: &Value, writer: &mut dyn FieldWriter) {
     match value {
         Value::Null => writer.field(path, b'n', &[], &|| "null".into()),
@@ -55,7 +55,7 @@ fn walk(path: &mut String, value: &Value, writer: &mut dyn FieldWriter) {
             if map.keys().is_sorted() {
                 map.iter().for_each(|(key, item)| below(path, &[dot, key], item, writer));
             } else {
-                // Sorted here, because a dependency may switch serde_json to insertion order.
+                // Sort here, because a dependency may switch serde_json to insertion order.
                 let sorted: BTreeMap<&String, &Value> = map.iter().collect();
                 sorted.into_iter().for_each(|(key, item)| below(path, &[dot, key], item, writer));
             }
@@ -63,7 +63,7 @@ fn walk(path: &mut String, value: &Value, writer: &mut dyn FieldWriter) {
     }
 }
 
-/// Walks `item` at `path` and these parts.
+/// Walks `item` at `path` followed by `parts`.
 fn below(path: &mut String, parts: &[&str], item: &Value, writer: &mut dyn FieldWriter) {
     let length = path.len();
     parts.iter().for_each(|p| path.push_str(p));
@@ -71,14 +71,14 @@ fn below(path: &mut String, parts: &[&str], item: &Value, writer: &mut dyn Field
     path.truncate(length);
 }
 
-/// Hashes fields with blake3 in derive-key mode. Hashes them all at the end, which costs a third of hashing each piece.
+/// Hashes fields with blake3 in derive-key mode. All fields are hashed in one call at the end, which costs a third of hashing each piece.
 pub struct Hasher {
     context: String,
     encoding: Vec<u8>,
 }
 
 impl Hasher {
-    /// A hasher whose results differ from those of every other `context`.
+    /// A hasher whose results differ from the results under every other `context`.
     pub fn new(context: &str) -> Self {
         Hasher { context: context.to_string(), encoding: Vec::with_capacity(2048) }
     }
@@ -88,7 +88,7 @@ impl Hasher {
         self.encoding.extend_from_slice(bytes);
     }
 
-    /// The digest of all fields so far; its size is that of their encoding.
+    /// The digest of all fields so far. Its size is the size of their encoding.
     pub fn finish(&self) -> Digest {
         let mut hasher = blake3::Hasher::new_derive_key(&self.context);
         hasher.update(&self.encoding);
@@ -104,7 +104,7 @@ impl FieldWriter for Hasher {
     }
 }
 
-/// Writes fields for people: one `(path, text)` each, without the lengths of lists and maps.
+/// Collects fields for people: one `(path, text)` per field. The length of a list or map appears under `path.len`.
 #[derive(Default)]
 pub struct Lines {
     /// The fields in canonical order.
@@ -113,7 +113,6 @@ pub struct Lines {
 
 impl FieldWriter for Lines {
     fn field(&mut self, path: &str, tag: u8, _: &[u8], text: &dyn Fn() -> String) {
-        // An empty list or map is shown as a field; a full one is shown by its items.
         if !matches!(tag, b'l' | b'm') {
             self.fields.push((path.to_string(), text()));
         } else {

@@ -4,12 +4,12 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
-/// Writes `bytes` to `path` so that a reader sees the old contents or the new, never a part, even after a crash at any moment.
-/// Creates missing parent directories. With `durable`, the file also survives a power cut, at the cost of a sync.
+/// Writes `bytes` to `path`. A reader sees the old contents or the new contents, never a partial file, even after a crash at any moment. Creates missing parent
+/// directories. With `durable`, the file also survives a power cut, at the cost of a sync.
 pub fn write_atomically(path: &Path, bytes: &[u8], durable: bool) -> io::Result<()> {
     let parent = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
     std::fs::create_dir_all(parent)?;
-    // As readable as any file that the user creates: the umask of the process applies.
+    // The file is as readable as any file that the user creates: the umask of the process applies.
     let mode = std::fs::Permissions::from_mode(0o666);
     let mut temp = tempfile::Builder::new().prefix(".tmp-").permissions(mode).tempfile_in(parent)?;
     temp.write_all(bytes)?;

@@ -6,14 +6,14 @@ use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A lock that is held until it is dropped or the process ends, for whatever reason.
+/// A held lock. It is released when it is dropped or when the process ends for any reason.
 #[derive(Debug)]
 pub struct FileLock {
     _file: File,
 }
 
-/// Takes the lock of the file at `path`. Creates the file if it is missing; never removes it (a removed lock file could be locked twice).
-/// Calls `waiting` once if another process holds the lock, then waits.
+/// Takes the lock of the file at `path`. Creates the file if it is missing. Never removes the file, because two processes could lock a removed lock file. Calls
+/// `waiting` once if another process holds the lock, then waits.
 ///
 /// # Errors
 /// The file cannot be created or locked.

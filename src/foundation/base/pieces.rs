@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use rayon::prelude::*;
 
-/// Elements of a piece: enough that the cost of handing one over is negligible.
+/// Elements of a piece: enough that the cost of handing a piece to another thread is negligible.
 pub const PIECE: usize = 1 << 14;
 
 /// Calls `f` with every number below `count`, on all processors, in any order.
@@ -19,7 +19,7 @@ pub fn each(count: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Calls `f` with every chunk of `size` values (the last may be shorter) and its number, on all processors.
+/// Splits `values` into chunks of `size`, the last of which may be shorter. Calls `f` with the number and the values of each chunk, on all processors.
 pub fn chunks<T: Send>(values: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if values.len() <= size {
         if !values.is_empty() {
@@ -31,8 +31,8 @@ pub fn chunks<T: Send>(values: &mut [T], size: usize, f: impl Fn(usize, &mut [T]
     each(chunks.len(), &|at| f(at, &mut chunks[at].lock().unwrap_or_else(PoisonError::into_inner)));
 }
 
-/// Computes `to` from `from` with `f`, piece by piece. Every element is `from.1` items of one slice and `to.1` of the other; every piece but the last has
-/// [`PIECE`] elements.
+/// Computes `to.0` from `from.0` with `f`, piece by piece. One element is `from.1` items of `from.0` and `to.1` items of `to.0`. Every piece except the last
+/// has [`PIECE`] elements.
 pub fn fill<A: Sync, B: Send>(from: (&[A], usize), to: (&mut [B], usize), f: impl Fn(&[A], &mut [B]) + Sync) {
     let (from, to) = ((from.0, from.1.max(1)), (to.0, to.1.max(1)));
     if from.0.len() <= PIECE * from.1 {
@@ -46,19 +46,19 @@ pub fn fill<A: Sync, B: Send>(from: (&[A], usize), to: (&mut [B], usize), f: imp
     });
 }
 
-/// The results of `f` for each piece of `count` places, in order. `f` gets the first place of the piece and its length.
+/// The results of `f` for each piece of `count` elements, in order. `f` gets the index of the first element of the piece and the length of the piece.
 pub fn map<R: Send>(count: usize, f: impl Fn(usize, usize) -> R + Sync) -> Vec<R> {
     items(count.div_ceil(PIECE), |at| f(at * PIECE, PIECE.min(count - at * PIECE)))
 }
 
-/// The results of `f` for every number below `count`, in order. For results that each take long; [`values`] is for many small ones.
+/// The results of `f` for every number below `count`, in order. For calls that take long; [`values`] is for many short calls.
 pub fn items<R: Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let mut made: Vec<Option<R>> = (0..count).map(|_| None).collect();
     chunks(&mut made, 1, |at, made| made[0] = Some(f(at)));
     made.into_iter().flatten().collect()
 }
 
-/// The results of `f` for every number below `count`, in order, a [`PIECE`] at a time.
+/// The results of `f` for every number below `count`, in order. Computes one [`PIECE`] of results at a time.
 pub fn values<R: Copy + Default + Send>(count: usize, f: impl Fn(usize) -> R + Sync) -> Vec<R> {
     let mut made = vec![R::default(); count];
     chunks(&mut made, PIECE, |at, made| made.iter_mut().enumerate().for_each(|(i, r)| *r = f(at * PIECE + i)));

@@ -1,15 +1,15 @@
-//! Renders diagnostics as text, in rustc's layout. Knows no terminal: the caller says whether to use colours, and how wide the terminal is.
+//! Renders diagnostics as text, in rustc's layout. Does not know the terminal: the caller says whether to use colors, and how wide the terminal is.
 
 use annotate_snippets::{AnnotationKind, Group, Level, Renderer, Snippet};
 
 use super::{Diagnostic, Severity};
 
-/// How a message looks.
+/// How to render a message.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Look {
-    /// With ANSI colours.
+    /// Whether to use ANSI colors.
     pub colour: bool,
-    /// Width in columns; unlimited if none is given.
+    /// Width in columns; unlimited if `None`.
     pub width: Option<usize>,
 }
 

@@ -1,11 +1,11 @@
-//! What tests of several packages share: files laid out on a disk, and how a test says that it was skipped. Nothing else uses it.
+//! Helpers that tests of several packages share: files on a disk, and a way to report that a test was skipped. Only tests use them.
 
 use std::io::Write;
 
-/// Reports that the test on this thread is skipped, and why: past libtest's capture, so that a run shows it.
+/// Reports that the test on this thread is skipped, and why. Writes past libtest's capture, so that a test run shows the report.
 ///
 /// # Panics
-/// `KFORGE_TEST_REQUIRE` is `all`: then a test that lacks what it needs has failed.
+/// `KFORGE_TEST_REQUIRE` is `all`: a test that lacks what it needs then fails.
 #[expect(clippy::disallowed_methods, reason = "the environment says whether tests may be skipped")]
 pub fn skipped(why: &str) {
     let thread = std::thread::current();
@@ -17,10 +17,10 @@ pub fn skipped(why: &str) {
     let _ = writeln!(std::io::stderr().lock(), "skipped {test}: {why}");
 }
 
-/// A folder with these files, which goes when it is dropped.
+/// A temporary folder with these files. Dropping it removes the folder.
 ///
 /// # Panics
-/// It cannot be written.
+/// The folder or a file cannot be written.
 pub fn tree(files: &[(&str, &str)]) -> tempfile::TempDir {
     let dir = tempfile::tempdir().unwrap();
     for (name, text) in files {

@@ -1,15 +1,15 @@
-//! Records what a command asked of the file system while it decided something, so that a later command can tell whether the answers would be the same. Does not
-//! know what the paths are for.
+//! Records what a command asked the file system before a decision, so that a later command can check whether the answers are still the same. Does not know what
+//! the paths are for.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-/// Questions and their answers: what was read, what was looked for and not found, which folders were listed.
+/// Questions and their answers: the files that were read, the paths where no file was found, and the folders that were listed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Witness {
-    /// Files that exist: their contents were read, or their existence mattered.
+    /// Files that exist. Their contents were read, or their existence mattered.
     pub files: HashSet<PathBuf>,
-    /// Paths where nothing exists, and where a file would have mattered.
+    /// Paths where no file exists but where a file would have mattered.
     pub absent: HashSet<PathBuf>,
     /// Folders whose entries mattered.
     pub folders: HashSet<PathBuf>,
@@ -43,7 +43,7 @@ impl Witness {
         for (mine, more) in
             [(&mut self.files, other.files), (&mut self.absent, other.absent), (&mut self.folders, other.folders)]
         {
-            // The smaller into the larger, because hashing a path is expensive.
+            // Extend the larger set with the smaller one, because hashing a path is expensive.
             let smaller = if mine.len() < more.len() { std::mem::replace(mine, more) } else { more };
             mine.extend(smaller);
         }

@@ -1,10 +1,10 @@
-//! Texts for people, where they enter diagnostics and records. Nothing decides by them: in a build for tests, [`hide`] replaces each text by its length, and
-//! whatever a command decides must stay the same.
+//! Texts for people, at the point where they enter diagnostics and records. No decision may depend on the wording: in a build for tests, [`hide`] replaces each
+//! text by its length, and every command must still decide the same.
 
 #[cfg(any(debug_assertions, feature = "reword"))]
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// The variable that hides words, in builds with debug assertions and in those with the feature `reword`.
+/// The variable that hides words. Only builds with debug assertions or with the feature `reword` read it.
 #[cfg(any(debug_assertions, feature = "reword"))]
 pub const VARIABLE: &str = "KFORGE_TEST_REWORD";
 

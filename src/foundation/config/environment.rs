@@ -1,4 +1,4 @@
-//! The environment of this process, read once. All other code gets what it needs from here, so that a test can set it.
+//! The environment of this process, read once. All other code gets its variables from here, so that tests can set them.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -28,7 +28,7 @@ impl Environment {
         environment
     }
 
-    /// A stated one.
+    /// An environment with these variables.
     pub fn of(vars: impl IntoIterator<Item = (String, String)>) -> Self {
         Environment { vars: vars.into_iter().collect() }
     }
@@ -38,7 +38,7 @@ impl Environment {
         self.vars.get(name).map(String::as_str).filter(|v| !v.is_empty())
     }
 
-    /// The same for a variable whose empty value has a meaning: an empty `CUDA_VISIBLE_DEVICES` hides every device.
+    /// Like [`Environment::get`], but for a variable whose empty value has a meaning: an empty `CUDA_VISIBLE_DEVICES` hides every device.
     pub fn even_empty(&self, name: &str) -> Option<&str> {
         self.vars.get(name).map(String::as_str)
     }

@@ -1,4 +1,5 @@
-//! The table of settings: names, kinds, defaults and what they do. Drives files, `KFORGE_*` variables, `--config`, checks and `kforge config`.
+//! The table of settings: names, kinds, defaults and descriptions. Configuration files, `KFORGE_*` variables, `--config`, checks and `kforge config` use this
+//! table.
 
 /// What kind of value a setting takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +10,7 @@ pub enum Kind {
     Bool,
     /// Text.
     Text,
-    /// A path; relative ones are relative to the folder that holds `.kforge`.
+    /// A path. A relative path in a file is relative to the folder that holds `.kforge`.
     Path,
     /// A size in bytes, with an optional `KiB`, `MiB`, `GiB` or `TiB`.
     Size,
@@ -20,13 +21,13 @@ pub enum Kind {
 /// A setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Key {
-    /// Its name: `build.jobs`.
+    /// The name: `build.jobs`.
     pub name: &'static str,
-    /// What it takes.
+    /// The kind of its value.
     pub kind: Kind,
-    /// The default value; empty for none.
+    /// The default value; empty if there is none.
     pub default: &'static str,
-    /// What it does.
+    /// What the setting does.
     pub about: &'static str,
 }
 
@@ -121,7 +122,7 @@ impl Key {
         format!("KFORGE_{}", self.name.replace(['.', '-'], "_").to_ascii_uppercase())
     }
 
-    /// Why `text` is not a valid value of this setting; none if it is valid.
+    /// Why `text` is not a valid value of this setting. None if the value is valid.
     pub fn refuse(&self, text: &str) -> Option<String> {
         let fine = match self.kind {
             Kind::Integer => text.parse::<i64>().is_ok(),
@@ -146,7 +147,7 @@ impl Key {
     }
 }
 
-/// Bytes of a size such as `20GiB`, `512 MiB` or `1000`.
+/// The number of bytes in a size such as `20GiB`, `512 MiB` or `1000`.
 pub fn parse_size(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit: u64 = match text[digits..].trim() {
@@ -160,7 +161,7 @@ pub fn parse_size(text: &str) -> Option<u64> {
     text[..digits].parse::<u64>().ok()?.checked_mul(unit)
 }
 
-/// Seconds of a time span such as `30d`, `12h`, `90s`.
+/// The number of seconds in a time span such as `30d`, `12h` or `90s`.
 pub fn parse_span(text: &str) -> Option<u64> {
     let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
     let unit: u64 = match text[digits..].trim() {

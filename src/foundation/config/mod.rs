@@ -1,4 +1,4 @@
-//! Settings from files, environment and flags; the only reader of the environment. A setting may change how work is done, but not what a result is, except
+//! Settings from files, environment and flags. The only code that reads the environment. A setting may change how work is done, but it changes a result only
 //! through values that enter keys. Does not know packages or steps.
 
 pub mod environment;

@@ -1,4 +1,4 @@
-//! The settings in force and where each came from: flags, then variables, then files from the working directory upward, then `$KFORGE_HOME/config.toml`.
+//! The effective settings and their origins: flags, then variables, then files from the working directory upward, then `$KFORGE_HOME/config.toml`.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use crate::base::{Diagnostic, SourceFile, Witness};
 /// Where a value came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
-    /// The table's default.
+    /// The default of the table of settings.
     Default,
     /// A configuration file.
     File(PathBuf),
@@ -35,7 +35,7 @@ impl std::fmt::Display for Origin {
 /// A value and where it came from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Value {
-    /// The value as text; empty for none.
+    /// The value as text; empty if there is none.
     pub text: String,
     /// Where it came from.
     pub origin: Origin,
@@ -54,7 +54,7 @@ pub struct Settings {
 }
 
 impl Settings {
-    /// Reads the settings for `cwd`. `flags` are `KEY=VALUE` texts of `--config`. Unknown keys in files are warnings; wrong values are errors.
+    /// Reads the settings for `cwd`. `flags` are the `KEY=VALUE` texts of `--config`. Unknown keys in files are warnings; invalid values are errors.
     pub fn load(cwd: &Path, environment: &Environment, flags: &[String]) -> (Self, Vec<Diagnostic>) {
         let home = match (environment.get("KFORGE_HOME"), environment.home()) {
             (Some(path), _) => cwd.join(path),
@@ -67,7 +67,7 @@ impl Settings {
         let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
         files.push(home.join("config.toml"));
         files.dedup();
-        // The farthest file first, so that nearer ones take precedence.
+        // Read the farthest file first, so that nearer files take precedence.
         for file in files.iter().rev() {
             settings.read_file(file, &mut diagnostics);
         }
@@ -125,7 +125,7 @@ impl Settings {
                 return;
             }
         };
-        // Relative paths are relative to the folder that holds `.kforge`, or to the home.
+        // Relative paths are relative to the folder that holds `.kforge`, or to the folder of the file.
         let folder = path.parent().unwrap_or(path);
         let base = if folder.ends_with(".kforge") { folder.parent().unwrap_or(folder) } else { folder };
         for (section, value) in &table {
@@ -167,7 +167,7 @@ impl Settings {
         self.values.get(name)
     }
 
-    /// Every setting in order of name.
+    /// Every setting with its value, sorted by name.
     pub fn all(&self) -> impl Iterator<Item = (&'static Key, &Value)> {
         KEYS.iter().filter_map(|k| Some((k, self.values.get(k.name)?)))
     }
@@ -181,12 +181,12 @@ impl Settings {
         self.text(name) == "true"
     }
 
-    /// A path, if it is set.
+    /// A setting as a path, if it is set.
     pub fn path(&self, name: &str) -> Option<PathBuf> {
         Some(self.text(name)).filter(|t| !t.is_empty()).map(PathBuf::from)
     }
 
-    /// A size in bytes, a span in seconds or a whole number; 0 if it is not set.
+    /// A setting as a number: a size in bytes, a span in seconds or a whole number; 0 if it is not set.
     pub fn number(&self, name: &str) -> u64 {
         let text = self.text(name);
         match find(name).map(|k| k.kind) {
@@ -196,7 +196,7 @@ impl Settings {
         }
     }
 
-    /// Text, if it is set.
+    /// A setting as text, if it is set.
     pub fn word(&self, name: &str) -> Option<&str> {
         Some(self.text(name)).filter(|t| !t.is_empty())
     }

@@ -2,8 +2,8 @@
 
 use std::collections::VecDeque;
 
-/// What a child wrote, up to a cap: half of the cap from the beginning, the rest from the end, because compilers say what is
-/// wrong first and crashing programs last.
+/// What a child wrote, up to a cap: half of the cap from the beginning and the rest from the end, because compilers report the cause first and crashing
+/// programs report it last.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     head: Vec<u8>,
@@ -18,14 +18,14 @@ impl Captured {
         Captured { head: Vec::new(), tail: VecDeque::new(), cap, total: 0 }
     }
 
-    /// Appends what was written next.
+    /// Appends the next bytes of the output.
     pub fn push(&mut self, bytes: &[u8]) {
         self.total += bytes.len() as u64;
         let to_head = bytes.len().min((self.cap / 2).saturating_sub(self.head.len()));
         let (head, rest) = bytes.split_at(to_head);
         self.head.extend_from_slice(head);
         let room = self.cap - self.cap / 2;
-        // If a write is longer than the remaining room, keep only its end.
+        // If a write is longer than the remaining room, keep only the end of the write.
         let rest = &rest[rest.len().saturating_sub(room)..];
         let over = (self.tail.len() + rest.len()).saturating_sub(room);
         self.tail.drain(..over);

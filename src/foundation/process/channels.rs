@@ -1,4 +1,5 @@
-//! The pipes to a child, served by one thread: it writes the input, reads the output and notices the end. Does not know what the bytes mean.
+//! The pipes to a child, served by one thread: the thread writes the input, reads the output and notices when the child ends. Does not know what the bytes
+//! mean.
 #![expect(unsafe_code, reason = "poll is a system call on an array of descriptors")]
 
 use std::fs::File;
@@ -11,7 +12,7 @@ use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
 use super::Command;
 use super::child::{Child, Ends};
 
-/// Longest sleep before the caller looks at its interruption flag and clock again.
+/// The longest sleep before the caller checks its interruption flag and its clock again.
 pub(super) const TICK: Duration = Duration::from_millis(20);
 
 /// Which pipe bytes came from.
@@ -21,7 +22,7 @@ pub(super) enum Stream {
     Err,
 }
 
-/// Our ends of the pipes to a child.
+/// The ends that this process holds of the pipes to a child.
 pub(super) struct Channels {
     stdin: Option<File>,
     unsent: Vec<u8>,
@@ -32,7 +33,7 @@ pub(super) struct Channels {
 }
 
 impl Channels {
-    /// Starts a child with three pipes. `close` says whether its input ends after what is sent first.
+    /// Starts a child with three pipes. `close` says whether the child's input is closed after the input of `command` is written.
     pub(super) fn start(command: &Command, close: bool) -> io::Result<(Child, Channels)> {
         let (in_read, in_write) = io::pipe()?;
         let (out_read, out_write) = io::pipe()?;
@@ -54,7 +55,7 @@ impl Channels {
         Ok((child, channels))
     }
 
-    /// Queues bytes, which are written as the child reads them.
+    /// Queues bytes for the child's input. [`Channels::step`] writes them as the child reads.
     pub(super) fn send(&mut self, bytes: &[u8]) {
         self.unsent.drain(..self.sent);
         self.sent = 0;
@@ -96,7 +97,8 @@ impl Channels {
         }
         let ended = polled[0].revents != 0;
         if ended {
-            // The child may have written after the read above and before it ended. Do not read to the end of the pipe: a descendant may hold it open.
+            // The child may have written after the read above and before its end. Do not read to the end of the pipe, because a descendant may hold the pipe
+            // open.
             drain(&mut self.stdout, &mut |bytes| sink(Stream::Out, bytes))?;
             drain(&mut self.stderr, &mut |bytes| sink(Stream::Err, bytes))?;
         }
@@ -108,7 +110,7 @@ impl Channels {
         match stdin.write(&self.unsent[self.sent..]) {
             Ok(n) => self.sent += n,
             Err(e) if matches!(e.kind(), io::ErrorKind::WouldBlock | io::ErrorKind::Interrupted) => {}
-            // The child closed its input, so the rest is not needed.
+            // The child closed its input, so it does not need the rest.
             Err(e) if e.kind() == io::ErrorKind::BrokenPipe => self.stdin = None,
             Err(e) => return Err(e),
         }
@@ -116,7 +118,7 @@ impl Channels {
     }
 }
 
-/// Bytes read from one pipe at a time, so that a child that writes endlessly cannot prevent the check of its time limit.
+/// Maximum number of bytes read from one pipe at a time, so that a child that writes endlessly cannot prevent the check of its time limit.
 const GULP: usize = 1 << 20;
 
 fn drain(pipe: &mut Option<File>, sink: &mut dyn FnMut(&[u8])) -> io::Result<()> {
@@ -157,7 +159,7 @@ fn poll(entries: &mut [libc::pollfd], wait: Option<Duration>) -> io::Result<()> 
     }
 }
 
-/// Polls for input without sleeping, for at most this long. Being woken takes longer than many messages do, especially on a virtual machine.
+/// Polls for input for at most this long without sleeping. Waking a thread takes longer than many messages do, especially on a virtual machine.
 pub fn look_for(fd: BorrowedFd<'_>, awake: Duration) {
     let began = Instant::now();
     while began.elapsed() < awake && matches!(wait_readable(fd, Some(Duration::ZERO)), Ok(false)) {
@@ -165,7 +167,7 @@ pub fn look_for(fd: BorrowedFd<'_>, awake: Duration) {
     }
 }
 
-/// Waits until a descriptor is readable; false if that takes longer than `wait`.
+/// Waits until a descriptor is readable. Returns false after `wait`.
 pub(super) fn wait_readable(fd: BorrowedFd<'_>, wait: Option<Duration>) -> io::Result<bool> {
     loop {
         let mut entries = [entry(Some(fd), libc::POLLIN)];

@@ -1,4 +1,4 @@
-//! A started child: its group, its pidfd, its end. Does not read or write its pipes.
+//! A started child: its group, its pidfd and its end. Does not read or write its pipes.
 
 use std::ffi::OsString;
 use std::io;
@@ -92,11 +92,11 @@ impl Child {
         }
     }
 
-    /// Waits for the child to end, then kills what is left of its group, so that no process outlives it.
+    /// Waits for the child to end, then kills the rest of its group, so that no process outlives the child.
     pub(super) fn finish(&mut self) -> io::Result<End> {
         if !self.reaped {
             if super::channels::wait_readable(self.pidfd.as_fd(), None)? {
-                // Before waiting for the child: until then the group id cannot belong to another process.
+                // Kill the group before waiting for the child: until then the group id cannot belong to another process.
                 family::kill_group(self.pid);
             }
             self.reaped = true;

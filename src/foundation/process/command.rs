@@ -76,29 +76,30 @@ impl Command {
         self
     }
 
-    /// Sets the working directory; by default that of this process.
+    /// Sets the working directory. The default is the working directory of this process.
     #[must_use]
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Sets the bytes that the program reads from standard input before its end.
+    /// Sets the contents of the program's standard input.
     #[must_use]
     pub fn stdin(mut self, bytes: impl Into<Vec<u8>>) -> Self {
         self.stdin = bytes.into();
         self
     }
 
-    /// Sets limits. This program starts itself as a small process that sets them and becomes `program`, so its command line must hand
-    /// `worker --exec` to [`super::limits::exec_main`].
+    /// Sets limits. kforge then starts itself as a small process that sets the limits and becomes the program. The command line of this process must therefore
+    /// pass `worker --exec` to [`super::limits::exec_main`].
     #[must_use]
     pub fn limits(mut self, limits: Limits) -> Self {
         self.limits = Some(limits);
         self
     }
 
-    /// Passes an open file under the same number; every other descriptor is closed. Do not use it while another thread starts children: they would get it too.
+    /// Passes an open file to the child under the same descriptor number. All other descriptors are closed. Do not use this while another thread starts
+    /// children, because they would inherit the file too.
     #[must_use]
     pub fn inherit(mut self, fd: &Arc<OwnedFd>) -> Self {
         self.inherited.push(Arc::clone(fd));
@@ -112,15 +113,15 @@ impl Command {
         self
     }
 
-    /// Kills the child when it has more threads than this. The system has no such limit for one process, and a process that takes every id that a thread can
-    /// have prevents all others from starting threads. For [`super::run`].
+    /// Kills the child when it has more threads than this. The system has no limit on the threads of one process, and a process that takes all thread ids
+    /// prevents other processes from starting threads. Only [`super::run`] checks this limit.
     #[must_use]
     pub fn threads(mut self, most: u32) -> Self {
         self.threads = Some(most);
         self
     }
 
-    /// Kills the child and everything it started when they exceed these limits together. For [`super::run`].
+    /// Kills the child and everything it started when together they exceed these limits. Only [`super::run`] checks these limits.
     #[must_use]
     pub fn room(mut self, room: Room) -> Self {
         self.room = Some(room);
@@ -132,7 +133,7 @@ impl Command {
         &self.program
     }
 
-    /// The command line as one would type it, for messages: quoted where a shell needs it.
+    /// The command line as a user would type it, quoted where a shell needs quotes. For messages.
     pub fn line(&self) -> String {
         let words = std::iter::once(self.program.as_os_str()).chain(self.args.iter().map(OsString::as_os_str));
         words.map(quote).collect::<Vec<_>>().join(" ")

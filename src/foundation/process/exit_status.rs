@@ -20,22 +20,22 @@ pub enum End {
     Misbehaved(Rule),
 }
 
-/// A rule; a child that breaks it is killed.
+/// A rule. kforge kills a child that breaks it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Rule {
-    /// Threads of the child itself.
+    /// Maximum number of threads of the child.
     Threads,
-    /// Processes of everything that it started.
+    /// Maximum number of processes that the child and its descendants start.
     Processes,
-    /// Memory of everything that it started.
+    /// Maximum memory of all these processes together.
     Memory,
-    /// Number of files that it may create.
+    /// Maximum number of files that the child may create.
     Files,
-    /// Total bytes of the files that it may create.
+    /// Maximum total size of the files that the child may create.
     FileBytes,
-    /// Answers without a question.
+    /// No answer without a question.
     Unasked,
-    /// Length of an answer.
+    /// Maximum length of an answer.
     Answer,
 }
 
@@ -54,12 +54,12 @@ impl fmt::Display for Rule {
 }
 
 impl End {
-    /// From the status that the system reports.
+    /// The end that a status of the system means.
     pub fn of(status: ExitStatus) -> Self {
         match (status.code(), status.signal()) {
             (Some(code), _) => End::Exited(code),
             (None, Some(signal)) => End::Signalled(signal),
-            // Without WUNTRACED a status is either an exit or a signal; -1 at least is not a success.
+            // Without WUNTRACED, a status is either an exit or a signal. -1 at least is not a success.
             (None, None) => End::Exited(-1),
         }
     }
@@ -92,7 +92,7 @@ impl fmt::Display for End {
     }
 }
 
-/// The name of a signal, if it is one that ends processes.
+/// The name of a signal, if the signal ends processes.
 pub fn signal_name(signal: i32) -> Option<&'static str> {
     Some(match signal {
         libc::SIGHUP => "SIGHUP",

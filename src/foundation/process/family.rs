@@ -1,7 +1,7 @@
 //! The descendants of a process, and how to kill them. Knows process ids and `/proc`; does not start anything.
 //!
-//! A child leads its own group, so that one signal ends it and what it started. A descendant that left the group (a session of its own, a group of its
-//! own) is found by descent: [`adopt_orphans`] makes this process the parent of orphaned descendants, so that no descendant is lost.
+//! A child leads its own group, so that one signal ends the child and everything it started. A descendant that left the group (for its own session or group) is
+//! found through its ancestors: [`adopt_orphans`] makes this process the parent of orphaned descendants, so that no descendant is lost.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -17,8 +17,8 @@ pub fn adopt_orphans() -> io::Result<()> {
     Ok(set_child_subreaper(Some(getpid()))?)
 }
 
-/// Makes the system kill this process when the *thread* that started it ends. Only for children whose parent waits for them in the same thread.
-/// `parent` is the process id of the parent; returns an error if it has already ended.
+/// Makes the system kill this process when the *thread* that started it ends. Only for children whose parent waits for them in the same thread. `parent` is the
+/// process id of the parent. Returns an error if the parent has already ended.
 pub fn die_with_parent(parent: u32) -> io::Result<()> {
     set_parent_process_death_signal(Some(Signal::KILL))?;
     // The parent may have ended before the call above.
@@ -40,7 +40,7 @@ pub fn descendants(of: u32) -> Vec<u32> {
     found
 }
 
-/// The children of a process: from the kernel's own list or, if that is not compiled in, from the parent of every process.
+/// The children of a process. Reads the kernel's list of children or, if that list is not compiled in, the parent of every process.
 fn children(of: u32) -> Vec<u32> {
     let Ok(tasks) = fs::read_dir(format!("/proc/{of}/task")) else { return vec![] };
     let mut found = vec![];
@@ -68,7 +68,7 @@ fn stat(pid: u32) -> Option<(char, u32, u32)> {
     Some((fields.next()?.chars().next()?, fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
 }
 
-/// Whether a process exists and has not ended. A zombie has ended once all its threads have.
+/// Whether a process exists and has not ended. A zombie has ended once all its threads have ended.
 pub fn is_alive(pid: u32) -> bool {
     match stat(pid) {
         Some(('Z' | 'X', ..)) => fs::read_dir(format!("/proc/{pid}/task")).is_ok_and(|tasks| tasks.count() > 1),
@@ -94,20 +94,20 @@ pub fn kill_descendants(of: u32) {
     kill_below(of, None, |_| true);
 }
 
-/// Like [`kill_descendants`], but spares one of them and its descendants.
+/// Like [`kill_descendants`], but spares one descendant and everything below it.
 pub fn kill_descendants_but(of: u32, spared: Option<u32>) {
     kill_below(of, spared, |_| true);
 }
 
-/// Kills a child that leads a group, its group, and every descendant in any group. Kills those outside the group first, while descent still leads to them; the
-/// system kills a group at once, so that its members have no time to start further processes.
+/// Kills a child that leads a group, its group, and its descendants in all other groups. Kills the descendants outside the group first, while they can still be
+/// found through their ancestors. The system kills a group at once, so the members of the group have no time to start further processes.
 pub fn kill_family(leader: u32) {
     kill_below(leader, None, |group| group != leader);
     kill_group(leader);
 }
 
-/// Kills every descendant of a process whose group `wanted` accepts, except `spared` and its descendants. Repeats until none is left, because one may be
-/// starting another at the time; stops after 100 passes, because a process that cannot be killed (stuck in the kernel) must not block kforge.
+/// Kills every descendant of a process whose group `wanted` accepts, except `spared` and its descendants. Repeats until no descendant is left, because a
+/// descendant may be starting another process. Stops after 100 passes, because a process that cannot be killed (stuck in the kernel) must not block kforge.
 fn kill_below(of: u32, spared: Option<u32>, wanted: impl Fn(u32) -> bool) {
     for _ in 0..100 {
         let kept: Vec<u32> = spared.into_iter().chain(spared.into_iter().flat_map(descendants)).collect();
@@ -121,7 +121,7 @@ fn kill_below(of: u32, spared: Option<u32>, wanted: impl Fn(u32) -> bool) {
         if living.is_empty() {
             return;
         }
-        // A group that a descendant leads holds only descendants. A group that it joined may hold other processes.
+        // A group that a descendant leads holds only descendants. A group that a descendant joined may hold other processes.
         let led: BTreeSet<u32> = living.iter().map(|(_, group)| *group).filter(|group| all.contains(group)).collect();
         led.into_iter().for_each(kill_group);
         for pid in living.into_iter().filter_map(|(pid, _)| as_pid(pid)) {
@@ -130,7 +130,7 @@ fn kill_below(of: u32, spared: Option<u32>, wanted: impl Fn(u32) -> bool) {
     }
 }
 
-/// Reaps every child of this process that has ended. Only for processes in which nobody waits for a child.
+/// Reaps every child of this process that has ended. Only for processes in which no other code waits for a child.
 pub fn reap() {
     while let Ok(Some(_)) = rustix::process::wait(rustix::process::WaitOptions::NOHANG) {}
 }

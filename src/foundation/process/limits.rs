@@ -1,4 +1,4 @@
-//! Limits on what a process may use. A process sets them for itself: nothing runs between fork and exec.
+//! Limits on what a process may use. A process sets its own limits, because nothing runs between fork and exec.
 
 use std::ffi::OsString;
 use std::io;
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 
 use super::family;
 
-/// Limits on one process and what it starts. `None` leaves a limit as it is; core dumps are always off.
+/// Limits on one process and what it starts. `None` leaves a limit unchanged. Core dumps are always off.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
     /// Bytes of address space.
     pub address_space: Option<u64>,
     /// Seconds of processor time of all threads together.
     pub cpu_s: Option<u64>,
-    /// Bytes of a file it may write.
+    /// Bytes of one file that the process writes.
     pub file_size: Option<u64>,
     /// File descriptors.
     pub open_files: Option<u64>,
-    /// Processes and threads of this user, all programs together. The system ignores it for the superuser.
+    /// Processes and threads of this user in all programs together. The system ignores this limit for the superuser.
     pub processes: Option<u64>,
     /// The process id of the parent. This process is killed when the thread that started it ends.
     pub die_with: Option<u32>,
@@ -50,8 +50,8 @@ impl Limits {
     }
 }
 
-/// The hidden command that a [`super::Command`] with limits starts: `args` are the limits as JSON, the program, and its arguments. Sets the limits and
-/// becomes the program; returns only if it cannot.
+/// The hidden command that a [`super::Command`] with limits starts. `args` are the limits as JSON, the program, and the arguments of the program. Sets the
+/// limits and becomes the program; returns only if that fails.
 pub fn exec_main(args: &[OsString]) -> io::Error {
     let [limits, program, args @ ..] = args else {
         return io::Error::other("expected limits, a program and its arguments");

@@ -1,4 +1,4 @@
-//! A child that answers each line with a line. Knows lines; does not know what they mean.
+//! A child that answers each line with a line. Knows lines; does not know what the lines mean.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -10,10 +10,10 @@ use super::{Captured, Command, End, Rule};
 
 /// Maximum length of an answer, in bytes. Answers hold messages and digests; bulk data goes through files.
 const LONGEST: usize = 64 << 20;
-/// How many bytes are kept of what the child writes to standard error between two answers.
+/// How many bytes of the child's standard error are kept between two answers.
 const STDERR: usize = 64 << 10;
 
-/// A running child that answers each line on its standard input with one on its standard output. Dropping it kills it with its family.
+/// A running child that answers each line on its standard input with one line on its standard output. Dropping it kills the child and all its descendants.
 pub struct Talker {
     child: Child,
     channels: Channels,
@@ -23,39 +23,39 @@ pub struct Talker {
     awake: Duration,
 }
 
-/// Why a child gave no answer. It is gone.
+/// Why a child gave no answer. The child has ended.
 #[derive(Debug, Clone)]
 pub struct Died {
-    /// How it ended.
+    /// How the child ended.
     pub end: End,
-    /// What it wrote to standard error since its last answer.
+    /// What the child wrote to standard error since its last answer.
     pub stderr: Captured,
 }
 
 impl Talker {
-    /// Starts it.
+    /// Starts the child.
     pub fn start(command: &Command) -> io::Result<Self> {
         let (child, channels) = Channels::start(command, false)?;
         Ok(Talker { child, channels, out: Vec::new(), err: Captured::new(STDERR), awake: Duration::ZERO })
     }
 
-    /// The same, but polls for answers without sleeping for this long, for a child that answers often and within that time.
+    /// Polls for answers without sleeping for this long. For a child that answers often and within this time.
     pub fn awake(self, awake: Duration) -> Self {
         Talker { awake, ..self }
     }
 
-    /// Its process id, which is also that of its group.
+    /// The process id of the child, which is also the id of its group.
     pub fn pid(&self) -> u32 {
         self.child.pid()
     }
 
-    /// Whether it is still running.
+    /// Whether the child is still running.
     pub fn is_alive(&self) -> bool {
         !matches!(wait_readable(self.child.ended(), Some(Duration::ZERO)), Ok(true))
     }
 
-    /// Sends a line and waits for one, at most `limit`. On any error the child and its descendants have been killed. The inner error is the child's end,
-    /// the outer one the system's.
+    /// Sends a line and waits at most `limit` for the answer. After any error, the child and its descendants have been killed. The inner error is how the child
+    /// ended; the outer error is an error of the system.
     pub fn exchange(
         mut self,
         line: &str,
@@ -66,7 +66,7 @@ impl Talker {
         self.channels.send(line.as_bytes());
         self.channels.send(b"\n");
         self.err = Captured::new(STDERR);
-        // A line that came before the question is not an answer.
+        // A line that came before the question is not an answer to it.
         let mut ours = (!self.out.is_empty()).then_some(End::Misbehaved(Rule::Unasked));
         while ours.is_none() {
             let wait = if start.elapsed() < self.awake { Duration::ZERO } else { TICK };
@@ -97,7 +97,7 @@ impl Talker {
         Ok(Err(Died { end: ours.unwrap_or(end), stderr: self.err.clone() }))
     }
 
-    /// Closes the child's input, upon which a worker exits, and kills the child if it has not ended within `grace`.
+    /// Closes the child's input, which makes a worker exit. Kills the child if it has not ended within `grace`.
     pub fn dismiss(mut self, grace: Duration) -> io::Result<End> {
         let start = Instant::now();
         self.channels.close();

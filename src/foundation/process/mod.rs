@@ -1,9 +1,9 @@
-//! Child processes: groups, time limits, resource limits, capped capture, and descriptions of how each ended. Knows programs, pipes and signals; knows nothing
-//! of kernels, and does not confine untrusted code (`worker::confine` does).
+//! Child processes: groups, time limits, resource limits, capped capture, and descriptions of how each child ended. Knows programs, pipes and signals; does not
+//! know kernels, and does not confine untrusted code (`worker::confine` does).
 //!
-//! Every child leads a process group of its own, is started by an absolute path (with a bare name the standard library forks, which is slow in a large
-//! process), and gets an explicit environment. For the same reason nothing is done between fork and exec: if a child needs resource limits
-//! or must end with its parent, [`limits::exec_main`] in a small process of kforge's own sets that up and then becomes the program.
+//! Every child leads its own process group, is started by an absolute path, and gets an explicit environment. With a bare name, the standard library forks,
+//! which is slow in a large process. For the same reason nothing runs between fork and exec. If a child needs resource limits or must end with its parent,
+//! kforge starts a small process of its own: [`limits::exec_main`] sets the limits there and then becomes the program.
 
 mod capture;
 mod channels;

@@ -1,5 +1,5 @@
-//! What a child and everything that it starts may use together. Knows `/proc` and folders; does not end anything. The system has limits for one process only,
-//! and one that starts others, or writes many files, stays within each of them.
+//! Limits on what a child and everything that it starts may use together. Knows `/proc` and folders; does not end any process. The system only has limits for
+//! one process, and a child that starts other processes, or writes many files, stays within each of those limits.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;
@@ -7,19 +7,19 @@ use std::path::{Path, PathBuf};
 
 use super::{Rule, family};
 
-/// What a child and everything that it starts may use together. Checked periodically, so they may briefly use a little more.
+/// Limits on what a child and everything that it starts may use together. They are checked periodically, so the processes may briefly exceed them.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Room {
-    /// The number of descendants of *this* process and the bytes of memory they hold: orphans are its children too, once it has adopted them
-    /// ([`family::adopt_orphans`]). So this is only for a process that has one child at a time.
+    /// Maximum number of descendants of *this* process. Orphans count too, because this process adopts them ([`family::adopt_orphans`]). These limits are
+    /// therefore only for a process that has one child at a time.
     pub processes: usize,
-    /// Bytes of memory that these processes hold together.
+    /// Maximum bytes of memory that these processes hold together.
     pub memory: u64,
-    /// The folder that the child writes in.
+    /// The folder in which the child writes.
     pub folder: PathBuf,
-    /// Total bytes of the files there.
+    /// Maximum total bytes of the files in the folder.
     pub bytes: u64,
-    /// The maximum number of files and folders there.
+    /// Maximum number of files and folders in the folder.
     pub files: usize,
 }
 
@@ -41,7 +41,7 @@ impl Room {
     }
 }
 
-/// Bytes of memory that a process holds; none if it has ended.
+/// Bytes of memory that a process holds; 0 if it has ended.
 fn resident(pid: u32) -> u64 {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let words =
@@ -49,7 +49,7 @@ fn resident(pid: u32) -> u64 {
     words.and_then(|kibibytes| kibibytes.parse::<u64>().ok()).unwrap_or(0) << 10
 }
 
-/// Files and folders below a folder, and the bytes they take on the disk; stops counting beyond either limit. Links are not followed.
+/// The number of files and folders below a folder, and the bytes that they take on the disk. Stops counting beyond either limit. Does not follow links.
 fn taken(folder: &Path, most_files: usize, most_bytes: u64) -> (usize, u64) {
     let (mut files, mut bytes) = (0, 0);
     let mut folders = vec![folder.to_path_buf()];

@@ -13,18 +13,18 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A child that ended.
 #[derive(Debug, Clone)]
 pub struct Finished {
-    /// How.
+    /// How it ended.
     pub end: End,
     /// What it wrote to standard output.
     pub stdout: Captured,
     /// What it wrote to standard error.
     pub stderr: Captured,
-    /// How long it took.
+    /// How long it ran.
     pub took: Duration,
 }
 
-/// Runs `command` to its end. After `limit`, or when `interrupted` is set, kills it and everything it started; what it left running in its group is killed
-/// too. An error means that it could not be started, or that the system did not report how it ended.
+/// Runs `command` to its end. Kills the child and everything it started after `limit`, or when `interrupted` is set. Also kills what the child left running in
+/// its group. An error means that the child could not be started, or that the system did not report how it ended.
 pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool) -> io::Result<Finished> {
     let start = Instant::now();
     let (mut child, mut channels) = Channels::start(command, true)?;
@@ -36,7 +36,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
     let (mut ours, mut looked) = (None, start);
     loop {
         let left = limit.map_or(TICK, |limit| limit.saturating_sub(start.elapsed()));
-        // One millisecond more than is left, because poll counts whole milliseconds and would spin through the last.
+        // Wait one millisecond more than is left, because poll counts whole milliseconds and would spin through the last one.
         let ended = channels.step(&child, left.min(TICK) + Duration::from_millis(1), &mut sink)?;
         if ended {
             break;
@@ -60,7 +60,7 @@ pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool)
     Ok(Finished { end: ours.unwrap_or(end), stdout, stderr, took: start.elapsed() })
 }
 
-/// How many threads a process has; none if the system does not report it.
+/// How many threads a process has; 0 if the system does not report it.
 fn threads(pid: u32) -> u32 {
     let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("Threads:"));

@@ -1,4 +1,4 @@
-//! The agents that a manifest names, and what a kernel asks of an agent over its rounds. Knows declarations; asks no agent.
+//! The agents that a manifest names, and what a kernel asks of an agent over its rounds. Knows declarations; does not call agents.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::variant::TuneValue;
 use super::{Place, Text};
 
-/// The agent that needs no declaration: it varies the methods and tunables that a kernel has, without any request.
+/// The agent that needs no declaration. It varies the methods and tunables that a kernel has, without any request.
 pub const RULES: &str = "rules";
 
 /// Limits on requests, tokens and money for one agent in one run of `kforge optimize`. None means no limit.
@@ -21,7 +21,7 @@ pub struct Budget {
     pub money: Option<f64>,
 }
 
-/// What a million tokens cost, in whatever currency the manifest counts.
+/// The price of a million tokens, in the currency that the manifest uses.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Prices {
     /// A million tokens of prompts.
@@ -37,18 +37,18 @@ pub enum AgentAccess {
     Http {
         /// The address before `/chat/completions`: `https://host/v1`.
         url: Text,
-        /// The model it is asked for.
+        /// The model that requests name.
         model: String,
-        /// The environment variable that holds the key; none where it takes none. The key itself is never kept.
+        /// The environment variable that holds the key; none if the endpoint takes no key. kforge never stores the key itself.
         key: Option<Text>,
-        /// Sampling temperature; the endpoint's own where none is stated.
+        /// Sampling temperature. If none is stated, the endpoint's default applies.
         temperature: Option<f64>,
-        /// Most tokens of an answer; the endpoint's own limit where none is stated.
+        /// Maximum number of tokens in an answer. If none is stated, the endpoint's default applies.
         max_tokens: Option<u64>,
     },
     /// A program that reads a prompt from standard input and writes an answer to standard output.
     Command {
-        /// The program and its arguments. Relative programs with a `/` are relative to the package.
+        /// The program and its arguments. A relative program with a `/` is relative to the package.
         program: Vec<String>,
     },
 }
@@ -68,16 +68,16 @@ pub struct Agent {
     pub per_minute: Option<u64>,
     /// Maximum number of concurrent requests.
     pub parallel: u32,
-    /// How often a request that found no good answer is repeated: refused for the rate, failed on the way, or malformed.
+    /// How often a request is repeated if it gets no valid answer: the endpoint refused it for its rate, it failed on the way, or the answer was malformed.
     pub retries: u32,
-    /// What it costs, where the manifest says.
+    /// What it costs, if the manifest states that.
     pub prices: Option<Prices>,
-    /// What it may be asked for.
+    /// Limits on what it may be asked for.
     pub budget: Budget,
 }
 
 impl Agent {
-    /// The identity of the agent, without its limits: whose answers these are.
+    /// The identity of the agent without its limits. It names whose answers these are.
     pub fn identity(&self) -> String {
         match &self.reach {
             AgentAccess::Http { url, model, .. } => format!("http {} {model}", url.value.trim_end_matches('/')),
@@ -99,7 +99,7 @@ pub enum Scope {
 }
 
 impl Scope {
-    /// Its word.
+    /// The word for this scope in manifests.
     pub const fn name(self) -> &'static str {
         match self {
             Scope::Workspace => "workspace",
@@ -117,18 +117,18 @@ impl Scope {
 /// What a kernel asks of agents over its rounds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rounds {
-    /// Who writes: [`RULES`], or an agent of the manifest.
+    /// The coder: [`RULES`], or an agent of the manifest.
     pub agent: Text,
-    /// Who diagnoses and corrects; the same agent, in another role, where none is stated. `rules` needs none.
+    /// The advisor. If none is stated, the coder's agent also has this role. `rules` needs no advisor.
     pub judge: Option<Text>,
     /// The number of rounds.
     pub rounds: u32,
-    /// Variants of one answer that are tried.
+    /// How many variants of one answer are tried.
     pub branches: u32,
     /// How often an answer without a correct variant is corrected.
     pub repairs: u32,
     /// Whose earlier kernels the agents see.
     pub exemplars: Scope,
-    /// The tunables of the variant that is the first champion; those it does not name have their first value.
+    /// Tunables of the first champion, which is the first variant in declared order that has them.
     pub start: BTreeMap<String, (Text, TuneValue)>,
 }

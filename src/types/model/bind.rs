@@ -1,4 +1,4 @@
-//! An operator bound to one shape and one choice of types. Knows how dims, tensors and params become numbers; knows no kernels.
+//! An operator bound to one shape and one choice of types. Knows how dims, tensors and params become numbers; does not know kernels.
 
 use super::bound::contiguous;
 use super::expr::{Expr, Scope, Value};
@@ -6,7 +6,7 @@ use super::operator::{InitDecl, Operator, ParamDecl, Shape, TensorDecl, TypeChoi
 use super::{DType, Init, Param, Place, Problem, Scalar, Tensor};
 use kforge_foundation::base::Diagnostic;
 
-/// The most bytes one tensor may span: addresses of GPUs have 49 bits, and sums of several stay far from overflow.
+/// The most bytes that one tensor may span. GPU addresses have 49 bits, and sums of several tensors stay far from overflow.
 const MOST_BYTES: u64 = 1 << 49;
 
 impl Scalar {
@@ -19,7 +19,7 @@ impl Scalar {
     }
 }
 
-/// `value` as a scalar of `dtype`: integers in its range, truth values for `bool` only.
+/// `value` as a scalar of `dtype`. An integer must be in the range of `dtype`; only `bool` takes truth values.
 pub(crate) fn fit(value: &Value, dtype: DType, place: &Place) -> Result<Scalar, Diagnostic> {
     let wrong = |want: &str| {
         Err(place.error("manifest.kind", format!("{value} is not a value of dtype {dtype}")).expected(want))
@@ -55,7 +55,7 @@ fn range(dtype: DType) -> Option<(i128, i128)> {
     })
 }
 
-/// The value of an extent, stride or count: not negative.
+/// The value of an extent, stride or count, which must not be negative.
 pub(crate) fn count(expr: &Expr, scope: &Scope, what: &str) -> Result<u64, Diagnostic> {
     let value = expr.int(scope)?;
     u64::try_from(value).map_err(|_| {
@@ -65,7 +65,7 @@ pub(crate) fn count(expr: &Expr, scope: &Scope, what: &str) -> Result<u64, Diagn
 }
 
 impl Operator {
-    /// Dims and derived dims of a shape, as values of expressions.
+    /// Dims and derived dims of a shape, as values for expressions.
     fn dims_of(&self, shape: &Shape) -> Result<Scope, Diagnostic> {
         let mut scope = Scope::new();
         for dim in &self.dims {
@@ -83,7 +83,8 @@ impl Operator {
         Ok(scope)
     }
 
-    /// Dims, derived dims, params and types of a shape and a choice: what expressions over the operator see. Types stand for their dtype's name.
+    /// The names that expressions over the operator can use: dims, derived dims, params and types of a shape and a choice. The value of a type is the name of
+    /// its dtype.
     pub fn scope(&self, choice: &TypeChoice, shape: &Shape) -> Result<Scope, Diagnostic> {
         let mut scope = self.dims_of(shape)?;
         for decl in &self.params {
@@ -113,7 +114,7 @@ impl Operator {
         Ok(Param { name: name.clone(), dtype, value })
     }
 
-    /// The operator with all numbers. Fails where an expression does, where an extent is negative, and where a tensor is larger than any device.
+    /// The operator with all numbers. Fails if an expression fails, if an extent is negative, or if a tensor is larger than any device.
     pub fn bind(&self, choice: &TypeChoice, shape: &Shape) -> Result<Problem, Diagnostic> {
         let dims = self.dims_of(shape)?;
         let scope = self.scope(choice, shape)?;
@@ -141,28 +142,28 @@ impl Operator {
         Ok(Some(value))
     }
 
-    /// Floating-point operations, where stated, for reporting.
+    /// Floating-point operations, if stated. For reports.
     pub fn flops(&self, choice: &TypeChoice, shape: &Shape) -> Result<Option<f64>, Diagnostic> {
         self.number(self.flops.as_ref(), choice, shape)
     }
 
-    /// The least operations any implementation needs, where stated.
+    /// The fewest operations that any implementation needs, if stated.
     pub fn flops_min(&self, choice: &TypeChoice, shape: &Shape) -> Result<Option<f64>, Diagnostic> {
         self.number(self.flops_min.as_ref(), choice, shape)
     }
 
-    /// Compulsory bytes, where stated; else every tensor that is read once and every one that is written once.
+    /// Compulsory bytes, if stated. Otherwise callers count each tensor once for reading and once for writing, as its role says.
     pub fn bytes(&self, choice: &TypeChoice, shape: &Shape) -> Result<Option<f64>, Diagnostic> {
         self.number(self.bytes.as_ref(), choice, shape)
     }
 }
 
-/// The error with the shape it happened for.
+/// The error with a pointer to the shape for which it happened.
 pub(crate) fn in_shape(error: Diagnostic, shape: &Shape) -> Diagnostic {
     error.see(&shape.place.file, shape.place.span.clone(), format!("for shape `{}`", shape.name))
 }
 
-/// A type that the choice does not bind: only a choice of another operator can cause it.
+/// The error for a type that the choice does not bind. Only a choice of another operator can cause it.
 pub(crate) fn unbound(place: &Place) -> Diagnostic {
     place
         .error("manifest.unbound-type", "the choice of types does not bind this type")

@@ -1,5 +1,5 @@
-//! An operator bound to one shape and one choice of types, and a variant's launches for it: numbers only, nothing left to look up.
-//! These values go into step specs as they are, so everything in them is part of a key. Knows no manifest syntax.
+//! An operator bound to one shape and one choice of types, and a variant's launches for it: numbers only, with nothing left to look up. Step specs contain
+//! these values as they are, so everything in them is part of a key. Knows no manifest syntax.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ pub enum Role {
     Input,
     /// Read and written; restored before every launch that is checked or timed.
     Inout,
-    /// Written only; poisoned before.
+    /// Written only; poisoned before the launches.
     Output,
 }
 
@@ -43,7 +43,7 @@ impl Scalar {
         }
     }
 
-    /// As an integer, where it is one.
+    /// As an integer, if it is one.
     pub fn as_i64(self) -> Option<i64> {
         match self {
             Scalar::Int(i) => Some(i),
@@ -68,11 +68,11 @@ pub enum Init {
     Positive,
     /// Uniform in [a, b) for floats, [a, b] for integers.
     Range(f64, f64),
-    /// Along the last axis, one 1 and else 0.
+    /// One 1 along the last axis, 0 elsewhere.
     OneHot,
-    /// A permutation of 0..n repeated to fill the tensor, as page tables are.
+    /// A permutation of 0..n, repeated to fill the tensor, as in page tables.
     Permutation(i64),
-    /// A non-decreasing list from 0 to the total, as offsets of ragged batches are.
+    /// A non-decreasing list from 0 to the total, as in offsets of ragged batches.
     Offsets(i64),
     /// One value everywhere.
     Constant(f64),
@@ -89,7 +89,7 @@ pub struct Tensor {
     pub dtype: DType,
     /// Extents, outermost first. Empty for a single value.
     pub shape: Vec<u64>,
-    /// Elements between neighbours along each axis; contiguous, row-major, unless declared.
+    /// Elements between neighbors along each axis. Contiguous and row-major unless declared.
     pub strides: Vec<u64>,
     /// Alignment of its first byte, in bytes.
     pub align: u64,
@@ -98,7 +98,7 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// One without gaps, aligned and drawn as where a manifest says neither.
+    /// A tensor without gaps, with default alignment and default distribution.
     pub fn dense(name: &str, role: Role, dtype: DType, shape: &[u64]) -> Self {
         let (name, strides) = (name.to_string(), contiguous(shape));
         Tensor { name, role, dtype, shape: shape.to_vec(), strides, align: 256, init: Init::Auto }
@@ -122,7 +122,7 @@ impl Tensor {
         self.span() * self.dtype.bytes()
     }
 
-    /// Whether elements lie one after another without gaps, last axis fastest.
+    /// Whether elements follow each other without gaps, where the last axis varies fastest.
     pub fn is_contiguous(&self) -> bool {
         self.strides == contiguous(&self.shape)
     }
@@ -132,7 +132,7 @@ impl Tensor {
         self.shape.iter().copied().zip(self.strides.iter().copied()).collect()
     }
 
-    /// Where logical element `index` (row-major) lies in the buffer, in elements.
+    /// The position of logical element `index` (row-major) in the buffer, in elements.
     pub fn offset_of(&self, index: u64) -> u64 {
         let mut rest = index;
         let mut offset = 0;
@@ -174,17 +174,17 @@ pub enum Reference {
         name: String,
         /// Its attributes: `{"transpose_b": true}`.
         attributes: BTreeMap<String, serde_json::Value>,
-        /// The tensor or param of the operator that stands for each of the built-in's own names, where they differ.
+        /// Maps a name of the built-in to the tensor or param of the operator, where the two names differ.
         names: BTreeMap<String, String>,
     },
-    /// A function of a Python file of the package; the file and those it imports from the package come as the input `tree:reference`.
+    /// A function in a Python file of the package. The input `tree:reference` holds the file and the files of the package that it imports.
     Python {
         /// The file, relative to the package.
         file: String,
         /// The function in it.
         function: String,
     },
-    /// An `extern "C"` function of a C++ file of the package, its files as for Python.
+    /// An `extern "C"` function in a C++ file of the package. The input `tree:reference` holds its files, as for Python.
     Cpp {
         /// The file, relative to the package.
         file: String,
@@ -194,7 +194,7 @@ pub enum Reference {
 }
 
 impl Reference {
-    /// A built-in whose names are the operator's own.
+    /// A built-in whose names are the names of the operator.
     pub fn builtin(name: &str, attributes: &[(&str, serde_json::Value)]) -> Self {
         let attributes = attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();
         Reference::Builtin { name: name.into(), attributes, names: BTreeMap::new() }
@@ -212,13 +212,13 @@ pub struct Problem {
     pub params: Vec<Param>,
     /// Where expected values come from.
     pub reference: Reference,
-    /// A seeded Python function that makes the inputs, where they depend on each other: file and function.
+    /// A seeded Python function that makes inputs that depend on each other: file and function.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub generate_inputs: Option<(String, String)>,
 }
 
 impl Problem {
-    /// One of these tensors alone: without dims and params, and its inputs drawn.
+    /// A problem that consists only of these tensors. It has no dims and params, and its inputs are drawn.
     pub fn of(tensors: Vec<Tensor>, reference: Reference) -> Self {
         Problem { dims: BTreeMap::new(), tensors, params: vec![], reference, generate_inputs: None }
     }
@@ -252,7 +252,7 @@ pub enum Fill {
     Poison,
     /// Zeros before every sequence of launches.
     Zero,
-    /// Zeros once; must be zeros again after every sequence.
+    /// Zeros before the first sequence of launches. Every sequence must leave zeros behind.
     ZeroOnce,
 }
 
@@ -265,7 +265,7 @@ pub struct Buffer {
     pub dtype: DType,
     /// How many elements.
     pub elements: u64,
-    /// What it holds before.
+    /// What it holds before the first launch.
     pub fill: Fill,
 }
 
@@ -298,20 +298,20 @@ pub enum Arg {
     },
     /// A struct by value, laid out as C lays it out.
     Struct(Vec<StructField>),
-    /// The address of a device array of addresses.
+    /// The address of a device array that holds the addresses of these buffers.
     Pointers(Vec<String>),
     /// A tensor map by value.
     TensorMap(TensorMap),
 }
 
-/// A kernel launch. What few launches state is left out of keys where it is not stated.
+/// A kernel launch. Fields that few launches state are left out of keys if they are not stated.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct KernelLaunch {
     /// The entry as C++ spells it, tunables and types filled in: `rms_norm<__half, 256, 4>`.
     pub entry: String,
-    /// Blocks along x, y, z; 0 where `open_grid` says which.
+    /// Blocks along x, y, z; 0 if `open_grid` gives them.
     pub grid: [u32; 3],
-    /// What the grid is where the device is, where it depends on that.
+    /// The expressions of the grid, if it depends on the device.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open_grid: Option<OpenGrid>,
     /// Threads of a block along x, y, z.
@@ -323,10 +323,10 @@ pub struct KernelLaunch {
     /// Whether all blocks must be resident, for grid synchronisation.
     #[serde(default)]
     pub cooperative: bool,
-    /// Blocks of a cluster along x, y, z; none where the launch states none, or clusters of one block.
+    /// Blocks of a cluster along x, y, z; none if the launch states no cluster, or clusters of one block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cluster: Option<[u32; 3]>,
-    /// Whether it may begin before the kernel launched before it has ended (programmatic dependent launch).
+    /// Whether it may begin before the preceding kernel has ended (programmatic dependent launch).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pdl: bool,
 }
@@ -338,7 +338,7 @@ impl KernelLaunch {
     }
 }
 
-/// One element of a variant's sequence of launches; repeats are spelt out.
+/// One element of a variant's sequence of launches. Repeats are expanded.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Launch {

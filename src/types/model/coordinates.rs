@@ -1,6 +1,7 @@
-//! How elements of tensors are shown to people: by coordinates rather than by a number. Knows extents and strides; no values.
+//! How elements of tensors are shown to people: by coordinates rather than by a number. Knows extents and strides; does not know values.
 
-/// The coordinates of an element, `[18, 103]`, by its row-major index; none where a number says as much, with fewer than two axes, and outside.
+/// The coordinates of an element, `[18, 103]`, from its row-major index. None for an index outside the tensor, and for a tensor with fewer than two axes, where
+/// the index says as much.
 pub fn coordinates(index: u64, shape: &[u64]) -> Option<String> {
     let elements = shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent))?;
     if shape.len() < 2 || index >= elements {
@@ -16,20 +17,20 @@ pub fn coordinates(index: u64, shape: &[u64]) -> Option<String> {
     Some(listed(&at))
 }
 
-/// An element for people, by its row-major index: its [`coordinates`], or its number where it has none.
+/// An element for people, from its row-major index: its [`coordinates`], or its index if it has none.
 pub fn element(index: u64, shape: &[u64]) -> String {
     coordinates(index, shape).unwrap_or_else(|| index.to_string())
 }
 
-/// An element for people, by where it lies in its buffer, counted in elements; `axes` are the extent and the stride of each axis. Its number there where there
-/// are fewer than two axes, where it lies outside, and where it is between those of a tensor with gaps.
+/// An element for people, from its position in the buffer, counted in elements. `axes` are the extent and the stride of each axis. Shows the position itself if
+/// there are fewer than two axes, if the position is outside the tensor, or if it is in a gap between elements.
 pub fn stored(place: i64, axes: &[(u64, u64)]) -> String {
     within(place, axes).unwrap_or_else(|| place.to_string())
 }
 
 fn within(place: i64, axes: &[(u64, u64)]) -> Option<String> {
     let mut rest = u64::try_from(place).ok().filter(|_| axes.len() > 1)?;
-    // Along the widest stride first: what is left of it is for the narrower ones.
+    // Divide by the widest stride first. Narrower strides divide the rest.
     let mut by_stride: Vec<usize> = (0..axes.len()).collect();
     by_stride.sort_by_key(|axis| std::cmp::Reverse(axes[*axis].1));
     let mut at = vec![0; axes.len()];
@@ -66,7 +67,7 @@ mod tests {
             let tensor =
                 Tensor { strides: strides.to_vec(), ..Tensor::dense("x", Role::Input, DType::F32, &[2, 3, 4]) };
             for index in 0..24 {
-                // Of those that lie in one place the first stands for all.
+                // Elements that share a position are shown as the first of them.
                 let place = tensor.offset_of(index);
                 let first = (0..24).find(|i| tensor.offset_of(*i) == place).unwrap();
                 assert_eq!(stored(place as i64, &tensor.axes()), element(first, &tensor.shape), "{strides:?}");

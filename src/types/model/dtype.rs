@@ -1,4 +1,4 @@
-//! Element types of tensors and scalars. Knows names, sizes and CUDA spellings; does not convert values (that is `measure::float`).
+//! Element types of tensors and scalars. Knows names, sizes and CUDA spellings; does not convert values (`measure::float` does).
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use kforge_foundation::base::Diagnostic;
 
-/// An element type. The packed types hold two values a byte: their unit of storage is the byte.
+/// An element type. A packed type holds two values in a byte, and its unit of storage is the byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "lowercase")]
 #[expect(missing_docs, reason = "the names are the documentation")]
@@ -79,7 +79,7 @@ impl DType {
         }
     }
 
-    /// Bytes one stored element takes (one, for the packed types, which hold two values).
+    /// Bytes of one stored element. For a packed type this is one byte, which holds two values.
     pub fn bytes(self) -> u64 {
         match self {
             DType::F64 | DType::I64 | DType::U64 => 8,
@@ -104,7 +104,7 @@ impl DType {
         )
     }
 
-    /// Stored bits of the significand and the exponent of the least normal number; none for integers.
+    /// The number of stored bits of the significand, and the exponent of the smallest normal number. None for integers.
     pub fn precision(self) -> Option<(i32, i32)> {
         Some(match self {
             DType::F64 => (52, -1022),
@@ -130,7 +130,7 @@ impl DType {
         if !x.is_finite() {
             return 0.0;
         }
-        // The biased exponent of the f64; its own subnormals lie far below the least normal of every other type.
+        // The unbiased exponent of the f64. Subnormals of f64 are far below the smallest normal number of every other type.
         let exponent = ((x.to_bits() >> 52) & 0x7ff) as i32 - 1023;
         power_of_two(exponent.max(least) - bits)
     }
@@ -159,7 +159,7 @@ impl DType {
     }
 }
 
-/// The type that CUDA C++, NumPy, PyTorch or Triton call by another name.
+/// The type that CUDA C++, NumPy, PyTorch or Triton call `text`.
 fn meant(text: &str) -> Option<DType> {
     let name = text.rsplit('.').next().unwrap_or(text).to_ascii_lowercase();
     if let Some(dtype) = DType::ALL.into_iter().find(|d| d.cuda_name() == name) {
@@ -187,12 +187,13 @@ fn meant(text: &str) -> Option<DType> {
     })
 }
 
-/// With `did you mean` for the name of a dtype that is none of `known`: another's word for one of them, or one that is close.
+/// Adds `did you mean` to an error about a dtype name that is not in `known`. Suggests the kforge name of a type that has this name in another tool, or a close
+/// name.
 pub(super) fn suggest<'a>(error: Diagnostic, got: &str, known: impl IntoIterator<Item = &'a str>) -> Diagnostic {
     error.suggest(meant(got).map_or(got, |dtype| dtype.name()), known)
 }
 
-/// Two to the power `e`, exact down to the least subnormal (`powi` divides, and loses those).
+/// Two to the power `e`, exact down to the smallest subnormal. `powi` divides, and so loses subnormals.
 fn power_of_two(e: i32) -> f64 {
     if e >= -1022 { f64::from_bits(((e + 1023) as u64) << 52) } else { f64::from_bits(1 << (e + 1074).max(0)) }
 }

@@ -6,7 +6,7 @@ use super::operator::{Operator, TypeChoice};
 use super::variant::Variant;
 use super::{DType, Text};
 
-/// Words of C++ that template arguments are made of.
+/// Words of C++ that template arguments may consist of.
 const WORDS: [&str; 24] = [
     "auto",
     "bool",
@@ -40,7 +40,7 @@ pub fn function(entry: &str) -> &str {
     name.rsplit("::").next().unwrap_or(name).trim()
 }
 
-/// Whether a word is of C++ or of CUDA's own types, so that no manifest and no source of the package need declare it.
+/// Whether a word belongs to C++ or is a type of CUDA, so that neither the manifest nor a source of the package needs to declare it.
 fn is_language(word: &str) -> bool {
     let vector = || {
         let base = word.trim_end_matches(['1', '2', '3', '4']);
@@ -56,8 +56,8 @@ fn is_language(word: &str) -> bool {
 }
 
 impl Kernel {
-    /// The names between the angle brackets of entries that are no tunable, type or macro of the manifest and no word of the language, with their places.
-    /// A source may declare them; if it does not, they are mistakes. Names qualified by a namespace are left out.
+    /// The names between the angle brackets of entries that are not a tunable, type or macro of the manifest and not a word of the language, with their places.
+    /// A source may declare them; otherwise they are mistakes. Names qualified by a namespace are left out.
     pub fn strangers(&self, operator: &Operator) -> Vec<Text> {
         let known = self.template_names(operator);
         let defined = |word: &str| {
@@ -80,13 +80,13 @@ impl Kernel {
         out
     }
 
-    /// The names that entries may hold: tunables and types.
+    /// The names that template arguments of entries may use: tunables and types.
     pub fn template_names<'k>(&'k self, operator: &'k Operator) -> Vec<&'k str> {
         let types = operator.types.iter().map(|t| t.0.as_str());
         self.tune.iter().map(|t| t.0.as_str()).chain(types).collect()
     }
 
-    /// The launch whose entry is `entry` in some variant: as declared, or with tunables and types in place.
+    /// The launch whose entry becomes `entry` when the tunables and types of a variant are filled in.
     pub fn launch_of(&self, entry: &str, variant: &Variant, choice: &TypeChoice) -> Option<&LaunchDecl> {
         self.launches.iter().find(|launch| match &launch.action {
             LaunchAction::Kernel { entry: declared, .. } => self.substitute(&declared.value, variant, choice) == entry,
@@ -95,7 +95,7 @@ impl Kernel {
     }
 }
 
-/// Whether one of the places holds a word.
+/// Whether the text at one of the places is `word`.
 trait AnyIs {
     fn any_is(self, text: &str, word: &str) -> bool;
 }

@@ -1,5 +1,5 @@
-//! Kernels whose declaration and source a template generates. Merges what the template declares with what the manifest states; does not know
-//! where templates are or how they are rendered.
+//! Kernels with a declaration and source that a template generates. Merges what the template declares with what the manifest states; does not know where
+//! templates are or how they are rendered.
 
 use std::sync::Arc;
 
@@ -9,19 +9,19 @@ use super::kernel::{Compiler, Kernel};
 use super::search::Search;
 use kforge_foundation::base::Diagnostic;
 
-/// The folder, in a package's tree of sources, under which generated ones stand. No file of the package is there.
+/// The folder for generated sources in a package's tree of sources. It holds no file of the package.
 pub const GENERATED: &str = "kforge-generated";
 
-/// What makes a kernel.
+/// What generates a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Generate {
     /// The template: a built-in one by name, or a folder of the package.
     pub template: Text,
-    /// What it generated; none before it was rendered.
+    /// The generated kernel; none before the template is rendered.
     pub made: Option<GeneratedKernel>,
 }
 
-/// What was made of an operator.
+/// The two files that were generated for an operator.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct GeneratedKernel {
     /// The source.
@@ -33,7 +33,7 @@ pub struct GeneratedKernel {
 /// The two files of a template.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TemplateText {
-    /// What it is called in messages: its name, or its folder.
+    /// The name in messages: the template's name or its folder.
     pub name: String,
     /// `template.toml`: what it declares.
     pub declaration: String,
@@ -42,18 +42,18 @@ pub struct TemplateText {
 }
 
 impl Kernel {
-    /// Whether a template is to make this kernel and has not yet.
+    /// Whether a template is to generate this kernel and has not done so yet.
     pub fn is_ungenerated(&self) -> bool {
         self.generate.as_ref().is_some_and(|generate| generate.made.is_none())
     }
 
-    /// Whether an agent is to write this kernel from nothing: it has no variant of its own.
+    /// Whether an agent is to write this kernel from nothing: the kernel has no variant of its own.
     pub fn is_unstarted(&self) -> bool {
         self.rounds.is_some() && self.generate.is_none() && self.launches.is_empty()
     }
 
-    /// The kernel of this declaration that an agent wrote: `made` is what its declaration says, `texts` what it is made of; its source stands at `source` in
-    /// the package's tree. What the manifest says of operator, targets, compilers, headers and selection stays.
+    /// The kernel that an agent wrote for this declaration. `made` is what the agent declared, and `texts` are the source and declaration as text. The source
+    /// is at `source` in the package's tree. The operator, targets, compilers, headers and selection of the manifest stay.
     pub fn written(&self, made: Kernel, texts: GeneratedKernel, source: String) -> Kernel {
         let template = self.rounds.as_ref().map_or_else(
             || Text { value: source.clone(), place: self.place.clone() },
@@ -77,15 +77,15 @@ impl Kernel {
         }
     }
 
-    /// The source that was made for it, if one was.
+    /// The generated source and declaration, if there are any.
     pub fn made(&self) -> Option<&GeneratedKernel> {
         self.generate.as_ref()?.made.as_ref()
     }
 
-    /// This kernel with what a template declared for it, which is made of `texts`. What the manifest states goes before what the template does: values of
-    /// tunables, how they are searched, methods, the compiler, the standard, macros. Conditions and flags of both hold.
+    /// Merges this kernel with `made`, which a template declared, and its `texts`. The manifest takes precedence over the template for values of tunables, how
+    /// they are searched, methods, the compiler, the standard and macros. Conditions and flags of both apply.
     ///
-    /// Errors: tunables of the manifest that the template does not have, or whose values are of another kind.
+    /// Errors: tunables of the manifest that the template does not have, or that have values of another kind.
     pub fn generated(&self, made: Kernel, texts: GeneratedKernel) -> Result<Kernel, Vec<Diagnostic>> {
         let Some(generate) = &self.generate else { return Ok(self.clone()) };
         let mut found = vec![];

@@ -1,9 +1,9 @@
-//! Grids that depend on the device: `sm_count * occupancy`. Knows the two names and how such a grid becomes numbers where a device is; knows no devices but the
+//! Grids that depend on the device: `sm_count * occupancy`. Knows the two names and how such a grid becomes numbers on a device; knows no device except the
 //! emulator.
 //!
-//! A step's key leaves the device out, so such a launch enters it as its expressions and the values of their other names: `grid` itself is 0, 0, 0, which
-//! nothing can be launched with. Whoever runs it puts the device's numbers in, on the device that is there; evidence of another product comes from another grid
-//! of the same expressions.
+//! The key of a step leaves the device out. Such a launch therefore enters the key as its expressions and the values of their other names. Its `grid` is 0, 0,
+//! 0, which cannot be launched. Whoever runs the launch fills in the numbers of the device that runs it. Evidence from another product therefore comes from
+//! another grid of the same expressions.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,13 +18,13 @@ use kforge_foundation::base::{Diagnostic, SourceFile};
 
 /// Multiprocessors of the device.
 pub const SM_COUNT: &str = "sm_count";
-/// Blocks of the launched entry, with its threads and shared memory, that a multiprocessor holds at once.
+/// How many blocks of the launched entry, with its threads and shared memory, a multiprocessor holds at once.
 pub const OCCUPANCY: &str = "occupancy";
 
-/// Blocks of a grid along x, y, z (CUDA C++ programming guide, compute capabilities).
+/// Maximum blocks of a grid along x, y, z (CUDA C++ programming guide, compute capabilities).
 pub(crate) const GRID_LIMITS: [u32; 3] = [0x7fff_ffff, 65535, 65535];
 
-/// What grids may depend on.
+/// The numbers of a device that grids may depend on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Room {
     /// [`SM_COUNT`].
@@ -33,11 +33,12 @@ pub struct Room {
     pub occupancy: u32,
 }
 
-/// What the emulator says of itself: few blocks, so that each has several tiles to work on, and more than one for a processor. A change of it changes what
+/// The numbers of the emulator: few blocks, so that each block works on several tiles, and more than one block per multiprocessor. Changing them changes what
 /// verifications on `cpu` observe, and needs a new version of their protocol.
 pub const EMULATED: Room = Room { processors: 8, occupancy: 2 };
 
-/// With what grids are tried when manifests are read: larger than most, so that what does not fit there fits nowhere.
+/// The numbers with which grids are tried when a manifest is read. They are larger than those of most devices, so a grid that does not fit with them fits
+/// nowhere.
 pub(crate) const TRIED: Room = Room { processors: 128, occupancy: 2 };
 
 /// A value of a name.
@@ -74,17 +75,17 @@ impl NameValue {
     }
 }
 
-/// A grid that is known where the device is.
+/// A grid that is known only on the device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OpenGrid {
-    /// Blocks along x, y, z as the manifest says; one along axes that it leaves out.
+    /// Blocks along x, y, z as the manifest states them; one along axes that are left out.
     pub extents: Vec<String>,
-    /// What their names stand for, but [`SM_COUNT`] and [`OCCUPANCY`].
+    /// The values of the names in `extents`, without [`SM_COUNT`] and [`OCCUPANCY`].
     pub names: BTreeMap<String, NameValue>,
 }
 
 impl OpenGrid {
-    /// The grid of these expressions; none where no device need be known for it.
+    /// The grid of these expressions; none if it does not depend on the device.
     pub(crate) fn of(extents: &[Expr], scope: &Scope) -> Option<Self> {
         let names = || extents.iter().flat_map(Expr::names);
         names().find(|name| is_of_device(name))?;
@@ -93,13 +94,13 @@ impl OpenGrid {
         Some(OpenGrid { extents, names: names().filter_map(known).collect() })
     }
 
-    /// Its blocks in that room; else why there can be none.
+    /// The number of blocks for the numbers of a device, or why there is none.
     fn blocks(&self, room: Room) -> Result<[u32; 3], GridError> {
         let mut scope: Scope = self.names.iter().map(|(name, known)| (name.clone(), known.value())).collect();
         scope.extend(room.names());
         let mut blocks = [1; 3];
         for (axis, text) in self.extents.iter().enumerate().take(3) {
-            // The place is in a text of its own: where the expression stands in the manifest is no part of a launch.
+            // Errors point into the text of the expression, because a launch does not know its place in the manifest.
             let file = Arc::new(SourceFile { name: "grid".into(), text: text.as_str().into() });
             let place = Place::new(&file, 0..text.len());
             let value = Expr::parse(text, Want::Int, place).and_then(|expr| expr.int(&scope));
@@ -120,10 +121,10 @@ impl OpenGrid {
 /// Why a launch has no grid on a device.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum GridError {
-    /// An expression has no value there.
+    /// An expression has no value on the device.
     #[error("{}, {room}", .error.message)]
     Expression {
-        /// What is wrong with it.
+        /// What is wrong with the expression.
         error: Box<Diagnostic>,
         /// The device.
         room: Room,
@@ -133,23 +134,23 @@ pub enum GridError {
     Blocks {
         /// The expression.
         text: String,
-        /// What it gives.
+        /// The number of blocks that the expression gives.
         blocks: i64,
         /// The axis: `x`, `y` or `z`.
         along: &'static str,
-        /// The most that are possible.
+        /// The largest number that is possible.
         most: u32,
         /// The device.
         room: Room,
     },
-    /// Blocks do not make whole clusters.
+    /// The number of blocks is not a multiple of the cluster's.
     #[error("{blocks} blocks along {along} are not a multiple of the cluster's {cluster}, {room}")]
     Clusters {
         /// The blocks.
         blocks: u32,
         /// The axis: `x`, `y` or `z`.
         along: &'static str,
-        /// Blocks of a cluster along it.
+        /// Blocks of a cluster along the axis.
         cluster: u32,
         /// The device.
         room: Room,
@@ -170,13 +171,13 @@ pub struct NotLaunched {
 /// Names of the axes.
 const AXES: [&str; 3] = ["x", "y", "z"];
 
-/// Whether a name stands for something of the device.
+/// Whether a name is a number of the device.
 pub(crate) fn is_of_device(name: &str) -> bool {
     matches!(name, SM_COUNT | OCCUPANCY)
 }
 
 impl Room {
-    /// The names and what they stand for.
+    /// The two names and their values.
     pub(crate) fn names(self) -> [(String, Value); 2] {
         let value = |n: u32| Value::Int(n.into());
         [(SM_COUNT.into(), value(self.processors)), (OCCUPANCY.into(), value(self.occupancy))]
@@ -190,7 +191,7 @@ impl fmt::Display for Room {
 }
 
 impl KernelLaunch {
-    /// Its blocks where the device is: those that it states, or what its expressions give there. Else why it cannot be launched.
+    /// The blocks of this launch on a device: the stated blocks, or the values of its expressions on the device. The error says why it cannot be launched.
     pub fn grid_in(&self, room: Room) -> Result<[u32; 3], GridError> {
         let Some(open) = &self.open_grid else { return Ok(self.grid) };
         let blocks = open.blocks(room)?;
@@ -204,7 +205,7 @@ impl KernelLaunch {
     }
 }
 
-/// Launches with their grids known, as the emulator runs them; else why one cannot be launched.
+/// The launches with the grids that the emulator uses. The error says which launch is impossible and why.
 pub fn emulated(launches: &[Launch]) -> Result<Vec<Launch>, NotLaunched> {
     launches
         .iter()

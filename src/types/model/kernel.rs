@@ -1,4 +1,4 @@
-//! Kernels as declared: one implementation of an operator, what may vary in it and what it launches. Variants are `variant`, bound launches `launch`.
+//! Kernels as declared: one implementation of an operator, what may vary in it and what it launches. Variants are in `variant`, bound launches in `launch`.
 
 use std::fmt;
 
@@ -31,11 +31,11 @@ impl fmt::Display for Language {
     }
 }
 
-/// Which compiler makes machine code.
+/// The compiler that produces machine code.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiler {
-    /// NVRTC, and nvcc where NVRTC says that it must be.
+    /// NVRTC, or nvcc if NVRTC says that nvcc is needed.
     #[default]
     Auto,
     /// NVRTC only.
@@ -44,26 +44,26 @@ pub enum Compiler {
     Nvcc,
 }
 
-/// What Compute Sanitizer watches a kernel for on a device.
+/// What Compute Sanitizer checks while a kernel runs on a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Sanitizer {
     /// Accesses out of bounds or misaligned.
     Memcheck,
-    /// Accesses to shared memory that race.
+    /// Races on shared memory.
     Racecheck,
     /// Reads of global memory that nothing wrote.
     Initcheck,
-    /// Barriers that are used as they must not be.
+    /// Invalid use of barriers.
     Synccheck,
 }
 
 impl Sanitizer {
-    /// All of them, in the order in which they are asked.
+    /// All sanitizers, in the order in which they run.
     pub const ALL: [Sanitizer; 4] =
         [Sanitizer::Memcheck, Sanitizer::Racecheck, Sanitizer::Initcheck, Sanitizer::Synccheck];
 
-    /// Its name in manifests, which is that of the tool.
+    /// The name in manifests, which is the name of the tool.
     pub fn name(self) -> &'static str {
         match self {
             Sanitizer::Memcheck => "memcheck",
@@ -74,7 +74,7 @@ impl Sanitizer {
     }
 }
 
-/// Which timing selects champions.
+/// The timing that selects champions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -85,7 +85,7 @@ pub enum Metric {
     Hot,
 }
 
-/// What shares a champion.
+/// Which shapes share a champion.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub enum Per {
     /// All shapes.
@@ -100,9 +100,9 @@ pub enum Per {
 /// How champions are selected.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Select {
-    /// What shares a champion.
+    /// Which shapes share a champion.
     pub per: Per,
-    /// Which timing decides.
+    /// The timing that decides.
     pub metric: Metric,
 }
 
@@ -115,7 +115,7 @@ pub(crate) enum DefineValue {
     Text(String),
 }
 
-/// A workspace buffer before dims are numbers.
+/// A workspace buffer, before dims become numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BufferDecl {
     /// Its name.
@@ -124,16 +124,16 @@ pub struct BufferDecl {
     pub dtype: TypeRef,
     /// Extents.
     pub shape: Vec<Expr>,
-    /// What it holds before.
+    /// What it holds before the first launch.
     pub fill: Fill,
 }
 
-/// An argument before names are values.
+/// An argument, before names become values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ArgDecl {
-    /// A tensor, workspace or param by name; else an expression of dtype i32.
+    /// A tensor, workspace or param by name. Any other expression is a scalar: `bool` for a truth value, otherwise i32.
     Plain(Expr),
-    /// A scalar of a stated dtype; without one, as [`ArgDecl::Plain`].
+    /// A scalar of a stated dtype.
     Value {
         /// Its value.
         value: Expr,
@@ -144,10 +144,10 @@ pub enum ArgDecl {
     Ptr {
         /// Its name.
         buffer: Text,
-        /// Elements of it past its start.
+        /// Elements past its start.
         offset: Option<Expr>,
     },
-    /// A struct by value: each field's value and type, i32 (a param: its own) where none is stated.
+    /// A struct by value: the value and type of each field. A field without a type is i32, or has the type of its param.
     Struct(Vec<(Expr, Option<TypeRef>)>),
     /// A device array of addresses.
     Pointers(Vec<Text>),
@@ -155,14 +155,14 @@ pub enum ArgDecl {
     TensorMap(MapDecl),
 }
 
-/// What a launch asks of the device beside its grid and blocks.
+/// What a launch asks of the device besides its grid and blocks.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Attributes {
     /// Whether all blocks must be resident, for grid synchronisation.
     pub cooperative: bool,
     /// Blocks of a cluster along x, y, z; empty without clusters.
     pub cluster: Vec<Expr>,
-    /// Where it says that it may begin before the kernel before it has ended, if it does.
+    /// Where it says that it may begin before the preceding kernel has ended, if it says so.
     pub pdl: Option<Place>,
 }
 
@@ -171,7 +171,7 @@ pub struct Attributes {
 pub enum LaunchAction {
     /// Runs an entry.
     Kernel {
-        /// A function, or a template instance over tunables and types.
+        /// A function, or an instance of a template with tunables and types.
         entry: Text,
         /// Blocks along x, y, z.
         grid: Vec<Expr>,
@@ -181,7 +181,7 @@ pub enum LaunchAction {
         shared: Option<Expr>,
         /// Arguments in order.
         args: Vec<ArgDecl>,
-        /// What else it asks for.
+        /// Further requests to the device.
         attributes: Attributes,
     },
     /// Fills a buffer with a byte.
@@ -198,11 +198,11 @@ pub enum LaunchAction {
 pub struct LaunchDecl {
     /// Where it is declared.
     pub place: Place,
-    /// Left out where it is false.
+    /// The launch is left out if this is false.
     pub when: Option<Expr>,
-    /// How often in a row; the name `iteration` counts from 0 in its expressions.
+    /// How often it runs in a row. In its expressions, the name `iteration` counts from 0.
     pub repeat: Option<Expr>,
-    /// Where its arguments are declared; none where it declares none.
+    /// Where its arguments are declared; none if it declares none.
     pub args_place: Option<Place>,
     /// Where each argument is declared, in order.
     pub arg_places: Vec<Place>,
@@ -210,7 +210,7 @@ pub struct LaunchDecl {
     pub action: LaunchAction,
 }
 
-/// `host`: a host function of the kernel does the launches, in place of `[[launch]]`. The file that holds it is the kernel's source.
+/// `host`: a host function of the kernel does the launches, in place of `[[launch]]`. The file with this function is the source of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HostDecl {
     /// The `extern "C"` function.
@@ -239,13 +239,13 @@ pub struct Kernel {
     pub source: String,
     /// Where it says so, for errors about the file.
     pub source_place: Place,
-    /// What makes its source, where that is not a file of the package.
+    /// What generates its source, if the source is not a file of the package.
     pub generate: Option<Generate>,
-    /// What it asks of agents over its rounds; none where it has no rounds.
+    /// What it asks of agents over its rounds; none if it has no rounds.
     pub rounds: Option<Rounds>,
-    /// Its targets in declared order; all of the package's where it names none.
+    /// Its targets in declared order. If it names none, all targets of the package.
     pub targets: Vec<String>,
-    /// Where it names them, in the same order; empty where it names none.
+    /// Where it names them, in the same order; empty if it names none.
     pub(crate) target_places: Vec<Place>,
     /// Which shapes a variant serves.
     pub requires: Vec<Expr>,
@@ -271,7 +271,7 @@ pub struct Kernel {
     pub std: Option<String>,
     /// Include folders, relative to the package.
     pub include: Vec<String>,
-    /// Flags before tunables are replaced.
+    /// Flags, before tunables are replaced.
     pub(crate) flags: Vec<String>,
     /// Declared macros.
     pub(crate) defines: Vec<(String, DefineValue)>,
@@ -279,11 +279,11 @@ pub struct Kernel {
     pub workspace: Vec<BufferDecl>,
     /// `__constant__` symbols and the inputs that fill them.
     pub(crate) constants: Vec<(Text, Text)>,
-    /// Names that stand for types of the operator.
+    /// Names that refer to types of the operator.
     pub(crate) type_uses: Vec<Text>,
-    /// Whether a typo may hide some of its names, so that unknown names are not reported.
+    /// Whether a typo may hide some of its names. Unknown names are then not reported.
     pub partial: bool,
-    /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
+    /// Whether an error in it has already been reported. Checks that depend on it would only repeat the error.
     pub broken: bool,
 }
 

@@ -1,5 +1,5 @@
-//! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; launches
-//! nothing.
+//! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; does not
+//! launch.
 
 use super::bind::{count, fit, unbound};
 use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
@@ -15,14 +15,14 @@ use super::{Arch, DType, Place, Scalar, Text};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::diag::closest;
 
-/// Threads of a block, along x, y, z and together (CUDA C++ programming guide, compute capabilities).
+/// Maximum threads of a block, along x, y, z and in total (CUDA C++ programming guide, compute capabilities).
 pub(crate) const BLOCK_LIMITS: ([u32; 3], u64) = ([1024, 1024, 64], 1024);
-/// To what workspaces are aligned at least, in bytes.
+/// The alignment of workspaces in bytes.
 const WORKSPACE_ALIGN: u64 = 256;
 /// The most launches one sequence may have.
 const MOST_LAUNCHES: u64 = 100_000;
 
-/// What the names of launches stand for.
+/// What the names in launches refer to.
 struct Names<'a> {
     kernel: &'a Kernel,
     choice: &'a TypeChoice,
@@ -32,7 +32,7 @@ struct Names<'a> {
 }
 
 impl Kernel {
-    /// Dims, params, types and tunables as expressions of launches see them.
+    /// The names that expressions of launches can use: dims, params, types and tunables.
     fn launch_scope(&self, variant: &Variant, choice: &TypeChoice, problem: &Problem) -> Scope {
         let mut scope: Scope = problem.dims.iter().map(|(name, value)| (name.clone(), Value::Int(*value))).collect();
         scope.extend(problem.params.iter().map(|p| (p.name.clone(), p.value.to_value())));
@@ -53,7 +53,7 @@ impl Kernel {
             let mut elements = 1u64;
             for extent in &decl.shape {
                 let extent = count(extent, &scope, "extent")?;
-                // The bound keeps sums of buffers far from overflow.
+                // The limit keeps sums of buffers far from overflow.
                 elements = elements.checked_mul(extent).filter(|n| *n <= 1 << 46).ok_or_else(|| {
                     decl.name
                         .place
@@ -66,8 +66,8 @@ impl Kernel {
         self.workspace.iter().map(bind).collect()
     }
 
-    /// The launches of a variant for a problem of its operator, `when` and `repeat` resolved.
-    /// Fails where an expression does, where a launch exceeds what CUDA allows, and where a scalar does not fit its dtype.
+    /// The launches of a variant for a problem of its operator, with `when` and `repeat` resolved. Fails if an expression fails, if a launch exceeds what CUDA
+    /// allows, or if a scalar does not fit its dtype.
     pub fn launches(
         &self,
         variant: &Variant,
@@ -77,7 +77,7 @@ impl Kernel {
         Ok(self.launched(variant, choice, problem)?.into_iter().map(|(_, launch)| launch).collect())
     }
 
-    /// As [`Kernel::launches`]; fails also where one asks for what the target's architecture does not have.
+    /// Like [`Kernel::launches`], but also fails if a launch asks for something that the target's architecture does not have.
     pub(crate) fn launches_on(
         &self,
         target: &Target,
@@ -119,7 +119,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// The launches, each with where it is declared.
+    /// The launches, each with its declaration.
     fn launched(
         &self,
         variant: &Variant,
@@ -156,7 +156,7 @@ impl Kernel {
 }
 
 impl Names<'_> {
-    /// A launch bound; whether a kernel is launched right before it.
+    /// The bound launch. `after_kernel` says whether a kernel is launched right before it.
     fn launch(&self, decl: &LaunchDecl, variant: &Variant, after_kernel: bool) -> Result<Launch, Diagnostic> {
         match &decl.action {
             LaunchAction::Memset { buffer, value } => {
@@ -168,7 +168,7 @@ impl Names<'_> {
                 let blocks = match &open_grid {
                     None => extents(grid, &self.scope, GRID_LIMITS, "blocks")?,
                     Some(_) => {
-                        // What holds for a device of some size is as near to it as can be known here.
+                        // The device is not known here. Trying the grid with assumed numbers is the best possible check.
                         let scope = self.scope.clone().into_iter().chain(TRIED.names()).collect();
                         extents(grid, &scope, GRID_LIMITS, "blocks")?;
                         [0; 3]
@@ -189,14 +189,14 @@ impl Names<'_> {
                     args: args.iter().map(|a| self.arg(a)).collect::<Result<_, _>>()?,
                     cooperative: attributes.cooperative,
                     cluster,
-                    // What waits for no kernel of the sequence begins after whatever was before it.
+                    // A launch that does not follow a kernel of the sequence waits for everything before it.
                     pdl: attributes.pdl.is_some() && after_kernel,
                 }))
             }
         }
     }
 
-    /// The blocks of a cluster, which divide those of the grid; none for clusters of one block, which every block is.
+    /// The blocks of a cluster, which must divide the blocks of the grid. None for a cluster of one block, because every block is one.
     fn cluster(
         &self,
         attributes: &Attributes,
@@ -288,7 +288,7 @@ impl Names<'_> {
         }
     }
 
-    /// What a tensor map is of.
+    /// The tensor or workspace of a tensor map.
     fn mapped(&self, map: &MapDecl) -> Result<Mapped, Diagnostic> {
         if let Some(tensor) = self.problem.tensor(&map.buffer.value) {
             let (shape, strides) = (tensor.shape.clone(), tensor.strides.clone());
@@ -303,7 +303,7 @@ impl Names<'_> {
         Ok(Mapped { dtype, strides: contiguous(&shape), shape, align: WORKSPACE_ALIGN })
     }
 
-    /// A scalar's type and value: the stated dtype, else the param's own, else `bool` for truth values, else i32.
+    /// The type and value of a scalar. The type is the stated dtype, else that of the param, else `bool` for truth values, else i32.
     fn scalar(&self, expr: &Expr, dtype: Option<&TypeRef>) -> Result<(DType, Scalar), Diagnostic> {
         let param = expr.as_name().and_then(|name| self.problem.param(name));
         let value = expr.value(&self.scope)?;
@@ -331,7 +331,7 @@ pub(crate) fn block_too_large(block: &[Expr], all: u64) -> Diagnostic {
     error.expected(format!("at most {} threads", BLOCK_LIMITS.1)).hint("exclude the variant with `where`")
 }
 
-/// One to three extents, each from 1 to its limit; 1 along axes that are left out.
+/// One to three extents, each from 1 to its limit. An axis that is left out has extent 1.
 fn extents(exprs: &[Expr], scope: &Scope, limits: [u32; 3], what: &str) -> Result<[u32; 3], Diagnostic> {
     let mut out = [1; 3];
     for (axis, expr) in exprs.iter().take(3).enumerate() {
@@ -345,7 +345,7 @@ fn extents(exprs: &[Expr], scope: &Scope, limits: [u32; 3], what: &str) -> Resul
     Ok(out)
 }
 
-/// From the first expression of a list to its last; none for an empty one.
+/// The place from the first expression of a list to the last; none for an empty list.
 fn whole(list: &[Expr]) -> Option<Place> {
     let (first, last) = (list.first()?.place(), list.last()?.place());
     Some(Place::new(&first.file, first.span.start..last.span.end))

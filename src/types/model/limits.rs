@@ -1,10 +1,10 @@
-//! What blocks and multiprocessors of an architecture can have. Knows names and limits; does not know devices.
+//! The limits of blocks and multiprocessors of an architecture. Knows names and limits; does not know devices.
 //!
 //! All numbers are from the table of technical specifications per compute capability in the CUDA C++ Programming Guide, 13.0.
 
 use serde::{Deserialize, Serialize};
 
-/// Most bytes of shared memory a block can have, static and dynamic together, where a kernel opts in; none where it is not known.
+/// Maximum bytes of shared memory of a block, static and dynamic together, if a kernel opts in. None if it is not known.
 pub fn shared_of_a_block(capability: u32) -> Option<u64> {
     let kib = match capability {
         75 => 64,
@@ -16,13 +16,13 @@ pub fn shared_of_a_block(capability: u32) -> Option<u64> {
     Some(kib * 1024)
 }
 
-/// The most blocks of a cluster on any architecture.
+/// The largest number of blocks of a cluster on any architecture.
 pub const MOST_OF_A_CLUSTER: u64 = 16;
 
-/// The most blocks of a cluster that run everywhere; a kernel has to be told where it is launched with more.
+/// The largest number of blocks of a cluster that every architecture with clusters supports. A kernel must opt in to larger clusters.
 pub const PORTABLE_CLUSTER: u64 = 8;
 
-/// The most blocks of a cluster; 0 before clusters, which came with compute capability 9.0. More than 8 are a matter of the GPU: 16 on those of data centres.
+/// The largest number of blocks of a cluster; 0 before compute capability 9.0, which introduced clusters. Only data center GPUs support more than 8 blocks: 16.
 pub fn blocks_of_a_cluster(capability: u32) -> u64 {
     match capability {
         ..90 => 0,
@@ -31,39 +31,39 @@ pub fn blocks_of_a_cluster(capability: u32) -> u64 {
     }
 }
 
-/// The least capability whose kernels may begin before the one before them has ended.
+/// The lowest capability on which a kernel may begin before the preceding kernel has ended.
 pub const DEPENDENT_LAUNCH: u32 = 90;
 
-/// Registers of a block, of every architecture that can be compiled for.
+/// Registers of a block, on every architecture that can be compiled for.
 pub const REGISTERS_OF_A_BLOCK: u64 = 65536;
 
-/// What a block's threads take of the registers: a warp takes them in units of 256, so a thread's count is rounded up to a multiple of eight.
+/// The registers that a block's threads take. A warp takes registers in units of 256, so the count of a thread is rounded up to a multiple of eight.
 pub fn registers_taken(a_thread: u32, threads: u64) -> u64 {
     threads.div_ceil(32) * 32 * u64::from(a_thread).next_multiple_of(8)
 }
 
-/// What a multiprocessor has for its blocks, and what one block can have of it.
+/// The resources of a multiprocessor, and the share that one block can have.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Limits {
-    /// Threads of a block.
+    /// Maximum threads of a block.
     pub block_threads: u64,
-    /// Bytes of shared memory of a block.
+    /// Maximum bytes of shared memory of a block.
     pub block_shared: u64,
-    /// Registers of a block.
+    /// Maximum registers of a block.
     pub block_registers: u64,
-    /// Resident threads.
+    /// Maximum resident threads.
     pub threads: u64,
-    /// Bytes of shared memory of all resident blocks.
+    /// Maximum bytes of shared memory of all resident blocks.
     pub shared: u64,
-    /// Bytes of it that the system keeps for itself of each block.
+    /// Bytes of shared memory that the system reserves for each block.
     pub reserved: u64,
-    /// Registers.
+    /// Registers of a multiprocessor.
     pub registers: u64,
-    /// Resident blocks.
+    /// Maximum resident blocks.
     pub blocks: u64,
 }
 
-/// The limits of a compute capability; none where they are not known.
+/// The limits of a compute capability; none if they are not known.
 pub fn limits(capability: u32) -> Option<Limits> {
     let (threads, shared_kib, blocks) = match capability {
         75 => (1024, 64, 16),
@@ -89,7 +89,7 @@ pub fn limits(capability: u32) -> Option<Limits> {
 }
 
 impl Limits {
-    /// How many blocks of `threads` threads with so many registers each and `shared` bytes of shared memory a block a multiprocessor holds at once.
+    /// How many blocks a multiprocessor holds at once. A block has `threads` threads with `registers` registers each, and `shared` bytes of shared memory.
     pub fn resident(&self, threads: u64, registers: u32, shared: u64) -> u64 {
         let fits = |all: u64, one: u64| all.checked_div(one).unwrap_or(u64::MAX);
         let by_threads = fits(self.threads, threads.div_ceil(32) * 32);
@@ -125,7 +125,7 @@ mod tests {
         assert_eq!(limits.resident(32, 16, 0), 32, "blocks");
         assert_eq!(limits.resident(32, 16, 100 * 1024), 2, "shared memory");
         assert_eq!(limits.resident(1024, 128, 0), 0);
-        // The most that a block can have fits once.
+        // A block with the most shared memory fits once.
         assert_eq!(limits.resident(32, 16, limits.block_shared), 1);
     }
 }

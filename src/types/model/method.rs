@@ -1,4 +1,4 @@
-//! Methods: named optimisations, what turning them off means and what machine code shows them. Knows patterns; does not match them against code.
+//! Methods: named optimisations, what turning them off means and which machine code shows them. Knows patterns; does not match them with code.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use super::kernel::Kernel;
 use super::variant::{TuneValue, Variant};
 use super::{Place, Text};
 
-/// The resource a method relieves.
+/// The resource that a method relieves.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Axis {
@@ -33,14 +33,14 @@ impl Axis {
         }
     }
 
-    /// The axis that a method's id starts with: `memory.vectorized_access` is of `memory`. None where it starts with none.
+    /// The axis at the start of a method's id: `memory.vectorized_access` has the axis `memory`. None if the id does not start with an axis.
     pub fn of(id: &str) -> Option<Self> {
         let (axis, name) = id.split_once('.')?;
         Axis::ALL.into_iter().find(|a| a.name() == axis && is_word(name))
     }
 }
 
-/// Whether a text can be a method's name within its axis, or a whole id whose axis is stated beside it.
+/// Whether a text can be a method's name within its axis, or a whole id if the axis is stated separately.
 pub(crate) fn is_word(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'_')
 }
@@ -58,7 +58,7 @@ pub struct SassPatterns {
     /// None occurs.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub forbid: Vec<String>,
-    /// Each occurs at least so often.
+    /// Each occurs at least this often.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub count: BTreeMap<String, u64>,
     /// Each occurs less often than without the method.
@@ -66,26 +66,26 @@ pub struct SassPatterns {
     pub fewer: Vec<String>,
 }
 
-/// What machine code shows a method, by architecture where it differs.
+/// The machine code that shows a method, by architecture where it differs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Signature {
-    /// Where no architecture says otherwise.
+    /// For architectures without patterns of their own.
     pub common: Option<SassPatterns>,
-    /// By architecture: `sm_90a`, or `sm_90` for it with and without its suffix.
+    /// By architecture: `sm_90a`, or `sm_90` for the architecture with or without a suffix.
     pub by_arch: BTreeMap<String, SassPatterns>,
 }
 
-/// What of machine code shows a method of the registry.
+/// Whether machine code shows a method of the registry.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Trace {
-    /// These patterns.
+    /// These patterns show it.
     Patterns(Signature),
-    /// Nothing; why, for people.
+    /// Nothing shows it; the text says why, for people.
     Unseen(String),
 }
 
 impl Trace {
-    /// The patterns, where there are any.
+    /// The patterns, if there are any.
     pub fn patterns(&self) -> Option<&Signature> {
         match self {
             Trace::Patterns(signature) => Some(signature),
@@ -93,7 +93,7 @@ impl Trace {
         }
     }
 
-    /// Why nothing shows it, where nothing does.
+    /// Why nothing shows it, if nothing does.
     pub fn unseen(&self) -> Option<&str> {
         match self {
             Trace::Patterns(_) => None,
@@ -103,12 +103,12 @@ impl Trace {
 }
 
 impl Signature {
-    /// Whether nothing is stated for any architecture.
+    /// Whether no patterns are stated for any architecture.
     pub fn is_empty(&self) -> bool {
         self.common.is_none() && self.by_arch.is_empty()
     }
 
-    /// Patterns for exactly that architecture, else for it without its suffix, else the common ones.
+    /// The patterns for exactly this architecture, else for the architecture without its suffix, else the common ones.
     pub fn for_arch(&self, arch: &str) -> Option<&SassPatterns> {
         let plain = arch.strip_suffix(['a', 'f']).unwrap_or(arch);
         self.by_arch.get(arch).or_else(|| self.by_arch.get(plain)).or(self.common.as_ref())
@@ -122,32 +122,32 @@ pub struct OffDecl {
     pub values: Vec<(Text, TuneValue)>,
     /// Flags that are added.
     pub flags: Vec<String>,
-    /// Another source.
+    /// The source that replaces the kernel's.
     pub source: Option<String>,
 }
 
 /// A named optimisation of a kernel.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Method {
-    /// Its name: `memory.vectorized_access`, as the registry has it, or the kernel's own.
+    /// Its name: `memory.vectorized_access`. The registry or the kernel defines it.
     pub id: String,
     /// Where it is declared.
     pub place: Place,
     /// The resource it relieves.
     pub axis: Axis,
-    /// What turning it off means; none where the kernel does not say.
+    /// What turning it off means; none if the kernel does not say.
     pub off: Option<OffDecl>,
-    /// What machine code shows it, as the manifest states it; empty where it leaves that to the registry.
+    /// The machine code that shows it, as the manifest states. Empty if the manifest leaves this to the registry.
     pub signature: Signature,
 }
 
 impl Method {
-    /// The source without it, where turning it off takes another file.
+    /// The source without the method, if turning it off needs another file.
     pub fn other_source(&self) -> Option<&str> {
         self.off.as_ref()?.source.as_deref()
     }
 
-    /// The tunables by which it is turned off.
+    /// The tunables that turn it off.
     pub fn tunables(&self) -> impl Iterator<Item = &str> {
         self.off.iter().flat_map(|off| &off.values).map(|(name, _)| name.value.as_str())
     }
@@ -156,22 +156,23 @@ impl Method {
 /// A variant with a method turned off.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Off {
-    /// The variant's tunables without the method. Its order is that of the variant it came from.
+    /// The variant's tunables without the method. Its order is the order of the original variant.
     pub variant: Variant,
     /// Flags to add to the kernel's.
     pub flags: Vec<String>,
-    /// The source in place of the kernel's, where it is another.
+    /// The source that replaces the kernel's, if there is another.
     pub source: Option<String>,
 }
 
 impl Kernel {
-    /// The flags that it and its methods declare, before tunables are replaced.
+    /// The flags that the kernel and its methods declare, before tunables are replaced.
     pub fn every_flag(&self) -> impl Iterator<Item = &str> {
         let off = self.methods.iter().filter_map(|m| m.off.as_ref()).flat_map(|off| &off.flags);
         self.flags.iter().chain(off).map(String::as_str)
     }
 
-    /// The variant without a method; none where the kernel does not say how, or where turning it off changes nothing for this variant, which then does not use the method.
+    /// The variant without a method. None if the kernel does not say how, or if turning the method off changes nothing; the variant then does not use the
+    /// method.
     pub fn without(&self, variant: &Variant, method: &Method) -> Option<Off> {
         let off = method.off.as_ref()?;
         let mut values = variant.values.clone();

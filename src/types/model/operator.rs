@@ -1,4 +1,4 @@
-//! Operators as declared: a contract of named dims, typed tensors and params, a reference, a tolerance and shapes. Binding them to numbers is `bind`.
+//! Operators as declared: a contract of named dims, typed tensors and params, a reference, a tolerance and shapes. `bind` binds them to numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,12 +8,12 @@ use super::expr::Expr;
 use super::{Compare, DType, Init, Place, Reference, Role, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 
-/// A dtype, or a type of the operator that stands for several.
+/// A dtype, or a type of the operator that can be one of several dtypes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TypeRef {
-    /// This one.
+    /// This dtype.
     Fixed(DType),
-    /// What the type choice says.
+    /// The dtype that the choice of types gives this name.
     Named(String),
 }
 
@@ -27,10 +27,10 @@ impl TypeRef {
     }
 }
 
-/// How values are drawn, before dims are numbers.
+/// How values are drawn, before dims become numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InitDecl {
-    /// Needs no numbers.
+    /// A distribution without expressions.
     Fixed(Init),
     /// Uniform between two expressions.
     Range(Expr, Expr),
@@ -40,7 +40,7 @@ pub enum InitDecl {
     Offsets(Expr),
 }
 
-/// A tensor before dims are numbers.
+/// A tensor, before dims become numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TensorDecl {
     /// Its name.
@@ -51,7 +51,7 @@ pub struct TensorDecl {
     pub dtype: TypeRef,
     /// Extents, outermost first.
     pub shape: Vec<Expr>,
-    /// Elements between neighbours, where declared.
+    /// Elements between neighbors, if declared.
     pub strides: Option<Vec<Expr>>,
     /// Alignment in bytes.
     pub align: u64,
@@ -59,23 +59,23 @@ pub struct TensorDecl {
     pub init: InitDecl,
 }
 
-/// A param before dims are numbers.
+/// A param, before dims become numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ParamDecl {
     /// Its name.
     pub name: Text,
     /// Its type when passed to a kernel.
     pub dtype: TypeRef,
-    /// Its value; none where every shape binds it.
+    /// Its value; none if every shape binds it.
     pub value: Option<Expr>,
 }
 
-/// A stated tolerance; `auto` is the lack of one.
+/// A stated tolerance. `auto` is the absence of one.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ToleranceDecl {
     /// For every floating-point output.
     All(Tolerance),
-    /// By dtype or written tensor; the tensor's name wins.
+    /// By dtype or written tensor. The name of a tensor takes precedence.
     By(BTreeMap<String, Tolerance>),
 }
 
@@ -85,9 +85,9 @@ pub enum ToleranceDecl {
 pub enum ShapeRole {
     /// Verified.
     Verify,
-    /// Benched, and verified.
+    /// Timed as well as verified.
     Bench,
-    /// Verified, and never shown to a generator.
+    /// Verified, and never shown to whoever writes kernels.
     Holdout,
 }
 
@@ -102,9 +102,9 @@ pub struct Shape {
     pub role: ShapeRole,
     /// The dims.
     pub dims: BTreeMap<String, i64>,
-    /// Params it binds in place of the operator's values.
+    /// Values of params that replace the operator's.
     pub params: BTreeMap<String, Scalar>,
-    /// A tolerance in place of the operator's: none where it states none, `Some(None)` for `auto`.
+    /// A tolerance that replaces the operator's. None if it states no tolerance, `Some(None)` for `auto`.
     pub tolerance: Option<Option<ToleranceDecl>>,
 }
 
@@ -126,50 +126,50 @@ pub struct Operator {
     pub place: Place,
     /// The dims that shapes bind, in declared order.
     pub dims: Vec<Text>,
-    /// Computed dims, in declared order; each may use those before it.
+    /// Derived dims, in declared order. Each may use the dims before it.
     pub derived: Vec<(Text, Expr)>,
-    /// Its types and what they may be, in declared order.
+    /// Its types and their possible dtypes, in declared order.
     pub types: Vec<(Text, Vec<DType>)>,
     /// Inputs, then inouts, then outputs, each in declared order.
     pub tensors: Vec<TensorDecl>,
-    /// Params in declared order; each value may use dims and the params before it.
+    /// Params in declared order. Each value may use dims and the params before it.
     pub params: Vec<ParamDecl>,
     /// Where expected values come from.
     pub reference: Reference,
-    /// Where it is stated, for errors of what is known about references elsewhere.
+    /// Where the reference is stated, for errors from code that knows the reference.
     pub reference_place: Place,
-    /// The function that makes inputs, where they depend on each other: file and function.
+    /// The function that makes inputs that depend on each other: file and function.
     pub generate_inputs: Option<(String, String)>,
-    /// The function that returns how much work the data require: file and function.
+    /// The function that returns how much work the data requires: file and function.
     pub cost: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
-    /// Where it is stated.
+    /// Where the tolerance is stated.
     pub(crate) tolerance_place: Place,
-    /// How written tensors are compared, where it was declared.
+    /// How written tensors are compared, if declared.
     pub(crate) compare: BTreeMap<String, Compare>,
     /// The kind of work that the manifest states; none if it states none.
     pub pattern: Option<super::Pattern>,
     /// The difficulty that the manifest states, from 0 to 5; none if it states none.
     pub level: Option<u8>,
-    /// Work, for reporting.
+    /// Floating-point operations, for reports.
     pub(crate) flops: Option<Expr>,
-    /// The least arithmetic any implementation needs.
+    /// The fewest operations that any implementation needs.
     pub(crate) flops_min: Option<Expr>,
-    /// Compulsory traffic, where it is not every tensor once.
+    /// Compulsory traffic, if it is not every tensor once.
     pub(crate) bytes: Option<Expr>,
     /// The shapes in declared order.
     pub shapes: Vec<Shape>,
-    /// Secret numbers, each of which adds a trial to every shape: from overlays only.
+    /// Secret numbers from overlays. Each adds a trial to every shape.
     pub seeds: Vec<u64>,
-    /// Whether a typo may hide some of its names, so that unknown names are not reported.
+    /// Whether a typo may hide some of its names. Unknown names are then not reported.
     pub partial: bool,
-    /// Whether something in it is wrong already, so that checks that build on it would only repeat it.
+    /// Whether an error in it has already been reported. Checks that depend on it would only repeat the error.
     pub broken: bool,
 }
 
 impl Operator {
-    /// The error that says why its reference does not fit it at a shape, from what is wrong there.
+    /// The error that the reference does not fit the operator at a shape; `wrong` says why.
     pub fn misfit(&self, shape: &str, wrong: Vec<String>) -> Diagnostic {
         let mut wrong = wrong.into_iter();
         let first = wrong.next().unwrap_or_else(|| "it does not fit".to_string());
@@ -179,7 +179,7 @@ impl Operator {
         error.hint("docs/references.md says what each built-in takes")
     }
 
-    /// Every choice of types in declared order, the last type fastest; one empty choice without types.
+    /// Every choice of types in declared order, where the last type varies fastest. Without types there is one empty choice.
     pub fn choices(&self) -> Vec<TypeChoice> {
         let mut choices = vec![TypeChoice::default()];
         for (name, dtypes) in &self.types {
@@ -204,7 +204,7 @@ impl Operator {
         self.shapes.iter().find(|s| s.name == name)
     }
 
-    /// Where its tolerance is stated; its own place where it is not.
+    /// Where its tolerance is stated, or its own place if it states none.
     pub fn tolerance_place(&self) -> &Place {
         &self.tolerance_place
     }
@@ -216,12 +216,12 @@ impl Operator {
             .collect()
     }
 
-    /// The tensors a kernel writes.
+    /// The tensors that a kernel writes.
     pub fn written(&self) -> impl Iterator<Item = &TensorDecl> {
         self.tensors.iter().filter(|t| t.role != Role::Input)
     }
 
-    /// The tolerance of every written tensor for a choice of types and a shape; none for `auto`. Integers are exact.
+    /// The tolerance of every written tensor for a choice of types and a shape. None for `auto`. Integers are exact.
     pub fn tolerances(&self, choice: &TypeChoice, shape: &Shape) -> Option<BTreeMap<String, Tolerance>> {
         let stated = shape.tolerance.as_ref().map_or(self.tolerance.as_ref(), Option::as_ref)?;
         let of = |tensor: &TensorDecl| {
@@ -240,7 +240,7 @@ impl Operator {
         Some(self.written().map(|t| (t.name.value.clone(), of(t))).collect())
     }
 
-    /// Names that expressions over this operator may use: dims, derived dims and params, and its types, which stand for their dtype's name.
+    /// Names that expressions over this operator may use: dims, derived dims, params and types. The value of a type is the name of its dtype.
     pub(crate) fn names(&self) -> Vec<&str> {
         let dims = self.dims.iter().map(Text::as_str).chain(self.derived.iter().map(|d| d.0.as_str()));
         dims.chain(self.params.iter().map(|p| p.name.as_str())).chain(self.types.iter().map(|t| t.0.as_str())).collect()

@@ -1,5 +1,5 @@
-//! A manifest as parsed, and the package that it becomes when the values inherited from its workspace are filled in. Knows inheritance; validation of kernels
-//! is `validate`.
+//! A manifest as parsed, and the package that it becomes when the values inherited from its workspace are filled in. Knows inheritance; does not validate
+//! kernels (`validate` does).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
 use kforge_foundation::base::{Diagnostic, SourceFile};
 
-/// The placeholder for a package without a name, which is an error.
+/// The placeholder name for a package without a name. A missing name is an error.
 pub const UNNAMED: &str = "unnamed";
 
-/// A value, or the workspace's.
+/// A value, or a reference to the workspace's value.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Inheritable<T> {
-    /// This one.
+    /// This value.
     Value(T),
-    /// `x.workspace = true`, and where it says so.
+    /// `x.workspace = true`, and its place.
     Workspace(Place),
 }
 
@@ -36,7 +36,7 @@ pub struct Manifest {
     pub package: Option<PackageTable>,
     /// `[workspace]`.
     pub workspace: Option<WorkspaceTable>,
-    /// `[toolchain]`.
+    /// `toolchain.cuda`.
     pub cuda: Option<Inheritable<CudaSpec>>,
     /// `[dependencies]` in declared order.
     pub dependencies: Vec<(Text, Inheritable<Dependency>)>,
@@ -46,11 +46,11 @@ pub struct Manifest {
     pub agents: Vec<Agent>,
     /// Operators in declared order.
     pub operators: Vec<Operator>,
-    /// Operators of which only shapes or seeds are declared: for overlays.
+    /// Shapes or seeds for operators that are declared elsewhere. For overlays.
     pub(crate) extensions: Vec<Extension>,
     /// Kernels in declared order.
     pub kernels: Vec<Kernel>,
-    /// Whether it has unknown keys, which may be misspelt required ones.
+    /// Whether it has unknown keys, which may be misspelt required keys.
     pub(crate) partial: bool,
 }
 
@@ -62,7 +62,7 @@ pub(crate) struct Extension {
     pub(crate) seeds: Vec<u64>,
 }
 
-/// A package with everything that it inherits from its workspace.
+/// A package, including everything that it inherits from its workspace.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Package {
     /// Its name.
@@ -77,7 +77,7 @@ pub struct Package {
     pub toolchain: ToolchainSpec,
     /// Header libraries.
     pub dependencies: BTreeMap<String, Dependency>,
-    /// The names of what came from the workspace's root and may hold paths relative to it: dependencies by their name, and `toolchain.cuda`.
+    /// The names of what came from the workspace's root and may contain paths relative to the root: dependencies by name, and `toolchain.cuda`.
     pub from_root: BTreeSet<String>,
     /// Its targets; only `cpu` if it declares none.
     pub targets: BTreeMap<String, Target>,
@@ -108,14 +108,14 @@ impl Package {
     }
 }
 
-/// Looks things up in the workspace and collects what is not there.
+/// Looks values up in the workspace and collects errors about missing ones.
 struct Root<'a> {
     table: Option<&'a WorkspaceTable>,
     found: Vec<Diagnostic>,
 }
 
 impl Root<'_> {
-    /// The value itself or the workspace's; `from_root` says which.
+    /// The value itself or the workspace's value. The flag says whether it came from the workspace.
     fn resolve<T: Clone>(
         &mut self,
         value: &Inheritable<T>,
@@ -151,8 +151,8 @@ impl Root<'_> {
     }
 }
 
-/// The package of a member manifest: inheritance resolved, and everything checked that involves several tables.
-/// `root` is the workspace's root manifest, which may be the member itself. Returns the package if there is no error, or if the errors leave one to show.
+/// The package of a member manifest. Resolves inheritance and checks everything that involves several tables. `root` is the workspace's root manifest, which
+/// may be the member itself. Returns a package if there are no errors, or if it can be built despite the errors.
 pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, Vec<Diagnostic>) {
     let own = member.workspace.as_ref();
     let mut root = Root { table: root.and_then(|r| r.workspace.as_ref()).or(own), found: vec![] };
@@ -194,7 +194,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     let mut targets = BTreeMap::new();
     for (name, value) in &member.targets {
         let found = root.resolve(value, &format!("targets.{name}"), |w| w.targets.get(&name.value).cloned());
-        // A target that could not be found is reported; its name stays known.
+        // A target that was not found has been reported. Its name stays known.
         let target = found.map_or_else(|| Target { name: name.value.clone(), arch: Arch::Cpu, device: None }, |f| f.0);
         targets.insert(name.value.clone(), target);
     }
@@ -317,7 +317,7 @@ pub(crate) fn sort(found: &mut Vec<Diagnostic>) {
     found.dedup_by(|a, b| key(a) == key(b));
 }
 
-/// Numbers of a version: `0.1` or `1.2.3`; none if it is not one.
+/// The numbers of a version such as `0.1` or `1.2.3`; none if it is not a version.
 pub(crate) fn numbers(version: &str) -> Option<Vec<u64>> {
     let core = version.split(['-', '+']).next()?;
     core.split('.').map(|part| part.parse().ok()).collect()

@@ -1,5 +1,5 @@
-//! The kinds of work that operators do, by the words that people search for. Knows only the words; which of them an operator shows is decided in
-//! `kforge_pipeline::optimize::kind`.
+//! The kinds of work that operators do, by the words that people search for. Knows only the words; `kforge_pipeline::optimize::kind` decides which of them an
+//! operator shows.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pattern {
-    /// Each from values at one place of each input.
+    /// Each result from values at one place of each input.
     Elementwise,
     /// From all values along some axes of one input.
     Reduction,
     /// Sums of products of two inputs.
     MatrixProduct,
-    /// Products, a normalisation, and products again.
+    /// Products, a normalisation, and further products.
     Attention,
-    /// Through results that all of an earlier pass goes into.
+    /// Results that depend on intermediate results of a complete earlier pass.
     MultiPass,
 }
 
 impl Pattern {
-    /// All of them, from the simplest on.
+    /// All patterns, the simplest first.
     pub const ALL: [Pattern; 5] =
         [Pattern::Elementwise, Pattern::Reduction, Pattern::MatrixProduct, Pattern::Attention, Pattern::MultiPass];
 
@@ -40,7 +40,7 @@ impl Pattern {
         Pattern::ALL.into_iter().find(|pattern| pattern.name() == name)
     }
 
-    /// The level of an operator of which no more than this is known.
+    /// The level of an operator if only its pattern is known.
     pub fn level(self) -> u8 {
         match self {
             Pattern::Elementwise => 1,

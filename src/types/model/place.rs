@@ -1,16 +1,16 @@
-//! Places in a manifest. Knows files and spans; does not know what is written there.
+//! Places in a manifest. Knows files and spans; does not know what the text at a place means.
 
 use std::fmt;
 use std::sync::Arc;
 
 use kforge_foundation::base::{Diagnostic, SourceFile, Span};
 
-/// A place in a manifest. Kept with every value that a check after parsing may reject.
+/// A place in a manifest. Every value that a later check may reject keeps its place.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Place {
     /// The manifest.
     pub file: Arc<SourceFile>,
-    /// Where in it, in bytes.
+    /// The span in the manifest, in bytes.
     pub span: Span,
 }
 
@@ -20,7 +20,7 @@ impl Place {
         Place { file: Arc::clone(file), span }
     }
 
-    /// The text that stands there.
+    /// The text at this place.
     pub fn text(&self) -> &str {
         self.file.text.get(self.span.clone()).unwrap_or_default()
     }
@@ -30,12 +30,12 @@ impl Place {
         Diagnostic::error(code, message).at(&self.file, self.span.clone(), "")
     }
 
-    /// The place of `value` within this one, which holds it as a TOML string: exact where the string is written without escapes, else the whole.
+    /// The place of `part` of `value` within this place, which holds `value` as a TOML string. If the string contains escapes, the whole place.
     pub fn within(&self, value: &str, part: Span) -> Place {
         let raw = self.text();
         let quote = raw.chars().next().filter(|c| matches!(c, '"' | '\''));
         let start = quote.and_then(|quote| {
-            // Three quotes: a newline right after them is not part of the string.
+            // A newline right after three opening quotes is not part of the string.
             let opening = if raw.starts_with(&[quote; 3].iter().collect::<String>()) { 3 } else { 1 };
             raw.get(opening..).and_then(|rest| rest.find(value)).map(|at| at + opening)
         });
@@ -56,17 +56,17 @@ impl fmt::Debug for Place {
     }
 }
 
-/// A string of the manifest and where it stands.
+/// A string of the manifest, with its place.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Text {
-    /// What it says.
+    /// The string.
     pub value: String,
-    /// Where.
+    /// Its place.
     pub place: Place,
 }
 
 impl Text {
-    /// What it says.
+    /// The string.
     pub fn as_str(&self) -> &str {
         &self.value
     }

@@ -1,8 +1,9 @@
-//! How the space of a kernel's tunables is searched, as a manifest states it. Knows words and numbers; searches nothing.
+//! How the space of a kernel's tunables is searched, as a manifest states it. Knows words and numbers; does not search.
 
 use serde::{Deserialize, Serialize};
 
-/// Variants that a search visits where its budget does not say: enough for a model to settle in spaces of some thousand, few enough for minutes.
+/// How many variants a search visits if its budget does not say. A model settles with this many in spaces of some thousand variants, and they take only
+/// minutes.
 pub const DEFAULT_VARIANTS: u32 = 64;
 
 /// Which variants are visited, and in which order.
@@ -35,10 +36,10 @@ impl Strategy {
 /// When a search ends. At least one limit is set; the first that is reached ends the search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Budget {
-    /// Variants that are visited at most, those discarded early with them.
+    /// Maximum number of variants that are visited, including those discarded early.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub variants: Option<u32>,
-    /// Seconds that its timings may hold the device, as they were counted when they were taken.
+    /// Seconds for which the search's timings may hold the device, as counted when they were measured.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seconds: Option<u64>,
 }
@@ -52,16 +53,16 @@ impl Default for Budget {
 /// How a kernel's space is searched.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Search {
-    /// Which variants.
+    /// Which variants are visited.
     pub strategy: Strategy,
-    /// How many; counts for every strategy but the exhaustive one.
+    /// When the search ends. The exhaustive strategy ignores it.
     pub budget: Budget,
-    /// What random choices follow from.
+    /// The seed of random choices.
     pub seed: u64,
 }
 
 impl Search {
-    /// How many variants of a space of `all` stand for it where nothing can be timed.
+    /// The size of the sample that represents a space of `all` variants if nothing can be timed.
     pub fn sample_of(&self, all: usize) -> usize {
         (self.budget.variants.unwrap_or(DEFAULT_VARIANTS) as usize).min(all)
     }

@@ -1,4 +1,4 @@
-//! Targets, toolchains and dependencies as a package states them. Knows their spelling; does not resolve or find anything.
+//! Targets, toolchains and dependencies as a package states them. Knows their spelling; does not resolve or look for anything.
 
 use std::fmt;
 
@@ -9,7 +9,7 @@ pub(crate) const LANGUAGES: [&str; 1] = ["cuda"];
 /// Languages of later versions.
 pub(crate) const LANGUAGES_LATER: [&str; 2] = ["triton", "torch"];
 
-/// What a target runs.
+/// The architecture of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Arch {
@@ -19,21 +19,21 @@ pub enum Arch {
     Sm(String),
 }
 
-/// Compute capabilities that CUDA 13.0 makes machine code for.
+/// Compute capabilities for which CUDA 13.0 produces machine code.
 pub const CAPABILITIES: [u32; 12] = [75, 80, 86, 87, 88, 89, 90, 100, 103, 110, 120, 121];
 
-/// A name that is no architecture.
+/// A name that is not an architecture.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is not an architecture: expected {}", self.expected())]
 pub struct UnknownArch {
     /// The name.
     pub name: String,
-    /// Whether `cpu` would have been possible.
+    /// Whether `cpu` was also allowed.
     pub cpu: bool,
 }
 
 impl UnknownArch {
-    /// The names that are possible.
+    /// The possible names.
     pub fn expected(&self) -> String {
         let names: Vec<String> = CAPABILITIES.iter().map(|c| format!("sm_{c}")).collect();
         let cpu = if self.cpu { "`cpu`, or " } else { "" };
@@ -41,11 +41,11 @@ impl UnknownArch {
     }
 }
 
-/// The capability and suffix of `sm_90a`: 90 and `a`. The suffix is empty, `a` (this architecture's own instructions; runs nowhere else) or `f` (its
-/// family's).
+/// The capability and suffix of an architecture: 90 and `a` for `sm_90a`. The suffix is empty, `a` (instructions of this architecture; runs nowhere else) or
+/// `f` (instructions of its family).
 ///
 /// # Errors
-/// It is not such a name, or not one that can be compiled for.
+/// The text is not such a name, or not an architecture that can be compiled for.
 pub fn capability(name: &str) -> Result<(u32, &'static str), UnknownArch> {
     let known = || UnknownArch { name: name.into(), cpu: false };
     let rest = name.strip_prefix("sm_").ok_or_else(known)?;
@@ -66,10 +66,10 @@ pub fn capability(name: &str) -> Result<(u32, &'static str), UnknownArch> {
 }
 
 impl Arch {
-    /// Reads `cpu`, or an architecture that can be compiled for: `sm_NN`, with `a` (architecture-specific) or `f` (family-specific) after it where needed.
+    /// Reads `cpu`, or an architecture that can be compiled for: `sm_NN`, with a suffix `a` (architecture-specific) or `f` (family-specific) where needed.
     ///
     /// # Errors
-    /// It is neither.
+    /// The text is neither.
     pub fn parse(text: &str) -> Result<Self, UnknownArch> {
         if text == "cpu" {
             return Ok(Arch::Cpu);
@@ -99,7 +99,7 @@ pub struct Target {
     pub name: String,
     /// The architecture.
     pub arch: Arch,
-    /// The product whose evidence counts, where it is declared.
+    /// The product whose evidence counts, if declared.
     pub device: Option<String>,
 }
 
@@ -110,7 +110,7 @@ pub enum CudaSpec {
     Version(String),
     /// A folder.
     Path(String),
-    /// The one that is installed.
+    /// The installed toolkit.
     System,
 }
 

@@ -1,8 +1,8 @@
-//! Tensor maps: how a copy engine sees a tensor, as a launch passes it by value. Knows what the driver demands of them, so that a manifest hears of it before a
-//! device does; encodes none.
+//! Tensor maps: how a copy engine sees a tensor, as a launch passes it by value. Knows the driver's requirements, so that errors in a manifest are found before
+//! a device reports them; does not encode tensor maps.
 //!
-//! All requirements are those of `cuTensorMapEncodeTiled` (CUDA driver API 13.0, "Tensor Map Object Management"). Axes are counted as the hardware counts
-//! coordinates: the innermost first, which is the last of a shape.
+//! All requirements are those of `cuTensorMapEncodeTiled` (CUDA driver API 13.0, "Tensor Map Object Management"). Axes are counted like the hardware's
+//! coordinates: the innermost first, which is the last axis of a shape.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,17 +14,17 @@ use kforge_foundation::base::Diagnostic;
 
 /// Bytes of a tensor map as a parameter (`CUtensorMap`).
 pub const BYTES: u64 = 128;
-/// The least capability that has copy engines for tensors.
+/// The lowest capability that has copy engines for tensors.
 pub const LEAST: u32 = 90;
-/// Spans of swizzles in bytes; 0 for none.
+/// Possible spans of swizzles in bytes; 0 for no swizzle.
 const SWIZZLES: [u64; 4] = [0, 32, 64, 128];
-/// Bytes to which fetches may be widened in the L2 cache; 0 for not at all.
+/// Possible widths of fetches in the L2 cache, in bytes; 0 for no widening.
 const PROMOTIONS: [u64; 4] = [0, 64, 128, 256];
-/// To what addresses, strides and rows of a box must be aligned, in bytes.
+/// Required alignment of addresses, strides and rows of a box, in bytes.
 const UNIT: u64 = 16;
-/// Most elements of a box along an axis.
+/// Maximum number of elements of a box along an axis.
 const MOST_OF_A_BOX: u64 = 256;
-/// Most axes.
+/// Maximum number of axes.
 const MOST_AXES: usize = 5;
 
 /// A tensor map with its numbers.
@@ -36,18 +36,18 @@ pub struct TensorMap {
     pub dtype: DType,
     /// Extents in elements, innermost first.
     pub extents: Vec<u64>,
-    /// Bytes between neighbours along every axis but the innermost.
+    /// Bytes between neighbors along every axis except the innermost.
     pub strides: Vec<u64>,
     /// Elements that one copy moves, along each axis.
     #[serde(rename = "box")]
     pub tile: Vec<u32>,
-    /// Bytes over which rows are swizzled in shared memory; 0 for not at all.
+    /// Bytes over which rows are swizzled in shared memory; 0 for no swizzle.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub swizzle: u32,
-    /// Whether what lies outside the tensor reads as NaN rather than zero.
+    /// Whether elements outside the tensor read as NaN rather than zero.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub nan: bool,
-    /// Bytes to which fetches are widened in the L2 cache; 0 for not at all.
+    /// Bytes to which fetches are widened in the L2 cache; 0 for no widening.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub l2_promotion: u32,
 }
@@ -57,7 +57,7 @@ fn is_zero(n: &u32) -> bool {
     *n == 0
 }
 
-/// A tensor map before names are numbers.
+/// A tensor map, before names become numbers.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MapDecl {
     /// The tensor or workspace.
@@ -68,13 +68,13 @@ pub struct MapDecl {
     pub tile_place: Place,
     /// Bytes over which rows are swizzled.
     pub swizzle: Option<Expr>,
-    /// Where it says that what lies outside reads as NaN, if it does.
+    /// Where it says that elements outside the tensor read as NaN, if it says so.
     pub nan: Option<Place>,
     /// Bytes to which fetches are widened.
     pub l2_promotion: Option<Expr>,
 }
 
-/// What is mapped: a tensor or a workspace, outermost axis first, strides in elements.
+/// A tensor or workspace that is mapped: outermost axis first, strides in elements.
 pub(super) struct Mapped {
     pub(super) dtype: DType,
     pub(super) shape: Vec<u64>,
@@ -84,7 +84,7 @@ pub(super) struct Mapped {
 }
 
 impl MapDecl {
-    /// The map of `of`. Fails where the driver would.
+    /// The map of `of`. Fails if the driver would fail.
     pub(super) fn bind(&self, of: &Mapped, scope: &Scope) -> Result<TensorMap, Diagnostic> {
         let name = &self.buffer;
         let bytes = of.dtype.bytes();
@@ -175,7 +175,7 @@ fn one_of(expr: Option<&Expr>, all: &[u64], what: &str, scope: &Scope) -> Result
     })
 }
 
-/// Whether the hardware knows the type as one of floats; it has none of eight bits, which it copies as bytes.
+/// Whether the hardware treats the type as floating point. It has no floating-point types of eight bits; it copies such elements as bytes.
 fn has_nan(dtype: DType) -> bool {
     matches!(dtype, DType::F64 | DType::F32 | DType::F16 | DType::Bf16)
 }

@@ -1,10 +1,10 @@
-//! What counts as equal. Knows the terms of a tolerance; does not compare (that is `measure`).
+//! What counts as equal. Knows the terms of a tolerance; does not compare (`measure` does).
 
 use serde::{Deserialize, Serialize};
 
 use super::DType;
 
-/// How far an element may lie from its expected value:
+/// How far an element may differ from its expected value:
 /// `|got - want| <= atol + rtol * |want| + ulp * ulp(want) + scaled * eps(acc) * S`, `want` rounded to the output's dtype.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default, rename_all = "kebab-case")]
@@ -15,15 +15,15 @@ pub struct Tolerance {
     pub rtol: f64,
     /// Units in the last place of the expected value, in the output's dtype.
     pub ulp: f64,
-    /// Part relative to the operator on absolute values, in epsilons of the accumulator.
+    /// Part relative to the operator applied to absolute values, in epsilons of the accumulator.
     pub scaled: f64,
-    /// The accumulator's dtype, which fixes epsilon.
+    /// The accumulator's dtype, which determines epsilon.
     pub acc: DType,
     /// Share of elements that must pass.
     pub matched: f64,
-    /// Cap on the absolute error of the elements that need not pass.
+    /// Maximum absolute error of the elements that need not pass.
     pub max_error: Option<f64>,
-    /// What to make of values that are not finite.
+    /// How values that are not finite are compared.
     pub nonfinite: Nonfinite,
 }
 
@@ -42,16 +42,16 @@ impl Default for Tolerance {
     }
 }
 
-/// What to make of values that are not finite.
+/// How values that are not finite are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Nonfinite {
     /// The same class (NaN, plus or minus infinity) in the same place.
     #[default]
     Same,
-    /// Any value that is not finite where one is expected; a finite one where a finite one is expected.
+    /// If a value that is not finite is expected, any value that is not finite. If a finite value is expected, a finite one.
     Any,
-    /// None may occur, expected or not.
+    /// No such value may occur, even if it is expected.
     Forbid,
 }
 
@@ -62,10 +62,10 @@ pub enum Compare {
     /// Element by element.
     #[default]
     Elements,
-    /// The output indexes the named input along the axis of the reference, a built-in `argmax` or `argmin`: any index whose value equals the
-    /// largest or least will do.
+    /// The output holds indices into the named input along the axis of the reference, a built-in `argmax` or `argmin`. Any index whose value equals the largest
+    /// or smallest value is accepted.
     ArgmaxOf(String),
-    /// The rows of the last axis as multisets.
+    /// The rows of the last axis are compared as multisets.
     Unordered,
     /// A Python function of the package decides: file and function.
     Python(String, String),

@@ -1,4 +1,4 @@
-//! Variants: a kernel with every tunable fixed. Knows which exist, which shapes they serve, and what their names become in entries and macros; does not bind
+//! Variants: a kernel with every tunable fixed. Knows which variants exist, which shapes they serve, and what names become in entries and macros; does not bind
 //! launches.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use super::operator::{Operator, Shape, TypeChoice};
 use super::target::Target;
 use kforge_foundation::base::Diagnostic;
 
-/// The most variants one kernel may have before `where`.
+/// The maximum number of variants of one kernel before `where`.
 const MOST_VARIANTS: usize = 1_000_000;
 
 /// A tunable's value.
@@ -29,7 +29,7 @@ pub enum TuneValue {
 }
 
 impl TuneValue {
-    /// As a macro's value: truth values are 1 and 0, strings stand as they are.
+    /// As the value of a macro: truth values are 1 and 0, strings are unchanged.
     pub fn as_macro(&self) -> String {
         match self {
             TuneValue::Bool(b) => u8::from(*b).to_string(),
@@ -72,12 +72,12 @@ pub struct Variant {
     pub values: BTreeMap<String, TuneValue>,
     /// `BLOCK=256,VEC=4` in declared order; empty for a kernel without tunables.
     pub label: String,
-    /// Its number in declared order, the last tunable fastest, those that `where` leaves out not counted.
+    /// Its number in declared order, where the last tunable varies fastest. Variants that `where` leaves out do not count.
     pub order: u32,
 }
 
 impl Kernel {
-    /// Adds what every expression of a variant sees: its tunables, and the dtypes' names of types.
+    /// Adds the names that every expression of a variant can use: its tunables, and types with the names of their dtypes.
     pub(crate) fn tunables(&self, variant: &Variant, choice: &TypeChoice, scope: &mut Scope) {
         scope.extend(choice.types.iter().map(|(name, dtype)| (name.clone(), Value::Str(dtype.name().into()))));
         scope.extend(variant.values.iter().map(|(name, value)| (name.clone(), value.to_value())));
@@ -88,12 +88,13 @@ impl Kernel {
         Variant { label: parts.collect::<Vec<_>>().join(","), values, order }
     }
 
-    /// The variants for a target and a choice of types, in declared order. Fails where `where` cannot be evaluated or the space is larger than a million.
+    /// The variants for a target and a choice of types, in declared order. Fails if `where` cannot be evaluated or if the space has more than a million
+    /// variants.
     pub fn variants(&self, target: &Target, choice: &TypeChoice) -> Result<Vec<Variant>, Diagnostic> {
         self.space(target, choice)?.collect()
     }
 
-    /// As [`Kernel::variants`], one at a time.
+    /// Like [`Kernel::variants`], but yields one variant at a time.
     pub(crate) fn space(
         &self,
         target: &Target,
@@ -133,8 +134,8 @@ impl Kernel {
         }))
     }
 
-    /// The variant that rounds start from: the first in declared order that has the tunables which `generate.start` names; none for a kernel that starts from
-    /// nothing. Fails where there is no such variant.
+    /// The variant from which rounds start: the first in declared order that has the tunables in `generate.start`. None for a kernel that starts from nothing.
+    /// Fails if there is no such variant.
     pub fn start(&self, target: &Target, choice: &TypeChoice) -> Result<Option<Variant>, Diagnostic> {
         let Some(rounds) = self.rounds.as_ref().filter(|_| !self.is_unstarted()) else { return Ok(None) };
         for variant in self.space(target, choice)? {
@@ -150,9 +151,8 @@ impl Kernel {
             .expected("tunables that some variant has: `where` excludes these"))
     }
 
-    /// The variant with these tunables, where those that are not named have their first value; none where there is none: a value that is not listed, or one
-    /// that
-    /// `where` leaves out. Its order counts for nothing.
+    /// The variant with these tunables. A tunable that is not named has its first value. None if a value is not listed or if `where` leaves the variant out.
+    /// The order of the variant means nothing.
     pub fn variant(
         &self,
         target: &Target,
@@ -182,7 +182,7 @@ impl Kernel {
         Ok(Some(variant))
     }
 
-    /// Whether a variant serves a shape: all of `requires`.
+    /// Whether a variant serves a shape: all conditions in `requires` hold.
     pub fn serves(
         &self,
         variant: &Variant,
@@ -206,8 +206,8 @@ impl Kernel {
         Ok(true)
     }
 
-    /// A text of the manifest with tunables and types by identifier in place of their names: `rms_norm<T, BLOCK>` becomes `rms_norm<__half, 256>`.
-    /// A name after `::` or `.` is a member of something else, and stays.
+    /// A text of the manifest in which the values of tunables and types replace their names: `rms_norm<T, BLOCK>` becomes `rms_norm<__half, 256>`. A name after
+    /// `::` or `.` is a member of something else and stays.
     pub fn substitute(&self, text: &str, variant: &Variant, choice: &TypeChoice) -> String {
         let mut out = String::with_capacity(text.len());
         let mut copied = 0;
@@ -230,7 +230,7 @@ impl Kernel {
         out
     }
 
-    /// The entries that a variant launches, as C++ spells them, each once, in order of first use.
+    /// The entries that a variant launches, as C++ spells them, each once, in the order of first use.
     pub fn entries(&self, variant: &Variant, choice: &TypeChoice) -> Vec<String> {
         let mut out: Vec<String> = vec![];
         for launch in &self.launches {
@@ -244,7 +244,7 @@ impl Kernel {
         out
     }
 
-    /// The macros of a variant: declared ones, with tunables and types in their strings replaced, and every tunable. Truth values are 1 and 0.
+    /// The macros of a variant: every tunable, and the declared macros with tunables and types replaced in their strings. Truth values are 1 and 0.
     pub fn defines(&self, variant: &Variant, choice: &TypeChoice) -> BTreeMap<String, String> {
         let declared = self.defines.iter().map(|(name, value)| {
             let value = match value {
@@ -256,12 +256,12 @@ impl Kernel {
         declared.chain(variant.values.iter().map(|(name, value)| (name.clone(), value.as_macro()))).collect()
     }
 
-    /// The compiler's flags of a variant, tunables and types in them replaced.
+    /// The compiler flags of a variant, with tunables and types replaced.
     pub fn flags(&self, variant: &Variant, choice: &TypeChoice) -> Vec<String> {
         self.flags.iter().map(|flag| self.substitute(flag, variant, choice)).collect()
     }
 
-    /// The class of shapes a shape belongs to: `all`, the shape's name, or the value of `select.per`.
+    /// The class of shapes to which a shape belongs: `all`, the name of the shape, or the value of `select.per`.
     pub fn class_of(&self, operator: &Operator, choice: &TypeChoice, shape: &Shape) -> Result<String, Diagnostic> {
         match &self.select.per {
             Per::All => Ok("all".into()),

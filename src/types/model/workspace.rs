@@ -1,4 +1,4 @@
-//! The `[workspace]` table: members and what they can inherit. Knows globs as text; finds nothing.
+//! The `[workspace]` table: members and what they can inherit. Knows globs as text; does not look for folders.
 
 use std::collections::BTreeMap;
 
@@ -11,9 +11,9 @@ use super::target::{CudaSpec, Dependency, Target};
 pub struct WorkspaceTable {
     /// Globs of the members' folders.
     pub members: Vec<String>,
-    /// Globs of folders that are no members.
+    /// Globs of folders that are not members.
     pub exclude: Vec<String>,
-    /// Globs of the members that commands in the root act on; all where it is empty.
+    /// Globs of the members on which commands in the root act. If empty, all members.
     pub default_members: Vec<String>,
     /// `[workspace.package]`.
     pub package: BTreeMap<&'static str, Text>,

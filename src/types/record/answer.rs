@@ -1,4 +1,4 @@
-//! What an agent was asked and what it answered: the record with which a build replays a round without asking again. Knows formats; asks no agent.
+//! What an agent was asked and what it answered: the record with which a build replays a round without asking again. Knows formats; does not ask agents.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use serde::{Deserialize, Serialize};
 use crate::model::TuneValue;
 use kforge_foundation::base::Digest;
 
-/// The version of the form of [`Answer`]. Another version is not read.
+/// The version of the format of [`Answer`]. Other versions are not read.
 pub const ANSWER_FORMAT: u32 = 1;
 
-/// In which role an agent is asked.
+/// The role in which an agent is asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Role {
@@ -31,12 +31,12 @@ impl Role {
     }
 }
 
-/// What was asked for: what a recorded answer is an answer to.
+/// The question that a recorded answer belongs to.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Question {
     /// The digest of the operator's contract under its types, and of the architecture.
     pub contract: Digest,
-    /// The source that the candidates descend from; none where there is none yet.
+    /// The source from which the candidates descend; none if there is no source yet.
     pub parent: Option<Digest>,
     /// The methods to try, in order.
     pub methods: Vec<String>,
@@ -52,17 +52,17 @@ pub struct Question {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Advice {
-    /// Of a champion: what holds it back, one method, and how.
+    /// About a champion: what limits it, one method, and how to apply the method.
     #[serde(rename_all = "snake_case")]
     Diagnosis {
-        /// What holds it back.
+        /// What limits the champion.
         bottleneck: String,
         /// The one method to try first.
         method: String,
-        /// How.
+        /// How to apply the method.
         plan: String,
     },
-    /// Of candidates that are all wrong: what, why, and the smallest fix.
+    /// About candidates that are all wrong: what is wrong, why it matters, and the smallest fix.
     #[serde(rename_all = "snake_case")]
     Correction {
         /// What is wrong.
@@ -77,15 +77,15 @@ pub enum Advice {
 /// What a coder proposes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Proposal {
-    /// The source; none for other variants of the kernel's own.
+    /// The source. None if the proposal consists of other variants of the kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// What goes with the source, in the form of a template's `template.toml`: launches, tunables, methods with their switches.
+    /// The declaration that belongs to the source, in the format of a template's `template.toml`: launches, tunables, methods with their switches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub declaration: Option<String>,
-    /// The tunables of each variant to try, in order of preference; those it does not name have their first value.
+    /// The tunables of each variant to try, in order of preference. A tunable that is not named has its first value.
     pub branches: Vec<BTreeMap<String, TuneValue>>,
-    /// What the coder says of it, for those who come after.
+    /// What the coder notes about the proposal, for later rounds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub notes: Option<String>,
 }
@@ -93,33 +93,33 @@ pub struct Proposal {
 /// One request and its reply.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Exchange {
-    /// The role asked.
+    /// The role in which the agent was asked.
     pub role: Role,
     /// The agent asked, as in [`Question::agent`].
     pub agent: String,
-    /// The prompt, whole: what to be, and what to do.
+    /// The whole prompt.
     pub prompt: Prompt,
-    /// The reply, whole.
+    /// The whole reply.
     pub reply: String,
-    /// Why the reply was no good and asked for again, if it was.
+    /// Why the reply was unusable and was requested again, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub refused: Option<String>,
-    /// Tokens of prompt and reply, where the agent says.
+    /// Tokens of prompt and reply, if the agent reports them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tokens: Option<(u64, u64)>,
-    /// What they cost, where prices are stated and tokens known.
+    /// The cost of the tokens, if prices are stated and tokens are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub money: Option<f64>,
     /// Milliseconds from request to reply.
     pub took_ms: u64,
 }
 
-/// What is sent.
+/// A prompt, as it is sent.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Prompt {
-    /// What the agent is to be.
+    /// The role that the agent is to take.
     pub system: String,
-    /// What it is to do.
+    /// The task of the agent.
     pub user: String,
 }
 
@@ -128,14 +128,14 @@ pub struct Prompt {
 pub struct Answer {
     /// [`ANSWER_FORMAT`].
     pub format: u32,
-    /// What was asked for.
+    /// The question.
     pub question: Question,
     /// When it was answered, as RFC 3339 in UTC.
     pub answered_at: String,
     /// What the advisor said, if one was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub advice: Option<Advice>,
-    /// What the coder proposed; none where no reply was good.
+    /// What the coder proposed; none if no reply was usable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub proposal: Option<Proposal>,
     /// Why there is no proposal, if there is none.

@@ -1,5 +1,5 @@
-//! What kforge remembers of a candidate: its kernel, its fate, its time, and where its source is. Knows no shape, so that it cannot reveal one that is held
-//! back; does not hold the source.
+//! What kforge remembers of a candidate: its kernel, its fate, its time, and where its source is. Does not know shapes, so that it cannot reveal a holdout
+//! shape; does not hold the source.
 
 use serde::{Deserialize, Serialize};
 
@@ -25,7 +25,7 @@ pub enum Became {
 }
 
 impl Became {
-    /// Its word for people. Documents say `right` for `Correct`.
+    /// The word for this fate, for people. Documents say `right` for `Correct`.
     pub fn word(self) -> &'static str {
         match self {
             Became::Correct => "correct",
@@ -55,7 +55,7 @@ pub struct Candidate {
     pub contract: Digest,
     /// The operator's pattern; none if neither the manifest nor the contract shows it.
     pub pattern: Option<Pattern>,
-    /// The operator's level, 0 to 5; none if neither shows it.
+    /// The operator's level, 0 to 5; none if neither the manifest nor the contract shows it.
     pub level: Option<u8>,
     /// The chain of rounds that holds the answer; none for a declared kernel.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -88,7 +88,7 @@ impl Candidate {
         Digest::of(told.as_bytes()).short()
     }
 
-    /// Whether both are of one kernel for one choice of types and one target.
+    /// Whether both candidates belong to the same kernel, choice of types and target.
     pub fn is_beside(&self, other: &Candidate) -> bool {
         (&self.package, &self.kernel, &self.types, &self.target)
             == (&other.package, &other.kernel, &other.types, &other.target)

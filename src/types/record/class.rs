@@ -20,8 +20,8 @@ pub struct DeviceClass {
 }
 
 impl DeviceClass {
-    /// Whether a device of this class runs machine code for an architecture: code for `sm_90a` runs on that very architecture; code for `sm_100f` and plain
-    /// code run on the same major and no lower minor.
+    /// Whether a device of this class runs machine code for an architecture. Code for `sm_90a` runs only on exactly that architecture. Code for `sm_100f` and
+    /// code without a suffix run on devices with the same major version and the same or a higher minor version.
     pub fn runs(&self, arch: &str) -> bool {
         let number = |text: &str| {
             let digits = text.strip_prefix("sm_")?.trim_end_matches(['a', 'f']);
@@ -67,8 +67,8 @@ pub struct Provenance {
     /// NVML's clock event reasons, by name.
     #[serde(default)]
     pub throttle: Vec<String>,
-    /// Microseconds that the step spent on each thing that it did, as far as it counted them: the `whole` in its worker, of that `wait` for its turn at the
-    /// device and `device` from then on, and of that what was asked of the device's runner.
+    /// Microseconds that the step spent on each of its activities, as far as it counted them: the `whole` time in its worker; within it, `wait` for its turn at
+    /// the device and `device` from then on; within `device`, the requests to the device's runner.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spent_us: BTreeMap<String, u64>,
 }

@@ -1,5 +1,5 @@
-//! The devices of a machine, and which of them a target means. [`Devices::resolve`] is the one place where an architecture and a product become devices; from
-//! there on their UUIDs travel: in nodes, jobs and requests to workers.
+//! The devices of a machine, and which of them a target means. Only [`Devices::resolve`] turns an architecture and a product into devices. From there on,
+//! nodes, jobs and requests to workers carry the UUIDs of the devices.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use super::DeviceClass;
 pub struct Device {
     /// Its UUID, as `CUDA_VISIBLE_DEVICES` takes it: `GPU-…` or `MIG-…`.
     pub uuid: String,
-    /// What its measurements are valid for.
+    /// The class for which its measurements are valid.
     pub class: DeviceClass,
 }
 
@@ -26,18 +26,18 @@ pub type Uuids = Arc<[String]>;
 pub struct Resolved<'a> {
     /// Their class.
     pub class: &'a DeviceClass,
-    /// One or more of them.
+    /// The UUIDs of one or more of them.
     pub uuids: Uuids,
 }
 
 impl Devices {
-    /// Whether there are none.
+    /// Whether there are no devices.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The devices that run code for an architecture and are of the product, if one is named: the first such device and all others of its class. None where no
-    /// device fits.
+    /// The devices that run code for an architecture and belong to the product, if one is named. Returns the first such device and all other devices of its
+    /// class, or none if no device fits.
     pub fn resolve(&self, arch: &str, product: Option<&str>) -> Option<Resolved<'_>> {
         let fits = |device: &&Device| device.class.runs(arch) && product.is_none_or(|p| p == device.class.product);
         let class = &self.0.iter().find(fits)?.class;

@@ -17,7 +17,7 @@ pub enum CacheOrigin {
     Evidence,
     /// A remote cache.
     Remote,
-    /// From nowhere: the step was executed, or has no result.
+    /// No origin: the step was executed, or has no result.
     None,
 }
 
@@ -96,7 +96,7 @@ pub struct Labels {
 /// Where and when an observation was made, for events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct EvidenceSeen {
-    /// A bundle's name, its path if it lies in the repository, or `here`.
+    /// A bundle's name, its path if it is in the repository, or `here`.
     pub origin: String,
     /// When, as RFC 3339.
     pub measured_at: String,

@@ -1,6 +1,6 @@
-//! A key of each kind of step as it has been since the kind's version: an accidental change of a parameter, an input or the encoding fails here. Keys change on
-//! purpose by raising the kind's version (its meaning changes) or `KEY_CONTEXT` (the encoding does), and then here. The code that does a step stands for itself
-//! ([`super::implementation`]): here it is a fixed digest.
+//! Checks that the key of each kind of step has not changed since the kind's version was set. An accidental change of a parameter, an input or the encoding
+//! fails here. To change a key on purpose, raise the kind's version (if its meaning changes) or `KEY_CONTEXT` (if the encoding changes), and then update the
+//! key here. The code that executes a step enters keys by content ([`super::implementation`]); here a fixed digest takes its place.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use super::spec::Input;
 use super::{Spec, StepKind};
 use kforge_foundation::base::Digest;
 
-/// A step as it was planned once, and its key.
+/// A step as it was once planned, and its key.
 #[derive(Deserialize)]
 struct Golden {
     params: Value,
@@ -27,7 +27,7 @@ fn the_key_of_each_kind_is_what_it_was() {
         let golden: Golden = serde_json::from_str(descriptor.golden).unwrap_or_else(|e| panic!("{kind}: {e}"));
         let params = (descriptor.parameters)(&golden.params).unwrap_or_else(|e| panic!("{kind}: {e}"));
         assert_eq!(params, golden.params, "{kind}: its parameters are written another way");
-        // Fixed: an edit of the code is no edit of how keys are formed.
+        // The digest is fixed, because an edit of the code does not change how keys are formed.
         let implementation = Some(Digest::of(b"whatever does it"));
         let spec = Spec { kind, version: kind.version(), implementation, params, inputs: golden.inputs };
         if spec.key() != golden.key {

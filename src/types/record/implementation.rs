@@ -1,18 +1,20 @@
-//! kforge's own code as an input: the code that executes a step enters its key by content, so that a kforge with different code executes it again, and one with
-//! the same code does not. Knows digests; does not know files.
+//! kforge's own code as an input. The code that executes a step enters its key by content, so that a kforge with different code executes the step again, and a
+//! kforge with the same code does not. Knows digests; does not know files.
 //!
 //! # What is digested, and why
 //!
-//! The build script of each package (`build/package.rs`) digests the parts of its code that its `parts.rs` lists; the descriptor of a kind says which parts do
-//! its steps. A file of Rust counts by its tokens without comments, documentation and unit tests; any other file by its bytes. Packages count by version and
-//! checksum, with all that they need, as `Cargo.lock` has them.
+//! The build script of each package (`build/package.rs`) digests the parts of the package's code that its `parts.rs` lists. The descriptor of a kind says which
+//! parts execute its steps. A Rust file is digested as its tokens without comments, documentation and unit tests; any other file as its bytes. External
+//! packages are digested as their versions and checksums in `Cargo.lock`, with all their dependencies.
 //!
 //! | left out | why |
 //! |---|---|
-//! | steps that observe a device | an observation costs a device and has to outlive an upgrade: the protocol in its parameters is raised by hand, and its record names the kforge that made it |
-//! | code that only carries (`engine`, `process`), and what stands above the steps (`report`, `cli`) | they look into no result |
-//! | planning (`model`, `plan`) | all that it decides is in the parameters and inputs |
-//! | the Rust compiler | the language fixes what floating-point operations give |
+//! | steps that observe a device | an observation costs device time and must outlive an upgrade |
+//! | code that only transports results (`engine`, `process`), and code above the steps (`report`, `cli`) | it does not look into results |
+//! | planning (`model`, `plan`) | all its decisions are in the parameters and inputs |
+//! | the Rust compiler | the language defines the results of floating-point operations |
+//!
+//! The parameters of an observation contain a protocol, which is raised by hand. The record of an observation names the kforge that made it.
 
 use std::collections::BTreeMap;
 
@@ -26,10 +28,10 @@ use kforge_foundation::base::encode::{FieldWriter, Hasher};
 /// A part of kforge's code: its name, its digest, and how many bytes were hashed.
 pub type Part = (&'static str, [u8; 32], u64);
 
-/// Which parts do the steps of a kind on a platform, by name.
+/// The parts, by name, that execute the steps of a kind on a platform.
 pub type Work = (StepKind, Platform, &'static [&'static str]);
 
-/// The parts that do each step, from the descriptors of all kinds.
+/// The parts that execute each step, from the descriptors of all kinds.
 pub fn work() -> Vec<Work> {
     let of = |kind: StepKind| match kind.descriptor().runs {
         Runs::Engine { parts, .. } => vec![(kind, Platform::Any, parts)],
@@ -41,15 +43,15 @@ pub fn work() -> Vec<Work> {
 /// Separates these digests from every other use of blake3.
 const CONTEXT: &str = "kforge 2026-11 implementation v2";
 
-/// The code that does each step.
+/// The code that executes each step.
 #[derive(Debug, Clone, Default)]
 pub struct Implementations(BTreeMap<(StepKind, Platform), Digest>);
 
 impl Implementations {
-    /// Those of `work`, made of `parts`.
+    /// The code of `work`, digested from `parts`.
     ///
     /// # Panics
-    /// Work names a part that is not there, which is a bug of the table.
+    /// `work` names a part that does not exist, which is a bug in the table.
     pub fn new(work: &[Work], parts: &[Part]) -> Self {
         let part = |name: &&str| {
             parts
@@ -68,7 +70,7 @@ impl Implementations {
         Implementations(work.iter().map(|(kind, platform, names)| ((*kind, *platform), of(names))).collect())
     }
 
-    /// The code that does a step of that kind with these parameters; none where a protocol in the parameters stands for it.
+    /// The code that executes a step of this kind with these parameters. None if a protocol in the parameters takes its place.
     pub fn of(&self, kind: StepKind, params: &Value) -> Option<Digest> {
         self.0.get(&(kind, Platform::of(params))).copied()
     }

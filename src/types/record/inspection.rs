@@ -1,4 +1,4 @@
-//! The facts about a binary that an inspect step gives.
+//! The facts about a binary that an inspect step reports.
 
 use std::collections::BTreeMap;
 
@@ -11,34 +11,34 @@ pub struct FunctionFacts {
     pub entry: String,
     /// The symbol in the binary.
     pub symbol: String,
-    /// Registers a thread; none on `cpu`.
+    /// Registers per thread; none on `cpu`.
     pub registers: Option<u32>,
-    /// Bytes of spill stores a thread, where the compiler's log says.
+    /// Bytes of spill stores per thread, if the compiler's log reports them.
     pub spill_stores: Option<u64>,
-    /// Bytes of spill loads a thread, where the compiler's log says.
+    /// Bytes of spill loads per thread, if the compiler's log reports them.
     pub spill_loads: Option<u64>,
-    /// Bytes of stack a thread.
+    /// Bytes of stack per thread.
     pub stack: Option<u64>,
-    /// Bytes of static shared memory of a block, without what the system reserves.
+    /// Bytes of static shared memory per block, without the bytes that the system reserves.
     pub shared: Option<u64>,
     /// Parameters as (offset, size) in bytes, in order.
     pub params: Vec<(u32, u32)>,
-    /// Most threads of a block, where launch bounds say.
+    /// Maximum threads of a block, if launch bounds state it.
     pub max_threads: Option<u32>,
-    /// How often each opcode stands in the machine code, with its modifiers: `LDG.E.128`. Empty where it was not disassembled.
+    /// How often each opcode occurs in the machine code, with its modifiers: `LDG.E.128`. Empty if it was not disassembled.
     pub opcodes: BTreeMap<String, u64>,
 }
 
 /// Facts of a binary.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Inspection {
-    /// Architectures it holds machine code for; `cpu` for an emulated one.
+    /// Architectures for which it holds machine code; `cpu` for an emulated binary.
     pub architectures: Vec<String>,
     /// Its entries, in the order of the compile step's list.
     pub functions: Vec<FunctionFacts>,
     /// Whether opcodes were counted.
     pub disassembled: bool,
-    /// Why launches that were asked about cannot be made of it: arguments that it does not take, blocks that it cannot have.
+    /// Why launches in the parameters are impossible with it: arguments that it does not take, blocks that it cannot have.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub refused: Vec<String>,
 }

@@ -1,8 +1,8 @@
-//! The kinds of step, each with its [`Descriptor`] in a file of its own. Knows names and types; the code that does a step is registered in `pipeline/step` and in
-//! `worker/steps`, and the compiler checks there that none is missing.
+//! The kinds of step, each with its [`Descriptor`] in its own file. Knows names and types; the code that executes a step is registered in `pipeline/step` and
+//! in `worker/steps`, and the compiler checks there that no kind is missing.
 //!
-//! A new kind is a file in `kind/` and a line in each of two lists below: the kinds, and the code of the process that runs it. `docs/adding-a-step-kind.md` shows
-//! all that it takes.
+//! A new kind is a file in `kind/` and a line in each of two lists below: the kinds, and the code of the process that runs it. `docs/adding-a-step-kind.md`
+//! shows all the steps.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -32,7 +32,7 @@ mod verify;
 
 pub use descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work};
 
-/// The kinds and their descriptors, in the order in which one may read another within a phase.
+/// The kinds and their descriptors. Within a phase, a kind may only read results of kinds before it.
 macro_rules! kinds {
     ($($kind:ident => $descriptor:path,)*) => {
         /// A kind of step: see its [`Descriptor`].
@@ -44,10 +44,10 @@ macro_rules! kinds {
         }
 
         impl StepKind {
-            /// Every kind, in the order in which one may read another within a phase.
+            /// Every kind. Within a phase, a kind may only read results of kinds before it.
             pub const ALL: [StepKind; [$(StepKind::$kind),*].len()] = [$(StepKind::$kind),*];
 
-            /// All that kforge knows of the kind.
+            /// Everything that kforge knows of the kind.
             pub const fn descriptor(self) -> &'static Descriptor {
                 match self {
                     $(StepKind::$kind => &$descriptor,)*
@@ -77,7 +77,7 @@ kinds! {
     Round => round::KIND,
 }
 
-/// Code that does a step in the engine's process. Registered in `pipeline/step`.
+/// Code that executes a step in the engine's process. Registered in `pipeline/step`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named for the kind that it does")]
 pub enum EngineCode {
@@ -92,7 +92,7 @@ pub enum EngineCode {
     Round,
 }
 
-/// Code that does a step in a worker. Registered in `worker/steps`.
+/// Code that executes a step in a worker. Registered in `worker/steps`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[expect(missing_docs, reason = "named for the kind that it does")]
 pub enum WorkerCode {
@@ -109,7 +109,7 @@ pub enum WorkerCode {
     Profile,
 }
 
-/// What a step is for, by its parameter `arch`.
+/// The platform of a step, from its parameter `arch`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Platform {
     /// Steps without an architecture.
@@ -121,7 +121,7 @@ pub enum Platform {
 }
 
 impl Platform {
-    /// That of a step with these parameters.
+    /// The platform of a step with these parameters.
     pub fn of(params: &serde_json::Value) -> Platform {
         match params.get("arch").and_then(serde_json::Value::as_str) {
             None => Platform::Any,
@@ -132,17 +132,17 @@ impl Platform {
 }
 
 impl StepKind {
-    /// As [`Descriptor::name`].
+    /// See [`Descriptor::name`].
     pub const fn name(self) -> &'static str {
         self.descriptor().name
     }
 
-    /// As [`Descriptor::version`].
+    /// See [`Descriptor::version`].
     pub const fn version(self) -> u32 {
         self.descriptor().version
     }
 
-    /// As [`Descriptor::verb`].
+    /// See [`Descriptor::verb`].
     pub const fn verb(self) -> &'static str {
         self.descriptor().verb
     }
@@ -152,12 +152,12 @@ impl StepKind {
         self.descriptor().observes.is_some()
     }
 
-    /// Whether it is a pure function of its inputs that runs in the engine's process.
+    /// Whether a step of this kind is a pure function of its inputs that runs in the engine's process.
     pub const fn is_pure(self) -> bool {
         matches!(self.descriptor().runs, Runs::Engine { is_pure: true, .. })
     }
 
-    /// The workers that do steps of this kind; none for kinds that run in the engine's process.
+    /// The workers that execute steps of this kind; none for kinds that run in the engine's process.
     pub const fn lane(self) -> Option<Lane> {
         match self.descriptor().runs {
             Runs::Engine { .. } => None,
@@ -165,7 +165,7 @@ impl StepKind {
         }
     }
 
-    /// The code of a worker that does steps of this kind on a platform.
+    /// The code of a worker that executes steps of this kind on a platform.
     pub fn worker_code(self, on: Platform) -> Option<WorkerCode> {
         match self.descriptor().runs {
             Runs::Engine { .. } => None,
@@ -174,7 +174,7 @@ impl StepKind {
     }
 }
 
-/// Schemas do not list the kinds: a document of a later version may name further ones.
+/// Schemas do not list the kinds, because a document of a later version may name further kinds.
 impl JsonSchema for StepKind {
     fn schema_name() -> Cow<'static, str> {
         "StepKind".into()
@@ -215,7 +215,7 @@ mod tests {
         assert_eq!(distinct(StepKind::name), StepKind::ALL.len(), "names");
         assert_eq!(distinct(StepKind::verb), StepKind::ALL.len(), "verbs");
         assert_eq!(distinct(|kind| kind.descriptor().color), StepKind::ALL.len(), "colours");
-        // A platform that is listed twice, or code that several kinds claim, would shadow one of the two.
+        // If a platform were listed twice or several kinds claimed the same code, one would shadow the other.
         let work = all().flat_map(|kind| match kind.descriptor().runs {
             Runs::Engine { code, .. } => vec![(format!("engine {code:?}"), format!("{kind}"))],
             Runs::Worker { work, .. } => {

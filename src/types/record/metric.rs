@@ -1,15 +1,16 @@
-//! The metrics of a profile by their canonical names: what each is, in which unit, and what `ncu` calls it. Names only: takes and computes nothing.
+//! The metrics of a profile by their canonical names: what each metric is, its unit, and its names in `ncu`. Knows names; does not measure or compute.
 //!
 //! | set | what | source |
 //! |---|---|---|
-//! | [`Set::Table`] | the 24 that tell fast kernels from slow ones | CudaForge (arXiv 2511.01884), its Table 10 and `run_ncu.py` |
-//! | [`Set::Roofline`] | what gaps and triggers need beside them | the metrics that KernelFlow's profile step names |
-//! | [`Set::Derived`] | made of others and of what the operator states | here, by the formula that stands with each |
+//! | [`Set::Table`] | the 24 metrics that distinguish fast kernels from slow ones | CudaForge (arXiv 2511.01884), its Table 10 and `run_ncu.py` |
+//! | [`Set::Roofline`] | further metrics that gaps and triggers need | the metrics that KernelFlow's profile step names |
+//! | [`Set::Derived`] | metrics computed from other metrics and from what the operator states | here, by the formula of each metric |
 //!
-//! `ncu` has renamed metrics between architectures and versions, so a metric has its names in order: of those that hold from an architecture on, the newest
-//! first. A profile asks the installed `ncu` which it has (`--query-metrics`) and takes the first; where it has none, the metric is unknown.
+//! `ncu` has renamed metrics between architectures and versions, so a metric lists several names. Each name is valid from an architecture on, and the newest
+//! name comes first. A profile asks the installed `ncu` which metrics it has (`--query-metrics`) and takes the first name that exists. If none exists, the
+//! metric is unknown.
 
-/// What a value counts.
+/// The unit of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Unit {
     /// Per cent.
@@ -20,16 +21,16 @@ pub enum Unit {
     Cycles,
     /// Bytes.
     Bytes,
-    /// Bytes a second.
+    /// Bytes per second.
     BytesPerSecond,
     /// Nanoseconds.
     Nanoseconds,
-    /// One value over another.
+    /// The ratio of two values.
     Ratio,
 }
 
 impl Unit {
-    /// As it is written after a value; empty for counts and ratios.
+    /// The text after a value; empty for counts and ratios.
     pub fn symbol(self) -> &'static str {
         match self {
             Unit::Percent => "%",
@@ -47,29 +48,29 @@ impl Unit {
 pub enum Set {
     /// One of the 24.
     Table,
-    /// What gaps and triggers need beside them.
+    /// Further metrics that gaps and triggers need.
     Roofline,
-    /// Made of others.
+    /// Computed from other metrics.
     Derived,
 }
 
 /// A metric.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Metric {
-    /// Its name here.
+    /// Its canonical name.
     pub name: &'static str,
-    /// What it counts.
+    /// Its unit.
     pub unit: Unit,
     /// Why it is in the list.
     pub set: Set,
-    /// What `ncu` calls it, from which capability on; the first that holds and exists counts. Empty for derived ones.
+    /// Its names in `ncu`, each with the capability from which it is valid. The first valid name that exists is used. Empty for derived metrics.
     pub ncu: &'static [(u32, &'static str)],
-    /// What it is; for derived ones the formula.
+    /// What it is; for a derived metric, the formula.
     pub meaning: &'static str,
 }
 
 impl Metric {
-    /// The names to ask `ncu` for on a capability (90), best first.
+    /// The names to ask `ncu` for on a capability (90), in order of preference.
     pub fn names(&self, capability: u32) -> impl Iterator<Item = &'static str> {
         self.ncu.iter().filter(move |(from, _)| *from <= capability).map(|(_, name)| *name)
     }
@@ -97,7 +98,7 @@ const fn derived(name: &'static str, unit: Unit, meaning: &'static str) -> Metri
     Metric { name, unit, set: Set::Derived, ncu: &[], meaning }
 }
 
-/// Every metric: the table in its own order, then the others.
+/// Every metric: the table in its original order, then the others.
 pub const METRICS: &[Metric] = &[
     table(
         "cycles_active",

@@ -1,4 +1,4 @@
-//! What a verify step saw, free of policy: no tolerance is read here, so an edited tolerance costs no run.
+//! What a verify step saw, free of policy. No tolerance is read here, so a changed tolerance needs no new run.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,65 +6,65 @@ use super::LaunchPart;
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
-/// What went wrong while a candidate ran, in the order in which findings are reported: possible causes come before their consequences.
+/// What went wrong while a candidate ran. Findings are reported in this order: possible causes before their consequences.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum FindingKind {
     /// An access outside its buffer.
     OutOfBounds,
-    /// Two threads touch the same bytes without a barrier between, one of them writing.
+    /// Two threads access the same bytes without a barrier in between, and one of them writes.
     Race,
-    /// A read of memory nothing wrote.
+    /// A read of memory that nothing wrote.
     Uninitialised,
-    /// A barrier that not all threads of the block reached, or reached at different places.
+    /// A barrier that not all threads of the block reached, or that they reached at different places.
     DivergentBarrier,
-    /// A barrier that some threads left the kernel before reaching.
+    /// Some threads left the kernel before they reached a barrier.
     ExitedBeforeBarrier,
-    /// A warp operation whose mask names lanes that never come, or that leaves the caller out.
+    /// A warp operation whose mask names lanes that never arrive, or leaves out the calling lane.
     WarpMask,
-    /// An access whose address is not a multiple of what its size asks for.
+    /// An access whose address is not a multiple of the alignment that its size requires.
     Misaligned,
     /// The bytes before or after a buffer were changed.
     Canary,
     /// An input was changed.
     InputModified,
-    /// An output was not written, or only in part.
+    /// An output was not written, or only partly.
     Unwritten,
     /// A `zero-once` workspace was not zero again.
     WorkspaceDirty,
-    /// Repeated runs on the same inputs differ by thread order in more than rounding, or at all where they must not.
+    /// Results of repeated runs on the same inputs depend on the order of threads: by more than rounding, or at all although they must not.
     OrderDependent,
-    /// A launch gave something else after another launch, on other inputs, than alone: the kernel keeps something between launches.
+    /// A launch gave a different result after another launch on other inputs than by itself. The kernel keeps state between launches.
     KeepsState,
     /// `assert` failed in the kernel.
     Assertion,
     /// `__trap` or `abort`.
     Trap,
-    /// It tried what no kernel may: a system call that is refused.
+    /// The kernel tried something forbidden: a system call that is refused.
     Forbidden,
-    /// The process died of a signal.
+    /// A signal killed the process.
     Crash,
     /// The process ended itself.
     Exited,
-    /// Threads wait for each other for ever, or spin without progress.
+    /// Threads wait for each other forever, or spin without progress.
     NoProgress,
     /// The launch itself was refused: too many threads, too much shared memory, a wrong argument.
     LaunchRefused,
     /// Memory or processes beyond the limits.
     LimitExceeded,
-    /// The candidate broke the protocol with its runner: what it said cannot be trusted.
+    /// The candidate broke the protocol with its runner, so its answers cannot be trusted.
     Protocol,
 }
 
 impl FindingKind {
-    /// Whether hardware allows what such a finding says: it is shown and fails nothing. Since compute capability 7.0 a barrier waits only for the threads of
-    /// the block that have not left; on older parts, and where the barrier guards what those threads wrote, that is a mistake.
+    /// Whether hardware allows what such a finding reports. It is then shown but fails nothing. Since compute capability 7.0, a barrier waits only for the
+    /// threads of the block that have not left. On older devices, or if the barrier protects what those threads wrote, it is a mistake.
     pub fn is_allowed(self) -> bool {
         self == FindingKind::ExitedBeforeBarrier
     }
 }
 
-/// Which memory.
+/// A kind of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[expect(missing_docs, reason = "CUDA's own names")]
@@ -75,23 +75,23 @@ pub enum Space {
     Local,
 }
 
-/// A structural failure: wrong whatever the tolerance.
+/// A structural failure: wrong under any tolerance.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Finding {
-    /// What kind of thing.
+    /// The kind of failure.
     pub kind: FindingKind,
-    /// The whole of it in one line for people.
+    /// The whole finding in one line, for people.
     pub message: String,
     /// The buffer or shared variable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub buffer: Option<String>,
-    /// Which memory.
+    /// The kind of memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub space: Option<Space>,
-    /// The element in it; may lie outside.
+    /// The element of the buffer or variable; may be outside it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index: Option<i64>,
-    /// Package-relative file and line, from one.
+    /// Package-relative file, and line counted from one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub line: Option<(String, u32)>,
     /// The other line of a race or a divergent barrier.
@@ -100,13 +100,13 @@ pub struct Finding {
     /// The part of the launch that was refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<LaunchPart>,
-    /// Block index.
+    /// The index of the block.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub block: Option<[u32; 3]>,
-    /// Thread index.
+    /// The index of the thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<[u32; 3]>,
-    /// How many like it were seen.
+    /// How many such findings were seen.
     pub count: u64,
 }
 
@@ -129,7 +129,7 @@ impl Finding {
     }
 }
 
-/// An element that no other makes irrelevant: none has a larger error and a smaller expected magnitude (and a smaller scale).
+/// An element that no other element makes irrelevant: no other element has both a larger error and a smaller expected magnitude (and a smaller scale).
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FrontPoint {
     /// Row-major index of the element.
@@ -140,12 +140,13 @@ pub struct FrontPoint {
     pub got: f64,
     /// What was expected, rounded to the output's dtype.
     pub want: f64,
-    /// The operator on absolute values there, where the tolerance declares `scaled`.
+    /// The operator applied to absolute values at this element, if the tolerance declares `scaled`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub scale: Option<f64>,
 }
 
-/// A differing element of an exactly compared output, or one whose class (NaN, infinities, finite) differs. Texts, because neither need fit a float.
+/// A differing element of an output that is compared exactly, or an element whose class (NaN, infinities, finite) differs. The values are texts, because they
+/// need not fit a float.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Mismatch {
     /// Row-major index of the element.
@@ -156,70 +157,72 @@ pub struct Mismatch {
     pub want: String,
 }
 
-/// Where the elements lie that are far off: those off by more than a hundredth of the expected magnitude plus that of the whole output (root mean square).
+/// The elements that are far off, and where they are. An element is far off if its error exceeds a hundredth of the sum of its expected magnitude and the
+/// magnitude of the whole output (root mean square).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gross {
-    /// How many.
+    /// How many elements are far off.
     pub count: u64,
-    /// The first, with its values.
+    /// The first such element, with its values.
     pub first: Mismatch,
-    /// What would explain where they lie, where the pattern is plain: `the last of 257 columns`.
+    /// What would explain their position, if the pattern is plain: `the last of 257 columns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pattern: Option<String>,
 }
 
-/// One output of one trial, compared whole.
+/// The comparison of one whole output of one trial.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OutputObserved {
     /// Its name.
     pub output: String,
-    /// Its element type, which fixes the unit in the last place.
+    /// Its element type, which determines the unit in the last place.
     pub dtype: DType,
     /// How many elements were compared.
     pub elements: u64,
-    /// Its extents, outermost first: by them people are told which elements are wrong. Empty where they were not recorded.
+    /// Its extents, outermost first. Messages use them to say which elements are wrong. Empty if they were not recorded.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shape: Vec<u64>,
-    /// The Pareto front of (error, |want|) over elements finite on both sides; by error, largest first. Empty if all are equal.
+    /// The Pareto front of (error, |want|) over elements that are finite on both sides, sorted by error with the largest first. Empty if all elements are
+    /// equal.
     pub front: Vec<FrontPoint>,
-    /// Elements exactly compared that differ (integers, truth values, indices), and how many.
+    /// How many exactly compared elements (integers, truth values, indices) differ.
     pub differing: u64,
-    /// The first of them.
+    /// The first element that differs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_differing: Option<Mismatch>,
-    /// Elements whose class differs: finite against not, NaN against infinity, sign of infinity.
+    /// How many elements differ in class: finite or not, NaN or infinity, sign of infinity.
     pub class_differing: u64,
-    /// Of them, those where both are not finite.
+    /// How many of these elements are not finite on both sides.
     pub class_differing_both_nonfinite: u64,
-    /// The first of them.
+    /// The first element that differs in class.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_class_differing: Option<Mismatch>,
-    /// Elements not finite in the output, and in the expectation.
+    /// How many elements are not finite in the output, and how many in the expected values.
     pub nonfinite: (u64, u64),
     /// Histogram of |got - want| / max(|want|, tiny) by decade, from below 1e-9 to above 1: eleven counts.
     pub histogram: Vec<u64>,
-    /// Where the elements lie that are far off.
+    /// The position of the elements that are far off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gross: Option<Gross>,
-    /// Elements beyond the tolerance that the spec names; only where the operator declares `matched` below one, which a front cannot decide.
+    /// How many elements exceed the tolerance in the spec. Only if the operator declares `matched` below one, which a front cannot decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
-    /// What a function of the package says of the output, where the operator compares it by one: it alone decides, and nothing else is filled but the number
-    /// of elements and where those it rejects lie.
+    /// What a function of the package says of the output, if the operator compares the output with a function. Only the function decides then. All other fields
+    /// are empty, except the number of elements and the position of those that the function rejects.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub checked: Option<CheckObserved>,
 }
 
-/// The word of a function of the package on an output.
+/// What a function of the package says of an output.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CheckObserved {
     /// The function: `ref.py::check`.
     pub by: String,
-    /// How many elements it rejects: all, where it rejects the output as a whole.
+    /// How many elements it rejects. If it rejects the output as a whole, all elements.
     pub rejected: u64,
-    /// Whether it spoke of the output as a whole rather than of its elements.
+    /// Whether it judges the output as a whole rather than its elements.
     pub whole: bool,
-    /// Why it rejects, in its own words, if it gave any.
+    /// Why it rejects, in the function's words, if it says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
 }
@@ -229,7 +232,7 @@ pub struct CheckObserved {
 pub struct TrialObserved {
     /// Its number.
     pub trial: u32,
-    /// The distribution its inputs were drawn from.
+    /// The distribution from which its inputs were drawn.
     pub distribution: String,
     /// Every output.
     pub outputs: Vec<OutputObserved>,
@@ -248,39 +251,39 @@ pub enum Determinism {
         /// Largest absolute difference between runs.
         spread: f64,
     },
-    /// Not looked at, because a run failed.
+    /// Not checked, because a run failed.
     Unknown,
 }
 
 /// What a verify step saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VerifyObservation {
-    /// Whether this was the emulator: labelled so wherever it is shown.
+    /// Whether the emulator ran the candidate. Every display of the observation says so.
     pub emulated: bool,
-    /// Structural failures: any one is a fail, but for kinds that are allowed.
+    /// Structural failures. Each one is a fail, except the kinds that hardware allows.
     pub findings: Vec<Finding>,
-    /// What the emulator does not do, with its place: makes the verdict unknown, unless there is a finding or a wrong output.
+    /// What the emulator does not support, with its place. It makes the verdict unknown, unless there is a finding or a wrong output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_emulated: Option<String>,
-    /// How many trials were asked for; 0 where that was not recorded. If fewer were compared and nothing failed, nothing is known.
+    /// How many trials were requested; 0 if that was not recorded. If fewer trials were compared and nothing failed, the verdict is unknown.
     #[serde(default)]
     pub asked: u32,
     /// Every trial whose outputs could be compared.
     pub trials: Vec<TrialObserved>,
-    /// Repetition.
+    /// Whether repeated runs agree.
     pub determinism: Determinism,
-    /// What the system could not do to confine the candidate, a sentence each; empty where it was confined.
+    /// What the system could not do to confine the candidate, one sentence each. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// How it was run: `check`, `plain`, or the device's class, after [`HOST_LAUNCHED`] where a launcher of the kernel's own ran it.
+    /// How it was run: `check`, `plain`, or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
     pub ran_as: String,
 }
 
-/// How [`VerifyObservation::ran_as`] begins where a launcher of the kernel's own ran it.
+/// The beginning of [`VerifyObservation::ran_as`] if the kernel's own launcher ran the candidate.
 pub const HOST_LAUNCHED: &str = "host-launched, ";
 
 impl VerifyObservation {
-    /// Nothing seen yet of the trials that are asked for.
+    /// An observation at the start, when nothing has been seen of the `asked` trials.
     pub fn begun(emulated: bool, asked: u32, ran_as: String) -> Self {
         VerifyObservation {
             emulated,
@@ -294,7 +297,7 @@ impl VerifyObservation {
         }
     }
 
-    /// Whether a launcher of the kernel's own ran it, in a process that is trusted with nothing.
+    /// Whether the kernel's own launcher ran the candidate, in a process that is not trusted.
     pub fn is_host_launched(&self) -> bool {
         self.ran_as.starts_with(HOST_LAUNCHED)
     }

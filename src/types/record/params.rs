@@ -1,4 +1,4 @@
-//! The parameters of each kind of step, and the documents they give. A runner reads these from the very value that was hashed into its key.
+//! The parameters of each kind of step, and the documents that the steps write. A step reads its parameters from the same value that was hashed into its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,42 +10,42 @@ use crate::model::method::SassPatterns;
 use crate::model::{Compare, Metric, Sanitizer, Tolerance};
 use kforge_foundation::base::Digest;
 
-/// generate, from files. Inputs `file:NAME` hold every file the source can reach. Output `source`: a [`super::spec::Tree`].
+/// generate, from files. Inputs `file:NAME` hold every file that the source can reach. Output `source`: a [`super::spec::Tree`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct GenerateParams {
     /// The file to compile, relative to the package.
     pub main: String,
 }
 
-/// Which compiler.
+/// The compiler to use.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Compiler {
-    /// NVRTC; nvcc where NVRTC's diagnostic says that a header is missing or the file holds host code.
+    /// NVRTC, or nvcc if NVRTC's diagnostic says that a header is missing or that the file contains host code.
     Auto,
     /// NVRTC.
     Nvrtc,
     /// nvcc.
     Nvcc,
-    /// The host's C++ compiler and the emulator, optimised, without watched accesses.
+    /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
-    /// The same with every access watched.
+    /// The host's C++ compiler and the emulator, with every access watched.
     EmulatorCheck,
 }
 
-/// compile. Inputs: `tree:source`; `toolchain`, a [`Toolchain`]; for the emulator, `tree:emulator`, its headers.
-/// Outputs: `binary` (stripped, free of paths), `facts` (what only the compiler's log says: a [`CompileFacts`]), `log`.
+/// compile. Inputs: `tree:source`; `toolchain`, a [`Toolchain`]; for the emulator, its headers as `tree:emulator`. Outputs: `binary` (stripped, without paths),
+/// `facts` (a [`CompileFacts`] with what only the compiler's log reports), `log`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompileParams {
-    /// Which compiler.
+    /// The compiler to use.
     pub compiler: Compiler,
     /// `cpu`, or an architecture: `sm_90a`.
     pub arch: String,
     /// The file to compile, as the tree names it.
     pub main: String,
-    /// Entries as C++ spells them, types and tunables filled in, in order of first use.
+    /// Entries as C++ spells them, with types and tunables filled in, in order of first use.
     pub entries: Vec<String>,
-    /// Macros: only those tunables that the source can see.
+    /// Macros. Only those tunables that the source can see.
     pub defines: BTreeMap<String, String>,
     /// Language standard: `c++17`.
     pub std: String,
@@ -53,28 +53,28 @@ pub struct CompileParams {
     pub include: Vec<String>,
     /// Further flags, as declared.
     pub flags: Vec<String>,
-    /// Whether it is tried in a round: that the compiler refuses it is then a failing verdict, which is remembered, and no error of the build.
+    /// Whether a round tries it. A refusal by the compiler is then a failing verdict, which is remembered, rather than an error of the build.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub candidate: bool,
-    /// Whether it is compiled once more, with line tables, into the output `lined`: for what Compute Sanitizer finds. Not on `cpu`, where they are always kept
-    /// apart.
+    /// Whether it is compiled a second time, with line tables, into the output `lined`, for the findings of Compute Sanitizer. Not on `cpu`, where line tables
+    /// are always kept separately.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lined: bool,
-    /// The function that launches, where the kernel has a launcher of its own: the binary is then a shared library of host code with machine code in it.
+    /// The function that launches, if the kernel has its own launcher. The binary is then a shared library of host code that contains machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
 
-/// With this begin the names of those of a CUDA's tools and files that are the host's own: of the compiler that nvcc calls.
+/// The prefix of tools and files of a CUDA toolchain that belong to the host: to the compiler that nvcc calls.
 pub const HOST: &str = "host:";
 
-/// What a toolchain is, by content: what enters keys.
+/// A toolchain by content, as it enters keys.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Toolchain {
     /// Each tool and sub-tool (`nvrtc`, `nvrtc-builtins`, `ptxas`, `cc1plus`, `headers`) and its digest.
     pub tools: BTreeMap<String, Digest>,
-    /// What a compilation may read beyond its sources, by content: the headers of the compiler and of the system it is at home on. Empty where it is laid out
-    /// with the tools.
+    /// What a compilation may read besides its sources, by content: the headers of the compiler and of the system to which it belongs. Empty if the headers are
+    /// laid out with the tools.
     #[serde(default, skip_serializing_if = "BTreeSet::is_empty")]
     pub headers: BTreeSet<Digest>,
 }
@@ -82,49 +82,49 @@ pub struct Toolchain {
 /// What only the compiler reports.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CompileFacts {
-    /// The compiler that made the binary, where `auto` had to choose: `nvrtc` or `nvcc`.
+    /// The compiler that built the binary, if `auto` had to choose: `nvrtc` or `nvcc`.
     pub compiler: String,
-    /// The symbol of each entry, in the order of the entries; where the kernel has a launcher of its own, of each kernel in the binary.
+    /// The symbol of each entry, in the order of the entries. If the kernel has its own launcher, the symbol of each kernel in the binary.
     pub symbols: Vec<String>,
     /// Bytes of spill stores and loads by symbol.
     pub spills: BTreeMap<String, (u64, u64)>,
 }
 
-/// inspect. Inputs: `binary`, `facts`; `toolchain` where it disassembles. Output `inspection`: a [`super::Inspection`].
+/// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Output `inspection`: a [`super::Inspection`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct InspectParams {
-    /// As for compile.
+    /// See [`CompileParams::arch`].
     pub arch: String,
-    /// As for compile.
+    /// See [`CompileParams::entries`].
     pub entries: Vec<String>,
-    /// Whether to count opcodes: only where methods are judged.
+    /// Whether to count opcodes. Only needed if methods are judged.
     pub disassemble: bool,
-    /// The variant's launches, for their arguments and blocks: counts and sizes are checked against the binary. Values and grids are left out.
+    /// The variant's launches. The counts and sizes of their arguments and blocks are checked against the binary. Values and grids are left out.
     pub launches: Vec<Launch>,
-    /// Whether the binary is a library with a launcher of its own: then every kernel in it is inspected, by its symbol.
+    /// Whether the binary is a library with its own launcher. Every kernel in it is then inspected, by its symbol.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub host: bool,
 }
 
-/// A launcher of a kernel's own, as it is run.
+/// A kernel's own launcher, as it is run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostLaunch {
     /// The `extern "C"` function of the library.
     pub function: String,
-    /// Version of what it is handed and of how it is run: raised when either changes.
+    /// The version of what the launcher receives and of how it is run. Raised when either changes.
     pub protocol: u32,
 }
 
-/// A tool of Compute Sanitizer, as it is asked and read.
+/// A tool of Compute Sanitizer, and how its output is read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sanitized {
     /// The tool.
     pub tool: Sanitizer,
-    /// Version of how it is asked and of what counts of what it lists: raised when either changes.
+    /// The version of how the tool is called and of which of its reports count. Raised when either changes.
     pub protocol: u32,
 }
 
-/// One trial of a verification: which inputs.
+/// The inputs of one trial of a verification.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Trial {
     /// Its number.
@@ -136,38 +136,37 @@ pub struct Trial {
 }
 
 impl Trial {
-    /// How often a candidate is run on a trial's inputs by itself.
+    /// How often a candidate runs on a trial's inputs by itself.
     pub const RUNS: usize = 3;
-    /// The same with the launches that come one after another in one process, for those that keep something between them.
+    /// Like [`Trial::RUNS`], plus the launches that run one after another in one process. They detect kernels that keep state between launches.
     pub const MOST_RUNS: usize = Trial::RUNS + 2;
 }
 
-/// oracle. Inputs: `processor`, a [`Toolchain`] that says by what numeric libraries choose; where functions of the package's own are called, `tree:reference`,
-/// the files of the reference, of the generator of inputs and, where null candidates are compared, of checks, in one tree, and `toolchain:python` and
-/// `toolchain:c++` for what runs those in Python and in C++.
-/// Outputs: `expected`, an [`Expected`]; `nulls`, a [`NullsObserved`], where they are asked for.
+/// oracle. Inputs: `processor`, a [`Toolchain`] that says what numeric libraries base their choices on. If functions of the package are called, also:
+/// `tree:reference`, one tree with the files of the reference, of the generator of inputs and, if null candidates are compared, of checks; `toolchain:python`
+/// and `toolchain:c++`, which run functions in Python and in C++. Outputs: `expected`, an [`Expected`]; `nulls`, a [`NullsObserved`], if requested.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct OracleParams {
     /// What to compute.
     pub problem: Problem,
-    /// On which inputs.
+    /// The inputs.
     pub trial: Trial,
-    /// Outputs whose tolerance declares `scaled`, for which the scale (the operator on absolute values) is wanted.
+    /// Outputs whose tolerance declares `scaled`. For these the scale is needed: the operator applied to absolute values.
     pub scaled: Vec<String>,
-    /// Whether the null candidates are to be compared with the expectation, into the output `nulls`.
+    /// Whether to compare the null candidates with the expected values, into the output `nulls`.
     pub nulls: bool,
-    /// How each output is compared, for null candidates; empty without.
+    /// How each output is compared, for null candidates. Empty if there are none.
     pub compare: BTreeMap<String, Compare>,
-    /// Tolerances to count elements of null candidates beyond, only for outputs whose tolerance declares `matched` below one.
+    /// Tolerances beyond which elements of null candidates are counted. Only for outputs whose tolerance declares `matched` below one.
     pub count_beyond: BTreeMap<String, Tolerance>,
 }
 
-/// Digests of expected values: the bytes are scratch, made again when needed.
+/// Digests of expected values. The values themselves are scratch data and are computed again when needed.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Expected {
     /// Each written tensor and the digest of its expected values as f64 (or i64), row-major, little endian, before rounding to its dtype.
     pub outputs: BTreeMap<String, Digest>,
-    /// The same of the scale, where it was asked for.
+    /// The same for the scale, if it was requested.
     #[serde(default)]
     pub scales: BTreeMap<String, Digest>,
 }
@@ -179,52 +178,53 @@ pub struct CalibrateCase {
     pub distribution: String,
     /// The operator's tolerance at this shape by output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
-    /// Terms of the longest sum, where the tolerance was derived from that.
+    /// Number of terms of the longest sum, if the tolerance was derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived: Option<u64>,
 }
 
-/// calibrate: one case an input. Inputs `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
+/// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateParams {
-    /// What was observed where.
+    /// The cases. Each has one input.
     pub cases: Vec<CalibrateCase>,
     /// Why there are no cases, if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Unknown>,
 }
 
-/// How the null candidates of one case compare with the expectation; part of the oracle step's output `nulls`.
+/// How the null candidates of one case compare with the expected values. Part of the output `nulls` of the oracle step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct NullsObserved {
-    /// Each candidate (`zeros`, `constant`, `copy of x`, `another seed`, `inputs rounded to f16`) and how those outputs compare in which it
-    /// differs from the expectation after rounding; one that differs in none is not listed.
+    /// Each candidate (`zeros`, `constant`, `copy of x`, `another seed`, `inputs rounded to f16`) with the comparisons of the outputs in which it differs from
+    /// the expected values after rounding. A candidate that does not differ is not listed.
     pub candidates: BTreeMap<String, Vec<super::OutputObserved>>,
 }
 
-/// Whether tolerance, shapes and distributions can tell correct from wrong.
+/// Whether tolerance, shapes and distributions can distinguish correct from wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Candidates, each with its output (`zeros as y`), that pass wherever they differ from the expectation: any makes the operator indecisive.
+    /// Candidates, each with its output (`zeros as y`), that pass in all cases in which they differ from the expected values. Any such candidate makes the
+    /// operator indecisive.
     pub indecisive: Vec<String>,
-    /// Those that pass on some of these cases: (candidate with its output, cases).
+    /// Candidates that pass in some of these cases: (candidate with its output, cases).
     pub weak: Vec<(String, Vec<usize>)>,
     /// The tolerance of each case by output, declared or derived.
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// verify. Inputs: `binary`, `facts`, `inspection`; `lined` where it is sanitized; `expected:N` for each trial; `tree:reference`, `toolchain:python` and
-/// `toolchain:c++` as for oracle, checks included; on `cpu` also `runtime`, a [`Toolchain`] of the C library and its kin, with which the binary computes, and
-/// of the processor. Output `observation`: a [`super::VerifyObservation`].
+/// verify. Inputs: `binary`, `facts`, `inspection`; `lined` if a sanitizer runs; `expected:N` for each trial; `tree:reference`, `toolchain:python` and
+/// `toolchain:c++` as for oracle, including checks; on `cpu` also `runtime`, a [`Toolchain`] of the processor, the C library and the related libraries with
+/// which the binary computes. Output `observation`: a [`super::VerifyObservation`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct VerifyParams {
-    /// `cpu`, or the architecture the binary is for.
+    /// `cpu`, or the architecture for which the binary was built.
     pub arch: String,
     /// How the binary was built.
     pub compiler: Compiler,
-    /// What is computed.
+    /// The problem to compute.
     pub problem: Problem,
-    /// As for compile; launches name entries by these.
+    /// See [`CompileParams::entries`]. Launches name entries by these texts.
     pub entries: Vec<String>,
     /// The variant's launches.
     pub launches: Vec<Launch>,
@@ -232,40 +232,41 @@ pub struct VerifyParams {
     pub workspaces: Vec<Buffer>,
     /// `__constant__` symbols to fill.
     pub constants: Vec<Constant>,
-    /// Which inputs.
+    /// The inputs of each trial.
     pub trials: Vec<Trial>,
     /// How each output is compared.
     pub compare: BTreeMap<String, Compare>,
-    /// Outputs for which the scale is carried along, because a tolerance declares `scaled`.
+    /// Outputs for which the scale is also read, because a tolerance declares `scaled`.
     pub scaled: Vec<String>,
-    /// Tolerances to count elements beyond, only for outputs whose tolerance declares `matched` below one.
+    /// Tolerances beyond which elements are counted. Only for outputs whose tolerance declares `matched` below one.
     pub count_beyond: BTreeMap<String, Tolerance>,
     /// Version of the verification protocol.
     pub protocol: u32,
-    /// What launches, where the kernel has a launcher of its own: there are no entries and launches then.
+    /// The launcher, if the kernel has its own. There are then no entries and launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLaunch>,
-    /// verify only: what Compute Sanitizer watches the launches for besides, on the inputs of the first trial.
+    /// verify only: the tools of Compute Sanitizer that also watch the launches, on the inputs of the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sanitize: Vec<Sanitized>,
-    /// bench only: the most samples of a series, where a few are to tell whether more are worth the time; none for as many as the protocol takes.
+    /// bench only: the maximum number of samples of a series, if a few samples are to decide whether more are worth the time. None for as many as the protocol
+    /// takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub samples: Option<u32>,
-    /// bench only: the one series that is taken, where a few samples are to tell; none for both.
+    /// bench only: the only series to take, if a few samples are to decide. None for both series.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub only: Option<Metric>,
-    /// bench only: the least operations that any implementation needs, where the operator states them.
+    /// bench only: the fewest operations that any implementation needs, if the operator states them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flops_min: Option<f64>,
-    /// bench only: compulsory bytes, where the operator states them; else every tensor counts whole.
+    /// bench only: compulsory bytes, if the operator states them. Otherwise every tensor counts whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bytes: Option<f64>,
 }
 
-/// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same of `b`. Output `observation`: a [`super::timing::PairsObserved`].
+/// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairsParams {
-    /// The architecture both binaries are for.
+    /// The architecture for which both binaries were built.
     pub arch: String,
     /// Whether hot times are compared rather than cold ones.
     pub hot: bool,
@@ -277,33 +278,33 @@ pub struct PairsParams {
     pub protocol: u32,
 }
 
-/// judge. Input `observation`, absent where verify gave nothing. Output `judgement`: a [`Judgement`].
+/// judge. Input `observation`, absent if verify gave nothing. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
     /// The tolerance of each output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
-    /// Why there may be no observation, as text, for the verdict.
+    /// Why the observation may be absent, for the verdict.
     pub absent: Option<Unknown>,
 }
 
-/// What judge decides.
+/// What judge concludes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Judgement {
     /// The verdict.
     pub verdict: Verdict,
-    /// For a failure: output, first wrong index, got, want, count and distribution, what would explain it. Several lines.
+    /// For a failure: output, first wrong index, actual and expected value, count and distribution, and a possible explanation. Several lines.
     pub explanation: String,
-    /// Whether the emulator was the witness.
+    /// Whether the emulator ran the kernel.
     pub emulated: bool,
-    /// What the system could not do to confine the candidate; empty where it was confined.
+    /// What the system could not do to confine the candidate. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// Largest error over the tolerance's allowance, over all outputs; below one passes. None without comparison.
+    /// The largest ratio of an error to the error that the tolerance allows, over all outputs. A ratio below one passes. None without a comparison.
     pub worst: Option<f64>,
 }
 
 impl Judgement {
-    /// A verdict without a comparison behind it.
+    /// A verdict without a comparison.
     pub fn bare(verdict: Verdict) -> Self {
         Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
     }
@@ -312,9 +313,9 @@ impl Judgement {
 /// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {
-    /// What to look for; none if there is no signature for this architecture.
+    /// The patterns to look for. None if there is no signature for this architecture.
     pub signature: Option<SassPatterns>,
-    /// Why there is none, where that is known.
+    /// Why there is no signature, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
 }
@@ -323,95 +324,95 @@ pub struct MatchParams {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Shown {
-    /// It does.
+    /// The machine code shows it.
     Shown,
-    /// It does not.
+    /// The machine code does not show it.
     NotShown,
-    /// It is unknown; why.
+    /// It is unknown; the text says why.
     Unknown(String),
 }
 
 /// What match finds.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Matched {
-    /// Whether it is shown.
+    /// Whether the machine code shows the method.
     pub shown: Shown,
-    /// Each pattern, its count with and without the method.
+    /// Each pattern with its counts with and without the method.
     pub counts: Vec<(String, u64, u64)>,
 }
 
-/// What is known of a variant when select runs, besides its inputs.
+/// What is known of a variant when select runs, besides the inputs of select.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
-    /// Position in declared order; the lower wins where nothing else decides.
+    /// Position in declared order. The lower position is preferred if nothing else decides.
     pub order: u32,
-    /// The digest that names this variant in `kforge.lock`: of its tunables.
+    /// The digest of the variant's tunables, which identifies it in `kforge.lock`.
     pub identity: String,
     /// For each shape it serves: the shape's position in [`SelectParams::shapes`].
     pub serves: Vec<u32>,
 }
 
-/// select. Inputs: `judgement:V:S` (a [`Judgement`]) for each candidate V and shape S it serves; `bench:V:S` and `pairs:V:W:S` where there are any.
+/// select. Inputs: `judgement:V:S` (a [`Judgement`]) for each contender V and each shape S that it serves; `bench:V:S` and `pairs:V:W:S`, if there are any.
 /// Output `selection`: a [`Selection`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SelectParams {
-    /// Candidates in declared order.
+    /// Contenders in declared order.
     pub candidates: Vec<Contender>,
-    /// The class of each shape; shapes with equal texts get one champion.
+    /// The class of each shape. Shapes with equal texts get one champion.
     pub shapes: Vec<String>,
     /// Which shapes are benched, by position.
     pub bench: Vec<u32>,
     /// The identity pinned in `kforge.lock` for a class.
     pub pinned: BTreeMap<String, String>,
-    /// Share by which a paired comparison must show a variant slower before it loses its place.
+    /// The share of time by which a paired comparison must show a variant to be slower before it loses its place.
     pub margin: f64,
-    /// Whether hot times decide rather than cold ones.
+    /// Whether hot times decide rather than cold times.
     pub hot: bool,
     /// Whether this target can have timings at all.
     pub timed: bool,
-    /// Whether the candidates come from rounds, so that only this step fails if none of them is correct.
+    /// Whether the contenders come from rounds. Only this step then fails if none of them is correct.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub answers: bool,
-    /// Set on the step that only nominates: its output is `nomination`, a [`Nomination`], and no `selection`.
+    /// Set if the step only nominates. Its output is then `nomination`, a [`Nomination`], instead of `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shortlist: Option<Shortlist>,
-    /// Set on a step that names who is to be timed in full, of variants that were timed with few samples (inputs `few:V:S`, and `bench:V:S` of those that were
-    /// timed in full already): its output is `nomination`, a [`Nomination`], and no `selection`.
+    /// Set if the step names the variants to be timed in full, among variants that were timed with few samples (inputs `few:V:S`, and `bench:V:S` of variants
+    /// that were already timed in full). Its output is then `nomination`, a [`Nomination`], instead of `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finals: Option<Finals>,
 }
 
-/// Who is near enough to the fastest after few samples to be timed in full.
+/// Which variants are near enough to the fastest after few samples to be timed in full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Finals {
-    /// Share by which a variant's fastest sample may be slower than the best's median (0.07: seven per cent).
+    /// The share by which a variant's fastest sample may be slower than the best variant's median (0.07: seven per cent).
     pub within: f64,
 }
 
-/// Who is near enough to the fastest to be compared with it in pairs.
+/// Which variants are near enough to the fastest to be compared with it in pairs.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Shortlist {
-    /// Share by which a variant's median may be slower than the best (0.05: five per cent).
+    /// The share by which a variant's median may be slower than the best (0.05: five per cent).
     pub within: f64,
-    /// Most variants of a class, the best with them.
+    /// Maximum number of variants of a class, including the best.
     pub most: u32,
 }
 
-/// Who is near the best in one class of shapes.
+/// The variants near the best in one class of shapes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Nominees {
     /// The class.
     pub class: String,
-    /// The fastest by medians; none if no variant is both correct and timed.
+    /// The variant with the fastest median. None if no variant is both correct and timed.
     pub best: Option<u32>,
-    /// Who is to be compared with it in pairs, in declared order.
+    /// The variants to compare with the best in pairs, in declared order.
     pub near: Vec<u32>,
 }
 
-/// What the nominating select step decides: only who is to be paired, so that re-measured noise that moves nobody changes nothing after it.
+/// What the nominating select step decides: only which variants are paired. Noise in new measurements that changes no nominee changes nothing after this step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Nomination {
-    /// One a class, in order of first shape.
+    /// One per class, in the order of the first shape.
     pub classes: Vec<Nominees>,
 }
 
@@ -420,7 +421,7 @@ pub struct Nomination {
 pub struct Champion {
     /// The class.
     pub class: String,
-    /// The candidate's position; none if none serves and none is correct.
+    /// The contender's position. None if no contender serves the class and is correct.
     pub variant: Option<u32>,
     /// Whether it was selected without measurements.
     pub provisional: bool,
@@ -428,34 +429,34 @@ pub struct Champion {
     pub because: String,
 }
 
-/// What select decides: only the decision, so that re-measured noise changes nothing after it.
+/// What select decides. It contains only the decision, so that noise in new measurements changes nothing after this step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Selection {
-    /// One a class, in order of first shape.
+    /// One per class, in the order of the first shape.
     pub champions: Vec<Champion>,
-    /// Correct candidates that are not champions, in declared order.
+    /// Correct contenders that are not champions, in declared order.
     pub frontier: Vec<u32>,
-    /// Candidates known to be wrong.
+    /// Contenders that are known to be wrong.
     pub wrong: Vec<u32>,
 }
 
-/// attribute. Inputs: `match`; for each shape S where it was taken, `pairs:S` (of the variant without and with the method) and `judgement:S` of the variant
-/// without it, absent where there are none. Output `attribution`: an [`Attribution`].
+/// attribute. Inputs: `match`; for each shape S, `pairs:S` (of the variant without and with the method) and `judgement:S` (of the variant without the method),
+/// each absent if there is none. Output `attribution`: an [`Attribution`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeParams {
-    /// Share of time that the lower bound of the saving must exceed.
+    /// The share of time that the lower bound of the saving must exceed.
     pub threshold: f64,
 }
 
-/// What became of a method.
+/// The conclusion about a method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Fate {
-    /// The machine code shows it and it saves more than the noise.
+    /// The machine code shows it, and the lower bound of its saving exceeds the threshold.
     Effective,
-    /// The machine code shows it and it does not.
+    /// The machine code shows it, but the lower bound of its saving does not exceed the threshold.
     Ineffective,
-    /// The machine code does not show it, whatever the time.
+    /// The machine code does not show it. Its time does not matter.
     ImplementationFailed,
     /// It is unknown.
     Inconclusive,
@@ -464,7 +465,7 @@ pub enum Fate {
 /// What a method is worth.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Attribution {
-    /// What became of it.
+    /// The conclusion about the method.
     pub fate: Fate,
     /// The reason, in one line that names no shape.
     pub because: String,
@@ -482,7 +483,7 @@ impl Attribution {
     }
 }
 
-/// A reason and what a verdict adds to it, as one sentence.
+/// A reason and the detail that a verdict adds to it, as one sentence.
 pub fn detailed(because: &str, detail: Option<&str>) -> String {
     detail.map_or_else(|| because.to_string(), |detail| format!("{because}: {detail}"))
 }

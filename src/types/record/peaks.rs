@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// peaks. No inputs: the question is of the device alone. Output `observation`: a [`PeaksObserved`].
+/// peaks. No inputs, because the question is only about the device. Output `observation`: a [`PeaksObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PeaksParams {
-    /// The architecture that is compiled for: code for it runs on the device.
+    /// The architecture to compile for. Code for it runs on the device.
     pub arch: String,
     /// Version of the protocol.
     pub protocol: u32,
@@ -16,11 +16,11 @@ pub struct PeaksParams {
 /// A rate that was reached.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rate {
-    /// Bytes or operations a second, of samples of about a millisecond: what the fastest tenth of them reached.
+    /// Bytes or operations per second that the fastest tenth of the samples reached. A sample takes about a millisecond.
     pub per_s: f64,
-    /// The median of the later half of the samples, when the device has warmed up and its power may limit it.
+    /// The median of the later half of the samples, when the device has warmed up and its power limit may slow it down.
     pub sustained_per_s: f64,
-    /// By what: the instruction, or what was done.
+    /// How the rate was reached: the instruction, or the kind of transfer.
     pub with: String,
 }
 
@@ -28,11 +28,11 @@ pub struct Rate {
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct PeaksObserved {
-    /// Bytes a second between memory and L2 cache: of reading (`read`), of copying, both directions together (`copy`), and, since protocol 2, of writing
+    /// Bytes per second between memory and L2 cache: of reading (`read`), of copying, both directions together (`copy`), and, since protocol 2, of writing
     /// (`write`).
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dram_bytes_per_s: BTreeMap<String, Rate>,
-    /// Operations a second by unit as in [`super::profile::Peaks`], on random operands, a fused multiply-add counted as two.
+    /// Operations per second by unit as in [`super::profile::Peaks`], on random operands. A fused multiply-add counts as two operations.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ops_per_s: BTreeMap<String, Rate>,
     /// What could not be measured (`dram`, or a unit), and why.
@@ -41,17 +41,17 @@ pub struct PeaksObserved {
 }
 
 impl PeaksObserved {
-    /// Bytes a second of the memory, by what moved most; none where that was not measured.
+    /// Bytes per second of the memory, from the kind of transfer that moved most. None if it was not measured.
     pub fn dram(&self) -> Option<f64> {
         self.dram_bytes_per_s.values().map(|rate| rate.per_s).reduce(f64::max)
     }
 
-    /// Operations a second of a unit.
+    /// Operations per second of a unit.
     pub fn ops(&self, unit: &str) -> Option<f64> {
         self.ops_per_s.get(unit).map(|rate| rate.per_s)
     }
 
-    /// In a line: `copy 4.19 TB/s, read 4.69 TB/s, bf16 925.4 T/s, f32 66.1 T/s`.
+    /// A summary in one line: `copy 4.19 TB/s, read 4.69 TB/s, bf16 925.4 T/s, f32 66.1 T/s`.
     pub fn summary(&self) -> String {
         let memory = self.dram_bytes_per_s.iter().map(|(what, rate)| format!("{what} {:.2} TB/s", rate.per_s / 1e12));
         let units = self.ops_per_s.iter().map(|(unit, rate)| format!("{unit} {:.1} T/s", rate.per_s / 1e12));

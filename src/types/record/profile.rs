@@ -1,4 +1,4 @@
-//! The parameters and the observation of a profile step; what a device can do at most; how far a kernel is from that.
+//! The parameters and the observation of a profile step; the theoretical peaks of a device; how far a kernel is from them.
 
 use std::collections::BTreeMap;
 
@@ -11,11 +11,11 @@ use crate::model::Axis;
 /// profile. Inputs: `binary`, `facts`, `inspection`. Output `observation`: a [`ProfileObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ProfileParams {
-    /// The architecture the binary is for.
+    /// The architecture for which the binary was built.
     pub arch: String,
     /// The launches.
     pub of: VerifyParams,
-    /// The metrics that are wanted, by their names in [`super::metric::METRICS`], sorted.
+    /// The metrics to take, by their names in [`super::metric::METRICS`], sorted.
     pub metrics: Vec<String>,
     /// Version of the profiling protocol.
     pub protocol: u32,
@@ -26,22 +26,22 @@ pub struct ProfileParams {
 pub struct ProfileObserved {
     /// Metrics by name, in the units of [`super::metric::METRICS`].
     pub metrics: BTreeMap<String, f64>,
-    /// Those that were asked for and are unknown, and why.
+    /// Requested metrics that are unknown, and why.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<String, String>,
-    /// Why nothing was seen at all (no permission for counters, no profiler), if nothing was.
+    /// Why nothing was seen (no permission for counters, no profiler), if nothing was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Unknown>,
 }
 
-/// What a device can do at most, by its own attributes.
+/// The theoretical peaks of a device, from its own attributes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub struct Peaks {
-    /// Bytes a second between its memory and its L2 cache.
+    /// Bytes per second between its memory and its L2 cache.
     pub dram_bytes_per_s: f64,
-    /// Operations a second of its arithmetic units by dtype (`f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`), a fused multiply-add counted as two; matrix units where
-    /// they serve the dtype.
+    /// Operations per second of its arithmetic units by dtype (`f32`, `tf32`, `f16`, `bf16`, `i8`, `f8`). A fused multiply-add counts as two operations. Matrix
+    /// units are used for the dtypes that they support.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub ops_per_s: BTreeMap<String, f64>,
 }
@@ -49,34 +49,34 @@ pub struct Peaks {
 /// One bench shape for the roofline.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RooflineCase {
-    /// Operations of the operator's cost model; none where it states none.
+    /// Operations of the operator's cost model; none if it states none.
     pub flops: Option<f64>,
     /// Compulsory bytes.
     pub bytes: f64,
-    /// Bytes of the tensors that it writes.
+    /// Bytes of the tensors that the operator writes.
     pub written: f64,
     /// The unit of [`Peaks::ops_per_s`] that its arithmetic may use.
     pub unit: String,
 }
 
-/// roofline. Inputs: `bench:S` (a [`super::timing::BenchObserved`]) and `profile:S` (a [`ProfileObserved`]) of each bench shape S, and `peaks` (a
-/// [`super::peaks::PeaksObserved`]), absent where there are none. Output `roofline`: a [`Roofline`].
+/// roofline. Inputs: for each bench shape S, `bench:S` (a [`super::timing::BenchObserved`]) and `profile:S` (a [`ProfileObserved`]); and `peaks` (a
+/// [`super::peaks::PeaksObserved`]); absent if there are none. Output `roofline`: a [`Roofline`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RooflineParams {
     /// By position of the shape.
     pub cases: BTreeMap<u32, RooflineCase>,
-    /// Whether hot times count rather than cold ones.
+    /// Whether hot times count rather than cold times.
     pub hot: bool,
 }
 
-/// How far a kernel is from what a device can do, by axis: 0 at the peak, 1 where nothing of it is used; none where it is unknown.
+/// How far a kernel is from what a device can do, by axis: 0 at the peak, 1 if nothing of the resource is used, none if unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Gaps {
-    /// Of the arithmetic units.
+    /// The gap of the arithmetic units.
     pub compute: Option<f64>,
-    /// Of the memory.
+    /// The gap of the memory.
     pub memory: Option<f64>,
-    /// Share of the time that warps wait.
+    /// The share of time during which warps wait.
     pub latency: Option<f64>,
 }
 
@@ -90,16 +90,16 @@ impl Gaps {
         }
     }
 
-    /// Whether any of them is unknown.
+    /// Whether any gap is unknown.
     pub fn is_degraded(&self) -> bool {
         Axis::ALL.into_iter().any(|axis| self.of(axis).is_none())
     }
 }
 
-/// What roofline gives.
+/// What roofline concludes.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Roofline {
-    /// The position of the shape that all else here is about: the one that takes longest. None where nothing was timed.
+    /// The position of the shape that takes longest, to which the other fields refer. None if nothing was timed.
     pub shape: Option<u32>,
     /// Its median time in nanoseconds.
     pub time_ns: Option<f64>,
@@ -108,59 +108,59 @@ pub struct Roofline {
     /// Where each known gap comes from: `counters`, `timing of measured peaks` or `timing of theoretical peaks`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub from: BTreeMap<Axis, String>,
-    /// Why an unknown gap is unknown.
+    /// Why a gap is unknown.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub missing: BTreeMap<Axis, String>,
-    /// What bounds the kernel: the unit nearest to its limit, or waiting where warps wait more than any unit works; none where that is not known.
+    /// What bounds the kernel: the unit nearest to its limit, or latency if warps wait more than any unit works. None if unknown.
     pub bound: Option<Axis>,
-    /// All three known and under the threshold.
+    /// Whether all three gaps are known and below the threshold.
     pub near_peak: bool,
-    /// The metrics that were taken at this shape and those made of them, for triggers and prompts.
+    /// The metrics that were taken at this shape, and those computed from them, for triggers and prompts.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub metrics: BTreeMap<String, f64>,
-    /// What is reached at each bench shape that was timed, by position.
+    /// What the kernel reaches at each bench shape that was timed, by position.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub achieved: BTreeMap<u32, Achieved>,
 }
 
-/// What a kernel reaches at a shape: the operator's bytes and operations, not those that it takes, over its time.
+/// What a kernel reaches at a shape: the operator's bytes and operations over the kernel's time. What the kernel itself moves and computes does not count.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Achieved {
     /// Its median time in nanoseconds, cold or hot as the kernel selects.
     pub time_ns: f64,
-    /// Compulsory bytes a second.
+    /// Compulsory bytes per second.
     pub bytes_per_s: f64,
-    /// That as a share of the memory's peak; none where no peak is known.
+    /// The bytes as a share of the memory's peak; none if no peak is known.
     pub memory: Option<Share>,
-    /// Operations a second; none where the operator states none.
+    /// Operations per second; none if the operator states none.
     pub ops_per_s: Option<f64>,
     /// The unit that its arithmetic may use.
     pub unit: String,
-    /// The operations as a share of that unit's peak; none where no peak is known.
+    /// The operations as a share of the unit's peak; none if no peak is known.
     pub compute: Option<Share>,
 }
 
 /// A share of a peak.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Share {
-    /// The share: 1 at the peak. More where a cache served what memory need not, or a faster unit did the arithmetic.
+    /// The share: 1 at the peak. More than 1 if a cache served some of the bytes, or if a faster unit did the arithmetic.
     pub share: f64,
-    /// The peak, a second.
+    /// The peak rate per second.
     pub peak_per_s: f64,
-    /// Whether the peak was measured; else it is the theoretical one.
+    /// Whether the peak was measured. Otherwise it is the theoretical peak.
     pub measured: bool,
-    /// Of a peak that was measured of a mix of reads and writes, the share of bytes that are written; none of any other.
+    /// If the peak was measured for a mix of reads and writes, the share of bytes that are written. None for any other peak.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<f64>,
 }
 
 impl Achieved {
-    /// Share of the roofline: of what either memory or arithmetic permits at most, whichever is nearer; none where neither peak is known.
+    /// The share of the roofline: of the limit of memory or of arithmetic, whichever is nearer. None if neither peak is known.
     pub fn roofline(&self) -> Option<Share> {
         [self.memory, self.compute].into_iter().flatten().reduce(|a, b| if b.share > a.share { b } else { a })
     }
 
-    /// In a line: `4.05 TB/s, 97 % of measured 4.19 TB/s at half written; 1.01 T/s of f32, 2 % of measured 66.1 T/s`.
+    /// A summary in one line: `4.05 TB/s, 97 % of measured 4.19 TB/s at half written; 1.01 T/s of f32, 2 % of measured 66.1 T/s`.
     pub fn line(&self) -> String {
         let of = |share: Option<Share>, per: fn(f64) -> String| match share {
             None => ", peak unknown".to_string(),
@@ -179,7 +179,7 @@ impl Achieved {
     }
 }
 
-/// Which mix of reads and writes a peak is of: ` at half written`, ` at 33 % written`; nothing where hardly anything is written.
+/// The mix of reads and writes of a peak: ` at half written`, ` at 33 % written`; empty if almost nothing is written.
 fn mix(written: Option<f64>) -> String {
     match written.map(|share| (100.0 * share).round()) {
         None | Some(0.0) => String::new(),
@@ -199,7 +199,7 @@ fn ops_a_second(rate: f64) -> String {
 }
 
 impl Roofline {
-    /// In a line: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)`.
+    /// A summary in one line: `bound by memory: gaps compute 0.92, memory 0.57, latency unknown (no counters: ERR_NVGPUCTRPERM)`.
     pub fn summary(&self) -> String {
         let gap = |axis: Axis| match (self.gaps.of(axis), self.missing.get(&axis)) {
             (Some(gap), _) => format!("{} {gap:.2}", axis.name()),

@@ -1,4 +1,4 @@
-//! What a step leaves behind: its outputs by content, its verdict, and the messages to show again whenever it is fresh.
+//! What a step leaves behind: its outputs by content, its verdict, and the messages to show again when the result is fresh.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use kforge_foundation::base::{Digest, Severity, worded};
 /// A message of a step: a compiler's warning, a finding. Shown again when the step is fresh.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Note {
-    /// How bad it is.
+    /// The severity.
     pub severity: Severity,
     /// A stable code: room, then kind.
     pub code: String,
-    /// The message, possibly several lines; tools' own words verbatim.
+    /// The message, possibly of several lines. Messages of tools are quoted verbatim.
     pub message: String,
-    /// The part of a launch that it is about, where it is about one.
+    /// The part of a launch that the message is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<LaunchPart>,
 }
@@ -26,44 +26,44 @@ pub struct Note {
 pub struct LaunchPart {
     /// The entry.
     pub entry: String,
-    /// The position of the argument, from 1; none where it is about all of them.
+    /// The position of the argument, from 1. None if the message is about all arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<u32>,
 }
 
 impl Note {
-    /// A note that is about no launch.
+    /// A note that is not about a launch.
     pub fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
         Note { severity, code: code.into(), message: worded(message), launch: None }
     }
 
-    /// With the part of a launch that it is about.
+    /// Sets the part of a launch that the note is about.
     #[must_use]
     pub fn about(self, launch: Option<LaunchPart>) -> Self {
         Note { launch, ..self }
     }
 
-    /// The same with its words hidden, if words are hidden.
+    /// The note with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         Note { message: worded(self.message), ..self }
     }
 }
 
-/// What a step leaves behind. The same for the same key, but for measurements.
+/// What a step leaves behind. Except for measurements, equal keys give equal results.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepResult {
     /// Outputs by name. Only these are read by other steps.
     pub outputs: BTreeMap<String, Digest>,
-    /// What it says, for the kinds that judge.
+    /// The verdict, for kinds that judge.
     pub verdict: Option<Verdict>,
-    /// To be shown again.
+    /// Messages to show again.
     #[serde(default)]
     pub notes: Vec<Note>,
     /// One line for people: `42 registers, 0 spills`.
     #[serde(default)]
     pub summary: String,
-    /// How long it took when it ran, in milliseconds. No step reads it.
+    /// How long the step took when it was executed, in milliseconds. No step reads this.
     #[serde(default)]
     pub duration_ms: u64,
 }

@@ -15,44 +15,44 @@ pub struct OpenMethod {
     pub id: String,
     /// The resource it relieves.
     pub axis: Axis,
-    /// Whether the champion has it and a switch for it.
+    /// Whether the champion uses it and can turn it off.
     pub on: bool,
-    /// Whether whoever writes the next candidates can add it: `rules` only what the kernel declares and what a variant has that was not tried yet.
+    /// Whether the coder of the next candidates can add it. `rules` can only add what the kernel declares and what an untried variant has.
     pub possible: bool,
 }
 
-/// round. Inputs, each absent where there is none: `roofline`, a [`super::profile::Roofline`] of the champion so far; `attribution:ID` of each method it has,
-/// an [`Attribution`]; `before`, the [`Decision`] of the round before. Output `decision`: a [`Decision`].
+/// round. Inputs, each absent if there is none: `roofline`, a [`super::profile::Roofline`] of the current champion; `attribution:ID`, an [`Attribution`] of
+/// each method that the champion uses; `before`, the [`Decision`] of the previous round. Output `decision`: a [`Decision`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RoundParams {
     /// Its number, from 1.
     pub round: u32,
     /// The architecture, `sm_90a`, or `cpu`.
     pub arch: String,
-    /// Whether there is no kernel yet that a method could be added to: a correct one comes first.
+    /// Whether there is no kernel yet to which a method could be added. A correct kernel comes first.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub from_nothing: bool,
-    /// What holds of operator and kernel and what does not, by the names of `optimize::methods::Fact`; what is absent is unknown.
+    /// Which facts hold for operator and kernel, by the names of `optimize::methods::Fact`. A fact that is absent is unknown.
     pub facts: BTreeMap<String, bool>,
-    /// The methods there are, by id.
+    /// All methods, by id.
     pub methods: Vec<OpenMethod>,
     /// The methods that each earlier round tried, from round 1 on.
     pub tried: Vec<Vec<String>>,
 }
 
-/// Slots by axis.
+/// The number of slots by axis.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slots {
-    /// For methods of compute.
+    /// Slots for methods of the compute axis.
     pub compute: u32,
-    /// Of memory.
+    /// Slots for methods of the memory axis.
     pub memory: u32,
-    /// Of latency.
+    /// Slots for methods of the latency axis.
     pub latency: u32,
 }
 
 impl Slots {
-    /// Those of an axis.
+    /// The slots of an axis.
     pub fn of(&self, axis: Axis) -> u32 {
         match axis {
             Axis::Compute => self.compute,
@@ -69,13 +69,13 @@ pub struct ChosenMethod {
     pub id: String,
     /// Its axis.
     pub axis: Axis,
-    /// How strongly metrics speak for it, 0 to 1; none where they cannot tell.
+    /// How strongly metrics support it, 0 to 1. None if the metrics cannot tell.
     pub strength: Option<f64>,
     /// The reason, in one line.
     pub because: String,
 }
 
-/// A method that stood before a chosen one and was passed over.
+/// A method that came before a chosen one and was passed over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PassedMethod {
     /// Its id.
@@ -86,14 +86,14 @@ pub struct PassedMethod {
     pub because: String,
 }
 
-/// What became of a method so far.
+/// The conclusion about a method so far.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SettledMethod {
     /// The round whose champion showed it; 0 for the kernel as it was declared.
     pub round: u32,
-    /// What became of it.
+    /// The conclusion.
     pub fate: Fate,
-    /// Why and how much, as attribute found.
+    /// The attribution, with the reason and the saving.
     pub attribution: Attribution,
 }
 
@@ -102,7 +102,7 @@ pub struct SettledMethod {
 pub struct Decision {
     /// The round.
     pub round: u32,
-    /// The gaps it is decided by.
+    /// The gaps on which the decision is based.
     pub gaps: Gaps,
     /// Whether a gap was unknown, so that every axis got a slot.
     pub degraded: bool,
@@ -110,11 +110,11 @@ pub struct Decision {
     pub budget: Slots,
     /// The methods to try, in the order of axes and priorities.
     pub methods: Vec<ChosenMethod>,
-    /// Those passed over.
+    /// The methods that were passed over.
     pub passed: Vec<PassedMethod>,
-    /// What became of every method that a champion had so far.
+    /// The conclusion about every method that a champion has used so far.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub settled: BTreeMap<String, SettledMethod>,
-    /// Why there is nothing more to do, if there is not: near the peak, or no method left.
+    /// Why there is nothing more to do: near the peak, or no method left. None if there is more to do.
     pub stop: Option<String>,
 }

@@ -1,5 +1,5 @@
-//! What a search over tunables reads and keeps: the space, the policy, the trail of variants visited. Values only; what is done next is decided in
-//! `kforge_numerics::measure::search`.
+//! What a search over tunables reads and keeps: the space, the policy, the trail of visited variants. Values only; `kforge_numerics::measure::search` decides
+//! what to do next.
 
 use std::collections::BTreeMap;
 
@@ -9,20 +9,20 @@ use crate::model::TuneValue;
 use crate::model::limits::Limits;
 use crate::model::search::{Budget, Strategy};
 
-/// The space of a kernel on a target: input `space` of every search step of it.
+/// The space of a kernel on a target: input `space` of each of its search steps.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct SearchSpace {
-    /// Each tunable's values in declared order.
+    /// The values of each tunable in declared order.
     pub tunables: Vec<Vec<TuneValue>>,
-    /// Each variant, in declared order: for each tunable the position of its value.
+    /// Each variant in declared order, as the position of its value in the list of each tunable.
     pub points: Vec<Vec<u32>>,
     /// Sets of shapes, by position in [`SearchParams::shapes`].
     pub domains: Vec<Vec<u32>>,
-    /// For each variant the set of shapes that it serves.
+    /// For each variant, the set of shapes that it serves, by position in `domains`.
     pub serves: Vec<u32>,
 }
 
-/// A launch of a variant as far as limits of the architecture are concerned.
+/// The properties of a variant's launch to which limits of the architecture apply.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Block {
     /// The entry.
@@ -33,32 +33,32 @@ pub struct Block {
     pub shared: u64,
 }
 
-/// search. Inputs: `space`, a [`SearchSpace`]; `trail`, the [`Trail`] that the search step before gave, absent for the first; of what that step asked for,
-/// `inspection:V` of variant V, `judgement:V:S` and `few:V:S` (a bench of few samples) at shape S, and `bench:V:S`, absent where there is none.
-/// Outputs: `trail`, a [`Trail`]; `search`, a [`Searched`].
+/// search. Inputs: `space`, a [`SearchSpace`]; `trail`, the [`Trail`] of the previous search step, absent for the first one; for what that step requested:
+/// `inspection:V` of variant V, `judgement:V:S` and `few:V:S` (a bench with few samples) at shape S, and `bench:V:S`, absent if there is none. Outputs:
+/// `trail`, a [`Trail`]; `search`, a [`Searched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct SearchParams {
     /// Which variants are visited.
     pub strategy: Strategy,
-    /// What random choices follow from.
+    /// The seed of random choices.
     pub seed: u64,
-    /// When it ends.
+    /// When the search ends.
     pub budget: Budget,
-    /// Variants that are compiled side by side.
+    /// How many variants are compiled at once.
     pub batch: u32,
-    /// Times the best at which a variant is dropped after few samples (1.3: thirty per cent slower).
+    /// A variant is dropped after few samples if its time exceeds the best time by this factor (1.3: thirty per cent slower).
     pub within: f64,
-    /// What the architecture allows; none where that is not known.
+    /// The limits of the architecture; none if they are not known.
     pub limits: Option<Limits>,
     /// The class of each shape, as for select.
     pub shapes: Vec<String>,
     /// Which shapes are benched, by position.
     pub bench: Vec<u32>,
-    /// Whether hot times count rather than cold ones.
+    /// Whether hot times count rather than cold times.
     pub hot: bool,
-    /// Whether anything is timed; where nothing is, a search has nothing to go by and its first step ends it.
+    /// Whether anything is timed. Without timings a search has no criterion, and its first step ends it.
     pub timed: bool,
-    /// What the variants launch whose inspections are read.
+    /// The launches of the variants whose inspections are read.
     pub launches: BTreeMap<u32, Vec<Block>>,
 }
 
@@ -76,15 +76,15 @@ pub enum Stage {
     Timed,
     /// Correct, and dropped after few samples because it was too slow.
     Slow,
-    /// It gave no binary.
+    /// It produced no binary.
     Unbuilt,
-    /// Dropped because of its machine code; why.
+    /// Dropped because of its machine code; the text says why.
     Discarded(String),
     /// Its outputs are wrong.
     Wrong,
-    /// It is not known to be correct, or gave no time: a time-out, a crash, or all samples dropped.
+    /// Not known to be correct, or without a time: a time-out, a crash, or all samples dropped.
     Failed,
-    /// Nothing of it was observed: there is no device here, and no evidence.
+    /// Not observed, because there is no device here and no evidence.
     Unrecorded,
 }
 
@@ -93,36 +93,36 @@ pub enum Stage {
 pub struct Visit {
     /// Its position in declared order.
     pub variant: u32,
-    /// The chain of annealing that proposed it.
+    /// The annealing chain that proposed it.
     pub chain: u32,
-    /// Share of the budget that was spent when it was proposed.
+    /// The share of the budget that was spent when the variant was proposed.
     pub spent: f64,
     /// How far it has come.
     pub stage: Stage,
-    /// Bytes that a thread spills, stores and loads together, of its worst entry; none where that is not known.
+    /// Bytes that a thread spills, stores and loads together, in the entry that spills most. None if unknown.
     pub spills: Option<u64>,
     /// Medians of few samples in nanoseconds, by shape.
     pub few: BTreeMap<u32, f64>,
     /// Medians of full benches in nanoseconds, by shape.
     pub full: BTreeMap<u32, f64>,
-    /// Seconds that its timings held the device.
+    /// Seconds for which its timings held the device.
     pub took_s: f64,
 }
 
-/// What a search knows: every variant visited, in the order of visits.
+/// What a search knows: all visited variants, in the order of visits.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Trail {
     /// The visits.
     pub visits: Vec<Visit>,
-    /// How often variants were proposed: classes of shapes take turns.
+    /// How many times variants were proposed. Classes of shapes take turns.
     pub turns: u32,
 }
 
-/// Why a search is over.
+/// Why a search has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
-    /// As many variants as the budget allows were visited.
+    /// The number of variants that the budget allows was visited.
     Variants,
     /// Its timings took as many seconds as the budget allows.
     Seconds,
@@ -130,14 +130,14 @@ pub enum Over {
     Exhausted,
     /// The measurements that it needs are not recorded, and there is no device here.
     Unrecorded,
-    /// The target does not time, or nothing is benched: a seeded sample stands for the space.
+    /// The target has no timings, or nothing is benched. A seeded sample represents the space.
     Untimed,
 }
 
-/// The best variant of a class so far, and which visit found it, counted from one.
+/// The best variant of a class so far, and the visit that found it, counted from one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BestVisit {
-    /// The class, by its key in select's parameters; in reports its name.
+    /// The class: its key in the parameters of select, or its name in reports.
     pub class: String,
     /// Its position in declared order.
     pub variant: u32,
@@ -150,23 +150,23 @@ pub struct BestVisit {
 pub struct Tally {
     /// Which variants were visited.
     pub strategy: Strategy,
-    /// How many.
+    /// How many variants were visited.
     pub visited: u32,
-    /// Of how many.
+    /// How many variants there are.
     pub of: u32,
-    /// Dropped by what the machine code says, or not built.
+    /// How many were dropped because of their machine code, or were not built.
     pub on_facts: u32,
-    /// Dropped after few samples: slow, wrong, or without a time.
+    /// How many were dropped after few samples: slow, wrong, or without a time.
     pub on_samples: u32,
-    /// Seconds that its timings held the device, as they were counted when they were taken.
+    /// Seconds for which its timings held the device, as counted when they were measured.
     pub took_s: f64,
-    /// The best of each class that is timed.
+    /// The best variant of each class that is timed.
     pub best: Vec<BestVisit>,
-    /// Why it is over; none while it is not.
+    /// Why the search has ended; none while it has not.
     pub over: Option<Over>,
 }
 
-/// What a search step decides: what is to be known next, or that it is over.
+/// What a search step decides: what must be measured next, or that the search has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Searched {
     /// Variants to compile and inspect.
@@ -182,7 +182,7 @@ pub struct Searched {
 }
 
 impl Over {
-    /// The same in words.
+    /// The reason as text.
     pub fn why(self) -> &'static str {
         match self {
             Over::Variants => "the budget of variants is spent",

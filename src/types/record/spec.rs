@@ -1,4 +1,4 @@
-//! Everything that a step may see. Its key is the encoding of this value only, so a step cannot read what was not hashed.
+//! Everything that a step may see. The key is the encoding of exactly this value, so a step cannot read anything that was not hashed.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use kforge_foundation::base::encode::{FieldWriter, Hasher, Lines, write_value};
 pub enum Form {
     /// One file.
     Blob,
-    /// A folder: the blob is a [`Tree`], its files are laid out under the input's name.
+    /// A folder. The blob is a [`Tree`], whose files are laid out under the input's name.
     Tree,
 }
 
-/// One input: by content, or absent because the step that would have made it gave nothing.
+/// One input by content, or absent because the step that should have produced it gave nothing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Input {
-    /// The contents; none if absent.
+    /// The digest of the contents; none if absent.
     pub digest: Option<Digest>,
-    /// How they are laid out.
+    /// How the contents are laid out.
     pub form: Form,
 }
 
-/// A folder by content: package-relative names and the digests of the files.
+/// A folder by content: package-relative names of files, and their digests.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Tree {
-    /// Relative names with `/`, never `..`, and what each holds.
+    /// Relative names with `/`, never `..`, and the digest of each file.
     pub files: BTreeMap<String, Digest>,
 }
 
@@ -41,10 +41,10 @@ pub struct Spec {
     pub kind: StepKind,
     /// Semantic version of the kind.
     pub version: u32,
-    /// The code that does the step, by content ([`super::implementation`]); none where a protocol in the parameters stands for it.
+    /// The code that executes the step, by content ([`super::implementation`]). None if a protocol in the parameters takes its place.
     pub implementation: Option<Digest>,
-    /// Its parameters: one of the typed structs of [`super::observation`]'s neighbours, serialised. No names of packages, kernels, operators or shapes, no
-    /// absolute paths, no times.
+    /// Its parameters: one of the typed structs of [`super::params`] and its neighbors, serialized. They contain no names of packages, kernels, operators or
+    /// shapes, no absolute paths, and no times.
     pub params: serde_json::Value,
     /// Inputs by name.
     pub inputs: BTreeMap<String, Input>,
@@ -54,7 +54,7 @@ pub struct Spec {
 pub const KEY_CONTEXT: &str = "kforge 2026-11 step key v2";
 
 impl Spec {
-    /// Hands every field to `writer` in canonical order: the one walk that hashing and explaining share.
+    /// Passes every field to `writer` in canonical order. Hashing and explaining share this walk.
     pub fn write(&self, writer: &mut dyn FieldWriter) {
         writer.field("kind", b's', self.kind.name().as_bytes(), &|| self.kind.name().into());
         writer.field("version", b'i', &self.version.to_le_bytes(), &|| self.version.to_string());
@@ -84,7 +84,7 @@ impl Spec {
     }
 }
 
-/// A content, or that there is none.
+/// Writes the digest of an input, or that the input is absent.
 fn write_digest(path: &str, digest: Option<&Digest>, form: u8, writer: &mut dyn FieldWriter) {
     let Some(digest) = digest else { return writer.field(path, b'n', &[], &|| "absent".into()) };
     let mut bytes = digest.hash().to_vec();

@@ -1,11 +1,11 @@
-//! Values that tests of several packages start from. Knows nothing that a kernel or a device gave.
+//! Values from which tests of several packages start. Does not know results of kernels or devices.
 
 use std::collections::BTreeMap;
 
 use super::params::{Compiler, VerifyParams};
 use crate::model::Problem;
 
-/// A verification that launches nothing, of no trial.
+/// A verification without launches and trials.
 pub fn verification(arch: &str, problem: Problem) -> VerifyParams {
     VerifyParams {
         arch: arch.into(),

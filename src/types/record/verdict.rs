@@ -39,7 +39,7 @@ pub enum Unknown {
 }
 
 impl Unknown {
-    /// The same with its words hidden, if words are hidden.
+    /// The reason with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         match self {
@@ -55,7 +55,7 @@ impl Unknown {
 }
 
 impl Verdict {
-    /// The same with its words hidden, if words are hidden.
+    /// The verdict with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
         match self {
@@ -90,7 +90,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// What became of a step in one build.
+/// The outcome of a step in one build.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Outcome {

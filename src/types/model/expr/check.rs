@@ -1,4 +1,4 @@
-//! Checks of scalars beyond the grammar: functions fit the wanted kind, and operands of arithmetic can be numbers. Evaluates nothing.
+//! Checks of scalars beyond the grammar: functions fit the wanted kind, and operands of arithmetic can be numbers. Does not evaluate.
 
 use std::ops::Range;
 
@@ -9,14 +9,14 @@ use super::tree::{Node, NodeKind, Tree};
 /// A use of a name: its place in the text, and whether it is an operand of arithmetic.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Used {
-    /// Where it stands.
+    /// Its place in the text.
     pub(super) at: Range<usize>,
     /// Whether a number is needed there.
     pub(super) number: bool,
 }
 
-/// The uses of names in the order of the text. `real` says whether it may be a float. Fails on functions that are only for floats, where it may not, and on
-/// truth values and strings where a number is needed.
+/// The uses of names in the order of the text. `real` says whether the expression may give a float. Fails on functions that are only for floats if it may not,
+/// and on truth values and strings where a number is needed.
 pub(super) fn check(tree: &Tree, text: &str, real: bool) -> Result<Vec<Used>, SyntaxError> {
     let mut check = Check { text, real, used: vec![] };
     check.functions(&tree.root)?;

@@ -1,4 +1,4 @@
-//! The value of a scalar: exact over integers, of f64 over floats. Knows values of names; does not know where the expression stands.
+//! Evaluates a scalar: exactly over integers, in f64 over floats. Knows values of names; does not know where the expression is used.
 //!
 //! Intermediate integers have 128 bits. Only the result must fit 64 bits.
 
@@ -87,7 +87,7 @@ fn whole<'a>(result: Option<i128>, at: &Range<usize>) -> Evaluated<'a> {
     }
 }
 
-/// With what an expression is evaluated.
+/// The context in which an expression is evaluated.
 #[derive(Clone, Copy)]
 pub(super) struct Evaluation<'a> {
     /// The values of its names.
@@ -124,7 +124,7 @@ impl<'a> Evaluation<'a> {
         }
     }
 
-    /// Whether a condition holds: a truth value, or a number other than zero.
+    /// Whether a condition holds. A condition is a truth value or a number; a number holds if it is not zero.
     fn holds(self, node: &'a Node) -> Result<bool, Box<Failure>> {
         is_true(self.value(node)?, &node.at)
     }
@@ -206,7 +206,7 @@ fn is_true(value: Operand<'_>, at: &Range<usize>) -> Result<bool, Box<Failure>> 
     }
 }
 
-/// Truth values are 1 and 0 beside numbers; a string equals no number.
+/// Compares two values. Truth values are 1 and 0 in comparisons with numbers; a string equals no number.
 fn compared(comparison: Comparison, a: Operand<'_>, b: Operand<'_>, at: &Range<usize>) -> Result<bool, Box<Failure>> {
     let plain = |operand: Operand<'_>| match operand {
         Operand::Int(int) => Some(int),
@@ -266,7 +266,7 @@ fn floats<'a>(operator: Arithmetic, a: f64, b: f64, at: &Range<usize>) -> Evalua
     Ok(Operand::Float(operator.floats(a, b)))
 }
 
-/// A function of integers. Gives nothing if the result does not fit.
+/// A function of integers. None if the result does not fit.
 fn exact(kind: FunctionKind, ints: &[i128]) -> Option<i128> {
     match (kind, ints) {
         (FunctionKind::Abs, [x]) => x.checked_abs(),
@@ -280,7 +280,7 @@ fn exact(kind: FunctionKind, ints: &[i128]) -> Option<i128> {
     }
 }
 
-/// A function of floats. Its result is finite.
+/// A function of floats. The result must be finite.
 fn real<'a>(name: &'static str, kind: FunctionKind, floats: &[f64], at: &Range<usize>) -> Evaluated<'a> {
     let value = match (kind, floats) {
         (FunctionKind::One(f), [x]) => f(*x),
@@ -300,7 +300,7 @@ fn real<'a>(name: &'static str, kind: FunctionKind, floats: &[f64], at: &Range<u
     if value.is_finite() { Ok(Operand::Float(value)) } else { not_finite(name, floats, at) }
 }
 
-/// The first of the least or largest numbers, an integer if it is one.
+/// The smallest or largest number, the first if several are equal. It stays an integer if it is one.
 fn extreme<'a>(function: &Function, numbers: &[Operand<'a>], at: &Range<usize>) -> Evaluated<'a> {
     let floats: Vec<f64> = numbers.iter().map(|n| float(*n)).collect();
     let pick = if matches!(function.kind, FunctionKind::Min) { functions::minimum } else { functions::maximum };

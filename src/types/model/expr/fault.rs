@@ -4,13 +4,13 @@ use std::ops::Range;
 
 use kforge_foundation::base::count;
 
-/// Why a text is not an expression of its place.
+/// Why a text is not a valid expression at its place.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{fault}")]
 pub struct SyntaxError {
     /// What is wrong.
     pub fault: SyntaxFault,
-    /// The bytes of the text that are wrong; empty, at the end of the text, where something is missing there.
+    /// The wrong bytes of the text. Empty at the end of the text if something is missing there.
     pub at: Range<usize>,
 }
 
@@ -26,9 +26,9 @@ pub enum SyntaxFault {
     /// It is too long.
     #[error("an expression of {found} words and signs, expected at most {most}")]
     TooLong {
-        /// Words and signs that it has.
+        /// How many words and signs it has.
         found: usize,
-        /// How many are possible.
+        /// How many are allowed.
         most: usize,
     },
     /// It nests too deep.
@@ -55,7 +55,7 @@ pub enum SyntaxFault {
     /// A truth value as Python spells it.
     #[error("write truth values as `{0}`")]
     TruthSpelling(String),
-    /// A word of Python that the language does not have.
+    /// A word of Python that is not part of the expression language.
     #[error("`{0}` is not part of the expression language")]
     Word(String),
     /// Something else was expected.
@@ -81,7 +81,7 @@ pub enum SyntaxFault {
     /// No function has that name.
     #[error("unknown function `{0}`")]
     UnknownFunction(String),
-    /// A function has another number of arguments than it takes.
+    /// A call with the wrong number of arguments.
     #[error("`{function}` takes {}{}, found {found}", if *.open { "at least " } else { "" }, count(*.arity, "argument"))]
     Arguments {
         /// The function.
@@ -90,7 +90,7 @@ pub enum SyntaxFault {
         arity: usize,
         /// Whether it also takes more.
         open: bool,
-        /// Arguments that are there.
+        /// How many arguments there are.
         found: usize,
     },
     /// A function of floats in an expression for an integer or a truth value.

@@ -1,21 +1,22 @@
-//! The functions of expressions. Elementary ones come from `libm`, so that every machine and both evaluators give the same bits.
+//! The functions of expressions. Elementary functions come from `libm`, so that every machine and both evaluators give the same bits.
 //!
-//! `round` takes halves to even, `gelu` is the exact form through the error function, `gelu_tanh` its usual approximation; `min` and `max` are NaN if a value is.
+//! `round` rounds halves to even. `gelu` is the exact form with the error function, `gelu_tanh` its usual approximation. `min` and `max` are NaN if any value
+//! is NaN.
 
 /// A function.
 #[derive(Debug)]
 pub struct Function {
     /// Its name.
     pub name: &'static str,
-    /// How many arguments it takes at least.
+    /// The minimum number of arguments.
     pub arity: usize,
-    /// Whether it also takes more.
+    /// Whether it also takes more arguments.
     pub open: bool,
-    /// Whether an integer or a truth value may be made of it; if not, it is for floats.
+    /// Whether it can give an integer or a truth value. If not, it is only for floats.
     pub exact: bool,
     /// What it computes.
     pub kind: FunctionKind,
-    /// The same in words, for the documentation.
+    /// The description for the documentation.
     pub doc: &'static str,
 }
 
@@ -32,7 +33,7 @@ pub enum FunctionKind {
     One(fn(f64) -> f64),
     /// A float of two floats.
     Two(fn(f64, f64) -> f64),
-    /// A float without its fraction: a scalar becomes an integer.
+    /// Removes the fraction of a float. In a scalar expression the result is an integer.
     Round(fn(f64) -> f64),
     /// Its argument as a float.
     Float,
@@ -40,9 +41,9 @@ pub enum FunctionKind {
     Abs,
     /// -1, 0 or 1.
     Sign,
-    /// Its argument, zero if it is negative.
+    /// Its argument, or zero if the argument is negative.
     Relu,
-    /// The least argument.
+    /// The smallest argument.
     Min,
     /// The largest argument.
     Max,
@@ -70,7 +71,7 @@ const fn one(name: &'static str, f: fn(f64) -> f64, doc: &'static str) -> Functi
     float(name, FunctionKind::One(f), doc)
 }
 
-/// Every function. Those of integers stand first.
+/// Every function. The functions of integers come first.
 pub static FUNCTIONS: [Function; 32] = [
     exact("abs", 1, FunctionKind::Abs, "the absolute value"),
     exact("ceil_div", 2, FunctionKind::CeilDiv, "the quotient of two integers, rounded up"),
@@ -111,7 +112,7 @@ pub fn named(name: &str) -> Option<&'static Function> {
     FUNCTIONS.iter().find(|f| f.name == name)
 }
 
-/// `a ** b`. A square is a product, as anyone would compute it: exact where the product is.
+/// `a ** b`. A square is computed as a product, so it is exact if the product is exact.
 pub fn power(a: f64, b: f64) -> f64 {
     if b == 2.0 { a * a } else { libm::pow(a, b) }
 }
@@ -121,18 +122,18 @@ pub fn floor_divide(a: f64, b: f64) -> f64 {
     (a / b).floor()
 }
 
-/// `a % b`: what is left of `a`, never negative.
+/// `a % b`: the remainder, never negative.
 pub fn remainder(a: f64, b: f64) -> f64 {
     a.rem_euclid(b)
 }
 
-/// `a // b` over integers. None for a divisor of zero and for what does not fit.
+/// `a // b` over integers. None if the divisor is zero or the result does not fit.
 pub fn floor_divide_exact(a: i128, b: i128) -> Option<i128> {
     let quotient = a.checked_div(b)?;
     Some(if a % b != 0 && (a < 0) != (b < 0) { quotient - 1 } else { quotient })
 }
 
-/// `ceil_div(a, b)` over integers. None for a divisor of zero and for what does not fit.
+/// `ceil_div(a, b)` over integers. None if the divisor is zero or the result does not fit.
 pub fn ceil_div_exact(a: i128, b: i128) -> Option<i128> {
     let down = floor_divide_exact(a, b)?;
     Some(if a % b == 0 { down } else { down + 1 })
@@ -143,7 +144,7 @@ pub fn ceil_div(a: f64, b: f64) -> f64 {
     (a / b).ceil()
 }
 
-/// The sign of `x`; a zero and a NaN stay as they are.
+/// The sign of `x`. A zero or a NaN is returned as it is.
 pub fn sign(x: f64) -> f64 {
     if x == 0.0 || x.is_nan() { x } else { x.signum() }
 }
@@ -153,22 +154,22 @@ pub fn relu(x: f64) -> f64 {
     if x.is_nan() { x } else { x.max(0.0) }
 }
 
-/// The lesser, NaN if either is.
+/// The smaller value, NaN if either is NaN.
 pub fn minimum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.min(b) }
 }
 
-/// The larger, NaN if either is.
+/// The larger value, NaN if either is NaN.
 pub fn maximum(a: f64, b: f64) -> f64 {
     if a.is_nan() || b.is_nan() { f64::NAN } else { a.max(b) }
 }
 
-/// `x` between `low` and `high`.
+/// `x`, limited to the range from `low` to `high`.
 pub fn clamp(x: f64, low: f64, high: f64) -> f64 {
     minimum(maximum(x, low), high)
 }
 
-/// 1 / (1 + exp(-x)), by the exponential that does not overflow.
+/// 1 / (1 + exp(-x)), computed with the exponential that does not overflow.
 fn sigmoid(x: f64) -> f64 {
     if x >= 0.0 {
         1.0 / (1.0 + libm::exp(-x))
@@ -178,7 +179,7 @@ fn sigmoid(x: f64) -> f64 {
     }
 }
 
-/// x times the normal distribution's cumulative function; through erfc, which stays exact in the lower tail.
+/// x times the cumulative distribution function of the normal distribution. Uses erfc, which stays exact in the lower tail.
 fn gelu(x: f64) -> f64 {
     if x == f64::NEG_INFINITY { -0.0 } else { 0.5 * x * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2) }
 }

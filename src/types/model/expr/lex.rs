@@ -1,10 +1,10 @@
-//! The words and signs of an expression. Knows which the language has; does not know how they combine.
+//! The words and signs of an expression. Knows the words and signs of the language; does not know how they combine.
 
 use std::ops::Range;
 
 use super::fault::{SyntaxError, SyntaxFault};
 
-/// What a word is.
+/// One word or sign.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Word<'a> {
     Int(i128),
@@ -25,15 +25,15 @@ pub(super) struct Token<'a> {
     pub(super) at: Range<usize>,
 }
 
-/// Longest first.
+/// The signs, longest first.
 const SIGNS: [&str; 16] = ["**", "//", "==", "!=", "<=", ">=", "<", ">", "+", "-", "*", "/", "%", "(", ")", ","];
 
 const KEYWORDS: [&str; 7] = ["and", "else", "false", "if", "not", "or", "true"];
 
-/// Words of the languages that this one looks like.
+/// Words of similar languages that this language does not have.
 const FOREIGN: [&str; 4] = ["in", "is", "none", "None"];
 
-/// The words of `text` and the end, or where it stops being an expression.
+/// The words of `text`, with [`Word::End`] at the end. An error marks the place where the text stops being an expression.
 pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     let mut out = vec![];
     let mut at = 0;
@@ -50,7 +50,7 @@ pub(super) fn tokens(text: &str) -> Result<Vec<Token<'_>>, SyntaxError> {
     Ok(out)
 }
 
-/// The word that `rest` starts with, and its bytes.
+/// The first word of `rest`, and its length in bytes.
 fn one(rest: &str, first: char) -> Result<(Word<'_>, usize), (SyntaxFault, usize)> {
     if first.is_ascii_digit() || first == '.' && rest[1..].starts_with(|c: char| c.is_ascii_digit()) {
         return number(rest);
@@ -78,7 +78,7 @@ fn one(rest: &str, first: char) -> Result<(Word<'_>, usize), (SyntaxFault, usize
     }
 }
 
-/// Bytes of the identifier that `rest` starts with.
+/// The length in bytes of the identifier at the start of `rest`.
 pub(super) fn word(rest: &str) -> usize {
     rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len())
 }
@@ -110,7 +110,7 @@ fn number(rest: &str) -> Result<(Word<'_>, usize), (SyntaxFault, usize)> {
             whole = false;
         }
     }
-    // What follows without a space belongs to it: `12abc` and `1.2.3` are no numbers.
+    // Characters that follow without a space belong to the number: `12abc` and `1.2.3` are not numbers.
     let more = rest[len..].bytes().take_while(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'.')).count();
     let all = len + more;
     let not_number = || (SyntaxFault::NotNumber(rest[..all].into()), all);

@@ -13,11 +13,11 @@
 //! atom:       number | string | "true" | "false" | name | name "(" expression ("," expression)* ")" | "(" expression ")"
 //! ```
 //!
-//! [`parse`] gives a [`Tree`] with the place of each part. Two evaluators read it. [`Expr`] is here: a scalar of a manifest, such as an extent, a grid or a
-//! param. Integers stay integers (a division that leaves a remainder is an error), truth values are not numbers, an unknown name is an error that names it,
-//! results must fit 64 bits, and every error has its place in the manifest. The other is in `numerics::reference`: an element of a tensor, where arithmetic is
-//! that of f64 or of integers and a truth value is 1 or 0. What functions compute is here ([`functions`]), so that both give the same bits.
-//! Knows no operators or kernels.
+//! [`parse`] gives a [`Tree`] with the place of each part. Two evaluators read the tree. The first is [`Expr`], here: a scalar of a manifest, such as an
+//! extent, a grid or a param. Integers stay integers (a division that leaves a remainder is an error), truth values are not numbers, an unknown name is an
+//! error that names it, results must fit 64 bits, and every error has its place in the manifest. The second is in `numerics::reference`: an element of a
+//! tensor, where arithmetic is in f64 or over integers and a truth value is 1 or 0. Both use the same [`functions`], so they give the same bits. Knows no
+//! operators or kernels.
 
 mod check;
 mod evaluate;

@@ -1,4 +1,4 @@
-//! From words to a [`Tree`]. Errors have the place in the text and what was expected there.
+//! Builds a [`Tree`] from words. Errors have the place in the text and what was expected there.
 
 use std::ops::Range;
 
@@ -7,10 +7,10 @@ use super::functions::{self, Function};
 use super::lex::{Token, Word, tokens};
 use super::tree::{Arithmetic, Comparison, Logic, Node, NodeKind, Tree};
 
-/// Deepest nesting: far beyond what people write, far below what a thread's stack holds.
+/// Deepest nesting: far deeper than people write, and far less than the stack of a thread holds.
 pub const DEEPEST: usize = 64;
 
-/// Most words and signs: operators in a row nest too, to the left.
+/// Most words and signs. The limit also bounds nesting, because a chain of operators nests to the left.
 pub const LONGEST: usize = 1000;
 
 const COMPARISONS: [(&str, Comparison); 6] = [
@@ -29,10 +29,10 @@ const PRODUCTS: [(&str, Arithmetic); 4] = [
     ("%", Arithmetic::Remainder),
 ];
 
-/// Reads an expression. Evaluators check whether its names exist and whether its functions make sense in its place.
+/// Parses an expression. Evaluators check whether its names exist and whether its functions make sense in its place.
 pub fn parse(text: &str) -> Result<Tree, SyntaxError> {
     let tokens = tokens(text)?;
-    // The end does not count.
+    // The end token does not count.
     if tokens.len() > LONGEST + 1 {
         return Err(SyntaxError::new(SyntaxFault::TooLong { found: tokens.len() - 1, most: LONGEST }, 0..text.len()));
     }
@@ -57,7 +57,7 @@ struct Parser<'a> {
 type Parsed = Result<Node, SyntaxError>;
 
 impl<'a> Parser<'a> {
-    /// The word at hand. The last one is the end, and it is never passed.
+    /// The current word. The last word is the end, which is never passed.
     fn word(&self) -> Word<'a> {
         self.tokens[self.next].word
     }
@@ -79,7 +79,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operator at hand, if it is one of `table`, with its place.
+    /// The current operator with its place, if it is in `table`.
     fn operator<T: Copy>(&mut self, table: &[(&str, T)]) -> Option<(T, Range<usize>)> {
         let sign = self.sign()?;
         let found = table.iter().find(|(s, _)| *s == sign)?.1;
@@ -271,7 +271,7 @@ fn binary(operator: Arithmetic, sign: Range<usize>, left: Node, right: Node) -> 
 mod tests {
     use super::*;
 
-    /// The tree with every part in parentheses.
+    /// The tree as text, with every part in parentheses.
     fn shape(text: &str) -> String {
         let tree = parse(text).unwrap();
         write(&tree.root, text)

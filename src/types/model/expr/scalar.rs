@@ -1,5 +1,5 @@
-//! An expression for a scalar of a manifest, checked when it is read and evaluated against named values. Knows kinds of results and their errors; does not know
-//! what the names mean.
+//! An expression for a scalar of a manifest. It is checked when it is read and evaluated with the values of its names. Knows kinds of results and their errors;
+//! does not know what the names mean.
 
 use std::fmt;
 use std::ops::Range;
@@ -15,12 +15,12 @@ use super::value::{Scope, Value};
 use crate::model::place::Place;
 use kforge_foundation::base::Diagnostic;
 
-/// What an expression must give.
+/// The kind of value that an expression must give.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Want {
     /// An integer; `/` must leave no remainder.
     Int,
-    /// A finite float; integers are taken as floats.
+    /// A finite float; integers become floats.
     Float,
     /// A truth value; `/` divides as floats do.
     Bool,
@@ -28,7 +28,7 @@ pub enum Want {
     Any,
 }
 
-/// The functions that an expression which must give `want` has.
+/// The functions that an expression for `want` may use.
 fn functions(want: Want) -> Vec<&'static str> {
     FUNCTIONS.iter().filter(|f| f.exact || want == Want::Float).map(|f| f.name).collect()
 }
@@ -56,7 +56,7 @@ impl fmt::Debug for Expr {
 }
 
 impl Expr {
-    /// An expression that is one value.
+    /// An expression that consists of one value.
     pub fn literal(value: Value, want: Want, place: Place) -> Self {
         let text: Arc<str> = value.to_string().into();
         let kind = match value {
@@ -69,8 +69,8 @@ impl Expr {
         Expr { text, place, want, used: Arc::from([]), tree: Arc::new(Tree { root, names: vec![] }) }
     }
 
-    /// Reads `text`, which stands at `place`. Fails on syntax, on functions that do not exist or that `want` excludes, and on operands that cannot be numbers; names
-    /// are checked by [`Expr::check_names`] and on evaluation.
+    /// Parses `text`, which is at `place`. Fails on syntax errors, on functions that do not exist or that `want` excludes, and on operands that cannot be
+    /// numbers. [`Expr::check_names`] and evaluation check the names.
     pub fn parse(text: &str, want: Want, place: Place) -> Result<Self, Diagnostic> {
         let read = parse(text).and_then(|tree| check(&tree, text, want == Want::Float).map(|used| (tree, used)));
         match read {
@@ -84,17 +84,17 @@ impl Expr {
         &self.text
     }
 
-    /// Where it stands.
+    /// Its place in the manifest.
     pub fn place(&self) -> &Place {
         &self.place
     }
 
-    /// The names it uses, each as often as it is used.
+    /// The names that it uses, once for each use.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.used.iter().map(|u| &self.text[u.at.clone()])
     }
 
-    /// The one name it consists of, if it is nothing else.
+    /// The name, if the expression consists only of a name.
     pub fn as_name(&self) -> Option<&str> {
         match self.tree.root.kind {
             NodeKind::Name(name) => Some(&self.tree.names[name]),
@@ -102,7 +102,7 @@ impl Expr {
         }
     }
 
-    /// The value it is, if it is a literal.
+    /// The value, if the expression is a literal.
     pub fn as_literal(&self) -> Option<Value> {
         match &self.tree.root.kind {
             NodeKind::Int(int) => i64::try_from(*int).ok().map(Value::Int),
@@ -175,7 +175,7 @@ impl Expr {
         self.whole().error(code, format!("`{}` gives {got}, which is {}", self.text, got.kind())).expected(want)
     }
 
-    /// Its value, whatever its kind.
+    /// Its value, of any kind.
     pub fn value(&self, scope: &Scope) -> Result<Value, Diagnostic> {
         for used in self.used.iter() {
             let name = &self.text[used.at.clone()];
@@ -193,7 +193,7 @@ impl Expr {
                 Some(_) => {}
             }
         }
-        // Every name was just seen to have a value.
+        // The loop above has checked that every name has a value.
         let names: Vec<Operand<'_>> =
             self.tree.names.iter().filter_map(|name| scope.get(name)).map(Operand::from).collect();
         let real = matches!(self.want, Want::Float | Want::Bool);
@@ -246,7 +246,7 @@ impl Expr {
     }
 }
 
-/// The error about a text that is not an expression for `want`.
+/// The error for a text that is not a valid expression for `want`.
 fn refused(text: &str, want: Want, place: &Place, error: &SyntaxError) -> Diagnostic {
     // An error about a missing part at the end points to the last character.
     let last = text.trim_end().char_indices().next_back().map_or(0..0, |(at, c)| at..at + c.len_utf8());
@@ -262,7 +262,7 @@ fn refused(text: &str, want: Want, place: &Place, error: &SyntaxError) -> Diagno
     }
 }
 
-/// Names in back quotes, shortened where there are many.
+/// Names in back quotes, shortened if there are many.
 pub(crate) fn list(names: &[&str]) -> String {
     let mut names: Vec<&str> = names.to_vec();
     names.sort_unstable();

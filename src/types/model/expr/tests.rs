@@ -1,4 +1,4 @@
-//! What the language promises: exact integers, strict kinds, errors with their places.
+//! What the expression language promises: exact integers, strict kinds, errors with their places.
 
 use std::sync::Arc;
 
@@ -159,7 +159,7 @@ fn unknown_names_and_functions_are_named_where_they_stand() {
     assert_eq!(wrong("rows(2)", Want::Int), ("manifest.expression", "rows".into()));
     assert_eq!(wrong("ceil_div(rows)", Want::Int), ("manifest.expression", "ceil_div".into()));
     assert_eq!(wrong("sqrt(rows)", Want::Int), ("manifest.expression", "sqrt".into()));
-    // Words of the template language that evaluated expressions once.
+    // Words of the template language that once evaluated expressions.
     assert_eq!(wrong("loop", Want::Int), ("manifest.unknown-name", "loop".into()));
 }
 
@@ -263,7 +263,7 @@ fn the_longest_and_the_deepest_expressions_are_evaluated() {
     assert_eq!(error.message, "nested more than 64 deep");
 }
 
-/// Every part lies in the text and in the part around it.
+/// Checks that the place of every part is inside the text and inside the part around it.
 fn places(node: &Node, text: &str) {
     assert!(text.get(node.at.clone()).is_some_and(|part| !part.is_empty()), "{text}: {:?}", node.at);
     for part in node.parts() {

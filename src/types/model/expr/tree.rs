@@ -7,9 +7,9 @@ use super::functions::{self, Function};
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Tree {
-    /// Its value.
+    /// The root of the tree, which gives the value.
     pub root: Node,
-    /// The names that it uses, in the order of their first use.
+    /// The names that the expression uses, in the order of their first use.
     pub names: Vec<String>,
 }
 
@@ -18,14 +18,14 @@ pub struct Tree {
 pub struct Node {
     /// Its place in the text, in bytes.
     pub at: Range<usize>,
-    /// What it is.
+    /// The kind of part.
     pub kind: NodeKind,
 }
 
-/// What a part of an expression is.
+/// The kinds of parts of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum NodeKind {
-    /// An integer, up to that of an unsigned 64-bit type.
+    /// An integer, at most the largest unsigned 64-bit integer.
     Int(i128),
     /// A float.
     Float(f64),
@@ -45,11 +45,11 @@ pub enum NodeKind {
     Arithmetic(Arithmetic, Range<usize>, Box<[Node; 2]>),
     /// A chain of comparisons, at least one: `a < b <= c` compares `a` with `b` and `b` with `c`.
     Compare(Box<Node>, Vec<(Comparison, Node)>),
-    /// `and` or `or`: the operand that decides.
+    /// `and` or `or`. The result is the operand that decides.
     Logic(Logic, Box<[Node; 2]>),
     /// `yes if condition else no`, in the order condition, yes, no.
     If(Box<[Node; 3]>),
-    /// A function with as many arguments as it takes.
+    /// A call of a function with a valid number of arguments.
     Call(&'static Function, Vec<Node>),
 }
 
@@ -105,7 +105,7 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// How it is written, here and in C.
+    /// The sign in this language and in C.
     pub fn sign(self) -> &'static str {
         match self {
             Comparison::Less => "<",
@@ -117,7 +117,7 @@ impl Comparison {
         }
     }
 
-    /// Whether it holds of two values. A NaN differs from everything and has no order.
+    /// Whether the comparison of two values holds. A NaN differs from everything and has no order.
     pub fn holds<T: PartialOrd>(self, a: &T, b: &T) -> bool {
         match self {
             Comparison::Less => a < b,
@@ -140,7 +140,7 @@ pub enum Logic {
 }
 
 impl Node {
-    /// The parts that it is made of, in the order of [`NodeKind`].
+    /// The direct parts of this part, in the order of [`NodeKind`].
     pub fn parts(&self) -> Vec<&Node> {
         match &self.kind {
             NodeKind::Int(_) | NodeKind::Float(_) | NodeKind::Truth(_) | NodeKind::Str(_) | NodeKind::Name(_) => vec![],

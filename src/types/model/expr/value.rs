@@ -17,7 +17,7 @@ pub enum Value {
 }
 
 impl Value {
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Value::Int(_) => "an integer",
@@ -39,5 +39,5 @@ impl fmt::Display for Value {
     }
 }
 
-/// What the names of an expression stand for.
+/// The values of the names in an expression.
 pub type Scope = BTreeMap<String, Value>;

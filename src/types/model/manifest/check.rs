@@ -1,4 +1,5 @@
-//! The structural check: every key is known, every value of its kind, every required key there. Knows the field tables; does not know what values mean.
+//! The structural check: every key is known, every value has the right kind, and every required key is present. Knows the field tables; does not know what
+//! values mean.
 
 use std::sync::Arc;
 
@@ -13,7 +14,7 @@ use kforge_foundation::base::count;
 use kforge_foundation::base::diag::closest;
 use kforge_foundation::base::{Diagnostic, SourceFile, Span};
 
-/// Collects what is structurally wrong.
+/// Collects structural errors.
 pub(super) struct Check<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     pub(super) found: Vec<Diagnostic>,
@@ -33,14 +34,14 @@ impl Check<'_> {
         &mut self.found[last]
     }
 
-    /// Checks a table that stands under `name`, a path such as `operator.rms_norm`; empty for the whole file.
+    /// Checks the table at the path `name`, such as `operator.rms_norm`. The path of the whole file is empty.
     pub(super) fn table(&mut self, spec: &'static Spec, table: &DeTable<'_>, name: &str, span: &Span) {
         for (key, at, value) in entries(table) {
             let path = if name.is_empty() { key.to_string() } else { format!("{name}.{key}") };
             match (spec.fields.iter().find(|f| f.name == key), &spec.rest) {
                 (Some(field), _) => self.value(&field.ty, value, &path, &at),
                 (None, Some((_, ty))) if admits(ty, value.get_ref()) => self.value(ty, value, &path, &at),
-                // A free key of the wrong kind is likely one of the fixed ones, misspelt.
+                // A free key of the wrong kind is probably a misspelt fixed key.
                 (None, Some((what, ty))) => match closest(key, spec.fields.iter().map(|f| f.name)) {
                     Some(_) => self.unknown(spec, table, key, name, at, what),
                     None => self.mismatch(ty, value, &path),
@@ -58,7 +59,7 @@ impl Check<'_> {
     }
 
     fn unknown(&mut self, spec: &'static Spec, table: &DeTable<'_>, key: &str, name: &str, at: Span, rest: &str) {
-        // Seeds are of overlays: of a table that declares an operator nobody may offer them.
+        // Only overlays have seeds, so do not suggest `seeds` for a table that declares an operator.
         let declares = std::ptr::eq(spec, &OPERATOR) && table.contains_key("dims");
         let known: Vec<&str> =
             spec.fields.iter().map(|f| f.name).filter(|name| !(declares && *name == "seeds")).collect();
@@ -75,14 +76,14 @@ impl Check<'_> {
         self.found.push(error);
     }
 
-    /// The error for what a later version will support.
+    /// The error for a feature of a later version.
     pub(super) fn later(&mut self, what: &str, at: Span) {
         let error = self.error("manifest.not-yet", format!("this version of kforge does not support `{what}` yet"), at);
         error.expected = Some("a value that this version supports".into());
         error.hints.push("leave it out, or build with a later version".into());
     }
 
-    /// Checks a value that stands under the key at `at`.
+    /// Checks the value of the key at `at`.
     fn value(&mut self, ty: &'static Ty, value: &Spanned<DeValue<'_>>, name: &str, at: &Span) {
         let inner = value.get_ref();
         if !admits(ty, inner) {
@@ -132,7 +133,7 @@ impl Check<'_> {
         }
     }
 
-    /// A tolerance is by dtype or tensor if every value is a table; else its keys are terms.
+    /// Checks a tolerance: tolerances by dtype or tensor if [`is_by_key`] says so, otherwise terms.
     fn tolerance(&mut self, table: &DeTable<'_>, name: &str, at: &Span) {
         if is_by_key(table) {
             for (key, at, value) in entries(table) {
@@ -183,7 +184,7 @@ impl Check<'_> {
     }
 }
 
-/// What other tools call a term of a tolerance.
+/// The term of a tolerance that other tools call `key`.
 fn elsewhere(key: &str) -> Option<&'static str> {
     match key {
         "abs" | "abs_tol" | "abstol" | "absolute" => Some("atol"),
@@ -193,19 +194,19 @@ fn elsewhere(key: &str) -> Option<&'static str> {
     }
 }
 
-/// Whether a key that is missing stands there with a typo, which was said already.
+/// Whether the table contains a misspelling of the missing key. The misspelling has already been reported.
 pub(super) fn misspelt(spec: &Spec, table: &DeTable<'_>, missing: &str) -> bool {
     let known = |key: &str| spec.fields.iter().any(|f| f.name == key);
     let keys = table.keys().map(|k| k.get_ref().as_ref()).filter(|k| !known(k));
     keys.into_iter().any(|k| closest(k, spec.fields.iter().map(|f| f.name)) == Some(missing))
 }
 
-/// Whether a table has keys of its own that it should not have, which may stand for some that it lacks.
+/// Whether a table has unknown keys. They may be misspellings of keys that it lacks.
 pub(super) fn strange(spec: &Spec, table: &DeTable<'_>) -> bool {
     table.keys().any(|k| !spec.fields.iter().any(|f| f.name == k.get_ref().as_ref()))
 }
 
-/// The same of keys that may stand for one of `named`, a table of which names come: one that holds a table, or is spelt nearly so.
+/// Whether a table has unknown keys that may stand for one of `named`, whose tables declare names. Such a key holds a table or is close to one of `named`.
 pub(super) fn strange_for(spec: &Spec, table: &DeTable<'_>, named: &[&str]) -> bool {
     table.iter().any(|(key, value)| {
         let key = key.get_ref().as_ref();
@@ -215,7 +216,7 @@ pub(super) fn strange_for(spec: &Spec, table: &DeTable<'_>, named: &[&str]) -> b
     })
 }
 
-/// Whether a tolerance table holds tolerances by dtype or written tensor, as against terms.
+/// Whether a tolerance table holds tolerances by dtype or written tensor, rather than terms.
 pub(super) fn is_by_key(table: &DeTable<'_>) -> bool {
     let dtype = |k: &str| k.parse::<DType>().is_ok();
     table
@@ -224,7 +225,7 @@ pub(super) fn is_by_key(table: &DeTable<'_>) -> bool {
         || (!table.is_empty() && table.iter().all(|(k, _)| dtype(k.get_ref())))
 }
 
-/// Whether a value is of a kind.
+/// Whether a value has the kind `ty`.
 fn admits(ty: &Ty, value: &DeValue<'_>) -> bool {
     match ty {
         Ty::Str(_) | Ty::Words(..) => value.is_str(),

@@ -1,5 +1,5 @@
-//! The manifest as a whole, its package, workspace, toolchain, dependencies and targets. Operators and kernels are read by `decode_operator` and
-//! `decode_kernel`.
+//! Reads the manifest as a whole: its package, workspace, toolchain, dependencies and targets. `decode_operator` and `decode_kernel` read operators and
+//! kernels.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,22 +18,22 @@ use crate::model::validate;
 use crate::model::workspace::{PackageTable, WorkspaceTable};
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 
-/// Reads a manifest. Reports everything that is wrong with it at once, sorted by place.
+/// Reads a manifest. Reports all errors at once, sorted by place.
 ///
-/// Returns the manifest, as far as it could be read, whenever the file is TOML. It must not be used if a diagnostic is an error,
-/// except to look for more errors with [`inherit`](crate::model::inherit).
+/// If the file is TOML, returns the manifest as far as it could be read. The manifest must not be used if a diagnostic is an error, except to look for more
+/// errors with [`inherit`](crate::model::inherit).
 pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let (root, errors) = DeTable::parse_recoverable(&file.text);
     if !errors.is_empty() {
         let mut found: Vec<Diagnostic> = errors.iter().map(|e| syntax(file, e)).collect();
         sort(&mut found);
         if let Some(open) = unclosed::first(file) {
-            // The parser misreads everything that follows, so its messages mean nothing.
+            // The parser misreads everything after this place, so its messages about the rest mean nothing.
             found.retain(|d| d.labels.iter().any(|l| l.span.end <= open.labels[0].span.start));
             found.push(open);
             return (None, found);
         }
-        // The rest of a broken file would only raise errors that disappear when it is fixed, unless they concern keys that were read completely.
+        // Other structural errors may disappear when the syntax is fixed. Unknown keys are reported, because their names were read completely.
         let mut check = Check { file, found: vec![] };
         check.table(&MANIFEST, root.get_ref(), "", &(0..0));
         found.extend(check.found.into_iter().filter(|d| d.code == "manifest.unknown-key"));
@@ -47,7 +47,7 @@ pub fn parse(file: &Arc<SourceFile>) -> (Option<Manifest>, Vec<Diagnostic>) {
     let mut found = reader.found;
     for operator in &mut manifest.operators {
         let wrong = validate::operator(operator);
-        // Whether a kernel serves it would say the same again, for some shape.
+        // The check that kernels serve the operator would only repeat these errors for some shape.
         operator.broken |= wrong.iter().any(|d| d.severity == Severity::Error);
         found.extend(wrong);
     }
@@ -70,7 +70,7 @@ impl Reader<'_> {
             let Some(table) = value.get_ref().as_table() else { continue };
             self.plain_name(&name);
             if !table.is_empty() && table.keys().all(|key| matches!(key.get_ref().as_ref(), "shapes" | "seeds")) {
-                // Shapes and seeds alone extend an operator that stands elsewhere; whether that may be is for who uses the manifest to say.
+                // A table with only shapes or seeds extends an operator that is declared elsewhere. Whoever uses the manifest decides whether that is allowed.
                 self.found.retain(|d| {
                     !(d.code == "manifest.missing-key" && d.labels.iter().any(|l| l.span == name.place.span))
                 });
@@ -140,7 +140,7 @@ impl Reader<'_> {
         Some(Inheritable::Workspace(self.place(key.span())))
     }
 
-    /// As `inherited`, where nothing else may stand beside it.
+    /// Like `inherited`, but allows no key besides `workspace`.
     fn only_inherited<T>(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Inheritable<T>> {
         let inherited = self.inherited(value)?;
         for (key, _) in value.get_ref().as_table().map(|t| self.keys(t)).unwrap_or_default() {
@@ -328,7 +328,7 @@ impl Reader<'_> {
         out
     }
 
-    /// How many errors there are, to tell later whether more were found.
+    /// The number of errors so far. Comparing it later shows whether more were found.
     pub(super) fn errors(&self) -> usize {
         self.found.iter().filter(|d| d.severity == Severity::Error).count()
     }

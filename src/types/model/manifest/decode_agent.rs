@@ -1,4 +1,4 @@
-//! Agents, and what a kernel asks of them over its rounds. Names of agents and tunables are checked by `validate`.
+//! Reads agents, and what a kernel asks of them over its rounds. `validate` checks the names of agents and tunables.
 
 use std::collections::BTreeMap;
 use std::ops::RangeInclusive;
@@ -10,16 +10,16 @@ use super::read::{Reader, integer, sub};
 use crate::model::Text;
 use crate::model::agent::{Agent, AgentAccess, Budget, Prices, RULES, Rounds, Scope};
 
-/// Rounds, branches and repairs where the manifest states none (docs/design.md, section 9).
+/// Rounds, branches and repairs if the manifest states none (docs/design.md, section 9).
 const ROUNDS: u32 = 3;
 const BRANCHES: u32 = 4;
 const REPAIRS: u32 = 3;
-/// Seconds a request may take where the manifest states nothing: models that reason take minutes.
+/// Time limit of a request in seconds if the manifest states none. Models that reason take minutes.
 const TIME_LIMIT_S: u64 = 600;
-/// Requests under way at once where the manifest states nothing: endpoints serve many; a program may keep files of its own.
+/// Maximum number of concurrent requests if the manifest states none. Endpoints serve many; a program may keep its own files.
 const PARALLEL_HTTP: u32 = 4;
 const PARALLEL_COMMAND: u32 = 1;
-/// How often a request is repeated where the manifest states nothing.
+/// How often a request is repeated if the manifest states nothing.
 const RETRIES: u32 = 3;
 
 impl Reader<'_> {
@@ -36,7 +36,7 @@ impl Reader<'_> {
                     "another name for your own agent",
                 );
             }
-            // A wrong agent is an error already; kernels that name it are not.
+            // An invalid agent has been reported. It stays known, so that kernels that name it are not reported too.
             let reach = self.reach(&name, table).unwrap_or(AgentAccess::Command { program: vec![] });
             let prices = sub(table, "prices")
                 .and_then(|t| Some(Prices { input: self.amount(t, "input")?, output: self.amount(t, "output")? }));
@@ -76,7 +76,7 @@ impl Reader<'_> {
         out
     }
 
-    /// An endpoint or a program, and not both.
+    /// How the agent is reached: an endpoint or a program, but not both.
     fn reach(&mut self, name: &Text, table: &DeTable<'_>) -> Option<AgentAccess> {
         let mut refuse = |what: String, expected: &str| {
             self.wrong("manifest.conflict", what, name.place.span.clone(), expected);
@@ -136,7 +136,7 @@ impl Reader<'_> {
         Some(AgentAccess::Http { url, model: model.value, key, temperature, max_tokens })
     }
 
-    /// What a kernel's `generate` says of rounds; none without an agent.
+    /// The rounds that a kernel's `generate` states; none without an agent.
     pub(super) fn rounds(&mut self, kernel: &DeTable<'_>) -> Option<Rounds> {
         let table = sub(kernel, "generate")?;
         let Some(agent) = self.text(table, "agent") else {
@@ -178,7 +178,7 @@ impl Reader<'_> {
         None
     }
 
-    /// A number from 0 on.
+    /// A number that is not negative.
     fn amount(&mut self, table: &DeTable<'_>, key: &str) -> Option<f64> {
         let (number, span) = self.number(table, key)?;
         if number < 0.0 {

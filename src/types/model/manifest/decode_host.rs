@@ -1,4 +1,4 @@
-//! A kernel's own launcher, as the manifest states it, and the keys that conflict with it. Kinds were checked before.
+//! Reads a kernel's own launcher and refuses the keys that conflict with it. Kinds of values were checked before.
 
 use toml::de::DeTable;
 

@@ -1,5 +1,4 @@
-//! Kernels as the manifest states them: tunables, methods, selection, compilation; launches are `decode_launch`. Names of other tables are checked by
-//! `validate`.
+//! Reads kernels: tunables, methods, selection, compilation. Launches are in `decode_launch`. `validate` checks names of other tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -29,7 +28,7 @@ impl Reader<'_> {
         self.declaration(name, table)
     }
 
-    /// What a kernel's table or a template's says, whichever keys it may have.
+    /// Reads the table of a kernel or of a template, with whichever keys it may have.
     fn declaration(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
         let touched =
             self.touched(table) || self.found.iter().flat_map(|d| &d.labels).any(|l| l.span == name.place.span);
@@ -108,7 +107,8 @@ impl Reader<'_> {
         kernel
     }
 
-    /// A kernel has a source and launches, its own launcher, a template that generates both, or an agent that writes it from nothing.
+    /// Checks that a kernel has exactly one origin: a source and launches, its own launcher, a template that generates both, or an agent that writes it from
+    /// nothing.
     fn made_one_way(&mut self, name: &Text, table: &DeTable<'_>) {
         if table.contains_key("host") {
             return;
@@ -207,7 +207,7 @@ impl Reader<'_> {
         out
     }
 
-    /// A dtype, or the name of a type of an operator that is not known here.
+    /// A dtype, or the name of a type of an operator. The operator is not known here.
     pub(super) fn type_use(&mut self, text: Text, uses: &mut Vec<Text>) -> TypeRef {
         match text.value.parse::<DType>() {
             Ok(dtype) => TypeRef::Fixed(dtype),
@@ -273,7 +273,7 @@ impl Reader<'_> {
         let stated =
             self.text(table, "axis").map(|text| (Axis::ALL.into_iter().find(|a| a.name() == text.as_str()), text));
         match (named, stated) {
-            // Another word than an axis has been reported with the table's keys.
+            // A word that is not an axis has been reported with the table's keys.
             (Some(axis), None | Some((None, _))) => Some(axis),
             (None, Some((None, _))) => None,
             (Some(axis), Some((Some(stated), _))) if axis == stated => Some(axis),
@@ -369,7 +369,7 @@ impl Reader<'_> {
         Select { per, metric }
     }
 
-    /// The sanitizers that are named, in their own order, each once: another order is the same verification.
+    /// The named sanitizers in the order of [`Sanitizer::ALL`], each once, because the order does not change the verification.
     fn sanitize(&self, table: &DeTable<'_>) -> Vec<Sanitizer> {
         let named = sub(table, "verify").map(|verify| self.strings(verify, "sanitize")).unwrap_or_default();
         Sanitizer::ALL.into_iter().filter(|tool| named.iter().any(|name| name == tool.name())).collect()
@@ -398,8 +398,8 @@ impl Reader<'_> {
     }
 }
 
-/// Reads what a template made of an operator: the text of a `template.toml` after rendering. `name` is that of the kernel it is for, where it stands in the
-/// manifest. Reports everything that is wrong at once, each at its place in `file`.
+/// Reads what a template generated for an operator: the text of a `template.toml` after rendering. `name` is the name of the kernel, with its place in the
+/// manifest. Reports all errors at once, each at its place in `file`.
 pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, Vec<Diagnostic>) {
     let root = match DeTable::parse(&file.text) {
         Ok(root) => root,
@@ -417,12 +417,13 @@ pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, V
     (Some(kernel), reader.found)
 }
 
-/// Whether a string looks like an expression rather than like a choice.
+/// Whether a string looks like an expression rather than a choice.
 fn is_condition(text: &str) -> bool {
     text.contains([' ', '<', '>', '=', '%', '('])
 }
 
-/// What a tunable's string may not hold: names of variants are made of the first three, and are shown, where control characters would act on a terminal.
+/// Characters that a tunable's string must not contain. The first three separate the parts of variant names, and control characters would act on the terminal
+/// that shows the names.
 fn no_part_of_names(c: char) -> bool {
     matches!(c, ',' | '=' | '/') || c.is_control()
 }

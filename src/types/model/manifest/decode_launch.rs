@@ -1,4 +1,4 @@
-//! Launches and their arguments as the manifest states them. Names in them are checked by `validate`.
+//! Reads launches and their arguments. `validate` checks the names in them.
 
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
@@ -177,7 +177,7 @@ impl Reader<'_> {
         }))
     }
 
-    /// `M:i32`, or `M` alone.
+    /// `M:i32`, or only `M`.
     fn field(&mut self, text: &Text, uses: &mut Vec<Text>) -> Option<(Expr, Option<TypeRef>)> {
         let (value, dtype) = match text.value.rsplit_once(':') {
             Some((value, dtype)) => {
@@ -187,13 +187,13 @@ impl Reader<'_> {
             }
             None => (text.as_str(), None),
         };
-        // The place is that of the whole string, in which the expression is found again by its text.
+        // The place is the whole string. The expression is found in the string again by its text.
         let parsed = Expr::parse(value, dtype.as_ref().map_or(Want::Any, want_of), text.place.clone());
         self.keep(parsed).map(|expr| (expr, dtype))
     }
 }
 
-/// What an expression for a scalar of this type must give. A type that stands for several may be a float.
+/// The kind of value that an expression for a scalar of this type must give. A type of the operator may be a float.
 fn want_of(dtype: &TypeRef) -> Want {
     match dtype {
         TypeRef::Fixed(DType::Bool) => Want::Bool,

@@ -1,5 +1,5 @@
-//! Operators as the manifest states them: dims, types, tensors, params, reference, comparison; shapes and tolerances are `decode_shape`. What their names mean
-//! together is checked by `validate`.
+//! Reads operators: dims, types, tensors, params, reference, comparison. Shapes and tolerances are in `decode_shape`. `validate` checks what the names mean
+//! together.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ impl Reader<'_> {
         operator
     }
 
-    /// The `dtype` of a table: a type of the operator, or a dtype. f32 stands for one that is wrong, which is reported.
+    /// The `dtype` of a table: a type of the operator, or a dtype. A wrong one is reported and replaced by f32.
     fn type_ref(&mut self, table: &DeTable<'_>, operator: &Operator) -> TypeRef {
         let Some(text) = self.text(table, "dtype") else { return TypeRef::Fixed(DType::F32) };
         let types: Vec<&str> = operator.types.iter().map(|t| t.0.as_str()).collect();
@@ -292,7 +292,7 @@ impl Reader<'_> {
     }
 }
 
-/// Whether names that the operator means to declare are lost to a mistake that was said already.
+/// Whether a mistake that was already reported hides names that the operator declares.
 fn incomplete(table: &DeTable<'_>) -> bool {
     let dims = table
         .get("dims")
@@ -303,7 +303,7 @@ fn incomplete(table: &DeTable<'_>) -> bool {
     dims || not_tables || strange(&OPERATOR, table) || entries.into_iter().any(|v| !v.get_ref().is_table())
 }
 
-/// An attribute as JSON; none for what cannot be one, which the structural check has refused.
+/// An attribute as JSON. None for a value that cannot be an attribute; the structural check has refused it.
 fn json(value: &DeValue<'_>) -> Option<serde_json::Value> {
     Some(match value {
         DeValue::String(s) => s.as_ref().into(),

@@ -1,4 +1,4 @@
-//! How a kernel's tunables are searched, as `tune` states it. Knows the keys and their limits; kinds were checked before.
+//! Reads how a kernel's tunables are searched, from `tune`. Knows the keys and their limits. Kinds of values were checked before.
 
 use toml::de::DeTable;
 
@@ -9,12 +9,12 @@ use crate::model::search::{Budget, Search, Strategy};
 pub(super) const TUNE_KEYS: [&str; 4] = ["where", "strategy", "budget", "seed"];
 
 impl Reader<'_> {
-    /// The strategy of a kernel's or a template's table, its budget and its seed.
+    /// The strategy, budget and seed in the table of a kernel or template.
     pub(super) fn search(&mut self, table: &DeTable<'_>) -> Search {
         let Some(tune) = sub(table, "tune") else { return Search::default() };
         let stated = self.text(tune, "strategy");
         let all = [Strategy::Exhaustive, Strategy::Random, Strategy::Annealing, Strategy::Model];
-        // Another word has been reported with the table's keys.
+        // A word that is not a strategy has been reported with the table's keys.
         let strategy = stated.as_ref().and_then(|text| all.into_iter().find(|s| s.name() == text.as_str()));
         let other_word = stated.is_some() && strategy.is_none();
         let strategy = strategy.unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Shapes and tolerances as the manifest states them. A shape's names mean something only together with its operator: see [`RawShape::resolve`].
+//! Reads shapes and tolerances. The names in a shape mean something only together with its operator: see [`RawShape::resolve`].
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::model::{DType, Nonfinite, Place, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::diag::closest;
 
-/// A shape as written, before it is known what its names are.
+/// A shape as written, before the meaning of its names is known.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct RawShape {
     pub(crate) name: Text,
@@ -27,13 +27,13 @@ pub(crate) struct RawShape {
 }
 
 impl RawShape {
-    /// The shape as one of `operator`, and what is wrong with it.
+    /// The shape for `operator`, and its errors.
     pub(crate) fn resolve(&self, operator: &Operator) -> (Shape, Vec<Diagnostic>) {
         let mut found = vec![];
         let (mut dims, mut bound) = (BTreeMap::new(), BTreeMap::new());
         let missing: Vec<&Text> = operator.dims.iter().filter(|d| !self.states(operator, &d.value)).collect();
         let strange: Vec<&Text> = self.values.iter().map(|v| &v.0).filter(|n| is_strange(operator, n)).collect();
-        // One name that is not known and one dim that is not bound are one mistake.
+        // One unknown name and one unbound dim are one mistake.
         let meant = match (strange.as_slice(), missing.as_slice()) {
             ([_], [dim]) => Some(*dim),
             _ => None,
@@ -98,14 +98,14 @@ impl RawShape {
         (shape, found)
     }
 
-    /// Whether a dim is bound, perhaps under a name with a typo, of which is said elsewhere.
+    /// Whether a dim is bound, possibly under a misspelt name, which is reported elsewhere.
     fn states(&self, operator: &Operator, dim: &str) -> bool {
         let meant = |name: &str| name == dim || misspells(operator, name) == Some(dim);
         self.values.iter().any(|v| meant(&v.0.value)) || self.unread.iter().any(|u| meant(u))
     }
 }
 
-/// Whether a name is neither the operator's nor close to that of a dim.
+/// Whether the operator does not declare a name and the name is not close to a dim.
 fn is_strange(operator: &Operator, name: &Text) -> bool {
     let declared = operator.dims.iter().any(|d| d.value == name.value)
         || operator.params.iter().any(|p| p.name.value == name.value)
@@ -113,14 +113,14 @@ fn is_strange(operator: &Operator, name: &Text) -> bool {
     !operator.partial && !declared && misspells(operator, &name.value).is_none()
 }
 
-/// The dim that a name which is not the operator's is close to.
+/// The dim to which a name is close, if the name is not a dim or param.
 fn misspells<'o>(operator: &'o Operator, name: &str) -> Option<&'o str> {
     let dims = || operator.dims.iter().map(Text::as_str);
     let is_param = operator.params.iter().any(|p| p.name.value == name);
     closest(name, dims()).filter(|_| !is_param && !dims().any(|dim| dim == name))
 }
 
-/// An error for a key of a tolerance by dtype or tensor that is neither.
+/// An error for a key in a tolerance by dtype or tensor that is neither.
 pub(super) fn unknown_tolerance_key<'a>(key: &Text, written: impl Iterator<Item = &'a str>) -> Option<Diagnostic> {
     let known: Vec<&str> = written.chain(DType::ALL.iter().map(|d| d.name())).collect();
     (!known.contains(&key.as_str())).then(|| {
@@ -130,7 +130,7 @@ pub(super) fn unknown_tolerance_key<'a>(key: &Text, written: impl Iterator<Item 
 }
 
 impl Reader<'_> {
-    /// A tolerance, none for `auto`, and its keys if it is by dtype or tensor.
+    /// A tolerance (none for `auto`), and its keys if it is by dtype or tensor.
     pub(super) fn tolerance(&mut self, value: &Spanned<DeValue<'_>>) -> (Option<ToleranceDecl>, Vec<Text>) {
         let Some(table) = value.get_ref().as_table() else { return (None, vec![]) };
         if !is_by_key(table) {

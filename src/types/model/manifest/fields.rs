@@ -487,7 +487,7 @@ const DEFINES: Field = opt(
 const STD: Field = opt("std", Ty::Words(&["c++14", "c++17", "c++20", "c++23"], &[]), "the language standard");
 const COMPILER: Field = opt("compiler", Ty::Words(&["auto", "nvrtc", "nvcc"], &[]), "the compiler; default auto");
 
-/// The keys of a template's `template.toml`: those of a kernel that do not depend on who uses it.
+/// The keys of a template's `template.toml`: the keys of a kernel that do not depend on who uses the template.
 pub(super) static TEMPLATE: Spec = Spec {
     doc: "What a template declares for an operator: a kernel without its operator, source and targets.",
     fields: &[

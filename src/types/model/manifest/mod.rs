@@ -1,4 +1,4 @@
-//! Reading `kernel.toml`: the structural check and the schema from one set of field tables, then typed values. See [`parse`].
+//! Reads `kernel.toml`. One set of field tables drives the structural check and the schema; then values are read with their types. See [`parse`].
 
 mod check;
 mod decode;

@@ -1,5 +1,4 @@
-//! Reading typed values out of checked tables. Kinds were checked before, so what is not of its kind is passed over silently here; what values mean is checked
-//! here.
+//! Reads typed values from checked tables. Kinds were checked before, so a value of the wrong kind is skipped silently. The meaning of values is checked here.
 
 use std::sync::Arc;
 
@@ -12,7 +11,7 @@ use crate::model::validate::identifier;
 use crate::model::{DType, Place, Scalar, Text};
 use kforge_foundation::base::{Diagnostic, SourceFile, Span};
 
-/// Reads values of one file and collects what is wrong with them.
+/// Reads values of one file and collects their errors.
 pub(super) struct Reader<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     pub(super) found: Vec<Diagnostic>,
@@ -23,7 +22,7 @@ pub(super) fn integer(value: &DeValue<'_>) -> Option<i64> {
     value.as_integer().and_then(|i| i64::from_str_radix(i.as_str(), i.radix()).ok())
 }
 
-/// The table under a key; none if there is none.
+/// The table under a key, if there is one.
 pub(super) fn sub<'t, 'i>(table: &'t DeTable<'i>, key: &str) -> Option<&'t DeTable<'i>> {
     table.get(key).and_then(|v| v.get_ref().as_table())
 }
@@ -37,7 +36,7 @@ impl Reader<'_> {
         self.found.push(Diagnostic::error(code, message).at(self.file, span, "").expected(expected));
     }
 
-    /// Keeps what is good of a result.
+    /// Returns the value of a result, or records its error.
     pub(super) fn keep<T>(&mut self, result: Result<T, Diagnostic>) -> Option<T> {
         result.map_err(|e| self.found.push(e)).ok()
     }
@@ -47,7 +46,7 @@ impl Reader<'_> {
         sub(table, key).map(|t| self.keys(t)).unwrap_or_default()
     }
 
-    /// A table's own entries in the order of the file.
+    /// The entries of a table in the order of the file.
     pub(super) fn keys<'t, 'i>(&self, table: &'t DeTable<'i>) -> Vec<(Text, &'t Spanned<DeValue<'i>>)> {
         entries(table).into_iter().map(|(k, at, v)| (Text { value: k.into(), place: self.place(at) }, v)).collect()
     }
@@ -69,7 +68,7 @@ impl Reader<'_> {
         self.texts(table, key).into_iter().map(|t| t.value).collect()
     }
 
-    /// The `seeds` of an operator: numbers from 0 on.
+    /// The `seeds` of an operator: integers that are not negative.
     pub(super) fn seeds(&mut self, table: &DeTable<'_>) -> Vec<u64> {
         let list = table.get("seeds").and_then(|v| v.get_ref().as_array());
         let mut seeds = vec![];
@@ -170,12 +169,12 @@ impl Reader<'_> {
         list.iter().filter_map(|v| self.expr(v, want)).collect()
     }
 
-    /// Refuses a name that expressions could not use.
+    /// Refuses a name that expressions cannot use.
     pub(super) fn identifier(&mut self, name: &Text) {
         self.found.extend(identifier(name));
     }
 
-    /// Refuses a name that could not be part of a step's id or of a file name.
+    /// Refuses a name that cannot be part of a step's id or of a file name.
     pub(super) fn plain_name(&mut self, name: &Text) {
         let good = name.value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
             && name.value.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-' | b'.'));
@@ -189,7 +188,7 @@ impl Reader<'_> {
         }
     }
 
-    /// A path inside the package: relative, and not above it.
+    /// Refuses a path outside the package. A path must be relative and must not lead above the package.
     pub(super) fn inside(&mut self, path: &Text) {
         let outside =
             path.value.is_empty() || path.value.starts_with('/') || path.value.split('/').any(|part| part == "..");

@@ -1,4 +1,4 @@
-//! The JSON Schema of `kernel.toml`, built from the field tables that decoding uses. Knows only the types of values, as a schema does.
+//! The JSON Schema of `kernel.toml`, built from the field tables that decoding uses. Like any schema, knows only the types of values.
 
 use serde_json::{Map, Value, json};
 

@@ -3,7 +3,7 @@
 /// What a value may be.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Ty {
-    /// A string, with what it says.
+    /// A string, with a description.
     Str(&'static str),
     /// An integer.
     Int,
@@ -15,19 +15,19 @@ pub(super) enum Ty {
     True,
     /// One of these words; the second list holds words of later versions.
     Words(&'static [&'static str], &'static [&'static str]),
-    /// An expression as a string, or a number or truth value of its kind, with what it must give.
+    /// An expression as a string, or a number or truth value of its kind; with the kind of value that it must give.
     Expr(&'static str),
     /// A list.
     List(&'static Ty),
-    /// A list of at least and at most so many.
+    /// A list with a minimum and a maximum length.
     Some(&'static Ty, usize, usize),
     /// A table of these fields.
     Table(&'static Spec),
     /// A table with free keys.
     Map(&'static str, &'static Ty),
-    /// One of several, told apart by their kinds.
+    /// One of several kinds.
     Any(&'static [Ty]),
-    /// A tolerance table, or a table of those by dtype or written tensor.
+    /// A tolerance table, or a table of tolerances by dtype or written tensor.
     Tolerance,
 }
 
@@ -38,7 +38,7 @@ pub(super) struct Spec {
     pub(super) doc: &'static str,
     /// Its keys.
     pub(super) fields: &'static [Field],
-    /// What other keys hold, and what they are.
+    /// For other keys: what they are, and what they hold.
     pub(super) rest: Option<(&'static str, Ty)>,
 }
 
@@ -49,18 +49,18 @@ pub(super) struct Field {
     pub(super) name: &'static str,
     /// What its value may be.
     pub(super) ty: Ty,
-    /// Whether it must be there.
+    /// Whether it is required.
     pub(super) required: bool,
-    /// What it says.
+    /// What it means.
     pub(super) doc: &'static str,
 }
 
-/// A key that may be left out.
+/// An optional key.
 pub(super) const fn opt(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: false, doc }
 }
 
-/// A key that must be there.
+/// A required key.
 pub(super) const fn req(name: &'static str, ty: Ty, doc: &'static str) -> Field {
     Field { name, ty, required: true, doc }
 }

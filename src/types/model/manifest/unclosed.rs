@@ -1,14 +1,14 @@
-//! Finds where a bracket opens that is never closed. Knows TOML's strings, comments and lines; does not parse.
+//! Finds the place of an opening bracket that is never closed. Knows TOML's strings, comments and lines; does not parse.
 //!
-//! A parser notices such a bracket only at something that cannot be in a list, reports it there, and misreads everything that follows. People look for
-//! the bracket. A line at depth above zero that starts a table (`[a]`, `[[a]]`) or a key (`a = `) shows that a list was meant to end before; within `{ }`
-//! a key is as it should be, and within a list of lists so is a bracket.
+//! A parser notices such a bracket only at something that cannot be in a list. It reports that place and misreads everything after it, but people look for the
+//! bracket. A line inside an open bracket that starts a table (`[a]`, `[[a]]`) or a key (`a = `) shows that a list should have ended earlier. Within `{ }` a
+//! key is valid, and within a list of lists a bracket is valid.
 
 use std::sync::Arc;
 
 use kforge_foundation::base::{Diagnostic, SourceFile};
 
-/// The error about the first bracket that is not closed before the next table or key begins; none if every one is.
+/// The error about the first bracket that is not closed before the next table or key begins; none if every bracket is closed.
 pub(super) fn first(file: &Arc<SourceFile>) -> Option<Diagnostic> {
     let text = file.text.as_str();
     let mut open: Vec<(char, usize)> = vec![];
@@ -19,7 +19,7 @@ pub(super) fn first(file: &Arc<SourceFile>) -> Option<Diagnostic> {
         if fresh && !open.is_empty() && begins(rest, open.last().is_some_and(|o| o.0 == '{')) {
             return open.last().map(|o| error(file, *o));
         }
-        // A table's header ends with its line; the parser's own words are as good.
+        // A table's header ends with its line. The parser's message about a header is good enough.
         if fresh && open.is_empty() && c == '[' {
             at += rest.find('\n').unwrap_or(rest.len());
             continue;
@@ -52,7 +52,7 @@ fn error(file: &Arc<SourceFile>, (bracket, at): (char, usize)) -> Diagnostic {
         .expected(format!("`{close}` before what comes after the value"))
 }
 
-/// Whether a line starts a table or a key, though something is open.
+/// Whether a line starts a table or a key although a bracket is open.
 fn begins(line: &str, in_table: bool) -> bool {
     let line = line.lines().next().unwrap_or_default();
     let bare = |s: &str| !s.is_empty() && s.chars().all(|c| c.is_ascii_alphanumeric() || "-_.\"'".contains(c));
@@ -68,7 +68,7 @@ fn begins(line: &str, in_table: bool) -> bool {
     key && !in_table
 }
 
-/// Bytes of the string that `rest` starts with; none if it does not end, which the parser says better.
+/// The length in bytes of the string at the start of `rest`. None if the string does not end; the parser's message about that is better.
 fn string(rest: &str, quote: char) -> Option<usize> {
     let three = [quote; 3].iter().collect::<String>();
     let end = if rest.starts_with(&three) { three.as_str() } else { &three[..1] };

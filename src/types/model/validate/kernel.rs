@@ -1,4 +1,4 @@
-//! A kernel against its package: the operator and targets it names, the names in its expressions, and whether every shape is served and binds.
+//! Checks a kernel against its package: the operator and targets that it names, the names in its expressions, and whether every shape is served and binds.
 
 use super::operator::{declared, duplicates, identifier};
 use crate::model::agent::RULES;
@@ -14,7 +14,7 @@ use crate::model::variant::Variant;
 use crate::model::{Arch, Place, Role, Text, dtype};
 use kforge_foundation::base::{Diagnostic, Severity};
 
-/// Operators and targets a kernel names that are not there.
+/// Errors for operators and targets that a kernel names but that do not exist.
 pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = targets(package, kernel);
     if package.operator(&kernel.operator).is_none() && !kernel.operator.is_empty() {
@@ -31,11 +31,11 @@ pub(super) fn tables(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// What is wrong with a kernel and its operator together.
+/// Errors of a kernel together with its operator.
 pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = vec![];
     let Some(operator) = package.operator(&kernel.operator) else {
-        // Of names in its expressions nothing can be told: they may be the operator's.
+        // The names in its expressions cannot be checked, because they may belong to the operator.
         if !(kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted()) {
             methods(kernel, &mut found);
         }
@@ -46,10 +46,10 @@ pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// What is wrong with a kernel and an operator together, whoever wrote the kernel.
+/// Errors of a kernel together with an operator, whoever wrote the kernel.
 pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<Diagnostic> {
     let mut found = vec![];
-    // What is not generated yet has nothing to check: where a template is at fault, that was said.
+    // A kernel that is not generated yet has nothing to check. Errors of its template have been reported.
     if operator.partial || kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted() {
         return found;
     }
@@ -70,7 +70,7 @@ pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<D
     found
 }
 
-/// A launcher of its own calls CUDA's runtime, which no emulator stands for.
+/// A kernel's own launcher calls CUDA's runtime, which the emulator does not have.
 fn emulated_host(package: &Package, kernel: &Kernel) -> Option<Diagnostic> {
     let host = kernel.host.as_ref()?;
     let named = |name: &&String| package.targets.get(*name).is_some_and(|target| target.arch == Arch::Cpu);
@@ -98,7 +98,7 @@ fn targets(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
     found
 }
 
-/// Agents that rounds name, and the variant that they start from.
+/// Checks the agents that rounds name, and the variant from which they start.
 fn rounds(package: &Package, kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     let Some(rounds) = &kernel.rounds else { return };
     let known: Vec<&str> = std::iter::once(RULES).chain(package.agents.iter().map(|a| a.name.as_str())).collect();
@@ -137,7 +137,7 @@ fn names(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
     found.extend(kernel.tune.iter().filter_map(|(name, _)| identifier(name)));
     let tunables = kernel.tune.iter().map(|(name, _)| ("tunable", name));
     let buffers = kernel.workspace.iter().map(|b| ("workspace", &b.name));
-    // What an operator declares twice was said when it was read.
+    // Names that the operator declares twice were reported when the operator was read.
     let own = duplicates(declared(operator)).len();
     found.extend(duplicates(declared(operator).into_iter().chain(tunables).chain(buffers)).into_iter().skip(own));
     let types: Vec<&str> = operator.types.iter().map(|t| t.0.as_str()).collect();
@@ -163,7 +163,7 @@ fn names(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Names of a kernel's expressions over dims.
+/// Names that expressions over dims in a kernel may use.
 fn scope_names<'a>(kernel: &'a Kernel, operator: &'a Operator) -> Vec<&'a str> {
     operator.names().into_iter().chain(kernel.tune.iter().map(|t| t.0.as_str())).collect()
 }
@@ -208,7 +208,7 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A launch that is to begin before a kernel ends where no kernel is launched right before it.
+/// The error for a launch that is to begin before a kernel ends, although no kernel is launched right before it.
 fn waits_for_none(place: &Place, launch: &LaunchDecl, before: Option<&LaunchDecl>) -> Option<Diagnostic> {
     let why = match before {
         _ if launch.repeat.is_some() => return None,
@@ -220,7 +220,7 @@ fn waits_for_none(place: &Place, launch: &LaunchDecl, before: Option<&LaunchDecl
     Some(error.expected("`pdl` on the launch that follows a kernel"))
 }
 
-/// Blocks that are numbers are checked here; those of expressions for each variant.
+/// Checks blocks that are literal numbers. Blocks with expressions are checked for each variant.
 fn literal_block(block: &[Expr], found: &mut Vec<Diagnostic>) {
     let numbers: Vec<i64> =
         block.iter().filter_map(|e| if let Some(Value::Int(i)) = e.as_literal() { Some(i) } else { None }).collect();
@@ -256,7 +256,7 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
     }
 }
 
-/// Says what to do where an expression uses a tensor.
+/// Adds advice if an expression uses a tensor.
 fn as_argument(error: Diagnostic, expr: &Expr, buffers: &[&str]) -> Diagnostic {
     match expr.names().find(|n| buffers.contains(n)) {
         Some(name) => error
@@ -300,7 +300,7 @@ fn methods(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Every shape is served by some variant, and the first that serves it binds. Stops at the first variant by which all are served.
+/// Checks that some variant serves every shape and that the first variant that serves a shape binds. Stops when all shapes are served.
 fn serves_all(
     kernel: &Kernel,
     operator: &Operator,

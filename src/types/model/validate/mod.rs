@@ -1,4 +1,4 @@
-//! What no single value shows: names across tables, and whether everything binds. Knows operators, kernels and targets; reads no TOML.
+//! Checks that involve several values: names across tables, and whether everything binds. Knows operators, kernels and targets; does not read TOML.
 
 mod kernel;
 mod operator;
@@ -10,8 +10,8 @@ use super::kernel::Kernel;
 use super::package::Package;
 use kforge_foundation::base::Diagnostic;
 
-/// What is wrong across the tables of a package. Where `partial`, tables may be missing that a typo hides, and names of tables are not checked;
-/// `reported` are operators that something was said of already.
+/// Errors that involve several tables of a package. If `partial`, a typo may hide tables, and names of tables are not checked. `reported` are operators that
+/// already have errors.
 pub(super) fn package(package: &Package, partial: bool, reported: &[&str]) -> Vec<Diagnostic> {
     let named = |k: &&Kernel| !partial && !reported.contains(&k.operator.as_str());
     let names = package.kernels.iter().filter(named).flat_map(|k| kernel::tables(package, k));

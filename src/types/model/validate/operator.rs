@@ -1,4 +1,4 @@
-//! An operator on its own: its names, and whether every shape binds under every choice of types.
+//! Checks an operator by itself: its names, and whether every shape binds under every choice of types.
 
 use crate::model::expr::{Expr, list};
 use crate::model::grid::{OCCUPANCY, SM_COUNT};
@@ -6,10 +6,10 @@ use crate::model::operator::{InitDecl, Operator, TensorDecl, ToleranceDecl, Type
 use crate::model::{Compare, DType, Reference, Text};
 use kforge_foundation::base::{Diagnostic, Severity};
 
-/// What a function of the package that compares is called with, beside names of the operator.
+/// The arguments of a function of the package that compares, besides names of the operator.
 const CHECK_NAMES: [&str; 2] = ["got", "want"];
 
-/// Names that mean something in expressions beside those an operator declares.
+/// Names that have a meaning in expressions besides the names that an operator declares.
 const RESERVED: [&str; 17] = [
     "and",
     "or",
@@ -30,7 +30,7 @@ const RESERVED: [&str; 17] = [
     "tolerance",
 ];
 
-/// Whether expressions can use a name, and it means nothing else there.
+/// The error for a name that expressions cannot use, or that already has a meaning there.
 pub(in crate::model) fn identifier(name: &Text) -> Option<Diagnostic> {
     let good = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -72,7 +72,7 @@ pub(super) fn duplicates<'a>(names: impl IntoIterator<Item = (&'static str, &'a 
     found
 }
 
-/// Every name an operator declares, with what it is.
+/// Every name that an operator declares, with its kind.
 pub(super) fn declared(operator: &Operator) -> Vec<(&'static str, &Text)> {
     let mut names: Vec<(&'static str, &Text)> = operator.dims.iter().map(|d| ("dim", d)).collect();
     names.extend(operator.derived.iter().map(|d| ("derived dim", &d.0)));
@@ -82,7 +82,7 @@ pub(super) fn declared(operator: &Operator) -> Vec<(&'static str, &Text)> {
     names
 }
 
-/// What is wrong with an operator that its values alone do not show.
+/// Errors of an operator that involve several of its values.
 pub(in crate::model) fn operator(operator: &Operator) -> Vec<Diagnostic> {
     let names = declared(operator);
     let mut found: Vec<Diagnostic> = names.iter().filter_map(|(_, name)| identifier(name)).collect();
@@ -143,7 +143,7 @@ fn expressions(operator: &Operator, found: &mut Vec<Diagnostic>) {
     [&operator.flops, &operator.flops_min, &operator.bytes].into_iter().flatten().for_each(&mut check);
 }
 
-/// The names a built-in reference is given must be the operator's. The built-in's own names are checked where built-ins are known.
+/// Checks that the names given to a built-in reference are names of the operator. The names of the built-in itself are checked where built-ins are known.
 fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let Reference::Builtin { names, .. } = &operator.reference else { return };
     let known: Vec<&str> = operator
@@ -161,8 +161,9 @@ fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A function of the package that compares an output decides alone, and integers are exact: a tolerance stated for such an output by name, or for all where all
-/// are such, would say nothing. And what such a function is called with must not hide a name of the operator's.
+/// Checks for tolerances without effect. A function of the package that compares an output decides by itself, and integers are compared exactly. A tolerance
+/// for such an output, or for all outputs if all are such outputs, would have no effect. Also checks that no name of the operator is the name of an argument of
+/// such a function.
 fn exact_or_checked(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let by = |name: &str| match operator.compare.get(name) {
         Some(Compare::Python(file, function)) => Some(format!("`{file}::{function}` decides instead")),
@@ -204,7 +205,7 @@ fn exact_or_checked(operator: &Operator, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// A tolerance by dtype must cover every floating-point dtype that is written.
+/// Checks that a tolerance by dtype covers every floating-point dtype that is written.
 fn tolerances(operator: &Operator, found: &mut Vec<Diagnostic>) {
     let stated = operator.shapes.iter().filter_map(|s| s.tolerance.as_ref().map(|t| (t.as_ref(), &s.place)));
     for (decl, place) in stated.chain([(operator.tolerance.as_ref(), &operator.tolerance_place)]) {

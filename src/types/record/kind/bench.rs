@@ -1,4 +1,4 @@
-//! `bench`: a binary is timed on a device.
+//! `bench`: times a binary on a device.
 
 use super::descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work, readable, rewritten};
 use super::{Platform, WorkerCode};

@@ -1,4 +1,4 @@
-//! `calibrate`: whether a tolerance tells correct outputs from null candidates, and the tolerance derived where none is given.
+//! `calibrate`: whether a tolerance distinguishes correct outputs from null candidates, and the derived tolerance if none is stated.
 
 use super::EngineCode;
 use super::descriptor::{Descriptor, Runs, rewritten};
@@ -6,7 +6,7 @@ use crate::record::params::CalibrateParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "calibrate",
-    // 3: what was derived is noted, and an operator that computes nothing is unknown.
+    // 3: a derived tolerance is noted, and an operator that computes nothing is unknown.
     version: 3,
     verb: "Calibrating",
     color: "#a05aa8",

@@ -1,4 +1,4 @@
-//! `compile`: a source to a binary, for a device or for the emulator.
+//! `compile`: compiles a source to a binary, for a device or for the emulator.
 
 use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
 use super::{Platform, WorkerCode};
@@ -32,7 +32,7 @@ pub(super) const DEVICE_PARTS: &[&str] = &[
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "compile",
-    // 2: a binary for the emulator calls what is not emulated only where its source does.
+    // 2: a binary for the emulator calls functions that are not emulated only if its source does.
     version: 2,
     verb: "Compiling",
     color: "#2f6fc4",

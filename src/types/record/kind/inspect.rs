@@ -1,4 +1,4 @@
-//! `inspect`: what a binary holds: registers, spills, shared memory, opcodes.
+//! `inspect`: the contents of a binary: registers, spills, shared memory, opcodes.
 
 use super::compile::{DEVICE_PARTS, EMULATED_PARTS};
 use super::descriptor::{Descriptor, Lane, Runs, Work, rewritten};
@@ -11,7 +11,7 @@ pub(super) const KIND: Descriptor = Descriptor {
     verb: "Inspecting",
     color: "#5a8fb0",
     usual_ms: 100,
-    // nvdisasm's JSON of a large binary.
+    // For nvdisasm's JSON of a large binary.
     memory_mib: 128,
     runs: Runs::Worker {
         lane: Lane::Compiler,

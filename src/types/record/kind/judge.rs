@@ -1,4 +1,4 @@
-//! `judge`: the verdict on what a verification saw, by the tolerance.
+//! `judge`: the verdict on what a verification saw, under the tolerance.
 
 use super::EngineCode;
 use super::descriptor::{Descriptor, Runs, rewritten};
@@ -6,7 +6,8 @@ use crate::record::params::JudgeParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "judge",
-    // 2: a derived tolerance comes with the parameters. 3: a function of the package decides alone; an error beyond the largest number always fails.
+    // 2: a derived tolerance comes with the parameters. 3: if a function of the package compares an output, only the function decides; an error beyond the
+    // largest number always fails.
     // 4: threads that left before a barrier are a warning.
     version: 4,
     verb: "Judging",

@@ -6,8 +6,8 @@ use crate::record::params::OracleParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "oracle",
-    // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package are asked about them too; NaN is the
-    // most extreme of a row; references changed at values that are not finite.
+    // 2: null candidates are compared as kernels are, and judged output by output. 3: functions of the package also compare them; NaN is the most extreme value
+    // of a row; references changed for values that are not finite.
     version: 3,
     verb: "Computing",
     color: "#7b5cc0",

@@ -1,4 +1,4 @@
-//! `pairs`: two binaries are timed in turns.
+//! `pairs`: times two binaries in turn.
 
 use super::descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work, readable, rewritten};
 use super::{Platform, WorkerCode};

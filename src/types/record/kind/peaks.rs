@@ -1,4 +1,4 @@
-//! `peaks`: what a device reaches at most, measured.
+//! `peaks`: the measured peak rates of a device.
 
 use super::descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work, readable, rewritten};
 use super::{Platform, WorkerCode};

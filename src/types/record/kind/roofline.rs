@@ -1,4 +1,4 @@
-//! `roofline`: how far a kernel is from what its device reaches, and what bounds it.
+//! `roofline`: how far a kernel is from what its device can reach, and what bounds the kernel.
 
 use super::EngineCode;
 use super::descriptor::{Descriptor, Runs, rewritten};

@@ -6,7 +6,7 @@ use crate::record::params::SelectParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "select",
-    // 2: why a champion is provisional says whether it was timed.
+    // 2: the reason why a champion is provisional says whether it was timed.
     version: 2,
     verb: "Selecting",
     color: "#8a6d3b",

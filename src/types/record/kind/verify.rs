@@ -1,4 +1,4 @@
-//! `verify`: a binary runs on inputs of every trial, and its outputs are compared with the expected ones.
+//! `verify`: runs a binary on the inputs of every trial and compares its outputs with the expected ones.
 
 use super::descriptor::{Descriptor, Lane, Observation, Runs, Validity, Work, readable, rewritten};
 use super::{Platform, WorkerCode};
@@ -7,7 +7,7 @@ use crate::record::params::VerifyParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "verify",
-    // 2: a function of the package that compares an output alone decides; NaN is the most extreme of a row.
+    // 2: if a function of the package compares an output, only the function decides; NaN is the most extreme value of a row.
     version: 2,
     verb: "Verifying",
     color: "#2f8f5b",

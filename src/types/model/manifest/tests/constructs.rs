@@ -112,7 +112,7 @@ fn where_and_requires_see_types_and_targets() {
     let package = package(EVERYTHING);
     let (kernel, mix) = (&package.kernels[0], &package.operators[0]);
     let count = |target: &str| kernel.variants(&package.targets[target], &mix.choices()[0]).unwrap().len();
-    // BLOCK=256 with VEC=8 is left out everywhere, FAST on cpu; all is left out on b200.
+    // `where` leaves out BLOCK=256 with VEC=8 on every target, FAST on cpu, and everything on b200.
     assert_eq!((count("h100"), count("cpu"), count("b200")), (3 * 2 * 2 * 2, 3 * 2 * 2, 0));
     let label = "BLOCK=128,VEC=8,FAST=true,SPLIT=4,REGS=64,LAYOUT=col";
     let serves = |choice: usize| {

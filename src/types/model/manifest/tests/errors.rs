@@ -1,4 +1,4 @@
-//! What each kind of error says: its code, the text it points at, and what it expects or advises. Each case changes one place of the reference's example.
+//! Each kind of error: its code, the text at its place, and what it expects or advises. Each case changes one place of the reference's example.
 
 use super::{file, read, show, under};
 use crate::model::manifest::schema;
@@ -6,7 +6,7 @@ use kforge_foundation::base::Severity;
 
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// An error: what of the example becomes what; the code; the text under the place; a part of what is expected or advised.
+/// An error: the text of the example to replace; its replacement; the code; the text at the place; a part of what is expected or advised.
 type Case = (&'static str, &'static str, &'static str, &'static str, &'static str);
 
 const TUNED: &str = "BLOCK = [128, 256, 512]";
@@ -441,10 +441,10 @@ fn check(cases: &[Case]) {
             let said = format!("{} {}", d.expected.as_deref().unwrap_or_default(), d.hints.join(" "));
             d.code == *code && under(d) == *place && said.contains(advice) && d.severity == Severity::Error
         });
-        // One mistake is one kind of message: others would send the reader elsewhere.
+        // One mistake gives one kind of message. Others would mislead the reader.
         let alone = found.iter().all(|d| d.code == *code) || *code == "manifest.syntax" || new.contains("memset");
         let placed = found.iter().all(|d| d.expected.is_some() && d.labels.iter().any(|l| l.primary));
-        // And it is told once: what follows from it says nothing that helps.
+        // The mistake is reported once. Errors that follow from it do not help.
         let at = |d: &kforge_foundation::base::Diagnostic| d.labels.iter().find(|l| l.primary).map(|l| l.span.clone());
         let once = (1..found.len())
             .all(|i| !found[..i].iter().any(|d| (at(d), &d.message) == (at(&found[i]), &found[i].message)));
@@ -492,7 +492,7 @@ fn a_name_that_is_no_dim_and_a_dim_that_is_not_bound_are_one_mistake() {
     let [one] = &told("{ rows = 3, k = 257 }")[..] else { panic!() };
     assert!(one.starts_with("manifest.unknown-dim | k | operator `rms_norm` has no dim or param `k`"), "{one}");
     assert!(one.ends_with("did you mean `cols`, which shape `ragged` does not bind?"), "{one}");
-    // Which is which of several, nobody can tell.
+    // With several unknown names, nobody can tell which name belongs to which dim.
     assert_eq!(told("{ k = 257, m = 3 }").len(), 4);
 }
 
@@ -552,7 +552,7 @@ fn a_key_that_is_misspelt_hides_no_other_mistake_of_its_kernel() {
         .replacen("off = { VEC = 1 }", "off = { VEX = 1 }", 1);
     let all = ["manifest.unknown-key langage", "manifest.unknown-name BLOK", "manifest.unknown-tunable VEX"];
     assert_eq!(codes(&wrong), all);
-    // One that may have been the tunables leaves no name that could be called unknown.
+    // An unknown table may hold the tunables, so no name can be called unknown.
     let tables = EXAMPLE.replace("[kernel.rms_norm.tune]", "[kernel.rms_norm.tunables]");
     assert_eq!(codes(&tables), ["manifest.unknown-key tunables"]);
     let nameless = wrong.replacen("operator = \"rms_norm\"", "operator = \"rms_nrm\"", 1);

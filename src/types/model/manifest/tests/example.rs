@@ -1,4 +1,4 @@
-//! The example of the manifest's reference binds to what it says.
+//! The example of the manifest's reference binds to the values that it states.
 
 use super::package;
 use crate::model::bound::contiguous;

@@ -1,8 +1,8 @@
-//! Launchers of a kernel's own: what they stand for, and what has no place beside one.
+//! Kernels with their own launcher: what such a launcher replaces, and which keys conflict with it.
 
 use super::{launched, package, read, show};
 
-/// A manifest with this kernel and, for its targets, a GPU and the emulator.
+/// A manifest with this kernel. Its targets are a GPU and the emulator.
 fn with(kernel: &str) -> String {
     format!(
         "[package]\nname = \"hosted\"\n[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n\

@@ -1,4 +1,4 @@
-//! Clusters, cooperative launches and programmatic dependent launches: what they bind to, and what is said where they cannot be.
+//! Clusters, cooperative launches and programmatic dependent launches: what they bind to, and which errors they can give.
 
 use super::{error, launched, package, read, under};
 use crate::model::grid::Room;
@@ -6,7 +6,7 @@ use crate::model::{KernelLaunch, Launch};
 
 const EXAMPLE: &str = include_str!("example.toml");
 
-/// The example on GPUs only, with more in its launch.
+/// The example for GPUs only, with more keys in its launch.
 fn with(more: &str) -> String {
     EXAMPLE
         .replace("[targets.cpu]", "[targets.old]\narch = \"sm_80\"\n[targets.small]\narch = \"sm_120\"")
@@ -39,7 +39,7 @@ fn clusters_and_cooperation_are_bound_as_stated() {
         .replace("grid = [\"rows\"]", "grid = [\"2 * rows\", 4]");
     let [launch] = &bound(&text, "llama")[..] else { panic!("one launch") };
     assert_eq!((launch.cluster, launch.cooperative, launch.pdl), (Some([2, 1, 1]), true, false));
-    // A cluster of one block is no cluster: a method that is switched off by it runs where there are none.
+    // A cluster of one block is no cluster, so a method that is turned off this way also runs where there are no clusters.
     let text = with("cluster = [1, 1]").replace("targets = [\"h200\"]", "targets = [\"old\", \"h200\"]");
     assert_eq!(bound(&text, "llama")[0].cluster, None);
 }
@@ -88,7 +88,7 @@ fn a_grid_that_depends_on_the_device_stays_an_expression() {
     assert_eq!((launch.grid, open.extents[0].as_str()), ([0; 3], "min(sm_count * occupancy, rows)"));
     assert_eq!(serde_json::to_string(&open.names).unwrap(), "{\"T\":\"f32\",\"rows\":8192}");
     assert_eq!(launch.grid_in(Room { processors: 132, occupancy: 8 }), Ok([1056, 4, 1]));
-    // What the device is not needed for is a number.
+    // A grid that does not depend on the device is a number.
     assert_eq!(bound(EXAMPLE, "llama")[0].open_grid, None);
 }
 

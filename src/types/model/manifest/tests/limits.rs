@@ -1,4 +1,4 @@
-//! What turns out wrong only when a variant is bound: launch limits, ranges of scalars, sizes of spaces.
+//! Errors that appear only when a variant is bound: launch limits, ranges of scalars, sizes of spaces.
 
 use super::{file, package, read, under};
 use crate::model::{Operator, Package, TypeChoice, Variant, parse};
@@ -13,7 +13,7 @@ fn variants(package: &Package) -> (&Operator, TypeChoice, Vec<Variant>) {
     (operator, choice, variants)
 }
 
-/// What the last variant's launches fail with, where the first variant's do not.
+/// The error of the last variant's launches. The first variant's launches have no error.
 fn last(text: &str) -> Diagnostic {
     let package = package(text);
     let (operator, choice, variants) = variants(&package);

@@ -1,4 +1,4 @@
-//! Tests of reading manifests: what each construct becomes, what each error says.
+//! Tests of reading manifests: what each construct becomes, and what each error says.
 
 mod agents;
 mod constructs;
@@ -45,7 +45,7 @@ fn error(text: &str) -> Diagnostic {
     found.remove(0)
 }
 
-/// What the first kernel launches on `h200` in its first variant at a shape, and its workspaces.
+/// The launches of the first kernel on `h200` in its first variant at a shape, and its workspaces.
 fn launched(package: &Package, shape: &str) -> (Vec<Launch>, Vec<Buffer>) {
     let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
     let choice = &operator.choices()[0];
@@ -54,7 +54,7 @@ fn launched(package: &Package, shape: &str) -> (Vec<Launch>, Vec<Buffer>) {
     (kernel.launches(variant, choice, &problem).unwrap(), kernel.workspaces(variant, choice, &problem).unwrap())
 }
 
-/// The text under a diagnostic's place.
+/// The text at a diagnostic's place.
 fn under(diagnostic: &Diagnostic) -> &str {
     diagnostic.labels.iter().find(|l| l.primary).map_or("", |l| &l.file.text[l.span.clone()])
 }

@@ -1,4 +1,4 @@
-//! Tensor maps: what they bind to, and that what the driver would refuse is said at its place.
+//! Tensor maps: what they bind to, and that anything the driver would refuse is reported at its place.
 
 use super::{error, launched, package, under};
 use crate::model::tensor_map::TensorMap;
