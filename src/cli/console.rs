@@ -71,6 +71,7 @@ pub struct Console {
     bar: Mutex<Option<ProgressBar>>,
     said: Mutex<Vec<String>>,
     broken: AtomicBool,
+    unwritten: Mutex<Option<std::io::Error>>,
 }
 
 impl Console {
@@ -87,7 +88,14 @@ impl Console {
             bar.set_style(style.progress_chars("=> "));
             bar
         });
-        Console { manner, color, bar: Mutex::new(bar), said: Mutex::default(), broken: AtomicBool::new(false) }
+        Console {
+            manner,
+            color,
+            bar: Mutex::new(bar),
+            said: Mutex::default(),
+            broken: AtomicBool::new(false),
+            unwritten: Mutex::default(),
+        }
     }
 
     /// A console with the same settings that has printed nothing and sends no events, for work that only prepares another command.
@@ -209,6 +217,11 @@ impl Console {
         }
     }
 
+    /// Why standard output could not be written, if it could not. A closed pipe is no reason. Returns it once.
+    pub fn unwritten(&self) -> Option<std::io::Error> {
+        self.unwritten.lock().ok()?.take()
+    }
+
     /// Writes the text unchanged.
     fn write(&self, text: &str) {
         if self.broken.load(Ordering::Relaxed) {
@@ -216,9 +229,14 @@ impl Console {
         }
         let write = || {
             let mut out = std::io::stdout().lock();
-            if out.write_all(text.as_bytes()).and_then(|()| out.flush()).is_err() {
-                // The reader has closed the pipe. Nothing more is written, and this is not an error.
+            if let Err(error) = out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+                // Nothing more is written. A reader that has closed the pipe wants no more, which is not an error.
                 self.broken.store(true, Ordering::Relaxed);
+                if error.kind() != std::io::ErrorKind::BrokenPipe
+                    && let Ok(mut unwritten) = self.unwritten.lock()
+                {
+                    *unwritten = Some(error);
+                }
             }
         };
         match self.bar.lock().ok().as_deref() {

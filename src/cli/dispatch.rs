@@ -114,7 +114,11 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
     if let Err(error) = context.session.check(diagnostics) {
         return context.failed(&error);
     }
-    commands::run(&context, cli.command)
+    let exit = commands::run(&context, cli.command);
+    match context.console.unwritten() {
+        Some(error) if exit == Exit::Done => context.fail(&format!("cannot write to standard output: {error}")),
+        _ => exit,
+    }
 }
 
 /// The global options that operations use.

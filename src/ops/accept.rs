@@ -239,9 +239,9 @@ pub fn accept(session: &Session, request: &AcceptRequest) -> Result<Accepted, Er
     let _lock = match request.dry_run {
         true => vec![],
         false => {
-            let opened = session.open()?;
+            let mut opened = session.open()?;
             make_target(&opened.target)?;
-            session.lock(&opened)?
+            session.lock(&mut opened)?
         }
     };
     let looking = session.look(&words, Goal::Build)?;

@@ -24,7 +24,7 @@ use kforge_types::record::Outcome;
 pub use outcome::{Ended, Lacking, failing};
 pub use plan::{Plan, plan};
 pub use result::{Built, Champion, Finished, Unchanged};
-pub use steps::is_doubt;
+pub use steps::{is_about_values, is_doubt};
 pub use untried::Untried;
 
 /// The request for a build.

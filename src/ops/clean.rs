@@ -18,19 +18,24 @@ pub struct Cleaned {
 /// Removes the outputs of the current workspace. With `dry_run`, only reports what would be removed.
 ///
 /// # Errors
-/// The workspace cannot be opened, another process is building in it, or something cannot be removed.
+/// The workspace cannot be opened, another process is building in it, the folder is not one of outputs, or something cannot be removed.
 pub fn clean(session: &Session, dry_run: bool) -> Result<Cleaned, Error> {
     let workspace = session.workspace()?;
     let target = session.target(&workspace);
     if !target.is_dir() {
         return Ok(Cleaned { target, removed: None });
     }
+    // Every build takes this lock. A folder without it may hold anything.
+    let lock = target.join(".lock");
+    if !lock.is_file() && !is_empty(&target) {
+        return Err(Error::NotOutputs(target));
+    }
     if dry_run {
         return Ok(Cleaned { removed: Some(measure(&target)), target });
     }
     let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Workspace));
     let wait = if session.options.no_wait { Wait::No } else { Wait::Forever(&mut blocked) };
-    let lock = Lock::acquire(&target.join(".lock"), Mode::Exclusive, wait);
+    let lock = Lock::acquire(&lock, Mode::Exclusive, wait);
     let lock = lock.map_err(Error::lock(Blocked::Workspace))?;
     let removed = measure(&target);
     for entry in std::fs::read_dir(&target).map_err(Error::remove(&target))? {
@@ -56,4 +61,8 @@ fn measure(folder: &Path) -> (u64, u64) {
         .flatten()
         .filter(|e| !e.file_type().is_dir() && e.file_name() != ".lock")
         .fold((0, 0), |(n, size), e| (n + 1, size + e.metadata().map_or(0, |m| m.len())))
+}
+
+fn is_empty(folder: &Path) -> bool {
+    std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none())
 }

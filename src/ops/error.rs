@@ -109,6 +109,9 @@ pub enum Error {
         /// The cause.
         source: io::Error,
     },
+    /// A folder that would be removed is not one that builds made.
+    #[error("`{}` is not the output folder of a build, and kforge does not remove it", .0.display())]
+    NotOutputs(PathBuf),
     /// A store of kforge cannot be read or written. The error names the path.
     #[error(transparent)]
     Store(#[from] io::Error),

@@ -60,7 +60,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     };
     let packages = session.packages(&opened, &asked)?;
     // kforge.lock may change, so no build may run at the same time.
-    let _lock = session.lock(&opened)?;
+    let _lock = session.lock(&mut opened)?;
     let mut cudas: Vec<Cuda> = Vec::new();
     let mut refused = false;
     let found = session.cudas(&mut opened, &packages, &asked, &mut refused)?;

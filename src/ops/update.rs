@@ -39,8 +39,8 @@ pub struct Offline;
 /// # Errors
 /// [`Offline`], something cannot be resolved, there is no report to take champions from, or kforge.lock cannot be written.
 pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error> {
-    let opened = session.open()?;
-    let _lock = if request.dry_run { vec![] } else { session.lock(&opened)? };
+    let mut opened = session.open()?;
+    let _lock = if request.dry_run { vec![] } else { session.lock(&mut opened)? };
     let mut lock = opened.workspace.lock.clone();
     match request.what {
         What::Champions => pin(&opened, &crate::build::report::last(session, &opened.workspace)?, &mut lock),

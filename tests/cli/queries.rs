@@ -323,3 +323,20 @@ fn a_toolchain_that_cannot_be_had_is_said_once_fails_the_build_and_keeps_nothing
     place.run_in(".", &["fetch"], &vars).expect(101).says("error[toolchain.refused]: ");
     place.run("build").expect(0).says("names no wheels for CUDA");
 }
+
+#[test]
+fn output_that_cannot_be_written_is_an_error_and_a_closed_pipe_is_not() {
+    let place = Place::tiny();
+    let said = place.shell("kforge metadata >/dev/full; echo $?");
+    assert!(said.contains("cannot write to standard output: ") && said.ends_with("101\n"), "{said}");
+    let said = place.shell("(kforge metadata; echo $? >code) | true; cat code");
+    assert_eq!(said, "0\n");
+}
+
+#[test]
+fn the_last_event_agrees_with_the_exit_code() {
+    let place = Place::tiny().file("target/kforge/timings", "a file where the folder belongs");
+    let said = place.run("build --timings --message-format json").expect(101);
+    let last = said.out.lines().last().unwrap();
+    assert!(last.contains("build-finished") && last.contains("\"success\":false"), "{last}");
+}

@@ -19,6 +19,44 @@ fn clean_removes_what_builds_wrote_and_nothing_else() {
 }
 
 #[test]
+fn clean_leaves_a_folder_that_no_build_has_used() {
+    let place = Place::tiny().file("other/kforge/precious", "kept");
+    place.run("clean --target-dir other").expect(101).says("is not the output folder of a build");
+    place.run("clean -n --target-dir other").expect(101);
+    assert_eq!(place.read("other/kforge/precious"), "kept");
+}
+
+#[test]
+fn an_output_folder_inside_an_existing_folder_hides_only_itself() {
+    let place = Place::tiny();
+    place.run("build --target-dir .").expect(0);
+    assert!(!place.at(".gitignore").exists() && !place.at("CACHEDIR.TAG").exists());
+    assert_eq!(place.read("kforge/.gitignore"), "*\n");
+    place.run("build").expect(0);
+    assert!(place.at("target/.gitignore").exists() && !place.at("target/kforge/.gitignore").exists());
+}
+
+#[test]
+fn update_keeps_what_the_process_it_waited_for_wrote() {
+    let place = Place::tiny();
+    place.run("build").expect(0);
+    let held = fs::File::open(place.at("target/kforge/.lock")).unwrap();
+    #[expect(clippy::disallowed_methods, reason = "this test stands for another kforge")]
+    held.lock().unwrap();
+    let wheels = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/quickstart/kforge.lock")).unwrap();
+    std::thread::scope(|scope| {
+        let update = scope.spawn(|| place.run("update --champions"));
+        // Long enough to have opened the workspace. If it has not, it reads the new file at once, and the test only proves less.
+        std::thread::sleep(std::time::Duration::from_millis(500));
+        fs::write(place.at("kforge.lock"), &wheels).unwrap();
+        drop(held);
+        update.join().unwrap().expect(0);
+    });
+    let lock = place.read("kforge.lock");
+    assert!(lock.contains("nvidia-nvvm") && lock.contains("champion"), "{lock}");
+}
+
+#[test]
 fn clean_waits_for_nobody_if_told_so() {
     let place = Place::tiny();
     fs::create_dir_all(place.at("target/kforge")).unwrap();

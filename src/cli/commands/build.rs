@@ -164,13 +164,18 @@ fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant
         }
         Ended::NotBuilt | Ended::Wrong => console.error(&text),
     }
+    let untimed = match &finished.timings {
+        Some(Ok(path)) => {
+            console.status("Timed", &path.display().to_string());
+            None
+        }
+        Some(Err(error)) => Some(context.failed(error)),
+        None => None,
+    };
+    // How the build ended says more than that its timings could not be written.
+    let exit = untimed.filter(|_| exit == Exit::Done).unwrap_or(exit);
     let (steps, verdicts) = (finished.steps, finished.verdicts);
     console.event(&Event::BuildFinished { success: exit == Exit::Done, steps, verdicts });
-    match &finished.timings {
-        Some(Ok(path)) => console.status("Timed", &path.display().to_string()),
-        Some(Err(error)) => return Ok(context.failed(error)),
-        None => {}
-    }
     Ok(exit)
 }
 

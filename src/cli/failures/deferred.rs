@@ -3,18 +3,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::mem::take;
-use std::sync::LazyLock;
 
-use regex::Regex;
-
+use kforge_ops::build::is_about_values;
 use kforge_types::model::Package;
 use kforge_types::record::event::{Labels, StepFinished};
 use kforge_types::record::{Outcome, StepKind, Verdict};
-
-/// The beginning of a verdict on compared values. Any other verdict is about what the kernel did, which explains wrong values.
-static COMPARED: LazyLock<Regex> = LazyLock::new(|| {
-    Regex::new("^`[^`]+`(: | is wrong at | rejects )").expect("BUG: an expression that is always the same")
-});
 
 /// A variant of a kernel on a target: package, kernel, target, variant.
 type Seat = [String; 4];
@@ -77,7 +70,7 @@ impl Held {
 /// easiest to find. Other steps come first, in the order in which they ended.
 pub(super) fn ordered(mut steps: Vec<StepFinished>, packages: &HashMap<&str, &Package>) -> Vec<StepFinished> {
     steps.sort_by_cached_key(|step| match (&step.verdict, judges(step.kind, &step.labels)) {
-        (Some(Verdict::Fail(why)), true) => (1, COMPARED.is_match(why), extent(step, packages)),
+        (Some(Verdict::Fail(_)), true) => (1, step.notes.iter().any(is_about_values), extent(step, packages)),
         _ => (0, false, 0),
     });
     steps
@@ -109,7 +102,10 @@ fn seat(labels: &Labels) -> Seat {
 mod tests {
     use super::super::tests::step;
     use super::*;
+    use kforge_foundation::base::Severity;
+    use kforge_pipeline::step::judge::{JUDGED, VALUES};
     use kforge_types::model;
+    use kforge_types::record::Note;
 
     const MANIFEST: &str = "[package]\nname = \"p\"\n[targets.cpu]\n\
         [operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
@@ -138,7 +134,10 @@ mod tests {
             ..Labels::default()
         };
         let verdict = Some(why.map_or(Verdict::Pass, |why| Verdict::Fail(why.into())));
-        StepFinished { labels, verdict, ..step("") }
+        // Only a finding makes this verdict.
+        let code = if why.is_some_and(|why| why.starts_with("race")) { JUDGED } else { VALUES };
+        let notes = why.map(|why| Note::new(Severity::Error, code, why)).into_iter().collect();
+        StepFinished { labels, verdict, notes, ..step("") }
     }
 
     fn names(steps: &[StepFinished]) -> Vec<String> {

@@ -6,6 +6,7 @@ use crate::session::places::Places;
 use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_foundation::base::Severity;
+use kforge_pipeline::step::judge::{JUDGED, VALUES};
 use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{Note, StepKind, Verdict};
 
@@ -52,12 +53,14 @@ fn log_of(ready: &Ready<'_>, id: &str) -> String {
     String::from_utf8_lossy(&bytes).into_owned()
 }
 
-/// The code of a note that accompanies a judgement's verdict.
-const DOUBT: &str = "verify.judged";
-
 /// Whether a note of a judgement warns of a likely mistake in a kernel that passed.
 pub fn is_doubt(note: &Note) -> bool {
-    note.code == DOUBT && note.severity == Severity::Warning
+    note.code == JUDGED && note.severity == Severity::Warning
+}
+
+/// Whether a failed judgement knows only of wrong values, and not of what the kernel did to make them so.
+pub fn is_about_values(note: &Note) -> bool {
+    note.code == VALUES
 }
 
 /// Whether a step of a successful build has a message that kforge must repeat in every build.

@@ -209,10 +209,14 @@ impl Session {
 }
 
 /// Creates the output folder, with files that keep version control and backups out of it. The error names the path and suggests what to do.
+///
+/// The files are in the folder around it, such as `target`, unless that folder existed before and holds other things.
 pub(crate) fn make_target(target: &Path) -> std::io::Result<()> {
+    let around = target.parent().unwrap_or(target);
+    let is_foreign = around.exists() && !around.join("CACHEDIR.TAG").exists();
     std::fs::create_dir_all(target).map_err(|e| named(e, Doing::Make, target))?;
     let tag = "Signature: 8a477f597d28d172789f06886806bc55\n# This folder is made by kforge; see https://bford.info/cachedir/\n";
-    let outer = target.parent().unwrap_or(target);
+    let outer = if is_foreign { target } else { around };
     if !outer.join("CACHEDIR.TAG").exists() {
         std::fs::write(outer.join("CACHEDIR.TAG"), tag).map_err(|e| named(e, Doing::WriteIn, outer))?;
     }

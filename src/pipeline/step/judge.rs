@@ -15,17 +15,28 @@ const DOUBTFUL: &str = "\nfrom compute capability 7.0 on, the barrier waits only
 /// The code of a note on the tolerance under which a kernel would have passed. The note is not part of the judgement, which authors of kernels read.
 pub const TOLERATED: &str = "verify.tolerated";
 
+/// The code of the note that explains a judgement.
+pub const JUDGED: &str = "verify.judged";
+
+/// The code of the note that explains a failure for which only values are known to be wrong. [`JUDGED`] stands for a failure with a finding, which explains wrong
+/// values.
+pub const VALUES: &str = "verify.values";
+
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: JudgeParams = io::params(job)?;
-    let (mut doubtful, mut would, mut refused) = (false, vec![], None);
+    let (mut doubtful, mut would, mut refused, mut code) = (false, vec![], None, JUDGED);
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {
         Some(observation) => {
             doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
             let first = observation.findings.iter().filter(|f| !f.kind.is_allowed()).min_by_key(|f| f.kind);
+            let judgement = judge(&observation, &params.tolerance);
+            if first.is_none() && matches!(judgement.verdict, Verdict::Fail(_)) {
+                code = VALUES;
+            }
             refused = first.and_then(|finding| finding.launch.clone());
             would = tolerated(&observation, &params.tolerance);
-            judge(&observation, &params.tolerance)
+            judgement
         }
         None => {
             let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
@@ -44,7 +55,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             _ => (Severity::Error, ""),
         };
         let text = format!("{}{about}", judgement.explanation.trim_end());
-        ran.notes.push(io::note(severity, "verify.judged", text).about(refused));
+        ran.notes.push(io::note(severity, code, text).about(refused));
     }
     ran.notes.extend(would.into_iter().map(|text| io::note(Severity::Note, TOLERATED, text)));
     if !judgement.unconfined.is_empty() {

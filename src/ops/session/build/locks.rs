@@ -7,27 +7,27 @@ use crate::event::{Blocked, Event};
 use kforge_engine::lock::{Lock, Mode, Wait};
 
 impl Session {
-    /// Takes the locks of a build and reads the lockfile again under them. Takes no locks if the request does not write.
+    /// Takes the locks of a build. Takes no locks if the request does not write.
     pub(super) fn locks(&self, opened: &mut Opened, asked: &Asked) -> Result<Vec<Lock>, Error> {
         if !asked.write {
             return Ok(vec![]);
         }
         make_target(&opened.target)?;
-        let locks = self.lock(opened)?;
-        // The process that held the lock may have resolved what this build needs.
-        opened.workspace.read_lock()?;
-        Ok(locks)
+        self.lock(opened)
     }
 
-    /// Locks the workspace, and the shared cache against its collection. Reports if it must wait.
-    pub fn lock(&self, opened: &Opened) -> Result<Vec<Lock>, Error> {
+    /// Locks the workspace, and the shared cache against its collection, and reads the lockfile again. Reports if it must wait.
+    pub fn lock(&self, opened: &mut Opened) -> Result<Vec<Lock>, Error> {
         let path = opened.target.join(".lock");
         let mut blocked = || self.reporter.event(&Event::Blocked(Blocked::Workspace));
         let own = Lock::acquire(&path, Mode::Exclusive, self.wait(&mut blocked));
         let own = own.map_err(Error::lock(Blocked::Workspace))?;
         let mut blocked = || self.reporter.event(&Event::Blocked(Blocked::Cache));
         let cache = opened.home.lock_cache(Mode::Shared, self.wait(&mut blocked));
-        Ok(vec![own, cache.map_err(Error::lock(Blocked::Cache))?])
+        let locks = vec![own, cache.map_err(Error::lock(Blocked::Cache))?];
+        // The process that held the lock may have written the lockfile.
+        opened.workspace.read_lock()?;
+        Ok(locks)
     }
 
     /// How to wait for a lock.
