@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Error;
-use crate::session::build::{Asked, Ready};
+use crate::session::build::{PlanRequest, Ready};
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
@@ -67,8 +67,8 @@ impl BuildRequest {
     }
 
     /// The request for the plan. `write` is false if nothing may be written.
-    fn asked(&self, session: &Session, opened: &Opened, write: bool) -> Result<Asked, Error> {
-        Ok(Asked {
+    fn asked(&self, session: &Session, opened: &Opened, write: bool) -> Result<PlanRequest, Error> {
+        Ok(PlanRequest {
             selected: session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?,
             goal: self.goal,
             jobs: self.jobs,

@@ -34,7 +34,7 @@ pub struct Filter {
 
 /// The result of a search.
 #[derive(Debug)]
-pub struct Found {
+pub struct CandidateMatches {
     /// The candidates, in the order in which they were tried.
     pub candidates: Vec<Remembered>,
     /// The number of all remembered candidates.
@@ -89,12 +89,12 @@ pub enum CandidatesError {
 ///
 /// # Errors
 /// [`CandidatesError`], or the workspace cannot be opened.
-pub fn search(session: &Session, filter: &Filter) -> Result<Found, Error> {
+pub fn search(session: &Session, filter: &Filter) -> Result<CandidateMatches, Error> {
     let opened = session.open()?;
     let all = remembered(session, &opened)?;
     let found = filtered(filter, &all)?;
     let candidates = found.into_iter().map(|c| shown(&opened, c)).collect();
-    Ok(Found { candidates, all: all.len() })
+    Ok(CandidateMatches { candidates, all: all.len() })
 }
 
 /// The source of the candidate whose id starts with `id`.

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::atomic::AtomicBool;
 
 use crate::session::devices::{ask, driver_is_there};
-use crate::session::tools::{DEFAULT_CUDA, Wanted, locked, wanted};
+use crate::session::tools::{CudaRequest, DEFAULT_CUDA, locked, wanted};
 use crate::{Session, Worker};
 use kforge_cuda::device::counters;
 use kforge_cuda::device::facts::{DeviceFacts, Probed};
@@ -179,8 +179,8 @@ fn cuda_of(session: &Session, workspace: &Workspace) -> Option<Cuda> {
         workspace.members.iter().find(|m| m.package.targets.values().any(|t| t.arch != kforge_types::model::Arch::Cpu));
     let Some(member) = on_device else { return locked(&workspace.lock.wheels, DEFAULT_CUDA) };
     match wanted(&member.package, &member.folder, session.environment.all()) {
-        Wanted::Release(release) => locked(&workspace.lock.wheels, &release),
-        Wanted::Local(cuda) => cuda.ok(),
+        CudaRequest::Release(release) => locked(&workspace.lock.wheels, &release),
+        CudaRequest::Local(cuda) => cuda.ok(),
     }
 }
 

@@ -206,7 +206,7 @@ impl Observer for Silent {
 
 /// A reported warning or diagnostic, stored so that a later build with nothing to do can repeat it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Said {
+pub enum RecordedMessage {
     /// The text of a warning.
     Warning(String),
     /// A diagnostic, rendered with styles.
@@ -216,7 +216,7 @@ pub enum Said {
 /// Passes events to an observer, and records the warnings and diagnostics among them.
 pub struct Reporter {
     observer: Arc<dyn Observer>,
-    said: Mutex<Vec<Said>>,
+    said: Mutex<Vec<RecordedMessage>>,
 }
 
 impl Reporter {
@@ -228,9 +228,9 @@ impl Reporter {
     /// Reports an event.
     pub fn event(&self, event: &Event<'_>) {
         let said = match event {
-            Event::Warning(warning) => Some(Said::Warning(warning.to_string())),
+            Event::Warning(warning) => Some(RecordedMessage::Warning(warning.to_string())),
             Event::Diagnostic(diagnostic) => {
-                Some(Said::Diagnostic(render(diagnostic, Look { colour: true, ..Look::default() })))
+                Some(RecordedMessage::Diagnostic(render(diagnostic, Look { colour: true, ..Look::default() })))
             }
             _ => None,
         };
@@ -244,7 +244,7 @@ impl Reporter {
     }
 
     /// All warnings and diagnostics so far.
-    pub fn said(&self) -> Vec<Said> {
+    pub fn said(&self) -> Vec<RecordedMessage> {
         self.said.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 

@@ -26,7 +26,7 @@ use crate::build::steps::execute;
 use crate::build::{Champion, Ended, result};
 use crate::event::{Event, Purpose};
 use crate::session::Opened;
-use crate::session::build::{Asked, Packages};
+use crate::session::build::{Packages, PlanRequest};
 use crate::session::rounds::Seat;
 use crate::{Error, Session};
 use kforge_pipeline::optimize::agents::ask::{AskError, Clock, Ledger, Spent, SystemClock};
@@ -103,7 +103,7 @@ pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimize
     loop {
         let mut opened = session.open()?;
         let selected = session.select_over(&opened.workspace, &request.words, request.overlay.as_deref())?;
-        let asked = Asked {
+        let asked = PlanRequest {
             selected,
             goal: Goal::Build,
             jobs: request.jobs,
@@ -170,7 +170,7 @@ fn turn(
     session: &Session,
     opened: &mut Opened,
     packages: &Packages,
-    asked: &Asked,
+    asked: &PlanRequest,
     run: &mut Run,
 ) -> Result<Turn, Error> {
     let mut ready = session.ready(opened, packages, asked)?;
@@ -239,12 +239,12 @@ fn is_accepted(opened: &Opened, seat: &Seat) -> bool {
 }
 
 /// Whether a seat is selected.
-fn selects(asked: &Asked, seat: &Seat) -> bool {
+fn selects(asked: &PlanRequest, seat: &Seat) -> bool {
     Selection::takes(&asked.selected.kernels, &seat.kernel) && Selection::takes(&asked.selected.targets, &seat.target)
 }
 
 /// Refuses a selection in which no kernel has rounds.
-fn has_rounds(packages: &Packages, asked: &Asked) -> Result<(), OptimizeError> {
+fn has_rounds(packages: &Packages, asked: &PlanRequest) -> Result<(), OptimizeError> {
     let kernels =
         || packages.all().flat_map(|p| &p.kernels).filter(|k| Selection::takes(&asked.selected.kernels, &k.name));
     if kernels().any(|kernel| kernel.rounds.is_some()) {

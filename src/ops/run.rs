@@ -10,7 +10,7 @@ pub use self::result::{Judged, Output, RunResult, StepEnd};
 use crate::build::steps::execute;
 use crate::event::Purpose;
 use crate::session::Opened;
-use crate::session::build::{Asked, Packages, Ready};
+use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::{Error, Session, explain};
 use kforge_engine::{Graph, Node, Source};
 use kforge_pipeline::plan::Goal;
@@ -148,7 +148,7 @@ fn kernel(
     let asked = asked(selected, request, Goal::Verify);
     let packages = session.packages(&opened, &asked)?;
     let shape = choose::shape(name, shape, &packages)?;
-    let asked = Asked { selected: Selected { shapes: vec![shape.clone()], ..asked.selected }, ..asked };
+    let asked = PlanRequest { selected: Selected { shapes: vec![shape.clone()], ..asked.selected }, ..asked };
     build(session, opened, &packages, &asked, |_, ready| {
         let judge = choose::variant(name, variant, &shape, &ready.graph)?;
         Ok((ready.graph.clone(), judge))
@@ -193,9 +193,9 @@ fn verification(judge: &Node) -> Option<&String> {
     }
 }
 
-fn asked(selected: Selected, request: &RunRequest, goal: Goal) -> Asked {
+fn asked(selected: Selected, request: &RunRequest, goal: Goal) -> PlanRequest {
     let overlay = request.overlay.clone();
-    Asked { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
+    PlanRequest { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
 }
 
 /// Builds the step that `choose` selects and the steps that it needs, and nothing else.
@@ -203,7 +203,7 @@ fn build(
     session: &Session,
     mut opened: Opened,
     packages: &Packages,
-    asked: &Asked,
+    asked: &PlanRequest,
     choose: impl FnOnce(&Opened, &Ready<'_>) -> Result<(Graph, Node), Error>,
 ) -> Result<RunResult, Error> {
     let mut ready = session.ready(&mut opened, packages, asked)?;

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::session::build::Asked;
+use crate::session::build::PlanRequest;
 use crate::session::tools::install;
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
@@ -48,7 +48,7 @@ const WHEELS: &str = "wheels.txt";
 pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error> {
     let mut opened = session.open()?;
     let selected = session.select(&opened.workspace, &SelectionArgs { workspace: true, ..SelectionArgs::default() })?;
-    let asked = Asked {
+    let asked = PlanRequest {
         selected,
         goal: Goal::Check,
         jobs: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
-use crate::session::tools::{Wanted, lock_name, wanted};
+use crate::session::tools::{CudaRequest, lock_name, wanted};
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
 use kforge_project::toolchain::{Pip, cuda};
@@ -63,7 +63,7 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     let mut libraries = Vec::new();
     for member in &opened.workspace.members {
         let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
-        if let (true, Wanted::Release(release)) =
+        if let (true, CudaRequest::Release(release)) =
             (on_device, wanted(&member.package, &member.folder, session.environment.all()))
         {
             releases.insert(release);

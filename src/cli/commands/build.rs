@@ -10,7 +10,7 @@ use crate::cli::words::{reason, say_champions, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
 use kforge_ops::cache;
-use kforge_ops::event::Said;
+use kforge_ops::event::RecordedMessage;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::evidence_list::Reused;
@@ -69,8 +69,8 @@ fn answer(context: &Context, unchanged: &Unchanged, began: Instant) {
     if !context.console.quiet() {
         for said in &answer.said {
             match said {
-                Said::Warning(text) => context.console.warn(text),
-                Said::Diagnostic(rendered) => context.console.err(rendered),
+                RecordedMessage::Warning(text) => context.console.warn(text),
+                RecordedMessage::Diagnostic(rendered) => context.console.err(rendered),
             }
         }
         context.console.fitted(&answer.report);

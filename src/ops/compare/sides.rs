@@ -9,7 +9,7 @@ use crate::Error;
 use crate::build::failing;
 use crate::build::steps::execute;
 use crate::event::Purpose;
-use crate::session::build::{Asked, Packages, Ready};
+use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::session::champions::Champion;
 use crate::session::{Opened, Session};
 use kforge_engine::evidence::Record;
@@ -74,7 +74,7 @@ pub(super) fn built<R>(
     request: &CompareRequest,
     with: impl FnOnce(&Side<'_, '_>) -> Result<R, Error>,
 ) -> Result<R, Error> {
-    let asked = Asked {
+    let asked = PlanRequest {
         selected,
         goal: Goal::Build,
         jobs: request.jobs,

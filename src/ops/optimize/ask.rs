@@ -66,7 +66,7 @@ struct Group<'p> {
 }
 
 /// A seat, and the result of asking for its attempt.
-pub(super) type Asked = (Seat, Result<(), NotAnswered>);
+pub(super) type PlanRequest = (Seat, Result<(), NotAnswered>);
 
 /// Asks for all attempts that are due, as many in parallel as the agents allow, and records the answers. Returns the result of each attempt, in the order of
 /// `due`.
@@ -79,7 +79,7 @@ pub(super) fn answers(
     packages: &Packages,
     due: Vec<Due>,
     run: &Run,
-) -> Result<Vec<Asked>, OptimizeError> {
+) -> Result<Vec<PlanRequest>, OptimizeError> {
     let store = Answers::new(&opened.home);
     let request = |due: &Due| AttemptRequest { seat: due.recorded.seat.clone(), question: due.question.clone() };
     let requests: Vec<AttemptRequest> = due.iter().map(request).collect();

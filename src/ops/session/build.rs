@@ -41,7 +41,7 @@ mod toolchains;
 pub use packages::Packages;
 
 /// The request for a plan or a build.
-pub struct Asked {
+pub struct PlanRequest {
     /// The selection.
     pub selected: Selected,
     /// How far to go.
@@ -105,7 +105,12 @@ impl Session {
     ///
     /// # Errors
     /// Any error that keeps a build from starting.
-    pub fn ready<'p>(&self, opened: &mut Opened, packages: &'p Packages, asked: &Asked) -> Result<Ready<'p>, Error> {
+    pub fn ready<'p>(
+        &self,
+        opened: &mut Opened,
+        packages: &'p Packages,
+        asked: &PlanRequest,
+    ) -> Result<Ready<'p>, Error> {
         let locks = self.locks(opened, asked)?;
         let journal = self.journal(opened, asked)?;
         let asking = Asking::begin(&self.environment, self.worker.program());

@@ -30,7 +30,7 @@ use serde::{Deserialize, Serialize};
 use super::open::{Opened, Session, Worker, make_target};
 use super::outdated::Outdated;
 use crate::build::BuildRequest;
-use crate::event::Said;
+use crate::event::RecordedMessage;
 use kforge_engine::BuildOutcome;
 use kforge_engine::certificate::{Certificate, Maker};
 use kforge_engine::home::Home;
@@ -75,7 +75,7 @@ const SHELLS: &[&str] = &[
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answer {
     /// Warnings and diagnostics.
-    pub said: Vec<Said>,
+    pub said: Vec<RecordedMessage>,
     /// The report, styled.
     pub report: String,
     /// The number of steps by outcome; none was executed.
@@ -172,7 +172,7 @@ impl Session {
         opened: &Opened,
         witness: Witness,
         outcome: &BuildOutcome,
-        (report, said, outdated): (String, Vec<Said>, Vec<Outdated>),
+        (report, said, outdated): (String, Vec<RecordedMessage>, Vec<Outdated>),
     ) -> Option<()> {
         let mut maker = Maker::new(question.digest, self.began);
         let mut found = Witness::default();

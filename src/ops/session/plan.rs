@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::build::{Asked, Packages, Ready};
+use super::build::{Packages, PlanRequest, Ready};
 use super::open::{Opened, Session};
 use crate::Error;
 use kforge_pipeline::plan::Goal;
@@ -13,7 +13,7 @@ pub struct Looking {
     /// The workspace.
     pub opened: Opened,
     packages: Packages,
-    asked: Asked,
+    asked: PlanRequest,
 }
 
 impl Session {
@@ -26,7 +26,7 @@ impl Session {
     pub fn look_with(&self, words: &SelectionArgs, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
         let opened = self.open()?;
         let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
-        let asked = Asked {
+        let asked = PlanRequest {
             selected,
             goal,
             jobs: None,

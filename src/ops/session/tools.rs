@@ -13,7 +13,7 @@ use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
 use kforge_project::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, CudaSpec as Asked, Package};
+use kforge_types::model::{Arch, CudaSpec, Package};
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
@@ -433,7 +433,7 @@ pub fn lock_name(release: &str) -> String {
 }
 
 /// The CUDA that a package requests: locked wheels, which may still be missing, or a folder.
-pub enum Wanted {
+pub enum CudaRequest {
     /// Wheels of a release.
     Release(String),
     /// A folder.
@@ -441,14 +441,14 @@ pub enum Wanted {
 }
 
 /// The CUDA that a package requests.
-pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, String>) -> Wanted {
+pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, String>) -> CudaRequest {
     match &package.toolchain.cuda {
-        None => Wanted::Release(DEFAULT_CUDA.into()),
-        Some(Asked::Version(version)) => Wanted::Release(version.clone()),
-        Some(Asked::Path(path)) => Wanted::Local(Ok(Cuda::Local(folder.join(path)))),
-        Some(Asked::System) => {
+        None => CudaRequest::Release(DEFAULT_CUDA.into()),
+        Some(CudaSpec::Version(version)) => CudaRequest::Release(version.clone()),
+        Some(CudaSpec::Path(path)) => CudaRequest::Local(Ok(Cuda::Local(folder.join(path)))),
+        Some(CudaSpec::System) => {
             let root = kforge_project::toolchain::cuda::find_root(environment);
-            Wanted::Local(root.map(Cuda::Local).map_err(NoCuda::from))
+            CudaRequest::Local(root.map(Cuda::Local).map_err(NoCuda::from))
         }
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::open::{Opened, Session, Worker};
-use super::Asked;
+use super::PlanRequest;
 use crate::Error;
 use kforge_engine::lock::Lock;
 use kforge_engine::services::Chosen;
@@ -12,7 +12,7 @@ use kforge_foundation::process::Command;
 use kforge_harness::pool::{FOR_A_DEVICE, Pool};
 
 impl Session {
-    pub(super) fn build_options(&self, asked: &Asked, locks: &[Lock]) -> Result<BuildOptions, Error> {
+    pub(super) fn build_options(&self, asked: &PlanRequest, locks: &[Lock]) -> Result<BuildOptions, Error> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let jobs = match asked.jobs {
             Some(0) => return Err(Error::NoJobs),

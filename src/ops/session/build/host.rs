@@ -10,7 +10,7 @@ use super::super::machine::Machine;
 use super::super::open::{Opened, Session};
 use super::super::tools::{Host, Tools};
 use super::sources::Gathered;
-use super::{Asked, Packages};
+use super::{Packages, PlanRequest};
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Digest, Witness};
@@ -34,7 +34,7 @@ impl Session {
         &self,
         opened: &Opened,
         packages: &Packages,
-        asked: &Asked,
+        asked: &PlanRequest,
         journal: &Journal,
         cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
     ) -> Hosted {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::super::open::{Opened, Session};
-use super::Asked;
+use super::PlanRequest;
 use crate::Error;
 use crate::event::Warning;
 use kforge_engine::journal::Journal;
@@ -16,7 +16,7 @@ pub(super) struct Remembered {
 }
 
 impl Session {
-    pub(super) fn journal(&self, opened: &Opened, asked: &Asked) -> Result<Remembered, Error> {
+    pub(super) fn journal(&self, opened: &Opened, asked: &PlanRequest) -> Result<Remembered, Error> {
         let path = opened.target.join("journal");
         let (journal, warnings) =
             if asked.write { Journal::open(&path)? } else { Journal::view(&path).map(|j| (j, vec![]))? };

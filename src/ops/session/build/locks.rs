@@ -1,14 +1,14 @@
 //! The first stage: locks. A build locks its workspace exclusively and shares the cache with other builds.
 
 use super::super::open::{Opened, Session, make_target};
-use super::Asked;
+use super::PlanRequest;
 use crate::Error;
 use crate::event::{Blocked, Event};
 use kforge_engine::lock::{Lock, Mode, Wait};
 
 impl Session {
     /// Takes the locks of a build. Takes no locks if the request does not write.
-    pub(super) fn locks(&self, opened: &mut Opened, asked: &Asked) -> Result<Vec<Lock>, Error> {
+    pub(super) fn locks(&self, opened: &mut Opened, asked: &PlanRequest) -> Result<Vec<Lock>, Error> {
         if !asked.write {
             return Ok(vec![]);
         }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use super::super::open::{Opened, Session};
-use super::Asked;
+use super::PlanRequest;
 use crate::Error;
 use kforge_foundation::base::{Diagnostic, SourceFile};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
@@ -43,7 +43,7 @@ impl Packages {
 
 impl Session {
     /// The selected members, with the overlay applied.
-    pub fn packages(&self, opened: &Opened, asked: &Asked) -> Result<Packages, Error> {
+    pub fn packages(&self, opened: &Opened, asked: &PlanRequest) -> Result<Packages, Error> {
         let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
         if let Some(path) = &asked.overlay {
             let (manifest, diagnostics) = self.overlay(path)?;

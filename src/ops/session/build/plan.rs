@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::super::devices::Devices;
 use super::super::open::Session;
-use super::{Asked, Packages};
+use super::{Packages, PlanRequest};
 use crate::Error;
 use kforge_engine::Graph;
 use kforge_foundation::base::Digest;
@@ -24,7 +24,7 @@ impl Session {
     pub(super) fn planned<'p>(
         &self,
         packages: &'p Packages,
-        asked: &Asked,
+        asked: &PlanRequest,
         inputs: Vec<PackageInput<'p>>,
         devices: &Devices,
     ) -> Result<Planned<'p>, Error> {

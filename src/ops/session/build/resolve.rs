@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use super::super::libraries;
 use super::super::open::{Opened, Session};
 use super::super::sources::Libraries;
-use super::super::tools::{self, Wanted};
-use super::{Asked, Packages};
+use super::super::tools::{self, CudaRequest};
+use super::{Packages, PlanRequest};
 use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
@@ -21,7 +21,7 @@ impl Session {
         &self,
         opened: &mut Opened,
         packages: &Packages,
-        asked: &Asked,
+        asked: &PlanRequest,
         refused: &mut bool,
     ) -> Result<BTreeMap<String, Result<Cuda, NoCuda>>, Error> {
         let mut out = BTreeMap::new();
@@ -38,10 +38,10 @@ impl Session {
                 &member.folder
             };
             let wanted = tools::wanted(&member.package, base, self.environment.all());
-            let wheels = matches!(wanted, Wanted::Release(_));
+            let wheels = matches!(wanted, CudaRequest::Release(_));
             let cuda = match wanted {
-                Wanted::Local(cuda) => cuda,
-                Wanted::Release(release) => match tools::locked(&lock.wheels, &release) {
+                CudaRequest::Local(cuda) => cuda,
+                CudaRequest::Release(release) => match tools::locked(&lock.wheels, &release) {
                     Some(cuda) => Ok(cuda),
                     None if self.offline() || !asked.write => Err(NoCuda::NotLocked(release)),
                     None if self.options.locked => return Err(Error::LockfileLacks(Locked::Cuda(release))),
@@ -78,7 +78,7 @@ impl Session {
     }
 
     /// The header libraries from wheels: locked, and installed now, because the plan includes their headers.
-    pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &Asked) -> Result<Libraries, Error> {
+    pub fn libraries(&self, opened: &mut Opened, packages: &Packages, asked: &PlanRequest) -> Result<Libraries, Error> {
         let mut lock = opened.workspace.lock.clone();
         let mut out = Libraries::new();
         for member in &packages.members {

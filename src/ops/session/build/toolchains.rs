@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::open::{Opened, Session};
 use super::super::sources::Libraries;
-use super::{Asked, Packages};
+use super::{Packages, PlanRequest};
 use crate::Error;
 use kforge_project::toolchain::Cuda;
 
@@ -25,7 +25,7 @@ impl Session {
         &self,
         opened: &mut Opened,
         packages: &Packages,
-        asked: &Asked,
+        asked: &PlanRequest,
     ) -> Result<Resolved, Error> {
         let mut unresolved = false;
         let cudas = self.cudas(opened, packages, asked, &mut unresolved)?;
