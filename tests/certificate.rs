@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use kforge::base::Digest;
 use kforge::engine::{self, Blobs, BuildOutcome};
 use kforge::ops::build::BuildRequest;
-use kforge::ops::event::Said;
+use kforge::ops::event::RecordedMessage;
 use kforge::ops::session::certificate::Answer;
 use kforge::ops::{Error, Session};
 use kforge::plan::Goal;
@@ -468,6 +468,6 @@ fn evidence_that_cannot_be_made_to_last_is_said() {
         std::fs::rename(opened.home.evidence(), world.home().join("away")).unwrap();
     });
     let warned = &session.reporter.said()[said..];
-    let is_said = |said: &Said| matches!(said, Said::Diagnostic(text) if text.contains("a power failure may lose"));
+    let is_said = |said: &RecordedMessage| matches!(said, RecordedMessage::Diagnostic(text) if text.contains("a power failure may lose"));
     assert!(warned.len() == 1 && is_said(&warned[0]), "{warned:?}");
 }

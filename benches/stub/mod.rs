@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kforge::config::{Environment, Settings};
 use kforge::engine::{Execution, Job, RunError};
 use kforge::ops::event::Silent;
-use kforge::ops::session::build::Asked;
+use kforge::ops::session::build::PlanRequest;
 use kforge::ops::{Options, Session, Worker};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
@@ -129,8 +129,8 @@ pub(crate) fn session(cwd: &Path, home: &Path) -> Session {
 }
 
 /// The request of a build to the last goal that stops at a failure and writes.
-pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> Asked {
-    Asked {
+pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> PlanRequest {
+    PlanRequest {
         selected,
         goal: Goal::Build,
         jobs,
