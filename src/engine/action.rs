@@ -4,7 +4,7 @@
 //! or changed entry is a miss and is removed. An entry of another version is a miss too, but it is left to the program that wrote it. An entry is written after
 //! its outputs, and is a hit only if all of them still exist.
 //!
-//! Results of questions to a real device are kept in the evidence index instead. The key of a question leaves the device out, so this cache could not tell
+//! Results of steps that observe a device are kept in the evidence index instead. Their key (a *question*) omits the device, so this cache could not tell
 //! which device answered ([`asks_device`]).
 
 use std::fs::File;
@@ -35,14 +35,15 @@ pub fn asks_device(spec: &Spec) -> bool {
     spec.kind.observes_device() && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
-/// Whether a step produces a binary that observations of a device are about: it compiles for a target other than `cpu`.
+/// Whether a step produces a binary for a device: it compiles for a target other than `cpu`.
 pub fn makes_binary(spec: &Spec) -> bool {
     spec.kind == StepKind::Compile && spec.params.get("arch").and_then(|a| a.as_str()) != Some("cpu")
 }
 
 /// The question that an imported binary answers: its inputs, its target and the device compiler. As for observations, the question leaves out the code of
 /// kforge that compiled the binary. It also leaves out the host compiler, which differs between machines. So a binary outlasts an upgrade and travels between
-/// machines, like the evidence about it, until a new version of the kind changes what compiling means. None if the toolchain cannot be read.
+/// machines, like the evidence about it, until the version of the compile step
+/// changes. None if the description of the toolchain is not stored or cannot be parsed.
 pub fn of_binary(spec: &Spec, blobs: &dyn Blobs) -> io::Result<Option<Spec>> {
     let mut spec = Spec { implementation: None, ..spec.clone() };
     if let Some(input) = spec.inputs.get_mut("toolchain")
@@ -144,8 +145,8 @@ impl ActionCache {
         ActionCache { root: home.actions(), tmp: home.tmp(), locks: home.locks().join("keys"), blobs }
     }
 
-    /// Takes the lock of a key, waiting for a process that executes the key now. Callers look in the cache again afterwards. Calls `contended` once if it must
-    /// wait.
+    /// Takes the lock of a key, waiting for a process that executes the key now. Look the key up again afterwards: that process may have stored its result.
+    /// Calls `contended` once if it must wait.
     pub fn key_lock(
         &self,
         key: &Digest,
@@ -188,7 +189,7 @@ impl ActionCache {
         }
     }
 
-    /// Removes a result, because it refers to a missing blob.
+    /// Removes the entry of a key, if there is one.
     pub fn forget(&self, key: &Digest) -> io::Result<()> {
         let path = self.root.join(shard(key));
         match std::fs::remove_file(&path) {
@@ -199,7 +200,7 @@ impl ActionCache {
 
     /// Notes that an entry was used.
     fn touch(&self, key: &Digest) {
-        // A failure is ignored: a read-only cache still answers, and its owner's collection then sees only the owner's uses.
+        // A failure is ignored: in a cache that this user can only read, uses are not recorded.
         let now = SystemTime::now();
         let Ok(file) = File::open(self.root.join(shard(key))) else { return };
         let old = |t| now.duration_since(t).is_ok_and(|age| age > TOUCH);

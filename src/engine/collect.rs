@@ -1,8 +1,8 @@
 //! Keeps the stores small and intact: collection by age and size, disk usage, and rehashing everything. Knows the stores' files; does not print.
 //!
-//! **Roots** are the results used within the maximum age, all evidence, and the contents that live rows of the registered workspaces' journals refer to.
-//! Everything reachable from a root stays. Contents refer to other contents (a tree to its files) in documents whose formats this room does not know, so every
-//! string in a JSON document that has the form of a digest counts as a reference. That may keep too much, but never too little.
+//! **Roots** are the results that the limits of age and size keep, all evidence, and the contents that live rows of the registered workspaces' journals refer to.
+//! Everything reachable from a root stays. Contents refer to other contents (a tree to its files) in documents whose formats this module does not know. So
+//! in every content of at most [`DOCUMENT`] bytes that begins like JSON, each text that has the form of a digest counts as a reference. That may keep too much.
 //!
 //! **Order.** Results are removed first, then the contents that have become unreachable. So a crash in between leaves contents without results, never the
 //! reverse. Contents younger than [`GRACE`] stay, even if unreachable. Builds hold the cache lock shared and collection holds it exclusively, so that no build
@@ -46,7 +46,7 @@ const DOCUMENT: u64 = 4 << 20;
 pub struct Limits {
     /// Results that were unused for longer are removed.
     pub max_age: Duration,
-    /// Maximum total bytes of contents and results.
+    /// The total bytes of contents and results above which results are removed. Evidence and what journals refer to stay even above it.
     pub max_size: u64,
 }
 
@@ -96,7 +96,7 @@ pub fn collect(home: &Home, limits: Limits, now: SystemTime) -> io::Result<Colle
         reached.mark(seen);
     }
     for journal in home.journals()? {
-        // A journal that cannot be read keeps nothing alive; its workspace computes missing results again.
+        // A journal that cannot be read protects nothing. Its workspace computes again what was removed.
         if let Ok(journal) = Journal::view(&journal) {
             journal.contents().into_iter().for_each(|digest| reached.mark(digest));
         }
@@ -174,7 +174,7 @@ fn results(home: &Home) -> io::Result<Vec<CachedResult>> {
     Ok(results)
 }
 
-/// Removes lock files of keys that nobody holds because their processes died. Returns how many.
+/// Removes lock files of keys that no process holds any more. Returns how many.
 fn free_locks(home: &Home) -> io::Result<u64> {
     let folder = home.locks().join("keys");
     if !folder.is_dir() {

@@ -1,4 +1,4 @@
-//! Adds entries to the current manifest and removes entries from it. A change that would cause errors is not written.
+//! Adds entries to the current manifest and removes entries from it. Nothing is written if the edited manifest would have errors, old ones included.
 
 use std::path::{Path, PathBuf};
 
@@ -11,7 +11,7 @@ use kforge_project::workspace::join::EnclosingWorkspace;
 /// Why a manifest was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum EditError {
-    /// The entry cannot be added, or does not exist and cannot be removed.
+    /// The text cannot be edited.
     #[error(transparent)]
     NotEdited(#[from] edit::EditError),
     /// The edited manifest would have errors.
@@ -24,7 +24,7 @@ pub enum EditError {
     },
 }
 
-/// Adds an entry with these fields (`FIELD=VALUE`) to the current manifest.
+/// Adds an entry with these fields (`KEY=VALUE`) to the current manifest.
 ///
 /// # Errors
 /// [`EditError`], or the manifest cannot be read or written.

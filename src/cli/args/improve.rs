@@ -37,25 +37,25 @@ pub struct AcceptArgs {
     /// Kernel whose champion is accepted
     #[arg(value_name = "KERNEL")]
     pub kernel: String,
-    /// Package of the kernel
+    /// Select the kernel's package by name or glob
     #[arg(short, long, value_name = "NAME")]
     pub package: Vec<String>,
-    /// Target whose champion is accepted [default: all]
+    /// Targets whose champions are accepted; can be repeated [default: all]
     #[arg(long, value_name = "NAME")]
     pub target: Vec<String>,
-    /// Types whose champion is accepted, such as `T=f16` [default: all]
+    /// Types whose champions are accepted, such as `T=f16`; can be repeated [default: all]
     #[arg(long, value_name = "TYPES")]
     pub types: Vec<String>,
     /// File to write the source to [default: KERNEL.cu beside the manifest or in its `kernels` folder]
     #[arg(long = "as", value_name = "FILE")]
     pub file: Option<PathBuf>,
-    /// Declare the champion as a new kernel for one target, and leave this kernel unchanged
+    /// Declare the champion as a new kernel, and leave this kernel unchanged; needs exactly one `--target`
     #[arg(long, value_name = "NEW", requires = "target")]
     pub name: Option<String>,
-    /// Overwrite an existing file
+    /// Overwrite a file that is not the source of this kernel
     #[arg(long)]
     pub force: bool,
-    /// Release what was accepted: builds, searches and rounds continue as before
+    /// Undo an acceptance: build all variants again. The accepted source stays
     #[arg(long, conflicts_with_all = ["file", "name", "force"])]
     pub undo: bool,
     /// Print what would change, without writing it
@@ -84,7 +84,7 @@ pub struct ExportTrajectories {
 /// `kforge candidates`.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CandidatesArgs {
-    /// Select packages by name or glob; every search option can be repeated
+    /// Select packages by name or glob; options with a value can be repeated
     #[arg(short, long, value_name = "NAME", help_heading = "Search")]
     pub package: Vec<String>,
     /// Select kernels by name or glob
@@ -99,7 +99,7 @@ pub struct CandidatesArgs {
     /// Select operators by pattern
     #[arg(long, value_name = "PATTERN", help_heading = "Search")]
     pub pattern: Vec<PatternWord>,
-    /// Select operators by level, from 0 (moves or maps single values) to 5 (several passes), such as 3 or L3
+    /// Select operators by level, from 0 (copies or elementwise) to 5 (several passes), such as 3 or L3
     #[arg(long, value_name = "LEVEL", value_parser = level, help_heading = "Search")]
     pub level: Vec<u8>,
     /// List only correct candidates

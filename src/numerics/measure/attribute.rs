@@ -45,7 +45,7 @@ pub fn attribute(
         (.., Some((_, low, _))) if low > threshold => (Fate::Effective, format!("saves at least {:.1} %", low * 100.0)),
         (.., Some((_, low, _))) => (
             Fate::Ineffective,
-            format!("the lower bound of {:.1} % is within the noise of {:.1} %", low * 100.0, threshold * 100.0),
+            format!("saves at least {:.1} %, which is within the noise of {:.1} %", low * 100.0, threshold * 100.0),
         ),
     };
     Attribution { fate, because, detail, saving: interval }

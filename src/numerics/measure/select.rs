@@ -283,9 +283,9 @@ fn timed(
     let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
     let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
     let because = match (pinned.is_some(), running.len()) {
-        (true, n) => format!("pinned in kforge.lock, among {n} that no comparison shows to be slower"),
+        (true, n) => format!("pinned in kforge.lock, among {n} variants that tie for fastest"),
         (false, 1) => "faster than every other by more than the margin".into(),
-        (false, n) => format!("first in declaration order of {n} that no comparison shows to be slower than the best"),
+        (false, n) => format!("first declared of {n} variants that tie for fastest"),
     };
     Champion { class: class.into(), variant: Some(champion), provisional: false, because }
 }

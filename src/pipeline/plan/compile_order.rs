@@ -1,4 +1,4 @@
-//! The order in which the variants of a kernel are compiled if no past durations are known. Knows the values of tunables; does not know what they mean. Pure.
+//! The order in which the variants of a kernel are compiled where past durations do not decide. Knows the values of tunables; does not know what they mean. Pure.
 
 use kforge_types::model::{TuneValue, Variant};
 
@@ -16,7 +16,7 @@ pub(super) fn by_turns(variants: &[&Variant]) -> Vec<usize> {
     small.iter().flat_map(|small| std::iter::once(small).chain(large.next())).copied().collect()
 }
 
-/// The product of a variant's integers, each at least 1. Compares variants of one kernel.
+/// The product of a variant's integers, where values below 1 count as 1. Compares variants of one kernel.
 fn size(variant: &Variant) -> f64 {
     let of = |value: &TuneValue| match value {
         TuneValue::Int(i) => (*i as f64).max(1.0),

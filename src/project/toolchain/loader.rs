@@ -1,4 +1,4 @@
-//! Lists the shared libraries that a program loads, by running the program's own loader, which does not run the program. Knows the ELF header and the loader's
+//! Lists the shared libraries that a program loads, by asking its ELF loader (`--list`), without starting the program. Knows the ELF header and the loader's
 //! output; does not know what the program is for.
 
 use std::io::Read;
@@ -14,8 +14,8 @@ use super::run::{ask, compiler_environment};
 /// Bytes to read of a program: enough for its header and the name of its loader.
 const HEAD: u64 = 1 << 16;
 
-/// The libraries, including the loader, that a program loads in an environment that holds only `PATH`. Empty for a script and for a program that needs no
-/// library.
+/// The libraries, including the loader, that a program loads in an environment with an empty `PATH` and no `LD_*` variables. Empty for a script, for
+/// a program that is not a 64-bit ELF file, and for one that needs no library. A library that the loader does not find is left out.
 ///
 /// # Errors
 /// The program cannot be read, or its loader cannot be run.
@@ -37,7 +37,7 @@ fn interpreter(head: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(String::from_utf8_lossy(name).trim_end_matches('\0').to_string()))
 }
 
-/// The files in lines such as `libm.so.6 => /lib/libm.so.6 (0x7f...)`. The library that the Linux kernel provides has no file.
+/// The files in lines such as `libm.so.6 => /lib/libm.so.6 (0x7f...)`. The vDSO has no file.
 fn listed(text: &str) -> Vec<PathBuf> {
     let of_line = |line: &str| {
         let place = line.split_once(" => ").map_or(line, |(_, place)| place).trim();

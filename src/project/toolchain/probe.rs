@@ -12,7 +12,7 @@ use super::{Cuda, Group, Nsight, Pip, cxx, python};
 pub struct Probe {
     /// The kind of tool: `C++ compiler`.
     pub what: &'static str,
-    /// Whether the tool belongs to the CUDA of the workspace.
+    /// Whether the tool comes from the workspace's CUDA toolkit.
     pub of_cuda: bool,
     /// The version and path of the tool, if it was found.
     pub found: Option<String>,
@@ -22,7 +22,7 @@ pub struct Probe {
     pub gives: &'static str,
     /// What the absence of the tool costs.
     pub cost: &'static str,
-    /// What to do if the tool is missing.
+    /// What to do if the tool is missing or unusable.
     pub mend: String,
 }
 
@@ -98,7 +98,7 @@ pub fn probe(
         (
             Group::Disassemble,
             "CUDA disassembler",
-            "kforge inspects machine code: spills, opcodes, and whether it shows a method",
+            "kforge inspects machine code: spills, opcodes, and whether it shows a declared method",
             "whether machine code shows a method is unknown until it is installed",
         ),
     ] {
@@ -145,7 +145,7 @@ pub fn beside_a_gpu(path_var: &str, named: &dyn Fn(Nsight) -> Option<PathBuf>) -
             let version = tool.version(&path, path_var).unwrap_or_else(|why| why.to_string());
             format!("{version} at {}", path.display())
         });
-        let mend = "install it (it is part of a CUDA toolkit), or set its path with that setting".into();
+        let mend = format!("install it (it is part of a CUDA toolkit), or set its path with `{}`", tool.setting());
         probes.push(Probe { gives, cost, mend, ..answer(tool.name(), found) });
     }
     probes
@@ -173,7 +173,7 @@ fn answer(what: &'static str, found: Result<String, impl Display>) -> Probe {
 fn python_gives(has_numpy: bool) -> &'static str {
     match has_numpy {
         true => "kforge runs references and checks in Python with it",
-        false => "kforge would run references and checks in Python with it if it had numpy",
+        false => "references and checks in Python need numpy, which it lacks",
     }
 }
 

@@ -11,9 +11,9 @@ use kforge_types::model::WorkspaceTable;
 /// The manifests of members.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Expanded {
-    /// All members, sorted.
+    /// The manifests of all members, sorted.
     pub members: Vec<PathBuf>,
-    /// The members to which commands in the root apply; empty for all.
+    /// The manifests of the members to which commands in the root apply; empty for all.
     pub default: Vec<PathBuf>,
 }
 
@@ -57,7 +57,7 @@ fn folders(root: &Path, pattern: &str, wrong: &mut Vec<Diagnostic>, witness: &mu
     let skip = |e: &walkdir::DirEntry| {
         e.depth() > 0 && e.file_name().to_str().is_none_or(|n| n.starts_with('.') || n == "target")
     };
-    // The walk skips the root itself, but the root's entries affect the result.
+    // The walk does not visit the root, so its listing is recorded here.
     witness.listed(root);
     walkdir::WalkDir::new(root)
         .min_depth(1)

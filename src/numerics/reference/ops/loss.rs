@@ -12,12 +12,12 @@ use kforge_types::model::Init;
 /// `loss = log(sum(exp(x))) - x[label]`.
 pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
     name: "cross_entropy",
-    doc: "log(sum(exp(x))) - x[label] along the classes, averaged or summed; labels equal to `ignore_index` are ignored, and if every label \
+    doc: "log(sum(exp(x))) - x[label] along the classes, averaged, summed or for each label; labels equal to `ignore_index` are ignored, and if every label \
           is ignored, the mean is NaN; \
-          scale: |x[label]| + |log(sum(exp(x)))|, averaged or summed",
+          scale: |x[label]| + |log(sum(exp(x)))|, reduced in the same way",
     slots: &[
         read("x", Kind::Float, "[..., classes], or classes on `axis`: the logits"),
-        read("labels", Kind::Int, "the shape of `x` without the classes: from 0 to classes - 1"),
+        read("labels", Kind::Int, "the shape of `x` without the classes: from 0 to classes - 1, or `ignore_index`"),
         written("y", Kind::Float, "one value ([] or [1]); the shape of `labels` if `reduction` is `none`"),
         optional("lse", Use::Out, Kind::Float, "the shape of `labels`: log(sum(exp(x)))"),
     ],
@@ -35,7 +35,7 @@ pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
     run,
     work: |bound| Work {
         flops: 3.0 * bound.len("x") as f64,
-        // A mean over rows is a sum over rows of sums over classes.
+        // The longest sum: over the classes of a row or, if the losses are reduced, over the labels.
         reduction: if bound.word("reduction", "mean") == "none" {
             bound.row_length()
         } else {
