@@ -143,9 +143,9 @@ impl<'a> Bound<'a> {
         Ok(axes)
     }
 
-    /// How many values of `x` are along the setting `axis`; 1 if that is out of range.
-    pub(super) fn row_length(&self) -> u64 {
-        let shape = self.dims("x");
+    /// How many values of the tensor in a slot are along the setting `axis`; 1 if that is out of range.
+    pub(super) fn row_length(&self, slot: &str) -> u64 {
+        let shape = self.dims(slot);
         self.axes(shape.len()).map_or(1, |axes| length(&shape, &axes) as u64)
     }
 

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Pattern {
     /// Each result from values at one place of each input.
     Elementwise,
-    /// From all values along some axes of one input.
+    /// From all values along some axes of its inputs.
     Reduction,
     /// Sums of products of two inputs.
     MatrixProduct,

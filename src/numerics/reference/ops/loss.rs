@@ -37,13 +37,13 @@ pub(in crate::reference) static CROSS_ENTROPY: Builtin = Builtin {
         flops: 3.0 * bound.len("x") as f64,
         // The longest sum: over the classes of a row or, if the losses are reduced, over the labels.
         reduction: if bound.word("reduction", "mean") == "none" {
-            bound.row_length()
+            bound.row_length("x")
         } else {
-            bound.row_length().max(bound.len("labels") as u64)
+            bound.row_length("x").max(bound.len("labels") as u64)
         },
     },
     hint: |bound, slot| {
-        let classes = bound.row_length();
+        let classes = bound.row_length("x");
         (slot == "labels").then_some(Init::Range(0.0, classes.saturating_sub(1) as f64))
     },
 };

@@ -105,7 +105,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
 }
 
 fn adds(bound: &Bound<'_>) -> Work {
-    Work { flops: bound.len("x") as f64, reduction: bound.row_length() }
+    Work { flops: bound.len("x") as f64, reduction: bound.row_length("x") }
 }
 
 fn compares(bound: &Bound<'_>) -> Work {

@@ -20,7 +20,7 @@ pub(in crate::reference) static CUMSUM: Builtin = Builtin {
     large: &[],
     check,
     run,
-    work: |bound| Work { flops: bound.len("x") as f64, reduction: bound.row_length() },
+    work: |bound| Work { flops: bound.len("x") as f64, reduction: bound.row_length("x") },
     hint: no_hint,
 };
 

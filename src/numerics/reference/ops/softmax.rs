@@ -49,7 +49,7 @@ fn rows(bound: &Bound<'_>) -> Result<Rows, Error> {
 }
 
 fn work(bound: &Bound<'_>, per_element: f64) -> Work {
-    Work { flops: per_element * bound.len("x") as f64, reduction: bound.row_length() }
+    Work { flops: per_element * bound.len("x") as f64, reduction: bound.row_length("x") }
 }
 
 /// The maximum and the sum of exp(x - maximum).
