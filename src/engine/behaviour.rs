@@ -242,6 +242,8 @@ impl Cache for Records {
             device_class: "any".into(),
             driver: "1.0".into(),
             kforge: "0.1.0".into(),
+            standing: kforge_types::record::Standing::Here,
+            signer: None,
         };
         let result = StepResult { outputs, ..gives(Digest::of(b"")) };
         Ok((!records.is_empty()).then_some(Hit { result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))

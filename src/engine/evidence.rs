@@ -29,7 +29,7 @@ use super::home::{Doing, Home, TEMP_PREFIX, files_in, named, persist, publish};
 use super::{Blobs, Cache, Hit};
 use kforge_foundation::base::{Digest, Severity};
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
-use kforge_types::record::{Note, Provenance, Spec, StepResult};
+use kforge_types::record::{Note, Provenance, Spec, Standing, StepResult};
 
 mod choose;
 
@@ -61,6 +61,19 @@ pub struct IndexedRecord {
     pub digest: Digest,
     /// The bundle that the record was imported from, or [`HERE`].
     pub origin: String,
+    /// The principal of the trusted key that signed the bundle; none if nobody whom this build trusts signed it.
+    pub signer: Option<String>,
+}
+
+impl IndexedRecord {
+    /// How far the record is trusted.
+    pub fn standing(&self) -> Standing {
+        match &self.signer {
+            _ if self.origin == HERE => Standing::Here,
+            Some(_) => Standing::Signed,
+            None => Standing::Claimed,
+        }
+    }
 }
 
 /// Records that are not in the home but in bundles of the repository, by question. The index's blobs hold their outputs.
@@ -249,7 +262,12 @@ pub(super) fn read(path: &Path) -> Option<IndexedRecord> {
     if digest.hex() != hex {
         return None;
     }
-    Some(IndexedRecord { record: serde_json::from_slice(&bytes).ok()?, digest, origin: origin.to_string() })
+    Some(IndexedRecord {
+        record: serde_json::from_slice(&bytes).ok()?,
+        digest,
+        origin: origin.to_string(),
+        signer: None,
+    })
 }
 
 /// Returns the source whose answers count for a spec, given the product that its target names.
@@ -365,13 +383,17 @@ impl Cache for EvidenceCache {
     }
 
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<Hit>> {
-        let Some(IndexedRecord { record, origin, .. }) = self.seen(key, spec, product)? else { return Ok(None) };
+        let Some(seen) = self.seen(key, spec, product)? else { return Ok(None) };
+        let standing = seen.standing();
+        let IndexedRecord { record, origin, signer, .. } = seen;
         let evidence = EvidenceSeen {
             origin,
             measured_at: record.provenance.measured_at,
             device_class: record.provenance.device.to_string(),
             driver: record.provenance.driver,
             kforge: record.provenance.kforge,
+            standing,
+            signer,
         };
         Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
     }

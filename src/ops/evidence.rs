@@ -260,7 +260,7 @@ fn of_bundle(bundle: Bundle, path: &Path) -> Held {
     for question in bundle.questions {
         askers.insert(question.key, (question.spec.kind, question.steps));
         for record in question.records {
-            seen.push(IndexedRecord { digest: bundle::digest(&record), record, origin: origin.clone() });
+            seen.push(IndexedRecord { digest: bundle::digest(&record), record, origin: origin.clone(), signer: None });
         }
     }
     Held { seen, askers, named: true, open: false }

@@ -33,7 +33,12 @@ fn record(device: DeviceClass, measured_at: &str) -> Record {
 
 fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> IndexedRecord {
     let record = record(class(product, driver_major, mig), &format!("2026-11-{day}T00:00:00Z"));
-    IndexedRecord { digest: Digest::of(&serde_json::to_vec(&record).unwrap()), record, origin: HERE.into() }
+    IndexedRecord {
+        digest: Digest::of(&serde_json::to_vec(&record).unwrap()),
+        record,
+        origin: HERE.into(),
+        signer: None,
+    }
 }
 
 const H200: &str = "NVIDIA H200";
@@ -189,6 +194,7 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
         record: record.clone(),
         digest: Digest::of(&serde_json::to_vec(record).unwrap()),
         origin: "evidence/h200.kfe".into(),
+        signer: None,
     };
     let mut lost = record(class(H200, 580, None), "3");
     lost.result.outputs = [("samples".to_string(), Digest::of(b"samples"))].into();
@@ -242,6 +248,7 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
             digest: Digest::of(&serde_json::to_vec(&record).unwrap()),
             record,
             origin: "evidence/z.kfe".into(),
+            signer: None,
         };
         let beside = Arc::new(HashMap::from([(question, vec![seen])]));
         assert_eq!(taken(&index.clone().with(beside.clone(), Arc::new(about("z", 5)))).0, "z");

@@ -60,7 +60,12 @@ pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committe
                 *most = known.max(*most);
             }
             for record in bundle.records() {
-                let seen = IndexedRecord { record: record.clone(), digest: digest(record), origin: name.clone() };
+                let seen = IndexedRecord {
+                    record: record.clone(),
+                    digest: digest(record),
+                    origin: name.clone(),
+                    signer: None,
+                };
                 found.records.entry(record.question).or_default().push(seen);
             }
             found.contents.extend(bundle.contents);

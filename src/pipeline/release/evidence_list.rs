@@ -39,7 +39,7 @@ pub struct Holding {
 impl Holding {
     /// A record and the steps that ask for it.
     pub fn new(seen: IndexedRecord, asked: Option<(StepKind, Vec<Step>)>) -> Self {
-        let IndexedRecord { record, digest, origin } = seen;
+        let IndexedRecord { record, digest, origin, .. } = seen;
         let (kind, steps) = asked.map_or((None, vec![]), |(kind, steps)| (Some(kind), steps));
         Holding {
             format_version: FORMAT_VERSION,
@@ -169,7 +169,7 @@ impl Reused {
 pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Reused> {
     let mut found: BTreeMap<(&str, &str, &str, &str), Reused> = BTreeMap::new();
     for seen in answers {
-        let EvidenceSeen { origin, measured_at, device_class, driver, kforge } = seen;
+        let EvidenceSeen { origin, measured_at, device_class, driver, kforge, .. } = seen;
         let entry = found.entry((origin, device_class, driver, kforge)).or_insert_with(|| Reused {
             origin: origin.clone(),
             device_class: device_class.clone(),
@@ -189,6 +189,7 @@ pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Re
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::Standing;
 
     fn at(text: &str) -> Timestamp {
         text.parse().unwrap()
@@ -217,6 +218,8 @@ mod tests {
             device_class: "NVIDIA H200 (sm_90, driver 580)".into(),
             driver: "580.1".into(),
             kforge: "0.1.0".into(),
+            standing: Standing::Claimed,
+            signer: None,
         };
         let all = [seen("evidence/h200.kfe", "17"), seen(HERE, "18"), seen("evidence/h200.kfe", "15")];
         let now = at("2026-11-20T12:00:00Z");

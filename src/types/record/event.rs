@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Note, Outcome, StepKind, Verdict};
+use super::{Note, Outcome, Standing, StepKind, Verdict};
 use kforge_foundation::base::{Digest, Severity};
 
 /// Where a fresh result came from.
@@ -108,6 +108,12 @@ pub struct EvidenceSeen {
     /// Version of kforge that observed it.
     #[serde(default)]
     pub kforge: String,
+    /// How far the build trusts the observation.
+    #[serde(default)]
+    pub standing: Standing,
+    /// Who signed it, by the principal of the trusted key; none unless the standing is `signed`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signer: Option<String>,
 }
 
 /// Number of steps by outcome. The outcomes add up to `total`.

@@ -20,6 +20,7 @@ pub mod result;
 pub mod round;
 pub mod search;
 pub mod spec;
+pub mod standing;
 #[doc(hidden)]
 pub mod testing;
 pub mod timing;
@@ -36,6 +37,7 @@ pub use observation::{
 };
 pub use result::{LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
+pub use standing::Standing;
 pub use verdict::{Outcome, Unknown, Verdict};
 
 /// The version of the formats this program writes into events, evidence and reports.
