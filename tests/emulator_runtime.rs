@@ -6,6 +6,8 @@ mod atomics;
 mod features;
 #[path = "emulator/harness.rs"]
 mod harness;
+#[path = "emulator/hostile.rs"]
+mod hostile;
 #[path = "emulator/matrices.rs"]
 mod matrices;
 #[path = "emulator/mistakes.rs"]

@@ -58,6 +58,10 @@ pub(super) const CALLS: [&str; 15] = [
 ];
 const ACCESS: usize = 10;
 
+/// The size in bytes of the page that holds the table of calls.
+pub(super) const PAGE: usize = 4096;
+const _: () = assert!(8 * CALLS.len() <= PAGE);
+
 /// Bits of an access's kind, as in `kf_runtime.h`.
 pub(super) const WRITE: u32 = 1;
 pub(super) const VOLATILE: u32 = 2;
@@ -125,10 +129,11 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
         ".globl kf_tls_anchor\n.type kf_tls_anchor,@function\nkf_tls_anchor:\n\tsubq $8, %rsp\n\tdata16 leaq kf_dynamic_shared@tlsgd(%rip), %rdi\n\
          \t.value 0x6666\n\trex64\n\tcall __tls_get_addr@PLT\n\taddq $8, %rsp\n\tret\n.size kf_tls_anchor,.-kf_tls_anchor\n",
     );
+    // A page of its own, which nothing can write once it is filled.
     let bytes = 8 * CALLS.len();
     let _ = write!(
         s,
-        ".section .kf_targets,\"aw\",@nobits\n.balign 64\n.globl kf_targets\n.type kf_targets,@object\n.size kf_targets,{bytes}\nkf_targets:\n.Ltargets:\n\t.zero {bytes}\n"
+        ".section .kf_targets,\"aw\",@nobits\n.balign {PAGE}\n.globl kf_targets\n.type kf_targets,@object\n.size kf_targets,{bytes}\nkf_targets:\n.Ltargets:\n\t.zero {PAGE}\n"
     );
     let area = if dynamic.is_empty() { 16 } else { MAX_DYNAMIC_SHARED };
     s.push_str(".section .tbss,\"awT\",@nobits\n.balign 1024\n");

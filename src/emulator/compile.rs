@@ -101,6 +101,16 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
     let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
+    let named = |wanted: &[&str]| {
+        let (path, word) = texts.iter().find_map(|(path, text)| Some((path, named_in(text, wanted)?)))?;
+        let file = path.strip_prefix(what.source).unwrap_or(path).display();
+        Some(format!(
+            "`{file}` names `{word}`: a kernel cannot take itself out of the checks that the emulator makes; leave the attribute out\n"
+        ))
+    };
+    if let Some(why) = named(&OURS) {
+        return Err(why.into());
+    }
     // After our headers, because their templates use such names as `N` and `width` themselves.
     let mut unit = String::from("#line 1 \"defines\"\n");
     if what.defines.keys().any(|name| !is_ours(name)) {
@@ -112,6 +122,8 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         // The comment keeps a backslash at the end of the value from joining the next line.
         let _ = writeln!(unit, "#define {name} {} /**/", value.replace(['\n', '\r'], " "));
     }
+    // Our own macros may still use these words.
+    let _ = writeln!(unit, "#pragma GCC poison {}", UNWATCHED.join(" "));
     let _ = write!(unit, "#line 1 \"entries.cpp\"\n#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
     for (index, entry) in what.entries.iter().enumerate() {
         let _ = writeln!(unit, "KF_ENTRY({index}, {})", entry.trim().trim_start_matches('&'));
@@ -141,7 +153,11 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     };
     let mut log = match compile() {
         Ok(said) => said,
-        Err(refused) => {
+        Err(mut refused) => {
+            if let Some(why) = named(&UNWATCHED).filter(|_| refused.log.contains("poisoned")) {
+                refused.log += &why;
+                return Err(refused);
+            }
             let missing = foreign(&refused.log).ok_or(refused)?;
             write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
             let said = compile_with(&[])?;
@@ -263,6 +279,24 @@ fn words(text: &str) -> Vec<String> {
 /// often happens to hold the value that the author expected.
 const FILL_LOCALS: &str = "-ftrivial-auto-var-init=pattern";
 
+/// Words that would take a function out of the check build, so that none of its accesses were watched. They are errors after our own headers.
+const UNWATCHED: [&str; 5] = [
+    "no_sanitize",
+    "no_sanitize_thread",
+    "__no_sanitize__",
+    "__no_sanitize_thread__",
+    "disable_sanitizer_instrumentation",
+];
+
+/// Our own macros that do the same, which the poison leaves to our headers.
+const OURS: [&str; 3] = ["KF_RAW", "KF_UNWATCHED", "KF_ENTRY_ATTRIBUTES"];
+
+/// The first of `wanted` among the words of a text.
+fn named_in<'a>(text: &str, wanted: &[&'a str]) -> Option<&'a str> {
+    let mut words = text.split(|c: char| c != '_' && !c.is_alphanumeric());
+    words.find_map(|word| wanted.iter().find(|wanted| **wanted == word).copied())
+}
+
 /// Arguments of the first run. Hidden visibility and no unique symbols keep variants apart. Thread-local names need no initializer calls. There is no
 /// contraction, and there are no aliasing rules, because kernels reinterpret memory. `left_out`: macros of [`left_out`].
 fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<String> {
@@ -280,21 +314,23 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
     args.push(format!("-std={}", what.std));
     args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
     args.push("-ffile-prefix-map=source/=".into());
-    args.extend(words(match (what.check, clang) {
-        (true, false) => {
-            "-O1 -fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
-        }
-        (true, true) => {
-            "-O1 -fsanitize=thread -mllvm -tsan-distinguish-volatile=1 -mllvm -tsan-instrument-func-entry-exit=0 -fsanitize=array-bounds,alignment -DKF_CHECK=1"
-        }
-        (false, _) => "-O3",
-    }));
+    args.push(if what.check { "-O1" } else { "-O3" }.into());
     args.extend(left_out.iter().map(|name| format!("-D{name}")));
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
     args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
     args.extend(what.flags.iter().cloned());
+    // After the kernel's own flags, because the last one of several counts.
+    args.extend(words(match (what.check, clang) {
+        (true, false) => {
+            "-fsanitize=thread --param tsan-distinguish-volatile=1 --param tsan-instrument-func-entry-exit=0 -fsanitize=bounds,alignment -DKF_CHECK=1"
+        }
+        (true, true) => {
+            "-fsanitize=thread -mllvm -tsan-distinguish-volatile=1 -mllvm -tsan-instrument-func-entry-exit=0 -fsanitize=array-bounds,alignment -DKF_CHECK=1"
+        }
+        (false, _) => "",
+    }));
     args.extend(words("-MD -MF reads -o entries.s entries.cpp"));
     args
 }

@@ -188,6 +188,12 @@ pub enum RunError {
     /// A stack cannot be mapped.
     #[error("cannot map a stack: {0}")]
     Stack(io::Error),
+    /// The table of calls cannot be protected.
+    #[error("cannot protect the calls of the emulator from the kernel: {0}")]
+    Protect(io::Error),
+    /// A thread that is to run the candidate's code cannot be confined.
+    #[error("cannot confine a thread of the kernel: {0}")]
+    Confine(io::Error),
     /// An OS thread of the emulator ended.
     #[error("an OS thread of the emulator ended")]
     ThreadEnded,

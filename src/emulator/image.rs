@@ -4,7 +4,17 @@ use std::collections::BTreeMap;
 
 use super::abi::{MAX_DYNAMIC_SHARED, MAX_STATIC_SHARED};
 use super::error::ImageError;
-use object::{Object, ObjectSection, ObjectSymbol, SymbolKind};
+use object::{Object, ObjectSection, ObjectSymbol, SectionFlags, SymbolKind, elf};
+
+/// The flags of a section that say whether it is loaded writable, and is not thread-local.
+const WRITTEN: u64 = elf::SHF_ALLOC.0 | elf::SHF_WRITE.0 | elf::SHF_TLS.0;
+const WRITTEN_NOW: u64 = elf::SHF_ALLOC.0 | elf::SHF_WRITE.0;
+
+/// Sections that only the loader writes: they are read-only before code of the binary runs.
+const LOADERS: [&str; 8] =
+    [".init_array", ".fini_array", ".preinit_array", ".data.rel.ro", ".dynamic", ".got", ".got.plt", ".tm_clone_table"];
+/// The section of the table of calls, which is read-only once it is filled.
+const TABLE: &str = ".kf_targets";
 
 /// One parameter of an entry, as `kf_param` lays it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,6 +66,8 @@ pub(super) struct Image {
     pub(super) globals: Vec<Variable>,
     /// Writable ranges to be reset before each trial: address and size.
     pub(super) writable: Vec<(u64, u64)>,
+    /// Whether a launch can leave anything in the binary itself, because it has writable variables of its own, whatever their names and sections.
+    keeps_state: bool,
     /// Address of the table of calls.
     pub(super) targets: u64,
     /// First address after the image.
@@ -69,6 +81,7 @@ impl Image {
         let mut image = Image { entries: vec![Vec::new(); entries], ..Image::default() };
         let mut found = vec![false; entries];
         let mut dynamic_names = 0;
+        let (mut own, mut runtime, mut kept) = (Vec::new(), false, Vec::new());
         for symbol in file.symbols() {
             let name = symbol.name().unwrap_or_default();
             if symbol.is_undefined() || name.is_empty() {
@@ -96,8 +109,15 @@ impl Image {
                 } else {
                     image.shared.push(variable);
                 }
-            } else if symbol.kind() == SymbolKind::Data && symbol.size() > 0 && !name.starts_with("_ZGV") {
-                image.globals.push(variable(name, &symbol));
+            } else if symbol.kind() == SymbolKind::Data && symbol.size() > 0 {
+                // One byte belongs to the C library's code in every shared library; a second one of that name is the kernel's.
+                match name.starts_with("completed.") && symbol.size() == 1 && !runtime {
+                    true => runtime = true,
+                    false => own.push(symbol.address()),
+                }
+                if !name.starts_with("_ZGV") {
+                    image.globals.push(variable(name, &symbol));
+                }
             }
         }
         if let Some(missing) = found.iter().position(|f| !f) {
@@ -117,17 +137,18 @@ impl Image {
         for section in file.sections() {
             let (name, start, size) = (section.name().unwrap_or_default(), section.address(), section.size());
             image.end = image.end.max(start + size);
-            if matches!(name, ".data" | ".bss" | ".ldata" | ".lbss") && size > 0 {
-                image.writable.push((start, size));
+            let written =
+                matches!(section.flags(), SectionFlags::Elf { sh_flags, .. } if sh_flags.0 & WRITTEN == WRITTEN_NOW);
+            if written && size > 0 && !LOADERS.contains(&name) {
+                kept.push((start, size));
+                if name != TABLE {
+                    image.writable.push((start, size));
+                }
             }
         }
+        let written = |at: &u64| kept.iter().any(|(start, size)| (*start..start + size).contains(at));
+        image.keeps_state = own.iter().any(written);
         Ok(image)
-    }
-
-    /// Whether a launch can leave anything in the binary itself, because the binary has writable variables of its own.
-    pub(super) fn keeps_state(&self) -> bool {
-        let written = |at: u64| self.writable.iter().any(|(start, size)| (*start..start + size).contains(&at));
-        self.globals.iter().any(|v| !v.name.starts_with("kf_") && written(v.start))
     }
 
     /// Size of the part of the TLS segment that is shared memory, in bytes, whether or not the launch requests all of it.
@@ -166,7 +187,7 @@ impl Image {
 /// Whether a launch of a binary with `entries` entries can leave anything in the binary for the next launch. False for a binary that
 /// cannot be read, which fails elsewhere.
 pub fn keeps_state(binary: &[u8], entries: usize) -> bool {
-    Image::parse(binary, entries).is_ok_and(|image| image.keeps_state())
+    Image::parse(binary, entries).is_ok_and(|image| image.keeps_state)
 }
 
 fn at(sorted: &[Variable], place: u64) -> Option<&Variable> {

@@ -1,5 +1,8 @@
 //! Runs trials in the runner's process: loads the binary, maps buffers, sets globals, and passes each launch to the cores.
 //! Knows requests and reports; does not know seeds or expected values, which the verifier keeps.
+//!
+//! The calling thread reports, and runs no code of the binary: not its kernels, and not what runs when a library is loaded, looked up or closed. The threads that
+//! do cannot report (`confine::candidate_thread`).
 #![expect(unsafe_code, reason = "loads a compiled kernel and writes its globals")]
 
 use std::ffi::{CStr, CString, c_void};
@@ -9,7 +12,7 @@ use std::sync::{Arc, mpsc};
 use std::thread;
 use std::time::Duration;
 
-use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED};
+use super::abi::{CALLS, Entry, MAX_DYNAMIC_SHARED, PAGE};
 use super::core::{self, Core};
 use super::error::{LaunchError, MapError, RunError};
 use super::hint::PendingFinding;
@@ -20,6 +23,7 @@ use super::stack::{mapping_limit, most_cores};
 use super::watch::Watch;
 use super::{args, fault, hooks};
 use kforge_harness::arguments;
+use kforge_harness::confine::candidate_thread;
 use kforge_harness::message::{RunnerReport, RunnerRequest, RunnerTrial};
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
 use kforge_types::record::{Finding, FindingKind};
@@ -42,9 +46,30 @@ pub fn run_trials(request: &RunnerRequest, report: &mut dyn FnMut(RunnerReport))
     let arenas = request.trials.iter().filter(first).map(|t| arena(request, t, 0)).collect::<Result<Vec<_>, _>>()?;
     // Most failures with a cause in kforge or the system are known by now.
     report(RunnerReport::Loading);
-    let library = Library::open(&path)?;
-    let (loaded, entries) = library.bind(image)?;
-    let session = Session { request, loaded, entries, library: &library, cores, most_fibers };
+    thread::scope(|scope| {
+        let (give, loaded) = mpsc::channel();
+        // The binary is closed when this sender is dropped: after the threads that run its code have ended.
+        let (_open, until) = mpsc::channel::<()>();
+        scope.spawn(move || hold(&path, image, &give, &until));
+        let (loaded, entries) = loaded.recv().map_err(|_| RunError::ThreadEnded)??;
+        run_loaded(&Session { request, loaded, entries, cores, most_fibers }, arenas, report)
+    })
+}
+
+/// Loads the binary, gives what it holds, and closes it when nobody can use it any longer.
+fn hold(path: &str, image: Image, give: &mpsc::Sender<Result<Bound, RunError>>, until: &mpsc::Receiver<()>) {
+    let opened = candidate_thread().map_err(RunError::Confine).and_then(|()| Library::open(path));
+    let library = match opened {
+        Ok(library) => library,
+        Err(e) => return drop(give.send(Err(e))),
+    };
+    // Fails only if nobody receives any longer; then nobody holds the sender either.
+    let _ = give.send(library.bind(image));
+    let _ = until.recv();
+}
+
+fn run_loaded(session: &Session<'_>, arenas: Vec<Arena>, report: &mut dyn FnMut(RunnerReport)) -> Result<(), RunError> {
+    let (request, cores) = (session.request, session.cores);
     let saved = session.save_globals();
     thread::scope(|scope| {
         let (done, finished) = mpsc::channel();
@@ -125,6 +150,11 @@ fn serve(
     if ready.send(fault::Preemptible::here()).is_err() {
         return;
     }
+    if let Err(e) = candidate_thread() {
+        // If nobody receives any longer, nobody waits.
+        let _ = done.send(Err(RunError::Confine(e)));
+        return;
+    }
     let mut core = match Core::new() {
         Ok(core) => core,
         Err(e) => {
@@ -152,7 +182,10 @@ fn threads_of(launch: &Launch) -> Option<u64> {
     }
 }
 
-/// A loaded binary; closed when dropped.
+/// What a loaded binary holds: its image, and its entries in order.
+type Bound = (Arc<Loaded>, Vec<Entry>);
+
+/// A loaded binary; closed when dropped. Opening it, looking up its symbols and closing it run its code, so only a thread of the candidate does that.
 struct Library(*mut c_void);
 
 impl Library {
@@ -172,11 +205,16 @@ impl Library {
     }
 
     /// Fills the table of calls. Returns where the image and its entries are.
-    fn bind(&self, image: Image) -> Result<(Arc<Loaded>, Vec<Entry>), RunError> {
+    fn bind(&self, image: Image) -> Result<Bound, RunError> {
         let targets = self.symbol("kf_targets")?;
         let table = hooks::table();
         // SAFETY: the stub reserves as many words under this name.
         unsafe { ptr::copy_nonoverlapping(table.as_ptr(), targets.cast(), CALLS.len()) };
+        // A kernel that put calls of its own there would not be watched.
+        // SAFETY: the stub gives the table the whole page.
+        if unsafe { libc::mprotect(targets, PAGE, libc::PROT_READ) } != 0 {
+            return Err(RunError::Protect(std::io::Error::last_os_error()));
+        }
         let anchor = self.symbol("kf_tls_anchor")?;
         // SAFETY: the stub defines it as a function without parameters that returns an address.
         let anchor = unsafe { std::mem::transmute::<*mut c_void, unsafe extern "C" fn() -> usize>(anchor) };
@@ -213,8 +251,6 @@ struct Session<'a> {
     request: &'a RunnerRequest,
     loaded: Arc<Loaded>,
     entries: Vec<Entry>,
-    #[expect(dead_code, reason = "keeps the binary loaded for as long as its addresses are used")]
-    library: &'a Library,
     cores: u32,
     most_fibers: usize,
 }

@@ -14,7 +14,7 @@
 //! that. A mechanism that exists and fails is an error.
 //!
 //! A system call that seccomp refuses to a candidate ends its process and is reported ([`watch`]). What Landlock refuses (reading a file) fails without a
-//! report.
+//! report. On `cpu`, candidate code has threads of its own ([`candidate_thread`]), which can neither write reports nor end the process.
 //!
 //! An old Landlock does not count as missing: seccomp also refuses candidates what later versions of Landlock cover (truncating files, moving them, the
 //! network, devices, signals).
@@ -31,7 +31,7 @@ mod descriptors;
 mod files;
 mod table;
 
-pub use attempts::watch;
+pub use attempts::{candidate_thread, watch};
 pub use table::attempt;
 
 use kforge_foundation::process::Limits;

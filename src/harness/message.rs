@@ -196,8 +196,8 @@ pub struct RunnerRequest {
     pub threads: u32,
 }
 
-/// A runner's report: one per line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on, the candidate can forge reports, so a
-/// report can only worsen a result; `reports` explains how.
+/// A runner's report: one per line on the report descriptor (its standard output). From [`RunnerReport::Loading`] on, the candidate shares the process. The
+/// system refuses the descriptor to its threads, and a report can only worsen a result; `reports` explains how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum RunnerReport {

@@ -1,7 +1,7 @@
 //! Evaluates a runner's reports about its run so that they can only worsen a result. Knows reports; does not know buffers, expected values or binaries.
 //!
-//! Until [`RunnerReport::Loading`], the reports are the runner's own. All later ones may come from the candidate, which shares its process. What each claim
-//! could gain the candidate:
+//! Until [`RunnerReport::Loading`], the reports are the runner's own. Later ones are still the runner's where the system refuses the report to the candidate's
+//! threads (`confine`), but nothing here depends on that: the candidate shares the process. What each claim could gain the candidate:
 //!
 //! | claim | why it gains nothing |
 //! |---|---|
@@ -17,12 +17,14 @@
 //! | an exit status | any except 0 fails, even our own; 0 before the end of the run fails unless a failure explains it |
 //! | a status by which kforge's own code reports that it could not continue | fails, and is not stored |
 //! | no claim at all | a missing end of the run is a failure |
+//!
+//! One forgery would gain something: an end of the run that is reported before the watch has reported a race. That is why the candidate's threads cannot report.
 
 use crate::confine;
 use std::fmt::Display;
 
 use crate::message::{NotEmulated, RunnerReport};
-use crate::runner::REFUSED;
+use crate::runner::{PANICKED, REFUSED};
 use kforge_foundation::base::worded;
 use kforge_foundation::process::{Captured, End};
 use kforge_types::record::{Finding, FindingKind};
@@ -33,8 +35,6 @@ const MOST: usize = 64;
 const MOST_ALLOWED: usize = 8;
 /// The maximum number of characters stored of a runner's text.
 const LONGEST: usize = 2000;
-/// The exit status of a Rust program that panicked: the runner itself, or a candidate that pretends to be it.
-const PANICKED: i32 = 101;
 /// The runner's own allocator prints this when the system refuses memory.
 const OURS_FAILED: &str = "memory allocation of ";
 /// The hint for a runner that ran out of memory.

@@ -3,13 +3,16 @@
 //!
 //! Its exit status is its own only until it reports that the candidate's code is about to run. Until then, [`REFUSED`] means an error of kforge or of the
 //! system, which is printed on standard error. After that, a candidate can end with any status, and the verifier attributes each to the candidate.
-#![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
+//!
+//! The thread that reports runs none of the candidate's code, and the candidate's threads cannot write to the report (`confine`).
+#![expect(unsafe_code, reason = "dup2 onto descriptor 1, and the end of the process, are only system calls")]
 
 use std::ffi::OsString;
 use std::fmt::Display;
 use std::fs::File;
 use std::io::{self, BufRead, Write};
 use std::os::fd::{AsFd, AsRawFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 
 use serde::de::DeserializeOwned;
@@ -19,8 +22,10 @@ use super::message::{RunnerReport, RunnerRequest};
 
 /// The exit status of a runner that could not run the candidate, by no fault of the candidate.
 pub const REFUSED: u8 = 70;
+/// The exit status of a Rust program that panicked.
+pub(super) const PANICKED: i32 = 101;
 
-/// Runs the trials of a request and reports as it proceeds.
+/// Runs the trials of a request and reports as it proceeds. Runs the candidate's code only in threads that have called `confine::candidate_thread`.
 pub type RunTrials<E> = fn(&RunnerRequest, &mut dyn FnMut(RunnerReport)) -> Result<(), E>;
 
 /// The main function of a runner. `args` is the [`Confinement`] as JSON. The request is a line on standard input; reports go to standard output.
@@ -45,6 +50,7 @@ pub fn started<T: DeserializeOwned, E: Display>(args: &[OsString], serve: impl F
     }
 }
 
+/// Returns only with an error that precedes the run; the process ends here otherwise.
 fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Result<(), String> {
     // Comes first: this process has started no thread and opened no descriptor yet.
     let confined = confine(&confinement).map_err(|e| format!("cannot confine the runner: {e}"))?;
@@ -65,8 +71,18 @@ fn run_confined<E: Display>(confinement: Confinement, run: RunTrials<E>) -> Resu
         }
     };
     report(RunnerReport::Confined { missing: confined.missing });
-    run(&request, &mut report).map_err(|e| e.to_string())?;
-    broken.map_or(Ok(()), |e| Err(format!("cannot report: {e}")))
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&request, &mut report).map_err(|e| e.to_string())));
+    let status = match ran.map(|ran| ran.and_then(|()| broken.map_or(Ok(()), |e| Err(format!("cannot report: {e}"))))) {
+        Ok(Ok(())) => 0,
+        Ok(Err(message)) => {
+            let _ = writeln!(io::stderr(), "{message}");
+            i32::from(REFUSED)
+        }
+        // The message was printed.
+        Err(_) => PANICKED,
+    };
+    // SAFETY: ends the process at once. Any other end would call, in this thread, what the candidate left to be called at the end.
+    unsafe { libc::_exit(status) }
 }
 
 /// Moves the report to another descriptor, so that a library that prints writes to standard error. A candidate that writes to the report can only break the

@@ -19,6 +19,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_runner_has_no_network", network),
     ("a_runner_reaches_no_other_process", processes),
     ("a_runner_starts_threads_but_no_programs", programs),
+    ("a_candidate_neither_reports_nor_ends_the_process", speaks),
     ("no_handler_and_no_filter_hides_a_refused_call", hidden),
     ("a_runner_cannot_exceed_its_memory", memory),
     ("a_runner_has_no_descriptor_but_those_it_keeps", descriptors),
@@ -142,6 +143,13 @@ fn hidden() {
     // A runner that blocks the signal is ended by the system without a report.
     let blocks = attempt_all(&Confinement::default(), &["block".to_string()]);
     assert_eq!((blocks.end, told(&blocks)), (End::Signalled(libc::SIGSYS), vec![]));
+}
+
+fn speaks() {
+    let ends = "end the process before the run had ended (exit_group)";
+    let writes = "write to a descriptor that is not its own (write)";
+    let deeds = [("end 0", ends), ("end 70", ends), ("forge", writes)];
+    expect_end(&Confinement::default(), &deeds.map(|(deed, tried)| (deed.to_string(), tried)));
 }
 
 fn network() {

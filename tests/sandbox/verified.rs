@@ -24,12 +24,13 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_kernel_that_hangs_times_out_and_is_forgotten", hangs),
     ("a_run_is_not_charged_for_the_verifiers_own_time", verifiers_time),
     ("a_kernel_that_ends_the_process_fails", exits),
-    ("no_exit_status_is_taken_for_the_runners_own", exits_as_we_do),
-    ("forged_reports_do_not_save_a_wrong_kernel", forges),
+    ("a_forged_end_of_the_run_hides_no_race", forges),
+    ("a_kernel_cannot_replace_the_calls_that_watch_it", unwatched),
+    ("no_process_survives_to_rewrite_a_verdict_or_a_tolerance", outlives),
+    ("a_kernel_reads_none_of_the_checkers_files", walks),
     ("what_is_said_not_to_be_emulated_must_be_in_the_binary", claims),
     ("a_stack_too_deep_is_believed_of_code_that_may_need_it", deep),
     ("a_kernel_that_starts_threads_without_end_is_ended", crowds),
-    ("a_flood_of_reports_is_a_failure", floods),
     ("a_run_reaches_nothing_of_another", runs_apart),
     ("threads_that_left_before_a_barrier_stop_no_comparison", left_early),
     ("what_is_not_emulated_is_neither_pass_nor_fail", not_emulated),
@@ -115,9 +116,17 @@ fn verifiers_time() {
 }
 
 fn exits() {
-    for status in [0, 5] {
-        assert_eq!(kinds(&Bench::plain().see_source(&ends_with(status))), [FindingKind::Exited]);
+    for status in [0, 5, 70, 101] {
+        let seen = Bench::plain().see_source(&ends_with(status));
+        assert_eq!(kinds(&seen), [FindingKind::Forbidden], "{status}: {:?}", seen.findings);
+        assert_eq!(
+            seen.findings[0].message,
+            "the kernel tried to end the process before the run had ended (exit_group)"
+        );
     }
+    // There are other ends.
+    let killed = format!("extern \"C\" int raise(int);\n{}", kernel("raise(9);"));
+    assert_eq!(kinds(&Bench::plain().see_source(&killed)), [FindingKind::Crash]);
 }
 
 fn crowds() {
@@ -139,24 +148,9 @@ fn ends_with(status: i32) -> String {
     format!("extern \"C\" void _exit(int);\n{}", kernel(&format!("_exit({status});")))
 }
 
-fn exits_as_we_do() {
-    let bench = Bench::plain();
-    bench.oracle();
-    for status in [70, 101] {
-        bench.compile(&ends_with(status));
-        match bench.verify() {
-            Response::Done { verdict: Some(Verdict::Fail(why)), forget: true, .. } => {
-                assert_eq!(why, format!("the kernel's process exited with {status}"));
-            }
-            other => panic!("{other:?}"),
-        }
-        assert_eq!(kinds(&bench.observation()), [FindingKind::Exited]);
-    }
-}
-
 /// A kernel that writes to its report and then does `after`. The report's descriptor is the first one that is a pipe.
 fn says(lines: &str, after: &str) -> String {
-    let declare = "extern \"C\" { long write(int, const void*, unsigned long); void _exit(int); long readlink(const char*, char*, unsigned long); }";
+    let declare = "extern \"C\" { long write(int, const void*, unsigned long); void _exit(int); int pause(void); long readlink(const char*, char*, unsigned long); }";
     let body = format!(
         "if (row == 0 && threadIdx.x == 0) {{
             const char all[] = {lines:?};
@@ -173,32 +167,30 @@ fn says(lines: &str, after: &str) -> String {
 }
 
 fn claims() {
-    let claim = "{\"not-emulated\":{\"cause\":{\"construct\":\"mma.sync\"},\"what\":\"mma.sync at line 41\"}}\n";
-    let done = format!("{claim}{{\"trial-done\":{{\"trial\":0}}}}\n");
-    for (lines, after) in [(claim, "_exit(0);"), (&done, "_exit(0);"), (claim, "")] {
-        let seen = Bench::plain().see_source(&says(lines, after));
-        assert_eq!(seen.not_emulated, None);
-        let said: Vec<_> = seen.findings.iter().map(|finding| finding.message.as_str()).collect();
-        let expected = "the kernel's process claims that `mma.sync at line 41` is not emulated, but its binary contains no such construct";
-        assert!(said.contains(&expected), "{said:?}");
+    // A kernel can call what constructs compile to with any text. The text counts only if the binary contains it.
+    let spelled = |name: &str| -> String {
+        let bytes = name.bytes().chain([0]).enumerate().map(|(at, byte)| format!("text[{at}] = {byte};"));
+        format!("volatile char text[{}]; {}", name.len() + 1, bytes.collect::<String>())
+    };
+    let claim = format!("{} kf_not_emulated((const char*)text);", spelled("mma.sync"));
+    for bench in [Bench::new(), Bench::plain()] {
+        let seen = bench.see(&claim);
+        // Nothing was written, and that counts, because nothing excuses it.
+        let expected = vec![FindingKind::Protocol, FindingKind::Unwritten];
+        assert_eq!((kinds(&seen), &seen.not_emulated), (expected, &None), "{:?}", seen.findings);
+        let message = &seen.findings[0].message;
+        assert!(message.starts_with("the kernel's process claims that `mma.sync at "), "{message}");
+        assert!(message.ends_with("is not emulated, but its binary contains no such construct"), "{message}");
     }
-    // A mere text is not a construct; one construct is not another; and a construct that exists ends the launch, not the process.
-    let text = |source: &str| format!("__device__ const char* volatile other = \"mma.sync\";\n{source}");
-    let seen = Bench::plain().see_source(&text(&says(claim, "_exit(0);")));
-    assert_eq!((kinds(&seen), seen.not_emulated), (vec![FindingKind::Protocol], None));
-    let seen = Bench::plain().see_source(&says(claim, "asm(\"bar.sync 0;\"); _exit(0);"));
-    assert!(kinds(&seen).contains(&FindingKind::Protocol), "{:?}", seen.findings);
-    let early = says(claim, "_exit(0); asm(\"mma.sync 0;\");").replace("_exit(0);", "if (cols) _exit(0);");
-    assert_eq!(kinds(&Bench::plain().see_source(&early)), [FindingKind::Exited]);
+    let real = Bench::plain().see("if (cols > 0) asm(\"mma.sync 0;\");");
+    assert!(real.not_emulated.as_ref().is_some_and(|what| what.starts_with("mma.sync at ")), "{real:?}");
+    // What is written to the report is no claim at all.
+    let line = "{\"not-emulated\":{\"cause\":\"stack\",\"what\":\"too much\"}}\n";
+    let seen = Bench::plain().see_source(&says(line, "_exit(0);"));
+    assert_eq!((kinds(&seen), seen.not_emulated), (vec![FindingKind::Forbidden], None));
 }
 
 fn deep() {
-    let unbelieved = |cause: &str| {
-        let line = format!("{{\"not-emulated\":{{\"cause\":\"{cause}\",\"what\":\"too much\"}}}}\n");
-        kinds(&Bench::plain().see_source(&says(&line, "_exit(0);")))
-    };
-    assert_eq!(unbelieved("stack"), [FindingKind::Protocol]);
-    assert_eq!(unbelieved("threads"), [FindingKind::Protocol]);
     let wide = "volatile float all[50000]; for (int i = 0; i < 50000; ++i) all[i] = i; y[row] = all[row];";
     let recursive = format!(
         "__device__ __attribute__((noinline)) int down(volatile int* n) {{ volatile int own[64]; own[*n & 63] = 1; \
@@ -212,16 +204,6 @@ fn deep() {
             assert!(seen.not_emulated.as_ref().is_some_and(|what| what.contains("bytes of stack")), "{seen:?}");
         }
     }
-}
-
-fn floods() {
-    let flood = "{\"printed\":{\"text\":\"\"}}\n".repeat(40);
-    let source = says(&flood, "")
-        .replace("write(fd, all, sizeof all - 1);", "for (int n = 0; n < 9000; ++n) write(fd, all, sizeof all - 1);");
-    let seen = Bench::plain()
-        .see_source(&source.replace("int row = blockIdx.x; (void)row;", &format!("int row = blockIdx.x; {GOOD}")));
-    assert!(kinds(&seen).contains(&FindingKind::Protocol), "{:?}", seen.findings);
-    assert!(seen.findings[0].message.contains("more than a report can have"), "{:?}", seen.findings);
 }
 
 fn runs_apart() {
@@ -256,20 +238,144 @@ fn runs_apart() {
     );
 }
 
+/// A race that changes no value: what one thread stores to shared memory, another reads without a barrier, and forgets.
+const RACE: &str = "__shared__ float part[2]; if (threadIdx.x == 0) part[0] = part[1] = bias; if (threadIdx.x == 40) (void)*(volatile float*)part;";
+const DONE: &str = "{\"trial-done\":{\"trial\":0}}\n";
+
 fn forges() {
-    let source = r#"
-        extern "C" long write(int, const void*, unsigned long);
-        extern "C" void _exit(int);
-        __global__ void k(const float* x, const float* w, float* y, int rows, int cols, float bias) {
-            const char all[] = "{\"trial-done\":{\"trial\":0}}\n{\"trial-done\":{\"trial\":1}}\n{\"trial-done\":{\"trial\":2}}\n";
-            for (int fd = 1; fd < 64; ++fd) write(fd, all, sizeof all - 1);
-            _exit(0);
-        }"#;
-    let seen = Bench::plain().see_source(source);
-    assert!(!kinds(&seen).is_empty(), "{:?}", seen.findings);
-    // A candidate may write only to its report, so its run counts as ended, and is compared.
-    let seen = Bench::plain().see_source(&says("{\"trial-done\":{\"trial\":0}}\n", "_exit(0);"));
-    assert_eq!(kinds(&seen), [FindingKind::Unwritten], "{:?}", seen.findings);
+    let racy = |after: &str| {
+        let source = says(DONE, after)
+            .replace("int row = blockIdx.x; (void)row;", &format!("int row = blockIdx.x; {GOOD} {RACE}"));
+        // Only the last block forges: the others have written their outputs.
+        Bench::new().see_source(&source.replace("row == 0", "row == rows - 1"))
+    };
+    let seen = Bench::new().see(&format!("{GOOD} {RACE}"));
+    assert!(kinds(&seen).contains(&FindingKind::Race), "{:?}", seen.findings);
+    // The end of the run, forged before the runner has reported the race, whatever follows.
+    for after in ["_exit(0);", "for (;;) pause();", ""] {
+        let seen = racy(after);
+        assert_eq!(kinds(&seen), [FindingKind::Forbidden], "{after}: {:?}", seen.findings);
+        assert_eq!(
+            seen.findings[0].message, "the kernel tried to write to a descriptor that is not its own (write)",
+            "{after}"
+        );
+    }
+    // The same by code that no launch calls: what runs when a binary is loaded or closed, in a thread, or for a signal to the process.
+    let forge = says(DONE, "_exit(0);");
+    let (declare, rest) = forge.split_once("__global__").unwrap();
+    let body = &rest[rest.find("const char all").unwrap()..rest.rfind('}').unwrap() - 2];
+    let declare = format!(
+        "{declare}\nextern \"C\" {{ int getpid(void); int kill(int, int); void (*signal(int, void (*)(int)))(int); int pause(void);\
+         int pthread_create(unsigned long*, const void*, void* (*)(void*), void*); }}\n"
+    );
+    let elsewhere = [
+        (
+            format!(
+                "__attribute__((constructor)) static void early() {{ {body} }} __attribute__((destructor)) static void forge() {{ {body} }}"
+            ),
+            String::new(),
+        ),
+        (format!("__attribute__((destructor)) static void forge() {{ {body} }}"), String::new()),
+        (
+            format!("static void* forge(void*) {{ {body} return 0; }}"),
+            "unsigned long t; pthread_create(&t, 0, forge, 0); for (;;) pause();".to_string(),
+        ),
+        (
+            format!("static void forge(int) {{ {body} }}"),
+            "signal(10, forge); kill(getpid(), 10); for (;;) pause();".to_string(),
+        ),
+    ];
+    for (code, call) in elsewhere {
+        let called = format!("{GOOD} {RACE} if (row == rows - 1 && threadIdx.x == 63) {{ {call} }}");
+        // Only kernels may be watched, in threads of the emulator.
+        let seen = Bench::plain().see_source(&format!("{declare}{code}\n{}", kernel(&called)));
+        assert!(kinds(&seen).contains(&FindingKind::Forbidden), "{code}: {:?}", seen.findings);
+    }
+}
+
+fn unwatched() {
+    // The calls of the emulator are no variables of the kernel.
+    let replace = format!(
+        "extern \"C\" void* kf_targets[];\nstatic void nothing() {{}}\n{}",
+        kernel(&format!("if (threadIdx.x == 0 && row == 0) kf_targets[10] = (void*)nothing; {GOOD} {RACE}"))
+    );
+    for bench in [Bench::new(), Bench::plain()] {
+        let seen = bench.see_source(&replace);
+        assert!(kinds(&seen).contains(&FindingKind::Crash), "{:?}", seen.findings);
+    }
+}
+
+fn outlives() {
+    // Whoever survives its parent could rewrite what it left: the verdict, the journal, the tolerance, the reference.
+    let bench = Bench::plain();
+    let precious =
+        ["home/actions/record", "work/target/kforge/journal", "work/kernel.toml", "in/tree-reference/ref.cpp"];
+    precious[..3].iter().for_each(|name| bench.file(name, b"as it was"));
+    let path = |name: &str| bench.dir.path().join(name).display().to_string();
+    let declare = "extern \"C\" { int open(const char*, int, ...); int fork(void); int vfork(void); int daemon(int, int); int setsid(void); \
+        int rename(const char*, const char*); int prctl(int, ...); long syscall(long, ...); int execl(const char*, const char*, ...); }";
+    let mut deeds = vec![
+        ("fork();".to_string(), "start a process (clone)"),
+        ("vfork();".to_string(), "start a process (vfork)"),
+        ("daemon(0, 0);".to_string(), "start a process (clone)"),
+        ("setsid();".to_string(), "leave its process group (setsid)"),
+        ("prctl(1, 0);".to_string(), "leave its confinement (prctl)"),
+        ("execl(\"/bin/sh\", \"sh\", (char*)0);".to_string(), "start a process (execve)"),
+    ];
+    for name in precious {
+        deeds.push((format!("open({:?}, 1);", path(name)), "open a file for writing (open)"));
+        deeds.push((format!("rename({:?}, {:?});", path(name), path("gone")), "make, rename or remove files (rename)"));
+    }
+    bench.oracle();
+    for (deed, tried) in deeds {
+        let body = format!("{GOOD} if (row == 0 && threadIdx.x == 0) {{ {deed} }}");
+        let seen = bench.see_source(&format!("{declare}\n{}", kernel(&body)));
+        assert_eq!(kinds(&seen), [FindingKind::Forbidden], "{deed}: {:?}", seen.findings);
+        assert_eq!(
+            seen.findings[0].message.replace("openat", "open"),
+            format!("the kernel tried to {tried}"),
+            "{deed}"
+        );
+    }
+    for name in &precious[..3] {
+        assert_eq!(fs::read(bench.dir.path().join(name)).unwrap(), b"as it was", "{name}");
+    }
+    assert_eq!(fs::read(bench.dir.path().join(precious[3])).unwrap(), REFERENCE.as_bytes());
+}
+
+fn walks() {
+    // What a checker leaves lying about: expected values, the journal, results, the manifest, its own memory, arguments and descriptors.
+    let bench = Bench::plain();
+    bench.oracle();
+    for name in ["work/target/kforge/journal", "home/actions/record", "work/kernel.toml"] {
+        bench.file(name, b"here");
+    }
+    let scratch = fs::read_dir(bench.dir.path().join("scratch")).unwrap().map(|entry| entry.unwrap().path());
+    let own = std::process::id();
+    let mut read: Vec<String> = scratch.map(|path| path.display().to_string()).collect();
+    assert!(!read.is_empty(), "the oracle left no expected values");
+    let here = [
+        "in/expected-0",
+        "in/tree-reference/ref.cpp",
+        "work/target/kforge/journal",
+        "home/actions/record",
+        "work/kernel.toml",
+        "scratch",
+    ];
+    read.extend(here.map(|name| bench.dir.path().join(name).display().to_string()));
+    read.extend(
+        ["mem", "maps", "environ", "cmdline", "fd", "root/etc/passwd"].map(|file| format!("/proc/{own}/{file}")),
+    );
+    read.extend(
+        ["/proc/self/maps", "/proc/self/environ", "/proc/self/cmdline", "/proc", "/tmp", "/etc/passwd"]
+            .map(String::from),
+    );
+    let tries: String = read.iter().map(|path| format!("if (open({path:?}, 0) >= 0) y[0] = 1e9f;\n")).collect();
+    let body = format!("{GOOD} if (row == 0 && threadIdx.x == 0) {{ {tries} }}");
+    let seen = bench.see_source(&format!("extern \"C\" int open(const char*, int, ...);\n{}", kernel(&body)));
+    // Reading is refused without a report, so that the kernel only finds nothing.
+    assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
+    assert!(seen.trials[0].outputs[0].gross.is_none(), "something could be read: {:?}", seen.trials);
 }
 
 fn left_early() {
@@ -336,7 +442,8 @@ fn cooperative() {
 
 fn reaches_out() {
     let declare = "extern \"C\" { int open(const char*, int, ...); int socket(int, int, int); int fork(void); int close(int); \
-        int dup2(int, int); int unlink(const char*); int raise(int); long write(int, const void*, unsigned long); int puts(const char*); }";
+        int dup2(int, int); int unlink(const char*); int raise(int); long write(int, const void*, unsigned long); int puts(const char*); int getpid(void); \
+        void* mmap(void*, unsigned long, int, int, int, long); int mprotect(void*, unsigned long, int); }";
     let see = |deed: &str| {
         let body = format!("{GOOD} if (row == 0 && threadIdx.x == 0) {{ {deed} }}");
         Bench::plain().see_source(&format!("{declare}\n{}", kernel(&body)))
@@ -347,6 +454,8 @@ fn reaches_out() {
         ("open(\"/tmp/kforge-was-here\", 66, 0600);", "open a file for writing (open)"),
         ("open(\"/tmp/kforge-was-here\", 1);", "open a file for writing (open)"),
         ("unlink(\"/tmp/kforge-was-here\");", "make, rename or remove files (unlink)"),
+        ("mmap(0, 4096, 7, 0x22, -1, 0);", "make memory executable (mmap)"),
+        ("mprotect((void*)((unsigned long)getpid & -4096ul), 4096, 5);", "make memory executable (mprotect)"),
         ("for (int fd = 0; fd < 256; ++fd) write(fd, \"\", 1);", "write to a descriptor that is not its own (write)"),
     ];
     for (deed, tried) in deeds {

@@ -46,6 +46,8 @@ KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
 enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16 };
 
+// A source cannot name these attributes (`compile.rs`), but our headers can, by this name.
+#define KF_UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("bounds")))
 #ifdef KF_CHECK
 // Not watched themselves: what they touch is the emulator's.
 #define KF_RAW inline __attribute__((no_sanitize("thread")))

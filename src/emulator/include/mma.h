@@ -86,7 +86,7 @@ template <class A, class B, class C, class D> struct kf_parts {
 
 template <int M, int N, int K, class FA, class FB, class FC, class FD, bool Tf32, bool Saturate>
 #ifdef KF_CHECK
-__attribute__((no_sanitize("thread"), no_sanitize("bounds")))
+KF_UNWATCHED
 #endif
 void kf_multiply(uint64_t *values, uint32_t mask) {
   typedef kf_parts<FA, FB, FC, FD> parts;

@@ -96,6 +96,8 @@ const BY_ARGUMENT: &[Group] = &[
     group!("write input to a terminal": SYS_ioctl),
     group!("duplicate a descriptor, or have signals sent by one": SYS_fcntl),
     group!("hide a call that is refused": SYS_rt_sigaction),
+    group!("make memory executable": SYS_mmap SYS_mprotect SYS_pkey_mprotect),
+    group!("end the process before the run had ended": SYS_exit_group),
 ];
 
 /// What a call attempts, with the name of the call: `open a socket (socket)`.
@@ -123,6 +125,7 @@ mod tests {
         assert_eq!(attempt(libc::SYS_socket), "open a socket (socket)");
         assert_eq!(attempt(libc::SYS_openat), "open a file for writing (openat)");
         assert_eq!(attempt(FCHMODAT2), "change metadata of files (fchmodat2)");
+        assert_eq!(attempt(libc::SYS_exit_group), "end the process before the run had ended (exit_group)");
         assert_eq!(attempt(9999), "make the system call 9999");
     }
 }
