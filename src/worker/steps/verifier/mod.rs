@@ -7,6 +7,7 @@
 //! | outputs, workspaces | in memory files of fixed size, filled with poison; one set for each run, in two patterns, so that an unwritten element holds both |
 //! | around a buffer | canaries fill the rest of its file; a page without access is on one side, and the sides alternate |
 //! | runs of a trial | threads forward, reversed, shuffled; every output of every run is compared in full |
+//! | state between launches | of a binary with variables of its own: a launch on other inputs, and one on inputs that differ in one element, change no result |
 //! | the runner | confined or not started, unless the user permits otherwise; one process per run, with that run's buffers; its group ends before read-back |
 //! | descriptors | sealed files are opened again for each run, so that not even a file offset passes from one run to the next |
 //! | refused system calls | end the runner and become findings (`kforge_harness::confine`) |
@@ -16,6 +17,7 @@
 //! | time | by the worker's own clock; a time-out fails and is not remembered |
 
 mod buffers;
+mod near_inputs;
 mod runs;
 mod step;
 

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::buffers::{self, BufferFile, Manner};
+use super::near_inputs;
 use super::runs::{Launchable, run_candidate};
 use kforge_emulator::keeps_state;
 use kforge_foundation::base::{Severity, count};
@@ -194,19 +195,26 @@ impl<'a> Verifier<'a> {
                     self.before = Some(inputs)
                 }
                 None => {}
-                Some(before) => self.again(trial, &before, (&inputs, &expected), ended[0])?,
+                Some(before) => {
+                    self.again(trial, ("other inputs", &before), (&inputs, &expected), ended[0])?;
+                    let near = near_inputs::near(problem, &inputs, &before, trial.seed).filter(|_| !self.stop);
+                    if let Some(near) = near {
+                        let said = "inputs that differ in one element";
+                        self.again(trial, (said, &near), (&inputs, &expected), ended[0])?;
+                    }
+                }
             }
         }
         Ok(())
     }
 
-    /// Launches the kernel on the inputs of the trial `before` and then on those of this trial, in the same process: the kernel's variables are as the first
-    /// launch left them, and the buffers have the same addresses. The outputs must equal those of a launch by itself, `alone`, because a device launches a
-    /// loaded kernel many times.
+    /// Launches the kernel on the inputs `before`, which `said` describes, and then on those of this trial, in the same process: the kernel's variables are as
+    /// the first launch left them, and the buffers have the same addresses. The outputs must equal those of a launch by itself, `alone`, because a device
+    /// launches a loaded kernel many times.
     fn again(
         &mut self,
         trial: &Trial,
-        before: &Named,
+        (said, before): (&str, &Named),
         (inputs, expected): (&Named, &OracleOutput),
         (run, alone): (&Run, &Vec<BufferFile<'_>>),
     ) -> Result<(), Response> {
@@ -231,12 +239,12 @@ impl<'a> Verifier<'a> {
             let (was, is) =
                 (gather_strided(tensor, &was).map_err(failed)?, gather_strided(tensor, &is).map_err(failed)?);
             let outputs = vec![self.observer.observe(tensor, inputs, expected, &is)?];
-            let distribution = format!("{}, after another launch", trial.distribution);
+            let distribution = format!("{}, after a launch on {said}", trial.distribution);
             self.observer.seen.trials.push(TrialObserved { trial: trial.trial, distribution, outputs });
             if spread(tensor.dtype, &was, &is).1 && self.observer.by_element(tensor) {
                 let name = &tensor.name;
                 let message = format!(
-                    "`{name}` changes after a launch on other inputs (trial {}): the kernel keeps state between launches",
+                    "`{name}` changes after a launch on {said} (trial {}): the kernel keeps state between launches",
                     trial.trial
                 );
                 let finding = Finding::new(FindingKind::KeepsState, message);
