@@ -49,6 +49,9 @@ pub(super) fn wrong() {
         ("excuses", FindingKind::Protocol, "claims that `it` is not emulated, but it runs on a device"),
         ("opens_sockets", FindingKind::Forbidden, "open a socket (socket)"),
         ("starts_processes", FindingKind::Forbidden, "start a process (clone)"),
+        ("daemonises", FindingKind::Forbidden, "start a process (clone)"),
+        ("leaves_its_group", FindingKind::Forbidden, "leave its process group (setsid)"),
+        ("outlives_its_parent", FindingKind::Forbidden, "leave its confinement (prctl)"),
         ("signals_others", FindingKind::Forbidden, "send a signal to another process (kill)"),
         ("removes_files", FindingKind::Forbidden, "make, rename or remove files (unlink)"),
         ("no_such_function", FindingKind::Crash, "no function `no_such_function`"),
@@ -79,7 +82,7 @@ pub(super) fn endless() {
 pub(super) fn files() {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/device/launchers.cpp");
     let before = fs::read(&source).unwrap();
-    for function in ["reads_files", "writes_files", "makes_files"] {
+    for function in ["reads_files", "reads_the_verifier", "writes_files", "makes_files"] {
         let found = observed(function).findings;
         // EACCES.
         assert!(found.iter().any(|f| f.message.contains("returned 13,")), "{function}: {found:?}");

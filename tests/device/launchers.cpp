@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -51,6 +52,9 @@ LAUNCHER(first_answer) {
 }
 LAUNCHER(opens_sockets) { return socket(AF_INET, SOCK_STREAM, 0) < 0 ? errno : 0; }
 LAUNCHER(starts_processes) { return fork() < 0 ? errno : 0; }
+LAUNCHER(daemonises) { twice(call); return daemon(0, 0) < 0 ? errno : 0; }
+LAUNCHER(leaves_its_group) { twice(call); return setsid() < 0 ? errno : 0; }
+LAUNCHER(outlives_its_parent) { twice(call); return prctl(PR_SET_PDEATHSIG, 0) < 0 ? errno : 0; }
 LAUNCHER(signals_others) { return kill(getppid(), 0) < 0 ? errno : 0; }
 LAUNCHER(removes_files) { return unlink("/nothing") < 0 ? errno : 0; }
 LAUNCHER(endless) { for (;;) pause(); }
@@ -69,5 +73,14 @@ LAUNCHER(excuses) {
 }
 // These give the error of what they tried on a file of the user's: this source.
 LAUNCHER(reads_files) { return open(__FILE__, O_RDONLY) < 0 ? errno : 0; }
+// What the process that compares has about it, and what lies beside it.
+LAUNCHER(reads_the_verifier) {
+    for (const char* name : {"maps", "mem", "environ", "cmdline", "fd"}) {
+        char path[64];
+        snprintf(path, sizeof path, "/proc/%d/%s", getppid(), name);
+        if (open(path, O_RDONLY) >= 0) return 0;
+    }
+    return open("/tmp", O_RDONLY) < 0 ? errno : 0;
+}
 LAUNCHER(writes_files) { return open(__FILE__, O_RDWR) < 0 ? errno : 0; }
 LAUNCHER(makes_files) { return open(__FILE__ ".made", O_RDWR | O_CREAT, 0600) < 0 ? errno : 0; }
