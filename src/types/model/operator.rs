@@ -140,8 +140,6 @@ pub struct Operator {
     pub reference_place: Place,
     /// The function that makes inputs that depend on each other: file and function.
     pub generate_inputs: Option<(String, String)>,
-    /// The function that returns how much work the data requires: file and function.
-    pub cost: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
     /// Where the tolerance is stated.

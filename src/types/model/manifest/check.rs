@@ -65,7 +65,7 @@ impl Check<'_> {
             spec.fields.iter().map(|f| f.name).filter(|name| !(declares && *name == "seeds")).collect();
         let place = if name.is_empty() { "the manifest".into() } else { format!("`{name}`") };
         let meant = if std::ptr::eq(spec, &TOLERANCE) { elsewhere(key).unwrap_or(key) } else { key };
-        let error = Diagnostic::error("manifest.unknown-key", format!("unknown key `{key}` in {place}"))
+        let mut error = Diagnostic::error("manifest.unknown-key", format!("unknown key `{key}` in {place}"))
             .at(self.file, at, "")
             .expected(if rest.is_empty() {
                 format!("one of {}", list(&known))
@@ -73,6 +73,10 @@ impl Check<'_> {
                 format!("one of {}, or a {rest}", list(&known))
             })
             .suggest(meant, known);
+        // Earlier versions accepted this key and did nothing with it.
+        if std::ptr::eq(spec, &OPERATOR) && key == "cost" {
+            error.hints = vec![COST.into()];
+        }
         self.found.push(error);
     }
 
@@ -183,6 +187,9 @@ impl Check<'_> {
         self.error("manifest.type", format!("`{name}` is {kind}"), value.span()).expected = Some(describe(ty));
     }
 }
+
+/// The advice for the key `cost` of an operator.
+const COST: &str = "no function states the work of an operator: write it as `flops = \"2 * M * N * K\"` and `bytes = \"...\"`, expressions of the dims";
 
 /// The term of a tolerance that other tools call `key`.
 fn elsewhere(key: &str) -> Option<&'static str> {

@@ -34,7 +34,6 @@ impl Reader<'_> {
             params: vec![],
             reference: Reference::Builtin { name: String::new(), attributes: BTreeMap::new(), names: BTreeMap::new() },
             generate_inputs: None,
-            cost: None,
             tolerance: None,
             compare: BTreeMap::new(),
             pattern: self.text(table, "pattern").and_then(|text| Pattern::named(&text.value)),
@@ -101,7 +100,6 @@ impl Reader<'_> {
             operator.reference = reference;
         }
         operator.generate_inputs = self.text(table, "generate_inputs").and_then(|t| self.function(&t, &[".py"]));
-        operator.cost = self.text(table, "cost").and_then(|t| self.function(&t, &[".py"]));
         if let Some(value) = table.get("tolerance") {
             let (tolerance, keys) = self.tolerance(value);
             operator.tolerance = tolerance;

@@ -239,7 +239,6 @@ pub(super) static OPERATOR: Spec = Spec {
             "where expected values come from",
         ),
         opt("generate_inputs", FUNCTION, "a seeded function that generates inputs that depend on each other"),
-        opt("cost", FUNCTION, "a function that returns the work where it depends on the data"),
         opt("tolerance", TOLERANCES, "how far results may lie from the reference; default derived"),
         opt("compare", Ty::Any(&[COMPARE_WORD, Ty::Table(&COMPARE)]), "how results are compared"),
         opt("pattern", Ty::Words(&PATTERNS, &[]), "the kind of work; by default inferred from reference and shapes"),

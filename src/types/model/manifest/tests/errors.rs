@@ -11,7 +11,7 @@ type Case = (&'static str, &'static str, &'static str, &'static str, &'static st
 
 const TUNED: &str = "BLOCK = [128, 256, 512]";
 
-const STRUCTURE: [Case; 24] = [
+const STRUCTURE: [Case; 25] = [
     ("ulp = 1 }", "ulp = 1, rtoll = 1e-3 }", "manifest.unknown-key", "rtoll", "did you mean `rtol`"),
     (
         "tolerance = { f32 = { atol = 1e-5, rtol = 1e-5 }, f16 = { atol = 1e-3, rtol = 1e-3, ulp = 1 } }",
@@ -29,6 +29,13 @@ const STRUCTURE: [Case; 24] = [
     ("where = [", "wher = [", "manifest.unknown-key", "wher", "did you mean `where`"),
     ("role = \"bench\" }", "rol = \"bench\" }", "manifest.unknown-key", "rol", "did you mean `role`"),
     ("sass.any", "sass.anny", "manifest.unknown-key", "anny", "did you mean `any`"),
+    (
+        "reference = \"builtin:rms_norm\"",
+        "reference = \"builtin:rms_norm\"\ncost = \"work.py::work\"",
+        "manifest.unknown-key",
+        "cost",
+        "write it as `flops",
+    ),
     ("name = \"norms\"", "", "manifest.missing-key", "package", "`name`"),
     ("reference = \"builtin:rms_norm\"", "", "manifest.missing-key", "rms_norm", "`reference`"),
     ("grid = [\"rows\"]", "", "manifest.missing-key", "\"rms_norm<T, BLOCK, VEC>\"", "`grid`"),
