@@ -15,14 +15,11 @@ use std::sync::atomic::{AtomicI32, Ordering};
 use libc as c;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::calls::Threads;
+use super::calls::{F_SETOWN_EX, Threads};
 use super::{Confinement, calls, table};
 
 /// The report's descriptor, for the handler.
 static REPORT: AtomicI32 = AtomicI32::new(-1);
-
-/// Defined in the headers of the C library but not in `libc`.
-const F_SETOWN_EX: i32 = 15;
 
 /// A call that no program makes; the filter kills the process for it.
 const LAST: c::c_long = c::SYS_uselib;
