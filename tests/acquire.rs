@@ -426,6 +426,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             memory_limit: 1 << 30,
             compiler_memory: 8 << 30,
             allow_unconfined: false,
+            hang: None,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();
         let answer: Response = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();

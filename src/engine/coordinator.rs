@@ -222,6 +222,7 @@ impl Coordinator<'_, '_, '_> {
             let task = Task {
                 index,
                 id: node.id.clone(),
+                labels: node.labels.clone(),
                 spec: Arc::clone(&open.todo.spec),
                 key: open.todo.key,
                 product: node.product.clone(),

@@ -8,7 +8,7 @@ use std::sync::atomic::AtomicBool;
 use super::home::trouble;
 use super::{GraphError, Node};
 use kforge_foundation::base::{Diagnostic, Digest, worded};
-use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
+use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Labels, Trouble};
 use kforge_types::record::{Note, Spec, StepResult, Verdict};
 
 /// A content store. Many threads and processes use one at once.
@@ -58,6 +58,8 @@ pub trait Cache: Send + Sync {
 pub struct Job<'a> {
     /// Its readable id, for messages only.
     pub id: &'a str,
+    /// Its subject. It decides nothing that a result could depend on.
+    pub labels: &'a Labels,
     /// Everything that the step may see.
     pub spec: &'a Spec,
     /// Its key.

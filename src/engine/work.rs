@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use super::services::{Services, look_up};
 use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RunError};
 use kforge_foundation::base::Digest;
-use kforge_types::record::event::{EvidenceSeen, Trouble};
+use kforge_types::record::event::{EvidenceSeen, Labels, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
 
 /// The services that worker threads may use: all except the journal.
@@ -35,6 +35,7 @@ impl<'a> Tools<'a> {
 pub(super) struct Task {
     pub(super) index: Index,
     pub(super) id: NodeId,
+    pub(super) labels: Labels,
     pub(super) spec: Arc<Spec>,
     pub(super) key: Digest,
     pub(super) product: Option<String>,
@@ -118,6 +119,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
     }
     let job = Job {
         id: &task.id,
+        labels: &task.labels,
         spec: &task.spec,
         key: &task.key,
         device: task.device.as_deref(),

@@ -28,6 +28,8 @@ use serde::{Deserialize, Serialize};
 mod attempts;
 mod calls;
 mod descriptors;
+pub mod driver;
+pub mod examined;
 mod files;
 mod table;
 
@@ -84,6 +86,15 @@ pub fn confine_files(keep: &Confinement) -> io::Result<Report> {
 pub fn watch_all(keep: &Confinement, report: RawFd) -> io::Result<Vec<String>> {
     attempts::watch_all(keep, report)?;
     Ok(calls::missing_here())
+}
+
+/// Confines a process that loads a driver and otherwise runs only code of kforge's own, before the driver is loaded. A refused call fails, so that a driver that
+/// only tries it continues. Code that took the process over through the device could do no more than the driver: [`driver`] is the list.
+pub fn confine_driver(keep: &Confinement) -> io::Result<Report> {
+    let mut report = confine_files(keep)?;
+    calls::refuse_beside_driver(keep)?;
+    report.missing.extend(calls::missing_here());
+    Ok(report)
 }
 
 /// Confines only this thread and the threads that it starts later. Landlock limits its files. If it may not start programs, refused calls fail too. Programs

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::hangs::HangMark;
 use super::message::{Places, Request, Response};
 use super::pool::{Pool, WorkerDied};
 use super::stage;
@@ -25,6 +26,8 @@ pub struct WorkerExecutor<'a> {
     pub compiler_memory: u64,
     /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
+    /// The folder of this build in which candidates that timed out are remembered.
+    pub hangs: &'a Path,
 }
 
 impl WorkerExecutor<'_> {
@@ -47,6 +50,7 @@ impl WorkerExecutor<'_> {
             memory_limit: self.memory_limit,
             compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
+            hang: HangMark::new(self.hangs, job.labels),
         };
         let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
         let turn = job.device.map(turn).transpose()?;

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::hangs::HangMark;
 use kforge_foundation::base::worded;
 use kforge_types::model::bound::{Constant, Launch};
 use kforge_types::record::{Finding, Note, Spec, Verdict};
@@ -52,6 +53,9 @@ pub struct Request {
     /// Whether candidate code and compilers may run if the system cannot confine them.
     #[serde(default)]
     pub allow_unconfined: bool,
+    /// Where the step's candidate is remembered if it times out; none for a step that runs no variant at a shape.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hang: Option<HangMark>,
 }
 
 /// A worker's answer.

@@ -23,5 +23,6 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("execute.rs", "lays out inputs and keeps outputs by digest"),
     ("stage.rs", "lays out inputs and keeps outputs by digest"),
     ("pool.rs", "keeps processes"),
+    ("hangs.rs", "decides only whether a step is launched; what it gives is not stored"),
     ("device_slots.rs", "says which step goes first"),
 ];

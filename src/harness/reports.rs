@@ -59,6 +59,8 @@ pub struct RunSummary {
     pub unconfined: Vec<String>,
     /// The failure, if another run may not have it (a time-out): the result must not be stored.
     pub passing: Option<String>,
+    /// Whether the run was ended for its time.
+    pub timed_out: bool,
     /// Why the runner could not run the candidate's code at all: the step has no result.
     pub refused: Option<String>,
     confined: bool,
@@ -217,6 +219,7 @@ impl RunSummary {
             End::TimedOut(_) => {
                 let message = format!("the kernel {end} (setting `build.time-limit`)");
                 self.passing = Some(message.clone());
+                self.timed_out = true;
                 self.conclude(Finding::new(FindingKind::NoProgress, message));
             }
             End::Misbehaved(_) => {

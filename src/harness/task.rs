@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
+use super::hangs::HangMark;
 use super::message::{Places, Request, Response};
 use kforge_foundation::base::{Severity, worded};
 use kforge_types::record::params::CompileParams;
@@ -37,6 +38,8 @@ pub struct Task {
     pub compiler_memory: u64,
     /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
+    /// As in [`Request::hang`].
+    pub hang: Option<HangMark>,
     /// When the step began.
     pub started: Instant,
     /// The microseconds of that time that it waited for others, as [`Task::waited`] counts them.
@@ -56,6 +59,7 @@ impl From<Request> for Task {
             memory_limit: request.memory_limit,
             compiler_memory: request.compiler_memory,
             allow_unconfined: request.allow_unconfined,
+            hang: request.hang,
             started: Instant::now(),
             waiting_us: Arc::default(),
         }
@@ -174,6 +178,7 @@ mod tests {
             memory_limit: 0,
             compiler_memory: 0,
             allow_unconfined: false,
+            hang: None,
         });
         let task = Task { started: task.started - minute, ..task };
         assert_eq!(task.left(), Duration::ZERO);

@@ -11,6 +11,7 @@
 //! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
 //! | `--host-runner START` | runs a kernel's own launcher on a device ([`kforge_cuda::device`]) |
 //! | `--probe-devices` | prints the devices of this machine |
+//! | `--examine-driver [TARGETS]` | prints what the driver uses, and what it is refused in a confined process ([`kforge_cuda::device`]) |
 //! | `--implementation` | prints the digests of the code that executes steps; handled above this package, where all parts are known |
 //! | `--exec LIMITS PROGRAM ARGS...` | becomes a program under limits ([`kforge_foundation::process::limits`]) |
 //! | `--confined CONFINEMENT PROGRAM ARGS...` | becomes a program under confinement ([`confine`]) |
@@ -39,7 +40,7 @@ pub struct Parts {
     pub run: RunTrials<RunError>,
 }
 
-/// Handles the arguments after `worker`. `places` is called only for `--once`; a serving worker receives them with each request. The exit code of `--once` is 0
+/// Handles the arguments after `worker`. `places` is called only for `--once` and `--examine-driver`; a serving worker receives them with each request. The exit code of `--once` is 0
 /// if the step gave outputs and 101 otherwise. Unknown arguments give 2.
 pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Places, limits: OnceLimits) -> ExitCode {
     let word = args.first().map(|word| word.to_string_lossy().into_owned());
@@ -60,6 +61,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
         (Some("--check-products"), []) => device::check_products_main(),
         (Some("--host-runner"), rest) => device::host_runner_main(rest),
         (Some("--probe-devices"), rest) => device::probe_main(rest),
+        (Some("--examine-driver"), rest) => device::examine_driver_main(rest, places),
         (Some("--exec"), rest) => refuse(&limits::exec_main(rest)),
         (Some("--confined"), rest) => refuse(&become_confined(rest)),
         _ => {

@@ -59,6 +59,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         memory_limit: limits.memory,
         compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
+        hang: None,
         started: Instant::now(),
         waiting_us: std::sync::Arc::default(),
     };

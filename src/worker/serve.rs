@@ -105,6 +105,9 @@ pub fn perform(task: &Task, steps: Dispatch) -> Response {
             why: format!("no worker of this version executes `{}` steps{on}", task.spec.kind),
         };
     };
+    if let Some(response) = task.not_launched() {
+        return response;
+    }
     catch_unwind(AssertUnwindSafe(|| run(task))).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("of unknown cause");
@@ -142,6 +145,7 @@ mod tests {
             memory_limit: 1,
             compiler_memory: 1,
             allow_unconfined: false,
+            hang: None,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
         let mut answers = Vec::new();

@@ -83,6 +83,7 @@ fn nulls(node: &Node) -> NullsObserved {
         memory_limit: 1 << 32,
         compiler_memory: 8 << 30,
         allow_unconfined: false,
+        hang: None,
         started: Instant::now(),
         device: None,
         waiting_us: Default::default(),

@@ -4,7 +4,9 @@
 // keep their order, graphs that repeat what was captured. It cannot say how fast anything is, or that a real driver does what is documented.
 #include <dlfcn.h>
 #include <link.h>
+#include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #include <cstdio>
 #include <cstdlib>
@@ -39,8 +41,19 @@ static int queue(Stream* s, std::function<int()> work) {
     return fault ? fault : work();
 }
 
+// What this driver needs to start, if the file `needs` says so: a socket, or a file to read.
+static bool lacking() {
+    char needed[512] = "";
+    if (FILE* said = fopen(beside("needs").c_str(), "r")) {
+        if (fscanf(said, "%511s", needed) != 1) needed[0] = 0;
+        fclose(said);
+    }
+    if (!strcmp(needed, "socket")) return socket(AF_UNIX, SOCK_STREAM, 0) < 0;
+    return needed[0] && open(needed, O_RDONLY) < 0;
+}
 API cuInit(unsigned) {
-    // Where a launcher of a kernel's own runs, nobody writes files.
+    if (lacking()) return 304;
+    // Processes with a driver are confined: they write only to files that are listed with the devices.
     if (FILE* f = fopen(beside("starts").c_str(), "a")) {
         fprintf(f, "%d\n", getpid());
         fclose(f);
@@ -48,7 +61,7 @@ API cuInit(unsigned) {
     return 0;
 }
 API cuGetErrorName(int e, const char** s) {
-    static std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {500, "CUDA_ERROR_NOT_FOUND"},
+    static std::map<int, const char*> names = {{1, "CUDA_ERROR_INVALID_VALUE"}, {2, "CUDA_ERROR_OUT_OF_MEMORY"}, {222, "CUDA_ERROR_UNSUPPORTED_PTX_VERSION"}, {304, "CUDA_ERROR_OPERATING_SYSTEM"}, {500, "CUDA_ERROR_NOT_FOUND"},
         {720, "CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE"}, {912, "CUDA_ERROR_INVALID_CLUSTER_SIZE"}, {700, "CUDA_ERROR_ILLEGAL_ADDRESS"}, {716, "CUDA_ERROR_MISALIGNED_ADDRESS"}, {719, "CUDA_ERROR_LAUNCH_FAILED"}};
     *s = names.count(e) ? names[e] : nullptr;
     return *s ? 0 : 1;

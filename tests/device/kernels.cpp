@@ -1,4 +1,8 @@
 // Candidates for the driver in `driver.cpp`: y = a * x + w over n elements, honest or not. Parameters: x, y, w (a workspace of one element), n.
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/ptrace.h>
+#include <sys/socket.h>
 #include <unistd.h>
 #define KERNEL(name) extern "C" double name(void** p, const unsigned* shape)
 #define ARGS const float* x = *(const float**)p[0]; float* y = *(float**)p[1]; float* w = *(float**)p[2]; long long n = *(long long*)p[3]; (void)x; (void)y; (void)w; (void)shape
@@ -31,3 +35,21 @@ KERNEL(uses_stale) { ARGS; for (long long i = 0; i < n; ++i) y[i] = y[i] == 2 * 
 // Says it takes less than its bytes can move in.
 KERNEL(impossible) { ARGS; work(x, y, n); return 11000; }
 KERNEL(by_turns) { ARGS; work(x, y, n); if (++count % 2) y[0] *= 2; return 50000; }
+// Its host side, which a real kernel does not have, tries to leave the runner. It is right only if everything is refused.
+KERNEL(imprisoned) {
+    ARGS;
+    int reached = 0;
+    reached += socket(AF_INET, SOCK_STREAM, 0) >= 0;
+    reached += socket(AF_UNIX, SOCK_STREAM, 0) >= 0;
+    reached += open("/etc/passwd", O_RDONLY) >= 0;
+    reached += open("/tmp/kforge-was-here", O_WRONLY | O_CREAT, 0600) >= 0;
+    int child = fork();
+    if (child == 0) _exit(0);
+    reached += child > 0;
+    reached += kill(getppid(), 0) == 0;
+    // Unlike an attachment, this does not stop the other process.
+    reached += ptrace((__ptrace_request)PTRACE_SEIZE, getppid(), 0, 0) == 0;
+    work(x, y, n);
+    y[0] += reached;
+    return 50000;
+}

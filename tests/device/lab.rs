@@ -10,6 +10,7 @@ use std::sync::atomic::AtomicBool;
 
 use kforge::base::Digest;
 use kforge::cuda::device::facts::{DeviceFacts, Probed};
+use kforge::harness::hangs::HangMark;
 use kforge::harness::message::{Places, Request, Response};
 use kforge::harness::pool::Pool;
 use kforge::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch, Scalar};
@@ -53,6 +54,9 @@ pub(crate) struct Lab {
     pub(crate) shared: u64,
     pub(crate) threads: u32,
     pub(crate) sanitize: Vec<Sanitizer>,
+    pub(crate) allow_unconfined: bool,
+    /// Where the only candidate of this lab is remembered if it times out.
+    pub(crate) hang: Option<HangMark>,
     pub(crate) samples: Option<u32>,
     pub(crate) only: Option<Metric>,
     pub(crate) flops_min: Option<f64>,
@@ -88,7 +92,10 @@ impl Lab {
             reaches_host: true,
         };
         let libcuda = Some(dir.path().join("libcuda.so.1"));
-        let probed = Probed { libcuda, devices: vec![device], ..Probed::default() };
+        // The driver's logs are as device files to it: a runner may write no others.
+        let device_files = ["starts", "launches", "moved", "maps"].map(|log| dir.path().join(log)).to_vec();
+        device_files.iter().for_each(|log| fs::write(log, "").unwrap());
+        let probed = Probed { libcuda, devices: vec![device], device_files, ..Probed::default() };
         fs::write(dir.path().join("devices.json"), serde_json::to_vec(&probed).unwrap()).unwrap();
         fs::create_dir(dir.path().join("locks")).unwrap();
         Lab {
@@ -99,6 +106,8 @@ impl Lab {
             shared: 0,
             threads: 128,
             sanitize: vec![],
+            allow_unconfined: false,
+            hang: None,
             samples: None,
             only: None,
             flops_min: None,
@@ -166,7 +175,8 @@ impl Lab {
             run_limit_s: self.seconds,
             memory_limit: 1 << 30,
             compiler_memory: 1 << 30,
-            allow_unconfined: false,
+            allow_unconfined: self.allow_unconfined,
+            hang: self.hang.clone(),
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
         Seen { _dir: Rc::clone(&self.dir), response, out: output }

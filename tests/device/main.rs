@@ -2,6 +2,7 @@
 //! The tests show that calls are made in the intended order and with the intended values. `tests/gpu/run` tests what only a real driver can show.
 #![expect(clippy::print_stdout, reason = "it is its own test runner")]
 
+mod confined;
 mod hosted;
 mod lab;
 mod launched;
@@ -16,8 +17,10 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use kforge::emulator;
+use kforge::harness::hangs::HangMark;
 use kforge::harness::message::{Places, Response};
-use kforge::record::{Determinism, FindingKind, Provenance, Verdict};
+use kforge::record::event::Labels;
+use kforge::record::{Determinism, FindingKind, Provenance, Unknown, Verdict};
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
 use lab::{Lab, differing};
@@ -43,6 +46,12 @@ const TESTS: &[Test] = &[
     ("who_gives_up_while_timed_fails", timed::gives_up),
     ("who_finds_an_earlier_answer_gains_nothing", timed::stale),
     ("below_a_floor_nothing_is_believed", timed::impossible),
+    ("a_runner_reaches_nothing_but_its_device", confined::imprisoned),
+    ("a_driver_that_does_not_start_confined_is_named_with_what_it_lacks", confined::lacking),
+    ("a_driver_that_does_not_start_confined_runs_unconfined_only_with_permission", confined::permitted),
+    ("a_driver_that_does_not_start_at_all_is_no_matter_of_confinement", confined::broken),
+    ("an_examination_shows_what_a_driver_uses_and_that_every_escape_is_refused", confined::examined),
+    ("a_candidate_that_timed_out_is_not_launched_at_another_shape", not_again),
     ("a_profile_is_taken_in_a_fresh_process_of_the_candidates_launches_alone", profiled::taken),
     ("what_a_profiler_does_not_see_is_absent_with_its_reason_and_not_remembered", profiled::unseen),
     ("a_profiler_that_hangs_is_ended", profiled::hung),
@@ -73,7 +82,9 @@ fn main() -> ExitCode {
             compiler_memory: 1 << 30,
             allow_unconfined: false,
         };
-        return worker_main(&args[1..], &parts, Places::default, limits);
+        // The list of devices is in the working folder, if there is one.
+        let places = || Places { tools: [("devices".into(), "devices.json".into())].into(), ..Places::default() };
+        return worker_main(&args[1..], &parts, places, limits);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     if words.iter().any(|word| word == "--list") {
@@ -148,12 +159,36 @@ fn faults() {
 }
 
 fn endless() {
-    let lab = Lab { seconds: 2, ..Lab::new() };
+    // The work of this shape takes microseconds, so a run that takes a second never ends.
+    let lab = Lab { seconds: 60, ..Lab::new() };
+    let began = Instant::now();
     let seen = lab.verify("endless");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
     assert!(seen.forgotten());
     let observed = seen.observed();
     assert_eq!(observed.findings[0].kind, FindingKind::NoProgress, "{observed:?}");
     assert!(matches!(seen.verdict(), Some(Verdict::Fail(why)) if why.contains("timed out")));
+}
+
+fn not_again() {
+    let labels = |shape: &str| Labels { variant: Some("A=1".into()), shape: Some(shape.into()), ..Labels::default() };
+    let lab = Lab::new();
+    let at = |shape: &str| HangMark::new(lab.dir.path(), &labels(shape));
+    let lab = Lab { hang: at("small"), ..lab };
+    assert!(lab.verify("endless").forgotten());
+    let launched = lab.asked().len();
+    let lab = Lab { hang: HangMark::new(lab.dir.path(), &labels("large")), ..lab };
+    let seen = lab.verify("endless");
+    let why = "not launched, because the variant timed out at shape `small`";
+    assert_eq!(seen.verdict(), Some(Verdict::Unknown(Unknown::Missing(why.into()))));
+    assert!(seen.forgotten());
+    assert_eq!(seen.observed().not_launched.as_deref(), Some(why));
+    assert!(lab.bench("endless").forgotten());
+    assert_eq!(lab.asked().len(), launched, "{:?}", lab.asked());
+    // Another variant is launched.
+    let other = Labels { variant: Some("A=2".into()), ..labels("large") };
+    let lab = Lab { hang: HangMark::new(lab.dir.path(), &other), ..lab };
+    assert!(lab.verify("honest").observed().findings.is_empty());
 }
 
 fn warm() {

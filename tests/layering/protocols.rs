@@ -34,10 +34,11 @@ const RUNNER: &str = "cuda/device/runner.rs";
 const WITHIN: [&str; 3] = ["cuda/device", "harness", "numerics/measure"];
 
 /// Files of the device's code that belong to no protocol, and why.
-const APART: [(&str, &str); 5] = [
+const APART: [(&str, &str); 6] = [
     ("cuda/device/mod.rs", "declares"),
     ("cuda/device/testing.rs", "for tests"),
     ("cuda/device/probe.rs", "lists devices and reads no answer of theirs about a kernel"),
+    ("cuda/device/examine", "starts the driver without a candidate, for people and for the text of an error"),
     ("cuda/device/products", "products of the oracle, which have the bits of those made on the host"),
     ("cuda/device/kernels.cu", "the source of `kernels.ptx`, which is what runs"),
 ];

@@ -111,6 +111,7 @@ impl Attack {
             memory_limit: 1 << 30,
             compiler_memory: self.memory,
             allow_unconfined: false,
+            hang: None,
         };
         Pool::new(Command::own().arg("worker")).within(steps).run(&request, &GOING_ON).unwrap()
     }

@@ -14,6 +14,7 @@ use kforge::harness::message::{Places, Request, Response};
 use kforge::harness::pool::{Pool, WorkerDied};
 use kforge::harness::task::{Task, done, failed};
 use kforge::process::{Command, End, Talker, family, run};
+use kforge::record::event::Labels;
 use kforge::record::{Platform, Spec, StepKind};
 use kforge::worker::steps::{Handler, handler};
 
@@ -96,6 +97,7 @@ fn request(act: &str) -> Request {
         memory_limit: 1 << 30,
         compiler_memory: 8 << 30,
         allow_unconfined: false,
+        hang: None,
     }
 }
 
@@ -198,12 +200,14 @@ impl Engine {
             places: of.places,
             scratch: &scratch,
             run_limit_s: of.run_limit_s,
+            hangs: self.folder.path(),
             memory_limit: of.memory_limit,
             compiler_memory: of.compiler_memory,
             allow_unconfined: false,
         };
         let job = Job {
             id: "meet",
+            labels: &Labels::default(),
             spec: &Spec { params, ..of.spec },
             key: &Digest::of(b"meet"),
             device,

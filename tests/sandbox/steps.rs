@@ -165,6 +165,7 @@ impl Bench {
             memory_limit: self.memory,
             compiler_memory: 8 << 30,
             allow_unconfined: false,
+            hang: None,
             started: Instant::now(),
             waiting_us: Default::default(),
         };

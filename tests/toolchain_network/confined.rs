@@ -53,6 +53,7 @@ impl Steps {
             memory_limit: 1 << 30,
             compiler_memory: 8 << 30,
             allow_unconfined: false,
+            hang: None,
         };
         let worker = Command::new(env!("CARGO_BIN_EXE_kforge")).arg("worker").env("KEY", SECRET);
         // NVRTC aborts if it cannot write some files, which ends its worker.

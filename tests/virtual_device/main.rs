@@ -7,6 +7,7 @@ mod bounded;
 mod compared;
 mod evidence;
 mod growth;
+mod hung;
 mod lab;
 mod many;
 mod products;

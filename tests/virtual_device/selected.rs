@@ -128,17 +128,3 @@ fn what_is_wrong_on_the_device_is_never_champion_and_is_told_again() {
         assert_eq!(again.count("executed"), 0, "{fault}");
     }
 }
-
-#[test]
-fn a_time_out_fails_and_is_asked_again() {
-    let lab = Lab::new(
-        &Machine::with(&[(1, 1400.0), (4, 1200.0)])
-            .first("^k<2> grid 10,", "fault = \"time-out\"")
-            .rule("^k<2>", "ns = 100.0"),
-    );
-    let built = lab.project.build(&["--keep-going"]).expect(100).says("timed out");
-    let timed_out = "p/k/V=2/h/tiny/verify";
-    assert!(built.executed().contains(timed_out));
-    let again = lab.project.build(&["--keep-going"]).expect(100);
-    assert_eq!(again.executed(), ids(&[timed_out]), "nothing else");
-}

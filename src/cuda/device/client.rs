@@ -8,18 +8,21 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io;
+use std::os::fd::AsRawFd;
 use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::TOOL;
+use super::confined::{ConfinedDriverError, confinement};
 use super::exchange::Exchange;
 use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
 use kforge_engine::lock::{Lock, Mode, Wait};
-use kforge_foundation::process::{Command, End, Talker};
+use kforge_foundation::process::{Command, End, Limits, Talker};
+use kforge_harness::confine;
 use kforge_harness::message::{Places, Response};
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::Verdict;
@@ -46,6 +49,7 @@ struct Idle {
     free: u64,
     contents: Vec<(String, u64)>,
     is_salted: bool,
+    unconfined: Vec<String>,
 }
 
 static IDLE: Mutex<Option<Idle>> = Mutex::new(None);
@@ -100,6 +104,16 @@ impl Lost {
     }
 }
 
+/// How a runner is started.
+pub(super) enum Starter<'a> {
+    /// It confines itself.
+    Confined,
+    /// It does not confine itself: the user permits that, and the driver does not start otherwise.
+    Unconfined,
+    /// By a tool. It does not confine itself, because the tool's library in its process opens files and sockets of its own.
+    Under(&'a WrappingTool),
+}
+
 /// A tool that starts a runner and observes it.
 #[derive(Debug)]
 pub(super) struct WrappingTool {
@@ -146,6 +160,8 @@ pub(super) struct Client {
     is_handed: bool,
     /// Whether the runner ever received the salt of the sums, which may then still be in its memory.
     pub(super) is_salted: bool,
+    /// In which respects the runner is not confined, one sentence each.
+    pub(super) unconfined: Vec<String>,
 }
 
 /// The UUID of the device for a step of this architecture that names no device, as a step that a person runs; none if no device fits.
@@ -209,44 +225,73 @@ impl Client {
     pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
         let (probed, facts) = Self::find(task, arch)?;
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
-        if let Some(idle) = idle.filter(|i| !fresh && i.uuid == facts.uuid && i.talker.is_alive()) {
-            let Idle { talker, exchange, free, contents, is_salted, .. } = idle;
-            return Ok(Client { free, contents, is_salted, ..Self::new(talker, exchange, facts, false) });
+        let fits = |i: &Idle| i.uuid == facts.uuid && (i.unconfined.is_empty() || task.allow_unconfined);
+        if let Some(idle) = idle.filter(|i| !fresh && fits(i) && i.talker.is_alive()) {
+            let Idle { talker, exchange, free, contents, is_salted, unconfined, .. } = idle;
+            return Ok(Client { free, contents, is_salted, unconfined, ..Self::new(talker, exchange, facts, false) });
         }
         let turn = starting(task, &facts)?;
-        let begun = Self::begin(&probed, facts, task.left(), None);
+        let begun = Self::begin(&probed, facts.clone(), task.left(), &Starter::Confined);
         drop(turn);
-        begun.map_err(|lost| match lost {
-            // No candidate code has run yet.
-            Lost::Refused(why) => Response::Unavailable { why },
-            lost => lost.response(),
-        })
+        match begun {
+            Ok(client) if client.unconfined.is_empty() || task.allow_unconfined => Ok(client),
+            Ok(client) => Err(Response::Unavailable { why: confine::refusal("kernels", &client.unconfined) }),
+            Err(lost) => Self::start_unconfined(task, &probed, facts, lost),
+        }
     }
 
-    /// Starts a runner on a device, under a tool if one is given.
+    /// A runner that is not confined, if that is why none has started, and if the user permits it.
+    fn start_unconfined(task: &Task, probed: &Probed, facts: DeviceFacts, lost: Lost) -> Result<Self, Response> {
+        // No candidate code has run yet.
+        let response = |lost: Lost| match lost {
+            Lost::Refused(why) => Response::Unavailable { why },
+            lost => lost.response(),
+        };
+        let why = match &lost {
+            Lost::Refused(why) | Lost::Died(why) => why.clone(),
+            Lost::Fault(fault) if fault.meaning() != Meaning::Lacking => fault.to_string(),
+            _ => return Err(response(lost)),
+        };
+        let Some(refused) = ConfinedDriverError::of(probed, &facts, &why, task.left()) else {
+            return Err(response(lost));
+        };
+        if !task.allow_unconfined {
+            return Err(Response::Unavailable { why: refused.refusal() });
+        }
+        let begun = Self::begin(probed, facts, task.left(), &Starter::Unconfined).map_err(response)?;
+        Ok(Client { unconfined: vec![refused.to_string()], ..begun })
+    }
+
+    /// Starts a runner on a device, confined, or under a tool.
     pub(super) fn begin(
         probed: &Probed,
         facts: DeviceFacts,
         left: Duration,
-        under: Option<&WrappingTool>,
+        starter: &Starter<'_>,
     ) -> Result<Self, Lost> {
         let system = |e: io::Error| Lost::Refused(format!("it cannot be started: {e}"));
         let exchange = Exchange::new().map_err(system)?;
-        let (at, parent) = match under {
-            None => (exchange.inherited(), Some(std::process::id())),
-            Some(_) => (exchange.path(), None),
+        let own = std::process::id();
+        let (at, parent, keep) = match starter {
+            Starter::Confined => {
+                let limits = Limits { die_with: Some(own), ..Limits::default() };
+                let keep = confinement(probed, vec![exchange.descriptor().as_raw_fd()], limits);
+                (exchange.inherited(), Some(own), Some(keep))
+            }
+            Starter::Unconfined => (exchange.inherited(), Some(own), None),
+            Starter::Under(_) => (exchange.path(), None, None),
         };
-        let start = Start { libcuda: probed.libcuda.clone(), exchange: at, parent };
+        let start = Start { libcuda: probed.libcuda.clone(), exchange: at, parent, keep };
         let start = serde_json::to_string(&start).map_err(|e| system(io::Error::other(e)))?;
-        let command = match under {
-            None => Command::own().inherit(exchange.descriptor()),
-            Some(under) => under.command().map_err(system)?,
+        let command = match starter {
+            Starter::Confined | Starter::Unconfined => Command::own().inherit(exchange.descriptor()),
+            Starter::Under(tool) => tool.command().map_err(system)?,
         };
         let command = at_device(command.args(["worker", "--device-runner", &start]), probed, &facts);
         let talker = Talker::start(&command).map_err(system)?.awake(super::AWAKE);
-        let mut client = Self::new(talker, exchange, facts, under.is_some());
+        let mut client = Self::new(talker, exchange, facts, matches!(starter, Starter::Under(_)));
         match client.line("", STARTING.min(left))? {
-            Answer::Ready { free } => client.free = free,
+            Answer::Ready { free, missing } => (client.free, client.unconfined) = (free, missing),
             other => return Err(Lost::Died(format!("answered `{other:?}` when kforge started it"))),
         }
         Ok(client)
@@ -266,6 +311,7 @@ impl Client {
             queued: vec![],
             is_handed: false,
             is_salted: false,
+            unconfined: vec![],
         }
     }
 
@@ -294,6 +340,17 @@ impl Client {
         let answer = self.line(&line, limit);
         *self.spent.entry(ask.phase()).or_default() += began.elapsed();
         answer
+    }
+
+    /// Sends the queued requests now, within `limit`, if they include any that may take long: loading a module, and copying contents to the device.
+    pub(super) fn prepare(&mut self, limit: Duration) -> Result<(), Lost> {
+        let long = |ask: &Ask| matches!(ask, Ask::Load { .. } | Ask::Keep { .. });
+        // What follows the last of them does not take long, and may be sent with the run.
+        let Some(last) = self.queued.iter().rposition(long) else { return Ok(()) };
+        let after = self.queued.split_off(last + 1);
+        let sent = self.queued.pop().map_or(Ok(()), |ask| self.ask(ask, limit).map(drop));
+        self.queued = after;
+        sent
     }
 
     /// Puts bytes into the exchange and queues a request that reads them. If the bytes of an earlier request are still in the exchange, that request is sent
@@ -384,8 +441,8 @@ impl Client {
             return;
         }
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
-        let Client { exchange, facts, free, contents, is_salted, .. } = self;
-        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted };
+        let Client { exchange, facts, free, contents, is_salted, unconfined, .. } = self;
+        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted, unconfined };
         *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
     }
 }

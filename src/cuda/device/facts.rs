@@ -83,6 +83,9 @@ pub struct Probed {
     pub devices: Vec<DeviceFacts>,
     /// Why there are no devices.
     pub why: Option<String>,
+    /// Files through which the driver controls devices, besides those that every confined process with a driver may use. A runner may write to them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub device_files: Vec<std::path::PathBuf>,
 }
 
 impl Probed {

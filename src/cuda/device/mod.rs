@@ -7,7 +7,9 @@
 //! | `session`, `runner` | runner | answer requests with a context that stays open |
 //! | `wire`, `exchange`, `fault` | both | messages, the exchange of bytes, the meaning of errors |
 //! | `client` | worker | starts a runner, sends requests, kills it when its time is over |
+//! | `confined`, `examine` | worker, children | what a process with a driver may do, and why a driver does not start in such a process |
 //! | `rig` | worker | what the steps share |
+//! | `run_limit` | worker | how long one run of a candidate may take |
 //! | `inputs` | worker | inputs as bytes, made once for all variants |
 //! | `buffers` | worker | contents of buffers before a run, checks after it |
 //! | `verify`, `bench`, `pairs`, `profile`, `peaks` | worker | execute the steps |
@@ -21,8 +23,10 @@ mod bench;
 mod buffers;
 mod call;
 mod client;
+mod confined;
 mod context;
 mod driver;
+mod examine;
 mod exchange;
 pub mod facts;
 pub mod fault;
@@ -38,6 +42,7 @@ mod probe;
 mod products;
 mod profile;
 mod rig;
+mod run_limit;
 mod runner;
 mod sanitize;
 mod session;
@@ -50,6 +55,7 @@ mod wire;
 
 pub use bench::bench;
 pub use client::{resolve, warm};
+pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;
 pub use own_kernels::checksum;
 pub use pairs::pairs;

@@ -41,7 +41,7 @@ use std::time::Duration;
 
 use self::combine::combine;
 use self::log::Log;
-use super::client::{Client, Lost, WRITING, WrappingTool};
+use super::client::{Client, Lost, Starter, WRITING, WrappingTool};
 use super::inputs;
 use super::rig::{Launchable, Rig, provenance};
 use kforge_engine::evidence::PROVENANCE;
@@ -87,7 +87,8 @@ fn profiled(task: &Task) -> Result<Response, Response> {
         count => {
             let folder = folder(task)?;
             let taking = ProfileRun { task, params: &params, count, ncu, folder: folder.path() };
-            let began = |under: &WrappingTool| Client::begin(&probed, facts, task.left().min(LONGEST), Some(under));
+            let began =
+                |under: &WrappingTool| Client::begin(&probed, facts, task.left().min(LONGEST), &Starter::Under(under));
             match taking.log(capability, began)? {
                 Ok(log) => {
                     let found = combine(&params.metrics, capability, &log);

@@ -10,6 +10,7 @@ use super::client::{Client, Lost, at_most};
 use super::facts::DeviceFacts;
 use super::inputs::{self, Inputs, TensorBytes};
 use super::read_back::{self, Outputs, UntimedOutputs};
+use super::run_limit::run_limit;
 use super::wire::{Answer, Ask, BufferSum, SampleRequest, Set, Slot};
 use kforge_engine::lock::{Lock, Mode, Wait};
 use kforge_harness::message::Response;
@@ -40,6 +41,8 @@ impl<'a> Launchable<'a> {
 pub(super) struct Rig<'a> {
     pub(super) client: Client,
     task: &'a Task,
+    /// The time limit of one run of the candidate.
+    run_limit: Duration,
     /// Held while anything runs on the device, so that no other step measures at the same time.
     held: Option<Lock>,
     /// The name of the contents of each laid buffer.
@@ -57,6 +60,9 @@ pub(super) struct Rig<'a> {
     /// The duration of earlier turns.
     on_device: Duration,
 }
+
+/// The time that each further run of a request may take, whatever the earlier ones took: the resets of buffers and the flushes of caches between samples.
+const BETWEEN: Duration = Duration::from_millis(10);
 
 /// A part of the step's time is kept for comparing, so that the step can report a time-out before its own time limit.
 fn share(left: Duration) -> Duration {
@@ -88,6 +94,7 @@ impl<'a> Rig<'a> {
         Rig {
             client,
             task,
+            run_limit: task.run_limit,
             held: None,
             laid: BTreeMap::new(),
             trusted: vec![],
@@ -105,6 +112,10 @@ impl<'a> Rig<'a> {
         let began = Instant::now();
         if let Some(path) = self.client.lock_file(self.task) {
             self.held = Some(turn(self.task, &path, mode)?);
+        }
+        // The candidate may have timed out while this step waited.
+        if let Some(response) = self.task.not_launched() {
+            return Err(response);
         }
         self.waited += began.elapsed();
         self.since = Some(Instant::now());
@@ -137,11 +148,12 @@ impl<'a> Rig<'a> {
         share(self.task.left())
     }
 
-    /// The time limit for the runner's next answer if it includes `runs` runs of the candidate: the limit of one run, plus twice the longest observed run for
-    /// each of the others. A run that never ends is therefore stopped about when its own limit ends, however many runs were requested at once.
+    /// The time limit for the runner's next answer if it includes `runs` runs of the candidate: the limit of one run, plus twice the longest observed run, or
+    /// [`BETWEEN`] if that is longer, for each of the others. A run that never ends is therefore stopped about when its own limit ends, however many runs were requested at once.
     fn patience(&self, runs: usize) -> Duration {
         let others = u32::try_from(runs).unwrap_or(u32::MAX).saturating_sub(1);
-        self.left().min(self.task.run_limit.saturating_add(self.took.saturating_mul(others).saturating_mul(2)))
+        let each = self.took.saturating_mul(2).max(BETWEEN);
+        self.left().min(self.run_limit.saturating_add(each.saturating_mul(others)))
     }
 
     /// Sends a request and waits for at most the time that the step has left.
@@ -330,9 +342,20 @@ impl<'a> Rig<'a> {
         if runs == 0 {
             return self.ask(ask);
         }
+        // What is loaded and copied before the run does not count as its time. Both are sent with the next request, which therefore waits for them.
+        let left = self.left();
+        self.client.prepare(left)?;
         let (patience, began) = (self.patience(runs), Instant::now());
         let answer = self.client.ask(ask, patience);
         self.took = self.took.max(began.elapsed());
+        self.noted(answer)
+    }
+
+    /// Remembers a time-out, before another step can use the device.
+    fn noted<T>(&self, answer: Result<T, Lost>) -> Result<T, Lost> {
+        if let Err(Lost::TimedOut(_)) = &answer {
+            self.task.timed_out();
+        }
         answer
     }
 
@@ -381,14 +404,19 @@ impl<'a> Rig<'a> {
         let asked = shots.len();
         let runs: usize = shots.iter().map(|shot| 2 * shot.copies.max(1) as usize).sum();
         let patience = self.patience(runs);
-        match self.client.ask(Ask::Time { shots }, patience)? {
+        let left = self.left();
+        self.client.prepare(left)?;
+        let answer = self.client.ask(Ask::Time { shots }, patience);
+        match self.noted(answer)? {
             Answer::Times { ns } if ns.len() == asked => Ok(ns),
             other => Err(Lost::Died(format!("answered `{other:?}` when asked for {asked} samples"))),
         }
     }
 
-    /// Refuses work that can never fit on the device, before anything is prepared for it.
-    pub(super) fn possible(&self, params: &VerifyParams) -> Result<(), Response> {
+    /// Refuses work that can never fit on the device, before anything is prepared for it. Sets the time limit of a run. A runner under a tool, which makes runs
+    /// many times slower, is not asked, and has the limit of the task.
+    pub(super) fn possible(&mut self, params: &VerifyParams) -> Result<(), Response> {
+        self.run_limit = run_limit(params, &self.client.facts, self.task.run_limit);
         let (each, contents) = needed(params);
         match fits(each + contents, self.client.facts.memory) {
             true => Ok(()),
@@ -403,7 +431,7 @@ impl<'a> Rig<'a> {
         let fitting = |free: u64| ((free / 2).saturating_sub(2 * contents) / each).min(u64::from(most)) as u32;
         let mut free = self.client.free;
         if fitting(free) < most
-            && let Answer::Ready { free: now } = self.ask(Ask::Free).map_err(Lost::response)?
+            && let Answer::Ready { free: now, .. } = self.ask(Ask::Free).map_err(Lost::response)?
         {
             // This excludes the memory that the runner itself keeps, which was not free at the start either.
             free = free.max(now);

@@ -17,7 +17,7 @@ mod report;
 use std::ffi::OsString;
 use std::path::Path;
 
-use super::client::{Client, Lost, WRITING, WrappingTool};
+use super::client::{Client, Lost, Starter, WRITING, WrappingTool};
 use super::fault::Meaning;
 use super::inputs::{self, Inputs};
 use super::profile::folder;
@@ -69,7 +69,7 @@ fn under(task: &Task, params: &VerifyParams, inputs: &Inputs, tool: Sanitizer) -
     let under =
         WrappingTool { program: task.tool(TOOL)?.into(), args: args(tool, &file, &log), folder: folder.path().into() };
     let images = Rig::images(params, inputs, POISONS[0]);
-    let ran = Client::begin(&probed, facts, task.left(), Some(&under)).and_then(|client| {
+    let ran = Client::begin(&probed, facts, task.left(), &Starter::Under(&under)).and_then(|client| {
         let mut rig = Rig::of(task, client);
         rig.load(SLOT, &candidate)?;
         rig.bare(0, &images)?;

@@ -189,7 +189,7 @@ impl Session {
                 }
                 return Ok(Answer::Times { ns });
             }
-            Ask::Free => return Ok(Answer::Ready { free: self.free_memory()? }),
+            Ask::Free => return Ok(Answer::Ready { free: self.free_memory()?, missing: vec![] }),
             Ask::Clear => {
                 self.context.synchronize("before buffers were freed")?;
                 self.forget(|_, _| true);

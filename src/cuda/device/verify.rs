@@ -94,7 +94,9 @@ fn observed(task: &Task, params: &VerifyParams, candidate: &Launchable<'_>, fres
     // Exclusive use: steps that share the device wait for each other's time slices, which takes longer than running in sequence.
     rig.lock(true)?;
     let sets = rig.sets(params, 2)?;
-    let observer = Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
+    let mut observer =
+        Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
+    observer.seen.unconfined.clone_from(&rig.client.unconfined);
     let mut verifier = Verifier { task, params, rig, sets, observer, kept: vec![], passing: None };
     match verifier.runs(candidate) {
         Ok(()) => {}

@@ -6,6 +6,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::fault::Fault;
+use kforge_harness::confine::Confinement;
 use kforge_types::model::bound::Launch;
 
 /// The argument that starts a runner, after `--device-runner`.
@@ -17,6 +18,10 @@ pub(super) struct Start {
     pub(super) exchange: ExchangeAddress,
     /// The parent process, with which the runner dies; none if a tool starts the runner.
     pub(super) parent: Option<u32>,
+    /// How the process confines itself before it loads the driver. None for a process that loads no candidate, that a tool starts, or that the user permits to
+    /// run unconfined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) keep: Option<Confinement>,
 }
 
 /// How a runner reaches the exchange.
@@ -239,6 +244,9 @@ pub(super) enum Answer {
     Ready {
         /// Bytes of free memory.
         free: u64,
+        /// What the system could not confine, when the runner has started.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<String>,
     },
     /// The request was executed.
     Done,

@@ -25,7 +25,7 @@ use std::sync::mpsc;
 use libc as c;
 use seccompiler::{SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompRule};
 
-use super::calls::Threads;
+use super::calls::{F_SETOWN_EX, Threads};
 use super::{Confinement, calls, table};
 
 /// The report's descriptor, for the handler.
@@ -37,9 +37,6 @@ static APART: AtomicBool = AtomicBool::new(false);
 /// The number of the first refused call of such a thread.
 static ATTEMPTED: AtomicI32 = AtomicI32::new(NOTHING);
 const NOTHING: i32 = -1;
-
-/// Defined in the headers of the C library but not in `libc`.
-const F_SETOWN_EX: i32 = 15;
 
 /// A call that no program makes; the filter kills the process for it.
 const LAST: c::c_long = c::SYS_uselib;

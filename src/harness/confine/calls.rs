@@ -13,7 +13,10 @@ use seccompiler::{
     apply_filter, apply_filter_all_threads,
 };
 
-use super::{Confinement, table};
+use super::{Confinement, driver, table};
+
+/// Defined in the headers of the C library but not in `libc`.
+pub(super) const F_SETOWN_EX: i32 = 15;
 
 /// Calls of the x32 interface have this bit set, and otherwise the same numbers and effects.
 pub(super) const X32: i64 = 0x4000_0000;
@@ -58,6 +61,35 @@ pub(super) fn refuse_to(threads: Threads, keep: &Confinement, refusal: SeccompAc
     }
     // The arguments of clone3 are in memory, which filters cannot read. When the call fails as unknown, the C library uses clone.
     install(threads, [(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))
+}
+
+/// Refuses calls to this thread and the threads that it starts later, before it loads a driver: a refused call fails.
+pub(super) fn refuse_beside_driver(keep: &Confinement) -> io::Result<()> {
+    if !missing_here().is_empty() {
+        return Ok(());
+    }
+    // As in `refuse_to`. The other filter comes last, because it refuses to install filters.
+    install(Threads::Own, [(c::SYS_clone3, vec![])].into(), SeccompAction::Errno(c::ENOSYS.unsigned_abs()))?;
+    install(Threads::Own, refused_beside_driver(keep)?, fails())
+}
+
+/// The calls that are refused to a process that loads a driver and otherwise runs only code of kforge's own: those that are refused to every confined process
+/// without programs, what creates or removes files, and what would change its limits or the list of refused calls. Calls that write to descriptors are allowed,
+/// because Landlock decides which files there are descriptors for.
+pub(super) fn refused_beside_driver(keep: &Confinement) -> io::Result<Rules> {
+    let is = |argument, value: i32| when(argument, SeccompCmpOp::Eq, u64::from(value.unsigned_abs()));
+    let mut rules = refused(&Confinement { programs: false, ..keep.clone() })?;
+    rules.extend(table::numbers(table::FILES).map(|call| (call, vec![])));
+    let sets = SeccompCondition::new(2, SeccompCmpArgLen::Qword, SeccompCmpOp::Ne, 0).map_err(io::Error::other)?;
+    rules.entry(c::SYS_prlimit64).or_default().push(SeccompRule::new(vec![sets]).map_err(io::Error::other)?);
+    rules.insert(c::SYS_setrlimit, vec![]);
+    rules.insert(c::SYS_fcntl, vec![is(1, c::F_SETOWN)?, is(1, F_SETOWN_EX)?]);
+    rules.entry(c::SYS_prctl).or_default().push(is(0, c::PR_SET_SECCOMP)?);
+    rules.insert(c::SYS_seccomp, vec![]);
+    for granted in driver::CALLS {
+        rules.remove(&granted.what.0);
+    }
+    Ok(rules)
 }
 
 fn refused(keep: &Confinement) -> io::Result<Rules> {

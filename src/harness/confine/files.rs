@@ -8,7 +8,7 @@ use landlock::{
     Ruleset, RulesetAttr, RulesetCreatedAttr, RulesetStatus, Scope,
 };
 
-use super::{Confinement, Report};
+use super::{Confinement, Report, driver};
 
 /// The places of system libraries and of the files that loading them reads. Missing ones are skipped.
 const SYSTEM: &[&str] = &[
@@ -42,23 +42,6 @@ const PROGRAMS: &[&str] = &[
     "/sys/devices/system/cpu",
 ];
 
-/// What a GPU driver was observed to read: the properties of the machine, and the driver's configuration.
-const DRIVER: &[&str] = &[
-    "/proc/cpuinfo",
-    "/proc/devices",
-    "/proc/driver",
-    "/proc/meminfo",
-    "/proc/modules",
-    "/proc/sys/vm",
-    "/sys/bus",
-    "/sys/devices",
-    "/sys/module",
-    "/etc/localtime",
-    "/etc/nvidia",
-    "/usr/share/nvidia",
-    "/usr/share/zoneinfo",
-];
-
 /// The access rights that we ask for. Older kernels enforce those that they know.
 const WANTED: ABI = ABI::V6;
 
@@ -86,12 +69,13 @@ fn enforce(keep: &Confinement) -> Result<RestrictionStatus, Box<dyn std::error::
         rules = allow(rules, Path::new("/dev/null"), AccessFs::from_read(WANTED) | AccessFs::WriteFile)?;
     }
     if !keep.devices.is_empty() {
-        for path in DRIVER {
-            rules = allow(rules, Path::new(path), AccessFs::from_read(WANTED))?;
+        for read in driver::READ {
+            rules = allow(rules, Path::new(read.what), AccessFs::from_read(WANTED))?;
         }
-        // The driver names its threads through this folder and does not start without that.
-        let named = AccessFs::from_read(WANTED) | AccessFs::WriteFile | AccessFs::Truncate;
-        rules = allow(rules, Path::new("/proc/self"), named)?;
+        let written = AccessFs::from_read(WANTED) | AccessFs::WriteFile | AccessFs::Truncate;
+        for write in driver::WRITE {
+            rules = allow(rules, Path::new(write.what), written)?;
+        }
         let controlled = AccessFs::ReadFile | AccessFs::ReadDir | AccessFs::WriteFile | AccessFs::IoctlDev;
         for device in &keep.devices {
             rules = allow(rules, device, controlled)?;

@@ -192,6 +192,9 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     if let Some(why) = failed {
         return done(Verdict::Fail(why), lines, worst);
     }
+    if let Some(why) = &observation.not_launched {
+        return done(Verdict::Unknown(Unknown::Missing(why.clone())), String::new(), None);
+    }
     if let Some(what) = &observation.not_emulated {
         return done(Verdict::Unknown(Unknown::NotEmulated(what.clone())), String::new(), None);
     }

@@ -54,6 +54,17 @@ pub fn handed_over(problem: &Problem) -> u64 {
     largest().filter(|_| is_float).map_or(0, |elements| 8 * elements as u64)
 }
 
+/// An upper bound of the arithmetic operations: those of the built-in, or, for a function of the package, two for each element of an output and each element of
+/// the largest tensor that is read. It is exceeded only by what reads an element more than once for each element of its output.
+pub fn at_most(problem: &Problem) -> f64 {
+    let known = work_of(problem).map(|work| work.flops);
+    known.unwrap_or_else(|| {
+        let written: u64 = problem.written().map(kforge_types::model::Tensor::elements).sum();
+        let read = problem.read().map(kforge_types::model::Tensor::elements).max().unwrap_or(1);
+        2.0 * written as f64 * read as f64
+    })
+}
+
 /// The work of a problem; none if there is no built-in, or if the problem does not fit it.
 fn work_of(problem: &Problem) -> Option<Work> {
     let bound = Bound::new(problem).ok()?;

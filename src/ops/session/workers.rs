@@ -34,6 +34,8 @@ pub(crate) struct Workers<'a> {
     pub compiler_memory: u64,
     /// Whether candidate code and compilers may run if the system cannot confine them.
     pub allow_unconfined: bool,
+    /// The folder of this build in which candidates that timed out are remembered.
+    pub hangs: &'a Path,
 }
 
 impl Workers<'_> {
@@ -48,6 +50,7 @@ impl Workers<'_> {
             memory_limit: self.memory_limit,
             compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
+            hangs: self.hangs,
         }
     }
 }

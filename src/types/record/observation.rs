@@ -265,6 +265,9 @@ pub struct VerifyObservation {
     /// What the emulator does not support, with its place. It makes the verdict unknown, unless there is a finding or a wrong output.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub not_emulated: Option<String>,
+    /// Why the candidate was not launched at all. It makes the verdict unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_launched: Option<String>,
     /// How many trials were requested; 0 if that was not recorded. If fewer trials were compared and nothing failed, the verdict is unknown.
     #[serde(default)]
     pub asked: u32,
@@ -289,6 +292,7 @@ impl VerifyObservation {
             emulated,
             findings: vec![],
             not_emulated: None,
+            not_launched: None,
             asked,
             trials: vec![],
             determinism: Determinism::Unknown,

@@ -14,7 +14,7 @@ pub struct Series {
 }
 
 /// What a bench step saw. Cold and hot times are different quantities and are never mixed.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct BenchObserved {
     /// With L2 flushed and pointers rotated.
     pub cold: Option<Series>,

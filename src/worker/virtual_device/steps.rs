@@ -86,6 +86,9 @@ impl DeviceStep {
         fault: Option<Fault>,
         summary: String,
     ) -> Result<Response, Response> {
+        if fault == Some(Fault::TimeOut) {
+            task.timed_out();
+        }
         task.write_document("observation", seen)?;
         task.write_document(kforge_engine::evidence::PROVENANCE, &self.provenance)?;
         let verdict = match fault {
@@ -117,6 +120,7 @@ pub(crate) fn verify(task: &Task) -> Response {
             emulated: false,
             findings: (behaviour.fault == Some(Fault::Crash)).then(crash).into_iter().collect(),
             not_emulated: None,
+            not_launched: None,
             asked: params.trials.len() as u32,
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
             determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },

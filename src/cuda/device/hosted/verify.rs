@@ -6,7 +6,6 @@
 //! | the only run of its process | wrong answers |
 //! | after a run on other inputs in the same memory, with the other poison | state kept between calls, dependence on addresses or time, unwritten elements |
 
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
@@ -14,7 +13,7 @@ use super::message::{BufferFiles, LauncherProblem, Request, Start};
 use crate::device::buffers::{self, Image, InitialContents};
 use crate::device::client::{self, Client};
 use crate::device::facts::{DeviceFacts, Probed};
-use crate::device::{inputs, rig};
+use crate::device::{confined, inputs, rig};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_engine::lock::Mode;
 use kforge_foundation::base::count;
@@ -243,20 +242,12 @@ impl<'a> Verifier<'a> {
 
     /// The confinement of the process. Address space has no limit, because the driver reserves as much as all devices have.
     fn confinement(&self, keep: Vec<i32>, time: Duration) -> Confinement {
-        let folders = self.probed.library_path.iter().flat_map(|path| path.split(':')).filter(|path| !path.is_empty());
-        let driver = self.probed.libcuda.iter().filter_map(|library| library.parent());
-        Confinement {
-            scratch: None,
-            read: folders.map(PathBuf::from).chain(driver.map(PathBuf::from)).collect(),
-            devices: devices(),
-            programs: false,
-            keep,
-            limits: Limits {
-                cpu_s: Some(time.as_secs().saturating_add(1).saturating_mul(8)),
-                die_with: Some(std::process::id()),
-                ..Limits::default()
-            },
-        }
+        let limits = Limits {
+            cpu_s: Some(time.as_secs().saturating_add(1).saturating_mul(8)),
+            die_with: Some(std::process::id()),
+            ..Limits::default()
+        };
+        confined::confinement(&self.probed, keep, limits)
     }
 
     /// Records the reports of the process.
@@ -264,6 +255,9 @@ impl<'a> Verifier<'a> {
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if heard.passing.is_some() {
             self.passing.clone_from(&heard.passing);
+        }
+        if heard.timed_out {
+            self.task.timed_out();
         }
         if self.observer.seen.unconfined.is_empty() {
             self.observer.seen.unconfined.clone_from(&heard.unconfined);
@@ -281,18 +275,4 @@ impl<'a> Verifier<'a> {
         }
         Ok(outputs)
     }
-}
-
-/// The device files, through which the driver controls the devices. On WSL there is one with another name.
-fn devices() -> Vec<PathBuf> {
-    let entries = std::fs::read_dir("/dev").into_iter().flatten().flatten();
-    let named = entries.filter(|entry| {
-        let name = entry.file_name();
-        name.to_string_lossy().starts_with("nvidia") || name == "dxg"
-    });
-    // This file is always listed, because a confinement with device files is taken to include a driver.
-    let mut all: Vec<PathBuf> = named.map(|entry| entry.path()).chain(["/dev/nvidiactl".into()]).collect();
-    all.sort();
-    all.dedup();
-    all
 }

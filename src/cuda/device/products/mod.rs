@@ -126,6 +126,8 @@ impl Products {
             libcuda: self.probed.libcuda.clone(),
             exchange: exchange.inherited(),
             parent: Some(std::process::id()),
+            // It never loads a candidate.
+            keep: None,
         };
         let start = serde_json::to_string(&start).map_err(|e| e.to_string())?;
         let command = Command::own().inherit(exchange.descriptor()).args(["worker", "--product-runner", &start]);

@@ -4,7 +4,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::super::client::{Client, WRITING, WrappingTool};
+use super::super::client::{Client, Starter, WRITING, WrappingTool};
 use super::super::facts::Probed;
 use super::super::wire::Ask;
 use super::log::ValueError;
@@ -51,7 +51,7 @@ pub fn counters(ncu: &Path, probed: &Probed) -> Result<(), CountersError> {
         args[skip + 1] = "0".into();
     }
     let under = WrappingTool { program: ncu.into(), args, folder: folder.path().into() };
-    let ran = Client::begin(probed, facts, Duration::from_secs(60), Some(&under)).and_then(|mut client| {
+    let ran = Client::begin(probed, facts, Duration::from_secs(60), &Starter::Under(&under)).and_then(|mut client| {
         let (set, name, limit) = (0, "counted".to_string(), Duration::from_secs(30));
         client.ask(Ask::Allocate { set, name: name.clone(), bytes: 8192, offset: 2048, own: 4096 }, limit)?;
         client.ask(Ask::Show { set, names: vec![name], canary: 0, salt: 1 }, limit)?;

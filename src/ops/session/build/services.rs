@@ -20,12 +20,18 @@ use kforge_types::record::event::CacheOrigin;
 impl Ready<'_> {
     /// Calls `with` with all the services for the engine.
     pub fn with_services<R>(&self, session: &Session, opened: &Opened, with: impl FnOnce(&Services<'_>) -> R) -> R {
+        // Removed at the end of the build. Without it, a candidate that timed out is merely launched again.
+        let steps = opened.home.steps();
+        let hangs = std::fs::create_dir_all(&steps)
+            .and_then(|()| tempfile::Builder::new().prefix("hangs-").tempdir_in(&steps))
+            .ok();
         let workers = Workers {
             pool: &self.pool,
             tools: &self.tools,
             reporter: &session.reporter,
             beside: &self.devices.tools,
-            scratch: opened.home.steps(),
+            hangs: hangs.as_ref().map_or(&steps, |folder| folder.path()),
+            scratch: steps.clone(),
             expected: (opened.home.scratch(), session.settings.number("cache.scratch-size")),
             run_limit_s: session.settings.number("build.time-limit"),
             memory_limit: session.settings.number("build.memory-limit"),

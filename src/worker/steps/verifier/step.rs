@@ -291,6 +291,9 @@ impl<'a> Verifier<'a> {
         if heard.passing.is_some() {
             self.passing.clone_from(&heard.passing);
         }
+        if heard.timed_out {
+            self.task.timed_out();
+        }
         if self.observer.seen.unconfined.is_empty() {
             self.observer.seen.unconfined.clone_from(&heard.unconfined);
         }
