@@ -62,7 +62,7 @@ struct Store {
 impl Cache for Store {
     fn get(&self, key: &Digest, _: &Spec) -> io::Result<Option<Hit>> {
         let found = self.results.lock().map_err(|e| io::Error::other(e.to_string()))?.get(key).cloned();
-        Ok(found.map(|result| Hit { result, origin: CacheOrigin::Journal, evidence: None }))
+        Ok(found.map(|result| Hit { result, origin: CacheOrigin::Journal, evidence: None, tag: None }))
     }
     fn put(&self, key: &Digest, _: &Spec, result: &StepResult) -> io::Result<()> {
         self.results.lock().map_err(|e| io::Error::other(e.to_string()))?.insert(*key, result.clone());
@@ -137,6 +137,7 @@ fn main() {
         locks: &NoLocks,
         expand: &Instantly,
         implementations: &implementations(),
+        machine_key: None,
     };
     let options =
         BuildOptions { quiet_fresh: true, capacity: Capacity { cpus: 2, ..Capacity::default() }, ..Default::default() };

@@ -51,7 +51,7 @@
 //! | `target/kforge/.lock` | held while a build runs |
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
 //! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
-//! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
+//! | `$KFORGE_HOME/evidence/` | observations of devices by question, and the tags of those that were made here ([`engine::evidence`]) |
 //! | `$KFORGE_HOME/devices/` | what the driver reports about devices, for workers; one file per set of visible devices |
 //! | `$KFORGE_HOME/answers/` | answers of agents ([`engine::answers`]) |
 //! | `$KFORGE_HOME/candidates/` | the candidates of each workspace and their results ([`engine::candidates`]) |
@@ -59,6 +59,7 @@
 //! | `$KFORGE_HOME/machine` | the components of this machine's own tools ([`ops::session::machine`]) |
 //! | `$KFORGE_HOME/scratch/` | expected outputs, computed again when needed |
 //! | `$KFORGE_HOME/pending/` | unfinished changes of a command to a workspace ([`workspace::changes`]) |
+//! | `~/.local/state/kforge/machine-key` | the key of this machine, outside the home; variables name another place ([`engine::machine_key`]) |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, and the workspaces that use this home |
 
 pub use kforge_cuda as cuda;

@@ -11,6 +11,7 @@ use kforge::config::{Environment, Settings};
 use kforge::engine::{Execution, Job, RunError};
 use kforge::ops::event::Silent;
 use kforge::ops::session::build::PlanRequest;
+use kforge::ops::session::evidence_policy::EvidencePolicy;
 use kforge::ops::{Options, Session, Worker};
 use kforge::plan::Goal;
 use kforge::record::params::NullsObserved;
@@ -136,6 +137,7 @@ pub(crate) fn asked(selected: Selected, jobs: Option<i64>) -> PlanRequest {
         jobs,
         keep_going: false,
         remeasure: false,
+        evidence: EvidencePolicy::default(),
         overlay: None,
         write: true,
         looks: false,

@@ -76,7 +76,7 @@ impl From<&Ended> for Exit {
     fn from(ended: &Ended) -> Self {
         match ended {
             Ended::Done => Exit::Done,
-            Ended::NotBuilt => Exit::NotBuilt,
+            Ended::NotBuilt | Ended::Contradicted(_) => Exit::NotBuilt,
             Ended::Wrong => Exit::Wrong,
             Ended::NoEvidence(_) => Exit::NoEvidence,
             Ended::Interrupted => Exit::Interrupted,

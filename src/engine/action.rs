@@ -2,7 +2,8 @@
 //!
 //! Each entry is one small JSON file, `actions/xx/HEX` for the key `HEX`. Nothing is synced and disks fail, so an entry contains a hash of its contents: a torn
 //! or changed entry is a miss and is removed. An entry of another version is a miss too, but it is left to the program that wrote it. An entry is written after
-//! its outputs, and is a hit only if all of them still exist.
+//! its outputs, and is a hit only if all of them still exist. The hash finds damage; the tag beside the result shows that this machine computed it
+//! ([`super::authentication`]).
 //!
 //! Results of steps that observe a device are kept in the evidence index instead. Their key (a *question*) omits the device, so this cache could not tell
 //! which device answered ([`asks_device`]).
@@ -16,9 +17,11 @@ use std::time::{Duration, SystemTime};
 
 use serde::{Deserialize, Serialize};
 
+use super::authentication::Authentication;
 use super::home::{Doing, Home, named, publish, shard};
 use super::lock::{Lock, LockError, Mode, Wait};
-use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks};
+use super::machine_key::Tag;
+use super::{Blobs, Cache, Hit, KeyGuard, KeyLocks, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::CacheOrigin;
 use kforge_types::record::params::{HOST, Toolchain};
@@ -86,6 +89,9 @@ struct Entry {
     /// The digest of the body as JSON.
     check: Digest,
     body: Body,
+    /// The tag of the result. Entries of machines without a key, and of earlier versions, have none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tag: Option<Tag>,
 }
 
 /// The version, the only field that an entry of any version has.
@@ -97,8 +103,8 @@ struct Versioned {
 /// What a file in the cache holds.
 #[derive(Debug, PartialEq)]
 pub(super) enum Read {
-    /// An entry.
-    Entry(Box<Body>),
+    /// An entry, and the tag of its result.
+    Entry(Box<Body>, Option<Tag>),
     /// An entry of another version.
     Foreign,
     /// Truncated, changed, or not an entry.
@@ -114,7 +120,7 @@ pub(super) fn parse(bytes: &[u8]) -> Read {
     }
     let Ok(entry) = serde_json::from_slice::<Entry>(bytes) else { return Read::Corrupt };
     match serde_json::to_vec(&entry.body) {
-        Ok(body) if Digest::of(&body) == entry.check => Read::Entry(Box::new(entry.body)),
+        Ok(body) if Digest::of(&body) == entry.check => Read::Entry(Box::new(entry.body), entry.tag),
         _ => Read::Corrupt,
     }
 }
@@ -125,6 +131,7 @@ pub struct ActionCache {
     tmp: PathBuf,
     locks: PathBuf,
     blobs: Arc<dyn Blobs>,
+    authentication: Authentication,
 }
 
 /// Held while the step of a key is executed, so that no other process executes it too. Dropping the lock removes its file.
@@ -140,9 +147,15 @@ impl Drop for KeyLock {
 }
 
 impl ActionCache {
-    /// The action cache of `home`, whose outputs are stored in `blobs`.
+    /// The action cache of `home`, whose outputs are stored in `blobs`. Every result counts, and new results get no tag.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> ActionCache {
-        ActionCache { root: home.actions(), tmp: home.tmp(), locks: home.locks().join("keys"), blobs }
+        let locks = home.locks().join("keys");
+        ActionCache { root: home.actions(), tmp: home.tmp(), locks, blobs, authentication: Authentication::default() }
+    }
+
+    /// The same, in which only those results count that `authentication` accepts, and which gives new results a tag.
+    pub fn with(self, authentication: Authentication) -> ActionCache {
+        ActionCache { authentication, ..self }
     }
 
     /// Takes the lock of a key, waiting for a process that executes the key now. Look the key up again afterwards: that process may have stored its result.
@@ -168,6 +181,11 @@ impl ActionCache {
 
     /// The entry of a key, whether or not its outputs are in the store. Does not count as a use.
     pub fn entry(&self, key: &Digest) -> io::Result<Option<Body>> {
+        Ok(self.tagged(key)?.map(|(body, _)| body))
+    }
+
+    /// Like [`ActionCache::entry`], with the tag of the result.
+    fn tagged(&self, key: &Digest) -> io::Result<Option<(Body, Option<Tag>)>> {
         let path = self.root.join(shard(key));
         let bytes = match std::fs::read(&path) {
             Ok(bytes) => bytes,
@@ -175,9 +193,9 @@ impl ActionCache {
             Err(e) => return Err(named(e, Doing::Read, &path)),
         };
         match parse(&bytes) {
-            Read::Entry(body) if body.key == *key => Ok(Some(*body)),
+            Read::Entry(body, tag) if body.key == *key => Ok(Some((*body, tag))),
             Read::Foreign => Ok(None),
-            Read::Entry(_) | Read::Corrupt => self.forget(key).map(|()| None),
+            Read::Entry(..) | Read::Corrupt => self.forget(key).map(|()| None),
         }
     }
 
@@ -225,12 +243,18 @@ impl Cache for ActionCache {
         if asks_device(spec) {
             return Ok(None);
         }
-        let Some(body) = self.entry(key)? else { return Ok(None) };
-        if !body.result.outputs.values().all(|output| self.blobs.has(output)) {
+        let Some((body, tag)) = self.tagged(key)? else { return Ok(None) };
+        let there = body.result.outputs.values().all(|output| self.blobs.has(output));
+        if !there || !self.authentication.accepts(key, &body.result, tag.as_ref()) {
             return Ok(None);
         }
         self.touch(key);
-        Ok(Some(Hit { result: body.result, origin: CacheOrigin::Local, evidence: None }))
+        Ok(Some(Hit { result: body.result, origin: CacheOrigin::Local, evidence: None, tag }))
+    }
+
+    fn lacks(&self, key: &Digest, spec: &Spec, _: Option<&str>) -> Option<Unanswered> {
+        let held = self.authentication.is_required() && !asks_device(spec) && matches!(self.entry(key), Ok(Some(_)));
+        held.then_some(Unanswered::Unauthenticated)
     }
 
     fn put(&self, key: &Digest, spec: &Spec, result: &StepResult) -> io::Result<()> {
@@ -240,7 +264,8 @@ impl Cache for ActionCache {
         let explanation = keep_explanation(&*self.blobs, spec)?;
         let body = Body { key: *key, explanation, result: result.clone() };
         let check = Digest::of(&serde_json::to_vec(&body)?);
-        let bytes = serde_json::to_vec(&Entry { version: VERSION, check, body })?;
+        let tag = self.authentication.tag(key, result);
+        let bytes = serde_json::to_vec(&Entry { version: VERSION, check, body, tag })?;
         publish(&self.tmp, &self.root.join(shard(key)), &bytes, 0o644)
     }
 }

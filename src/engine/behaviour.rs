@@ -206,16 +206,16 @@ fn the_reason_is_followed_to_the_file_that_changed() {
     let asked =
         |text: &str, id: &str| explain(world.graph(&plan(text)), &world.options, &world.services(), id).unwrap();
     let before = asked("two", "compile");
-    assert_eq!(before.standing, Standing::WillRun);
+    assert_eq!(before.prospect, Prospect::WillRun);
     assert_eq!(before.because[0].why.field.as_deref(), Some("inputs.source"));
     assert_eq!(before.because[1].what, "inputs.source/x.cu");
     let pending = asked("two", "verify");
-    assert_eq!(pending.standing, Standing::MayRun);
+    assert_eq!(pending.prospect, Prospect::MayRun);
     assert_eq!(pending.because[0].why.code, "input-pending");
     assert_eq!(pending.because.last().unwrap().what, "inputs.source/x.cu");
     world.build(&plan("two"));
     let after = asked("two", "verify");
-    assert_eq!(after.standing, Standing::Fresh);
+    assert_eq!(after.prospect, Prospect::Fresh);
     let whats: Vec<&str> = after.because.iter().map(|b| b.what.as_str()).collect();
     assert_eq!(whats, ["verify", "compile", "inputs.source/x.cu"]);
     assert_eq!(after.because[0].why.field.as_deref(), Some("inputs.binary"));
@@ -246,7 +246,12 @@ impl Cache for Records {
             signer: None,
         };
         let result = StepResult { outputs, ..gives(Digest::of(b"")) };
-        Ok((!records.is_empty()).then_some(Hit { result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+        Ok((!records.is_empty()).then_some(Hit {
+            result,
+            origin: CacheOrigin::Evidence,
+            evidence: Some(evidence),
+            tag: None,
+        }))
     }
     fn put(&self, _: &Digest, _: &Spec, result: &StepResult) -> std::io::Result<()> {
         self.0.lock().unwrap().push(result.outputs["out"]);

@@ -27,7 +27,8 @@
 //!
 //! # Format
 //!
-//! The header, the hash of the rest, then the rest. Integers are little-endian; texts and lists follow their length, a u32.
+//! The header, the hash of the rest, then the rest. Integers are little-endian; texts and lists follow their length, a u32. Where only this machine's own
+//! results count, the hash is keyed with its key: a certificate that another machine wrote, or that was written for a build that takes claims, does not hold.
 
 use std::collections::BTreeSet;
 use std::ffi::OsString;
@@ -40,6 +41,7 @@ use rayon::prelude::*;
 use rustix::fs::{AtFlags, FileType, Mode, OFlags};
 
 use super::home::{Home, shard};
+use super::machine_key::{MachineKey, Tag};
 use super::stat::{Stat, ns_of};
 use kforge_foundation::base::files::write_atomically;
 use kforge_foundation::base::{Digest, Witness};
@@ -146,14 +148,14 @@ fn is_absent(path: &Path) -> bool {
 }
 
 impl Certificate {
-    /// The certificate in a file, if the file holds a complete one.
-    pub fn read(path: &Path) -> Option<Certificate> {
-        Certificate::decode(&std::fs::read(path).ok()?)
+    /// The certificate in a file, if the file holds a complete one. With a key, only if it was written with that key.
+    pub fn read(path: &Path, key: Option<&MachineKey>) -> Option<Certificate> {
+        Certificate::decode(&std::fs::read(path).ok()?, key)
     }
 
     /// Writes the certificate, replacing an existing one.
-    pub fn write(&self, path: &Path) -> io::Result<()> {
-        write_atomically(path, &self.encode(), false)
+    pub fn write(&self, path: &Path, key: Option<&MachineKey>) -> io::Result<()> {
+        write_atomically(path, &self.encode(key), false)
     }
 
     /// Whether the answer is still valid for `question`.
@@ -191,7 +193,7 @@ impl Certificate {
         })
     }
 
-    fn encode(&self) -> Vec<u8> {
+    fn encode(&self, key: Option<&MachineKey>) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + 160 * self.still.len() + 40 * self.contents.len() + self.answer.len());
         out.extend(HEADER);
         out.extend([0; 32]);
@@ -212,14 +214,14 @@ impl Certificate {
             digests.iter().for_each(|digest| put_digest(&mut out, digest));
         }
         put_bytes(&mut out, &self.answer);
-        let hash = blake3::hash(&out[HEADER.len() + 32..]);
-        out[HEADER.len()..HEADER.len() + 32].copy_from_slice(hash.as_bytes());
+        let hash = hash(&out[HEADER.len() + 32..], key);
+        out[HEADER.len()..HEADER.len() + 32].copy_from_slice(hash.bytes());
         out
     }
 
-    fn decode(bytes: &[u8]) -> Option<Certificate> {
-        let (hash, rest) = bytes.strip_prefix(HEADER)?.split_first_chunk::<32>()?;
-        if blake3::hash(rest) != *hash {
+    fn decode(bytes: &[u8], key: Option<&MachineKey>) -> Option<Certificate> {
+        let (stored, rest) = bytes.strip_prefix(HEADER)?.split_first_chunk::<32>()?;
+        if hash(rest, key) != Tag::of_bytes(*stored) {
             return None;
         }
         let mut fields = Fields(rest);
@@ -233,6 +235,14 @@ impl Certificate {
         let (contents, open) = (fields.list(Fields::digest)?, fields.list(Fields::digest)?);
         let answer = fields.bytes()?.to_vec();
         fields.0.is_empty().then_some(Certificate { question, made_ns, still, absent, contents, open, answer })
+    }
+}
+
+/// The hash of everything after it.
+fn hash(rest: &[u8], key: Option<&MachineKey>) -> Tag {
+    match key {
+        Some(key) => key.of_certificate(rest),
+        None => Tag::of_bytes(*blake3::hash(rest).as_bytes()),
     }
 }
 

@@ -161,7 +161,7 @@ fn results(home: &Home) -> io::Result<Vec<CachedResult>> {
     for path in sharded(&home.actions())? {
         let (Ok(metadata), Ok(bytes)) = (path.metadata(), std::fs::read(&path)) else { continue };
         let outputs = match parse(&bytes) {
-            Read::Entry(body) => body.result.outputs.values().copied().chain([body.explanation]).collect(),
+            Read::Entry(body, _) => body.result.outputs.values().copied().chain([body.explanation]).collect(),
             Read::Foreign => vec![],
             Read::Corrupt => {
                 let _ = std::fs::remove_file(&path);

@@ -244,12 +244,12 @@ impl Coordinator<'_, '_, '_> {
         let started_ms = Some(report.started.saturating_duration_since(self.started).as_millis() as u64);
         let duration_ms = report.took.as_millis() as u64;
         let mut done = match report.worked {
-            WorkResult::Ran { result, evidence, forget } => {
-                let ran = Done { result: Some(result), evidence, ..Done::nothing(Outcome::Executed, Some(key)) };
+            WorkResult::Ran { result, evidence, forget, tag } => {
+                let ran = Done { result: Some(result), evidence, tag, ..Done::nothing(Outcome::Executed, Some(key)) };
                 Done { started_ms, duration_ms, forgotten: forget, ..ran }
             }
             WorkResult::Known(hit) => Done::fresh(key, hit),
-            WorkResult::Unavailable(missing) => Done::nothing(Outcome::Unavailable(missing), Some(key)),
+            WorkResult::Unavailable(missing, why) => Done::unavailable(missing, why, key),
             WorkResult::Failed { message, notes, trouble } => {
                 Done { notes, trouble, started_ms, duration_ms, ..Done::nothing(Outcome::Failed(message), Some(key)) }
             }

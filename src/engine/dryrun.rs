@@ -13,7 +13,7 @@ use std::collections::BTreeSet;
 
 use super::action::makes_binary;
 use super::evidence::HERE;
-use super::explain::{Earlier, Explanation, Standing, chain, plain, why_from};
+use super::explain::{Earlier, Explanation, Prospect, chain, plain, why_from};
 use super::services::{Because, BuildOptions, PreviousResult, Services};
 use super::state::{Done, NodeCheck, State, Walk};
 use super::{Graph, Index, Node, NodeId, Source};
@@ -75,17 +75,17 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
     let dry = Dry::walk(graph, &keep_going, services);
     let index = dry.walk.graph.find(id)?;
     let last = services.memory.last(id);
-    let standing = dry.standing(index);
+    let prospect = dry.prospect(index);
     let changed = dry.changed(index);
-    let earlier = match (&standing, &last) {
-        (Standing::Fresh, _) if changed.is_some() => Some(Earlier::Now),
-        (Standing::Fresh, Some(last)) if last.known => Some(Earlier::LastBuild),
+    let earlier = match (&prospect, &last) {
+        (Prospect::Fresh, _) if changed.is_some() => Some(Earlier::Now),
+        (Prospect::Fresh, Some(last)) if last.known => Some(Earlier::LastBuild),
         _ => None,
     };
-    let because = match (dry.runs(index), &standing) {
+    let because = match (dry.runs(index), &prospect) {
         (Some(because), _) => because.clone(),
-        (None, Standing::MayRun) => dry.pending(index),
-        (None, Standing::Unavailable(_)) => dry.unanswered(index, last.as_ref()),
+        (None, Prospect::MayRun) => dry.pending(index),
+        (None, Prospect::Unavailable(_)) => dry.unanswered(index, last.as_ref()),
         (None, _) => changed.or(last.as_ref().map(|l| l.because.clone())).unwrap_or_default(),
     };
     let product = dry.walk.graph.node(index).product.clone();
@@ -100,7 +100,7 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
             None => last.as_ref().is_none_or(|last| last.forgotten),
         };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
-    Some(Explanation { id: id.to_string(), standing, product, evidence, brought, because, earlier, fields })
+    Some(Explanation { id: id.to_string(), prospect, product, evidence, brought, because, earlier, fields })
 }
 
 /// The graph with the nodes that known results add: every node that has a name now.
@@ -289,14 +289,14 @@ impl<'a> Dry<'a> {
         self.will.iter().chain(&self.shares).find(|w| w.0 == index).map(|w| &w.1)
     }
 
-    fn standing(&self, index: Index) -> Standing {
+    fn prospect(&self, index: Index) -> Prospect {
         let missing = self.walk.graph.node(index).unavailable.clone();
         match &self.walk.states[index as usize] {
-            State::Done(Done { outcome: Outcome::Unavailable(missing), .. }) => Standing::Unavailable(missing.clone()),
-            State::Done(Done { outcome: Outcome::Skipped(root), .. }) => Standing::Skipped(root.clone()),
-            State::Done(_) => Standing::Fresh,
-            _ if self.runs(index).is_some() => Standing::WillRun,
-            _ => missing.map_or(Standing::MayRun, Standing::Unavailable),
+            State::Done(Done { outcome: Outcome::Unavailable(missing), .. }) => Prospect::Unavailable(missing.clone()),
+            State::Done(Done { outcome: Outcome::Skipped(root), .. }) => Prospect::Skipped(root.clone()),
+            State::Done(_) => Prospect::Fresh,
+            _ if self.runs(index).is_some() => Prospect::WillRun,
+            _ => missing.map_or(Prospect::MayRun, Prospect::Unavailable),
         }
     }
 

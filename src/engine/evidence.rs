@@ -6,40 +6,52 @@
 //! bundle of that name. So damage is detected, and a duplicate record is stored once. Bundles in the repository are not imported: their records are read in
 //! addition to those of the home ([`Index::with`]).
 //!
-//! A binary that came with observations is stored here too, under its inputs ([`BundledBinaries`], [`of_binary`]). Several bundles may each bring a different
-//! binary of one compilation, and kforge uses only one. It takes the binary with the most observations in its bundle; among equals, one from the repository;
-//! among those, the one whose record has the least digest. For an imported bundle, the number of observations is stored beside the record, in
-//! `RECORD@BUNDLE.about`, for every bundle that brought the record. The largest number counts, so the order of imports does not matter.
+//! A binary that came with observations is stored here too, under its inputs ([`BundledBinaries`]). For an imported bundle, the number of its observations is
+//! stored beside the record, in `RECORD@BUNDLE.about`, for every bundle that brought the record. The largest number counts, so the order of imports does not
+//! matter.
+//!
+//! **Standing** ([`Standing`]) is derived and never stored in a record. A record without a bundle's name stands `here` only if `RECORD.tag` beside it holds a
+//! valid tag of this machine's key ([`MachineKey::of_record`]); otherwise its origin is [`HOME`], and it is claimed: another machine that shares the home wrote
+//! it, an earlier kforge, or somebody with an editor. A record that was imported, or that lies in a bundle of the repository, is claimed unless the bundle is
+//! signed. A tag lies beside the record, so the record's digest does not depend on the machine.
 //!
 //! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
 //! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
-use std::cmp::Reverse;
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::action::{asks_device, makes_binary, of_binary};
+use super::action::asks_device;
 use super::home::{Doing, Home, TEMP_PREFIX, files_in, named, persist, publish};
-use super::{Blobs, Cache, Hit};
-use kforge_foundation::base::{Digest, Severity};
+use super::machine_key::{MachineKey, Tag};
+use super::{Blobs, Cache, Hit, Unanswered};
+use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
-use kforge_types::record::{Note, Provenance, Spec, Standing, StepResult};
+use kforge_types::record::{Provenance, Spec, Standing, StepKind, StepResult};
 
+mod binaries;
 mod choose;
 
-pub use choose::{AcceptedSource, Answer, choose};
+pub use binaries::BundledBinaries;
+pub use choose::{AHEAD, AcceptedSource, Answer, choose, is_ahead, rivals};
 
 /// The output of a step that observes a device in which it states its [`Provenance`], as JSON.
 pub const PROVENANCE: &str = "provenance";
 
-/// The origin of records that were observed on this machine.
+/// The origin of records that this machine observed and authenticated.
 pub const HERE: &str = "here";
+
+/// The origin of records in the home that no bundle brought and that this machine did not authenticate.
+pub const HOME: &str = "home";
+
+/// The origin of records from a bundle whose name is [`HERE`].
+const BUNDLE_HERE: &str = "@here";
 
 /// One observation of a device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -59,7 +71,7 @@ pub struct IndexedRecord {
     pub record: Record,
     /// The digest of its file.
     pub digest: Digest,
-    /// The bundle that the record was imported from, or [`HERE`].
+    /// The bundle that the record was imported from, [`HERE`] or [`HOME`].
     pub origin: String,
     /// The principal of the trusted key that signed the bundle; none if nobody whom this build trusts signed it.
     pub signer: Option<String>,
@@ -88,6 +100,9 @@ pub const BINARY: &str = "binary";
 /// The extension of a file that states the number of observations of a binary.
 pub(super) const ABOUT: &str = "about";
 
+/// The extension of a file with the tag of a record.
+pub(super) const TAG: &str = "tag";
+
 /// The evidence index of a [`Home`].
 #[derive(Clone)]
 pub struct Index {
@@ -97,12 +112,19 @@ pub struct Index {
     beside: Arc<Beside>,
     /// The number of observations of each binary in the bundles of the repository, by the binary's digest.
     about: Arc<About>,
+    key: Option<Arc<MachineKey>>,
 }
 
 impl Index {
     /// The index of `home`; `blobs` holds the outputs.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
-        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default(), about: Arc::default() }
+        let (beside, about) = (Arc::default(), Arc::default());
+        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside, about, key: None }
+    }
+
+    /// The same index for a machine with this key. Without a key, no record stands `here`.
+    pub fn keyed(self, key: Option<Arc<MachineKey>>) -> Index {
+        Index { key, ..self }
     }
 
     /// The same index with records of bundles in the repository, which are read and never written, and the number of observations that these bundles hold of
@@ -112,9 +134,32 @@ impl Index {
     }
 
     /// Adds a record that was observed here and whose outputs are already in the store. Returns the digest that names it. It survives a power cut only after
-    /// [`Index::sync`].
+    /// [`Index::sync`]. The record stands `here` if this machine has a key.
     pub fn add(&self, record: &Record) -> io::Result<Digest> {
+        if let Some(key) = &self.key {
+            // The tag comes first: a record whose tag was lost would have to be observed again.
+            let digest = Digest::of(&serde_json::to_vec(record)?);
+            let place = self.tag_of(&record.question, &digest);
+            publish(&self.tmp, &place, key.of_record(&digest).hex().as_bytes(), 0o644)?;
+        }
         self.keep(record, "").map(|kept| kept.0)
+    }
+
+    /// The file with the tag of a record.
+    fn tag_of(&self, question: &Digest, record: &Digest) -> PathBuf {
+        self.root.join(question.hex()).join(format!("{}.{TAG}", record.hex()))
+    }
+
+    /// The record with the origin [`HOME`] instead of [`HERE`], unless this machine authenticated it.
+    fn authenticated(&self, seen: IndexedRecord) -> IndexedRecord {
+        let holds = |key: &Arc<MachineKey>| {
+            let stored = std::fs::read_to_string(self.tag_of(&seen.record.question, &seen.digest)).ok()?;
+            Some(Tag::of_hex(&stored)? == key.of_record(&seen.digest))
+        };
+        match seen.origin == HERE && self.key.as_ref().and_then(holds) != Some(true) {
+            true => IndexedRecord { origin: HOME.into(), ..seen },
+            false => seen,
+        }
     }
 
     /// Syncs the added records to disk.
@@ -184,7 +229,9 @@ impl Index {
         let bytes = serde_json::to_vec(record)?;
         let digest = Digest::of(&bytes);
         let folder = self.root.join(record.question.hex());
-        if files_in(&folder)?.iter().any(|path| read(path).is_some_and(|seen| seen.digest == digest)) {
+        // A record that was observed here is kept also if a bundle brought it before, because it then stands `here`.
+        let is_held = |seen: &IndexedRecord| seen.digest == digest && (seen.origin == HERE || !suffix.is_empty());
+        if files_in(&folder)?.iter().filter_map(|path| read(path)).any(|seen| is_held(&seen)) {
             return Ok((digest, false));
         }
         for output in record.result.outputs.values() {
@@ -235,13 +282,17 @@ impl Index {
         questions.into_iter().flat_map(|(_, records)| records.iter().cloned()).collect()
     }
 
+    /// The records in a folder, each once: if it was observed here and imported too, with the greater standing.
     fn under(&self, folder: &Path) -> io::Result<Vec<IndexedRecord>> {
-        Ok(files_in(folder)?.iter().filter_map(|path| read(path)).collect())
-    }
-
-    /// Returns the record that answers, if one of the accepted sources has it.
-    pub fn lookup(&self, question: &Digest, wanted: &AcceptedSource) -> io::Result<Answer> {
-        Ok(choose(&self.records(question)?, wanted))
+        let mut all: Vec<IndexedRecord> = vec![];
+        for seen in files_in(folder)?.iter().filter_map(|path| read(path)).map(|seen| self.authenticated(seen)) {
+            match all.iter_mut().find(|held| held.digest == seen.digest) {
+                Some(held) if held.standing() < seen.standing() => *held = seen,
+                Some(_) => {}
+                None => all.push(seen),
+            }
+        }
+        Ok(all)
     }
 }
 
@@ -256,7 +307,11 @@ pub(super) fn folders(root: &Path) -> io::Result<Vec<PathBuf>> {
 /// The record in a file; none if the file is damaged or not a record.
 pub(super) fn read(path: &Path) -> Option<IndexedRecord> {
     let name = path.file_name()?.to_str()?.strip_suffix(".json")?;
-    let (hex, origin) = name.split_once('@').unwrap_or((name, HERE));
+    let (hex, origin) = match name.split_once('@') {
+        Some((hex, HERE)) => (hex, BUNDLE_HERE),
+        Some(imported) => imported,
+        None => (name, HERE),
+    };
     let bytes = std::fs::read(path).ok()?;
     let digest = Digest::of(&bytes);
     if digest.hex() != hex {
@@ -278,6 +333,16 @@ pub struct EvidenceCache {
     index: Index,
     wanted: Box<SourcePolicy>,
     added: AtomicBool,
+    found: Mutex<Findings>,
+}
+
+/// What lookups found besides answers. Nothing of it changes an answer.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Findings {
+    /// Records of the home that claim to be from the future, by the digest of the record. They answer nothing.
+    pub ahead: BTreeMap<Digest, IndexedRecord>,
+    /// By question: the records of a verification that count and observed something else than the one that answers ([`rivals`]), and the one that answers.
+    pub rivals: BTreeMap<Digest, (IndexedRecord, Vec<IndexedRecord>)>,
 }
 
 impl EvidenceCache {
@@ -287,7 +352,7 @@ impl EvidenceCache {
         index: Index,
         wanted: impl Fn(&Spec, Option<&str>) -> Option<AcceptedSource> + Send + Sync + 'static,
     ) -> EvidenceCache {
-        EvidenceCache { index, wanted: Box::new(wanted), added: AtomicBool::new(false) }
+        EvidenceCache { index, wanted: Box::new(wanted), added: AtomicBool::new(false), found: Mutex::default() }
     }
 
     /// Syncs the records that were added since the last call, if there are any.
@@ -300,80 +365,32 @@ impl EvidenceCache {
     /// The record that answers a question to `product`; none if there is no such record, or if the spec asks no device.
     pub fn seen(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> io::Result<Option<IndexedRecord>> {
         let Some(wanted) = (self.wanted)(spec, product) else { return Ok(None) };
-        Ok(match self.index.lookup(key, &wanted)? {
-            Answer::Found(seen) => Some(*seen),
-            Answer::AskHere | Answer::Unknown { .. } => None,
-        })
+        let (records, now) = (self.index.records(key)?, jiff::Timestamp::now());
+        let ahead = records.iter().filter(|seen| is_ahead(&seen.record, now)).cloned();
+        let ahead: Vec<(Digest, IndexedRecord)> = ahead.map(|seen| (seen.digest, seen)).collect();
+        if !ahead.is_empty() {
+            self.found.lock().unwrap_or_else(PoisonError::into_inner).ahead.extend(ahead);
+        }
+        let Answer::Found(seen) = choose(&records, &wanted, now) else { return Ok(None) };
+        if spec.kind == StepKind::Verify {
+            let others: Vec<IndexedRecord> = rivals(&records, &seen, &wanted, now).into_iter().cloned().collect();
+            let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+            match others.is_empty() {
+                true => drop(found.rivals.remove(key)),
+                false => drop(found.rivals.insert(*key, ((*seen).clone(), others))),
+            }
+        }
+        Ok(Some(*seen))
+    }
+
+    /// What the lookups so far found besides answers.
+    pub fn findings(&self) -> Findings {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// The index behind this cache.
     pub fn index(&self) -> &Index {
         &self.index
-    }
-}
-
-/// The binaries that observations are about, as their bundles brought them. Compilers do not always produce the same binary twice, and an observation of one
-/// binary is not valid for another. This cache is asked before every other one, so that a build with the evidence also uses the binaries of that evidence.
-pub struct BundledBinaries {
-    index: Index,
-}
-
-impl BundledBinaries {
-    /// The binaries in `index`.
-    pub fn new(index: Index) -> BundledBinaries {
-        BundledBinaries { index }
-    }
-}
-
-impl BundledBinaries {
-    /// The binaries that bundles brought for a question, the preferred one first.
-    fn ranked(&self, question: &Digest) -> io::Result<Vec<(u64, IndexedRecord)>> {
-        let records = self.index.records(question)?.into_iter();
-        let mut all: Vec<(u64, IndexedRecord)> = records.map(|seen| self.index.about(seen)).collect();
-        let order = |(about, seen): &(u64, IndexedRecord)| (Reverse(*about), !self.index.is_beside(seen), seen.digest);
-        all.sort_by_cached_key(order);
-        // Several bundles may hold the same binary.
-        let mut known = BTreeSet::new();
-        all.retain(|(_, seen)| known.insert(seen.record.result.outputs.get(BINARY).copied()));
-        Ok(all)
-    }
-}
-
-/// A note that names the chosen binary; none if there is only one.
-fn told(ranked: &[(u64, IndexedRecord)]) -> Option<Note> {
-    let ((about, first), rest) = ranked.split_first()?;
-    let other: Vec<String> =
-        rest.iter().map(|(about, seen)| format!("the one from `{}` ({about})", seen.origin)).collect();
-    (!other.is_empty()).then(|| {
-        let message = format!(
-            "bundles bring different binaries of this: kforge uses the one from `{}`, which has {about} observations of it, and not {}",
-            first.origin,
-            other.join(", ")
-        );
-        Note::new(Severity::Note, "evidence.brought", message)
-    })
-}
-
-impl Cache for BundledBinaries {
-    /// The binary with the most observations in its bundle; among equals, one from the repository; among those, the one whose record has the least digest.
-    fn get(&self, _: &Digest, spec: &Spec) -> io::Result<Option<Hit>> {
-        if !makes_binary(spec) {
-            return Ok(None);
-        }
-        let Some(question) = of_binary(spec, &*self.index.blobs)? else { return Ok(None) };
-        let ranked = self.ranked(&question.key())?;
-        let note = told(&ranked);
-        let first = ranked.into_iter().next();
-        Ok(first.map(|(_, seen)| {
-            let mut result = seen.record.result;
-            result.notes.extend(note);
-            Hit { result, origin: CacheOrigin::Evidence, evidence: None }
-        }))
-    }
-
-    /// Does nothing: only bundles add binaries.
-    fn put(&self, _: &Digest, _: &Spec, _: &StepResult) -> io::Result<()> {
-        Ok(())
     }
 }
 
@@ -395,20 +412,24 @@ impl Cache for EvidenceCache {
             standing,
             signer,
         };
-        Ok(Some(Hit { result: record.result, origin: CacheOrigin::Evidence, evidence: Some(evidence) }))
+        let (result, origin) = (record.result, CacheOrigin::Evidence);
+        Ok(Some(Hit { result, origin, evidence: Some(evidence), tag: None }))
     }
 
-    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
+    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<Unanswered> {
         let wanted = (self.wanted)(spec, product)?;
-        let answer = self.index.lookup(key, &wanted).ok()?;
+        let (records, now) = (self.index.records(key).ok()?, jiff::Timestamp::now());
+        let answer = choose(&records, &wanted, now);
+        let claimed = AcceptedSource { least: Standing::Claimed, ..wanted.clone() };
+        if let (Answer::Unknown { .. }, Answer::Found(seen)) = (&answer, choose(&records, &claimed, now)) {
+            return Some(Unanswered::Claimed { by: seen.origin });
+        }
         Some(match (answer, wanted.device) {
             (Answer::Found(_), _) => return None,
             // Evidence from other products does not matter in these cases, and it may change while this build runs.
-            (Answer::AskHere, _) | (_, Some(_)) => "no evidence from one".into(),
-            (Answer::Unknown { products }, None) if products.is_empty() => "no evidence from one".into(),
-            (Answer::Unknown { products }, None) => {
-                format!("evidence from {}: choose one with the target's `device`", products.join(" and "))
-            }
+            (Answer::AskHere, _) | (_, Some(_)) => Unanswered::NoEvidence,
+            (Answer::Unknown { products }, None) if products.is_empty() => Unanswered::NoEvidence,
+            (Answer::Unknown { products }, None) => Unanswered::Products(products),
         })
     }
 

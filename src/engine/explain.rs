@@ -133,7 +133,7 @@ pub fn result_digest(result: &StepResult) -> Digest {
 
 /// What a build would do with a step now.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Standing {
+pub enum Prospect {
     /// It would run, or share the run of a step with the same key.
     WillRun,
     /// It runs if its inputs change.
@@ -146,14 +146,14 @@ pub enum Standing {
     Skipped(String),
 }
 
-impl fmt::Display for Standing {
+impl fmt::Display for Prospect {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Standing::WillRun => write!(f, "would run now"),
-            Standing::MayRun => write!(f, "would run now if its inputs change"),
-            Standing::Fresh => write!(f, "is fresh"),
-            Standing::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
-            Standing::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
+            Prospect::WillRun => write!(f, "would run now"),
+            Prospect::MayRun => write!(f, "would run now if its inputs change"),
+            Prospect::Fresh => write!(f, "is fresh"),
+            Prospect::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
+            Prospect::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
         }
     }
 }
@@ -173,7 +173,7 @@ pub struct Explanation {
     /// The step.
     pub id: NodeId,
     /// What a build would do with the step now.
-    pub standing: Standing,
+    pub prospect: Prospect,
     /// The product whose answer counts, for a step that observes a device; see [`super::Node::product`].
     pub product: Option<String>,
     /// The provenance of the observation that answers it.
@@ -190,7 +190,7 @@ pub struct Explanation {
 
 impl fmt::Display for Explanation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        writeln!(f, "`{}` {}", self.id, self.standing)?;
+        writeln!(f, "`{}` {}", self.id, self.prospect)?;
         for (depth, because) in self.because.iter().enumerate() {
             let lead = if depth == 0 { "" } else { "because " };
             writeln!(f, "{:width$}{lead}{}", "", because, width = 2 + 2 * depth)?;

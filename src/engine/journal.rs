@@ -23,6 +23,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use super::home::{Doing, named};
+use super::machine_key::Tag;
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 use kforge_types::record::StepResult;
@@ -123,6 +124,11 @@ impl Journal {
 
     /// The last result recorded under a key, by any node.
     pub fn by_key(&self, key: &Digest) -> Option<StepResult> {
+        self.tagged(key).map(|(result, _)| result)
+    }
+
+    /// Like [`Journal::by_key`], with the tag of the result.
+    pub fn tagged(&self, key: &Digest) -> Option<(StepResult, Option<Tag>)> {
         self.inner().index.by_key(key)
     }
 

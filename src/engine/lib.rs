@@ -9,6 +9,7 @@ pub mod explain;
 pub mod graph;
 pub mod action;
 pub mod answers;
+pub mod authentication;
 pub mod blobs;
 pub mod candidates;
 pub mod collect;
@@ -17,6 +18,7 @@ pub mod home;
 pub mod journal;
 pub mod lock;
 mod lookup;
+pub mod machine_key;
 pub mod node;
 pub mod resources;
 mod schedule;
@@ -24,6 +26,7 @@ pub mod services;
 pub mod state;
 pub mod stat;
 pub mod traits;
+pub mod unanswered;
 mod work;
 
 #[cfg(test)]
@@ -40,10 +43,11 @@ pub use coordinator::{BuildOutcome, build};
 pub use dryrun::{
     Compiled, DryRun, Lack, Question, Questions, ReadyResult, dry_run, expanded, explain, known, lacking, questions,
 };
-pub use explain::{Earlier, Explanation, Standing, result_digest, why};
+pub use explain::{Earlier, Explanation, Prospect, result_digest, why};
 pub use graph::{Graph, GraphError, Index};
 pub use node::{InputRef, Node, NodeId, Rank, Resources, Source};
 pub use resources::Capacity;
 pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Memory, NoLocks, PreviousResult, Row, Services};
 pub use state::Done;
 pub use traits::{Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RunError};
+pub use unanswered::Unanswered;

@@ -81,6 +81,9 @@ impl View<'_> {
         let mut troubles = vec![];
         let product = node.product.as_deref();
         let hit = if again { None } else { look_up(self.caches, &key, &spec, product, &mut troubles) };
+        let chosen = |hit: &Hit| self.options.recheck.as_ref().is_some_and(|chosen| chosen(node, &key, hit));
+        let rechecked = node.unavailable.is_none() && hit.as_ref().is_some_and(chosen);
+        let (again, hit) = if rechecked { (true, None) } else { (again, hit) };
         Lookup::Found(Box::new(BoundNode { spec, key, again, hit, troubles }))
     }
 }

@@ -8,8 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 
 use serde::{Deserialize, Serialize};
 
+use super::machine_key::{MachineKey, Tag};
 use super::resources::Capacity;
-use super::{Blobs, Cache, Executor, Expand, Hit, Node};
+use super::{Blobs, Cache, Executor, Expand, Hit, Node, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Why};
 use kforge_types::record::{Implementations, Spec, StepKind, StepResult};
@@ -61,6 +62,8 @@ pub struct Row<'a> {
     pub because: &'a [Because],
     /// Whether the result was known before the build: neither this step nor another with the same key ran.
     pub known: bool,
+    /// The tag of the result: made here if the step ran, else as it was stored.
+    pub tag: Option<Tag>,
 }
 
 /// The journal as the coordinator sees it. Called from one thread.
@@ -111,6 +114,8 @@ pub struct Services<'a> {
     pub expand: &'a dyn Expand,
     /// The code that executes steps, for their keys.
     pub implementations: &'a Implementations,
+    /// Authenticates the results of this build; none if this machine has no key.
+    pub machine_key: Option<&'a MachineKey>,
 }
 
 /// Asks every cache in turn; if `product` is set, only its answers count. A cache that fails is skipped and reported in `troubles`.
@@ -131,8 +136,16 @@ pub(super) fn look_up(
     None
 }
 
+/// Why no cache has a result; none if none of them says why.
+pub(super) fn lacking(caches: &[&dyn Cache], key: &Digest, spec: &Spec, product: Option<&str>) -> Option<Unanswered> {
+    caches.iter().find_map(|cache| cache.lacks(key, spec, product))
+}
+
 /// Decides whether a node is to run even if its result is known.
 pub type Chosen = Arc<dyn Fn(&Node) -> bool + Send + Sync>;
+
+/// Decides whether a node, whose key and known result are given, is to run nevertheless.
+pub type Rechecked = Arc<dyn Fn(&Node, &Digest, &Hit) -> bool + Send + Sync>;
 
 /// The options of a build.
 #[derive(Clone, Default)]
@@ -145,6 +158,8 @@ pub struct BuildOptions {
     pub interrupted: Arc<AtomicBool>,
     /// The steps to run even if their results are known (`--remeasure`).
     pub remeasure: Option<Chosen>,
+    /// The steps to run although a result was found, to compare with it (`--recheck`).
+    pub recheck: Option<Rechecked>,
     /// Set to the number of steps, which grows while results add steps. For a progress bar.
     pub total: Arc<AtomicU64>,
     /// Leave out the events of fresh steps that have neither notes nor a failing verdict. For terminals, which would show nothing for them.

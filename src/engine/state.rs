@@ -20,9 +20,11 @@ use serde_json::Value;
 
 use super::bind::{Bound, bind};
 use super::explain::{chain, plain, why_from};
+use super::graph::STORED;
 use super::lookup::{BoundNode, Lookup, View};
-use super::services::{Because, BuildOptions, Row, Services};
-use super::{ExpandError, Graph, Hit, Index, Node};
+use super::machine_key::Tag;
+use super::services::{Because, BuildOptions, Row, Services, lacking};
+use super::{ExpandError, Graph, Hit, Index, Node, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Trouble};
 use kforge_types::record::{Note, Outcome, Spec, StepResult};
@@ -61,6 +63,10 @@ pub struct Done {
     pub forgotten: bool,
     /// Whether the result was known before this build: neither this step nor another with the same key ran.
     pub known: bool,
+    /// The tag of the result: made here if the step ran, else as it was stored.
+    pub tag: Option<Tag>,
+    /// Why what is stored does not answer a step that is unavailable.
+    pub unanswered: Option<Unanswered>,
     /// The result of a step that failed only because its expansion did. Another step with the same key may use it.
     pub(super) unexpanded: Option<Box<StepResult>>,
 }
@@ -83,14 +89,23 @@ impl Done {
             interrupted: false,
             forgotten: false,
             known: false,
+            tag: None,
+            unanswered: None,
             unexpanded: None,
         }
     }
 
     /// A step whose result was known.
     pub(super) fn fresh(key: Digest, hit: Hit) -> Done {
-        let Hit { result, origin, evidence } = hit;
-        Done { result: Some(result), cache: origin, evidence, known: true, ..Done::nothing(Outcome::Fresh, Some(key)) }
+        let Hit { result, origin, evidence, tag } = hit;
+        let of = Done::nothing(Outcome::Fresh, Some(key));
+        Done { result: Some(result), cache: origin, evidence, known: true, tag, ..of }
+    }
+
+    /// A step that this machine cannot run, and that nothing stored answers.
+    pub(super) fn unavailable(missing: String, unanswered: Option<Unanswered>, key: Digest) -> Done {
+        let missing = unanswered.as_ref().map_or_else(|| missing.clone(), |why| format!("{missing}, and {why}"));
+        Done { unanswered, ..Done::nothing(Outcome::Unavailable(missing), Some(key)) }
     }
 
     /// A step that did not start before the build ended, for the reason `why`; none if the build was interrupted.
@@ -125,9 +140,9 @@ impl Done {
         };
         let (evidence, notes) = (self.evidence.clone(), self.notes.clone());
         let (stopped, interrupted, trouble) = (self.stopped, self.interrupted, self.trouble);
-        let (forgotten, known) = (self.forgotten, self.known);
-        let of = Done::nothing(outcome, self.key);
-        Done { result, cache, evidence, notes, stopped, interrupted, trouble, forgotten, known, ..of }
+        let (forgotten, known, tag) = (self.forgotten, self.known, self.tag);
+        let of = Done { unanswered: self.unanswered.clone(), ..Done::nothing(outcome, self.key) };
+        Done { result, cache, evidence, notes, stopped, interrupted, trouble, forgotten, known, tag, ..of }
     }
 }
 
@@ -190,6 +205,8 @@ pub(super) struct Walk<'a> {
     claims: HashMap<(Digest, Option<String>), Index>,
     /// Nodes that were looked up before their turn.
     ahead: HashMap<Index, Lookup>,
+    /// For each step whose output a step without an answer reads: why evidence about that output does not answer.
+    unlike: HashMap<Index, Option<Unanswered>>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
 }
@@ -202,6 +219,7 @@ impl<'a> Walk<'a> {
             queue: VecDeque::new(),
             claims: HashMap::new(),
             ahead: HashMap::new(),
+            unlike: HashMap::new(),
             troubles: vec![],
             told: BTreeSet::new(),
             stopping: None,
@@ -311,16 +329,37 @@ impl<'a> Walk<'a> {
         }
         let node = self.graph.node(index);
         if let Some(missing) = &node.unavailable {
-            let lacks = self.services.caches.iter().find_map(|cache| cache.lacks(&key, &spec, claim.1.as_deref()));
-            let missing = lacks.map_or_else(|| missing.clone(), |lacks| format!("{missing}, and {lacks}"));
-            let done = Done::nothing(Outcome::Unavailable(missing), Some(key));
-            return (NodeCheck::Done(done), Some(spec));
+            let missing = missing.clone();
+            let why = match lacking(&self.services.caches, &key, &spec, claim.1.as_deref()) {
+                Some(Unanswered::NoEvidence) => Some(self.unlike(index).unwrap_or(Unanswered::NoEvidence)),
+                why => why,
+            };
+            return (NodeCheck::Done(Done::unavailable(missing, why, key)), Some(spec));
         }
         if let Some(why) = self.stopping.as_deref().filter(|_| !node.kind.is_pure()) {
             return (NodeCheck::Done(Done::stopped(Some(why), Some(key))), Some(spec));
         }
         self.claims.insert(claim, index);
         (NodeCheck::Run(Box::new(self.todo(index, spec, key, again))), None)
+    }
+
+    /// Whether evidence is about another output of a step that `index` reads than the one that step has.
+    fn unlike(&mut self, index: Index) -> Option<Unanswered> {
+        let sources: Vec<Index> =
+            self.graph.sources(index).iter().copied().filter(|source| *source != STORED).collect();
+        sources.into_iter().find_map(|source| {
+            if let Some(known) = self.unlike.get(&source) {
+                return known.clone();
+            }
+            let why = match &self.states[source as usize] {
+                State::Done(Done { result: Some(result), .. }) => self
+                    .spec(source)
+                    .and_then(|spec| self.services.caches.iter().find_map(|cache| cache.unlike(&spec, result))),
+                _ => None,
+            };
+            self.unlike.insert(source, why.clone());
+            why
+        })
     }
 
     /// Whether the outputs that an expansion reads can be read. Caches check only sizes. The store removes a damaged content when it is read, and the step then
@@ -403,6 +442,7 @@ impl<'a> Walk<'a> {
             duration_ms: done.started_ms.map(|_| done.duration_ms),
             because,
             known: done.known,
+            tag: done.tag,
         };
         if let Err(error) = self.services.memory.remember(&row) {
             self.trouble(format!("cannot write the journal: {error}; the next build may repeat the work of this one"));

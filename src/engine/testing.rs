@@ -83,7 +83,7 @@ impl Cache for FakeCache {
             return Err(io::Error::other("broken"));
         }
         let row = self.rows.lock().unwrap().get(key).cloned();
-        Ok(row.map(|result| Hit { result, origin: CacheOrigin::Local, evidence: None }))
+        Ok(row.map(|result| Hit { result, origin: CacheOrigin::Local, evidence: None, tag: None }))
     }
     fn put(&self, key: &Digest, _: &Spec, result: &StepResult) -> io::Result<()> {
         if self.broken {
@@ -247,6 +247,7 @@ impl World {
             locks: &NoLocks,
             expand: &self.expand,
             implementations: implementations(),
+            machine_key: None,
         }
     }
 

@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 
 use super::home::trouble;
-use super::{GraphError, Node};
+use super::machine_key::Tag;
+use super::{GraphError, Node, Unanswered};
 use kforge_foundation::base::{Diagnostic, Digest, worded};
 use kforge_types::record::event::{CacheOrigin, EvidenceSeen, Labels, Trouble};
 use kforge_types::record::{Note, Spec, StepResult, Verdict};
@@ -34,6 +35,8 @@ pub struct Hit {
     pub origin: CacheOrigin,
     /// The provenance, for an observation of a device.
     pub evidence: Option<EvidenceSeen>,
+    /// The tag that was stored with the result. Whoever needs it to be valid checks it.
+    pub tag: Option<Tag>,
 }
 
 /// A cache of results. Caches are asked in turn: journal, local, evidence, remote.
@@ -45,9 +48,14 @@ pub trait Cache: Send + Sync {
         let _ = product;
         self.get(key, spec)
     }
-    /// Why [`Cache::answer`] has no result, as text for the user, if this cache holds results for such specs; none if it does not.
-    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<String> {
+    /// Why [`Cache::answer`] has no result, if this cache holds results for such specs; none if it does not.
+    fn lacks(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> Option<Unanswered> {
         let _ = (key, spec, product);
+        None
+    }
+    /// Why what this cache holds about the output of a step does not answer for the result that the step has: it is about another output.
+    fn unlike(&self, spec: &Spec, result: &StepResult) -> Option<Unanswered> {
+        let _ = (spec, result);
         None
     }
     /// Stores a result, whose outputs are already in the store.

@@ -8,8 +8,10 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::{Duration, Instant};
 
-use super::services::{Services, look_up};
-use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RunError};
+use super::action::asks_device;
+use super::machine_key::{MachineKey, Tag};
+use super::services::{Services, lacking, look_up};
+use super::{Blobs, Cache, Execution, Executor, Hit, Index, Job, KeyLocks, NodeId, RunError, Unanswered};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::{EvidenceSeen, Labels, Trouble};
 use kforge_types::record::{Note, Spec, StepResult};
@@ -21,13 +23,14 @@ pub(super) struct Tools<'a> {
     caches: &'a [&'a dyn Cache],
     blobs: &'a dyn Blobs,
     locks: &'a dyn KeyLocks,
+    machine_key: Option<&'a MachineKey>,
     interrupted: &'a AtomicBool,
 }
 
 impl<'a> Tools<'a> {
     pub(super) fn of(services: &'a Services<'a>, interrupted: &'a AtomicBool) -> Tools<'a> {
-        let Services { executor, caches, blobs, locks, .. } = services;
-        Tools { executor: *executor, caches, blobs: *blobs, locks: *locks, interrupted }
+        let Services { executor, caches, blobs, locks, machine_key, .. } = services;
+        Tools { executor: *executor, caches, blobs: *blobs, locks: *locks, machine_key: *machine_key, interrupted }
     }
 }
 
@@ -53,10 +56,13 @@ pub(super) enum WorkResult {
         result: StepResult,
         evidence: Option<EvidenceSeen>,
         forget: bool,
+        /// The tag of the result; none if this machine has no key.
+        tag: Option<Tag>,
     },
     /// Another process had computed the key in the meantime.
     Known(Hit),
-    Unavailable(String),
+    /// This machine lacks what the text says; and why nothing stored answers.
+    Unavailable(String, Option<Unanswered>),
     Failed {
         message: String,
         notes: Vec<Note>,
@@ -133,19 +139,26 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
             let result = StepResult { outputs, verdict, notes, summary, duration_ms };
             keep(task, tools, result, forget, troubles)
         }
-        Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing),
-        Err(error @ RunError::NeedsTool { .. }) => WorkResult::Unavailable(error.to_string()),
+        Err(RunError::Unavailable(missing)) => WorkResult::Unavailable(missing, unanswered(task, tools)),
+        Err(error @ RunError::NeedsTool { .. }) => WorkResult::Unavailable(error.to_string(), unanswered(task, tools)),
         Err(RunError::Failed { message, notes, trouble }) => WorkResult::Failed { message, notes, trouble },
         Err(RunError::Interrupted) => WorkResult::Interrupted,
     }
+}
+
+/// Why nothing stored answers a step that turned out to be unavailable. A device that is here and cannot be asked is no question of evidence.
+fn unanswered(task: &Task, tools: &Tools<'_>) -> Option<Unanswered> {
+    let asked = asks_device(&task.spec);
+    (!asked).then(|| lacking(tools.caches, &task.key, &task.spec, task.product.as_deref())).flatten()
 }
 
 /// Stores a result in every cache. Observations of a device are read back from the cache that holds evidence, because the set of records answers a question,
 /// not the last record. So the rest of this build sees what the next build will see.
 fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubles: &mut Vec<String>) -> WorkResult {
     if forget {
-        return WorkResult::Ran { result, evidence: None, forget };
+        return WorkResult::Ran { result, evidence: None, forget, tag: None };
     }
+    let tag = tools.machine_key.map(|key| key.of_result(&task.key, &result));
     for cache in tools.caches {
         if let Err(error) = cache.put(&task.key, &task.spec, &result) {
             troubles.push(format!("cannot write a cache: {error}; the work will be repeated"));
@@ -159,8 +172,9 @@ fn keep(task: &Task, tools: &Tools<'_>, result: StepResult, forget: bool, troubl
         if let Some(hit) = tools.caches.iter().find_map(read) {
             let duration_ms = result.duration_ms;
             let result = StepResult { duration_ms, ..hit.result };
-            return WorkResult::Ran { result, evidence: hit.evidence, forget };
+            // Its record in the index has a tag of its own.
+            return WorkResult::Ran { result, evidence: hit.evidence, forget, tag: None };
         }
     }
-    WorkResult::Ran { result, evidence: None, forget }
+    WorkResult::Ran { result, evidence: None, forget, tag }
 }

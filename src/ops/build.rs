@@ -12,14 +12,16 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Error;
+use crate::contradictions;
 use crate::session::build::{PlanRequest, Ready};
+use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::evidence_list::reused;
 use kforge_pipeline::report::text::{Failures, text};
 use kforge_project::workspace::select::SelectionArgs;
-use kforge_types::record::Outcome;
+use kforge_types::record::{Outcome, Standing};
 
 pub use outcome::{Ended, Lacking, failing};
 pub use plan::{Plan, plan};
@@ -40,8 +42,8 @@ pub struct BuildRequest {
     pub keep_going: bool,
     /// Measure on a device again, even if there are records.
     pub remeasure: bool,
-    /// End with [`Ended::NoEvidence`] if evidence of a device is missing.
-    pub require_evidence: bool,
+    /// Which evidence counts. If some is required and missing, the build ends with [`Ended::NoEvidence`].
+    pub evidence: EvidencePolicy,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
     /// Write a page that shows where the time went.
@@ -59,7 +61,7 @@ impl BuildRequest {
             jobs: None,
             keep_going: false,
             remeasure: false,
-            require_evidence: false,
+            evidence: EvidencePolicy::default(),
             overlay: None,
             timings: false,
             plans: false,
@@ -74,6 +76,7 @@ impl BuildRequest {
             jobs: self.jobs,
             keep_going: self.keep_going,
             remeasure: self.remeasure,
+            evidence: self.evidence,
             overlay: self.overlay.clone(),
             write,
             looks: false,
@@ -118,16 +121,22 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
             false => report::keep(&opened, &report)?,
         }
     }
-    let ended = Ended::of(request, &ready, &outcome);
+    let contradictions = contradictions::report(session, &ready, &outcome);
+    let ended = Ended::of(request, &ready, &outcome, contradictions);
+    let quiet = said == session.reporter.said();
+    if request.evidence.required == Some(Standing::Claimed) {
+        session.report_claims(&outcome);
+    }
     let timings = timed.map(|steps| timings::write(&opened, &ready, &outcome, steps, began.elapsed()));
     // A build with complaints from the engine is not certified, because the next build may not repeat them.
     if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
-        && said == session.reporter.said()
+        && quiet
         && !steps::complains(&outcome)
     {
         ready.keep_committed(&outcome)?;
         let mut witness = witness.clone();
         witness.add(seen);
+        let said = session.reporter.said();
         session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()));
     }
     // Only results from earlier builds are listed with their age.

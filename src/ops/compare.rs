@@ -19,11 +19,12 @@ use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, Target};
+use kforge_types::record::Standing;
 
 mod pairs;
 mod sides;
 
-use sides::{Side, Standings, Stood};
+use sides::{Seated, Side, Stood};
 
 /// The request for a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,6 +39,8 @@ pub struct CompareRequest {
     pub margin: f64,
     /// Measure again, even if there are records.
     pub remeasure: bool,
+    /// The least standing of evidence that is required; none if evidence need not exist.
+    pub require_evidence: Option<Standing>,
     /// The number of steps to run in parallel; a negative number means all cores except that many.
     pub jobs: Option<i64>,
 }
@@ -90,6 +93,9 @@ pub enum CompareError {
     /// A state could not be built.
     #[error("it could not be built, so nothing was compared")]
     NotBuilt,
+    /// The evidence of a state contradicts itself.
+    #[error("its evidence contradicts itself, so nothing was compared")]
+    Contradicted,
     /// The comparison was interrupted while a state was built or pairs were timed.
     #[error("interrupted")]
     Interrupted,
@@ -106,7 +112,7 @@ pub enum CompareError {
 /// The base of a comparison.
 enum Base {
     /// The champions of a state that was built.
-    Built(Standings),
+    Built(Seated),
     /// A bundle of evidence.
     Bundle(Box<Bundle>),
     /// Machine code, with the launches of the kernel that it is compared with.
@@ -238,7 +244,8 @@ fn base(
     }
     let path = session.cwd.join(word);
     if path.is_file() || path.extension().is_some_and(|e| e == EXTENSION) {
-        let bundle = archive::read(&path).map_err(|why| CompareError::Bundle { name: word.into(), why })?;
+        let read = archive::read(&path).and_then(|bundle| bundle.check_times(jiff::Timestamp::now()).map(|()| bundle));
+        let bundle = read.map_err(|why| CompareError::Bundle { name: word.into(), why })?;
         return Ok((Base::Bundle(Box::new(bundle)), word.to_string()));
     }
     let revision = check_out(session, opened, word)?;
@@ -247,14 +254,14 @@ fn base(
     let elsewhere = session.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let of_base = |error| of(&name)(error);
     let other = elsewhere.open().map_err(of_base)?;
-    let standings = match sides::counterpart(workspace, selected, &other.workspace) {
+    let seated = match sides::counterpart(workspace, selected, &other.workspace) {
         Some(chosen) => {
-            let standings = |side: &Side<'_, '_>| Ok(side.standings.clone());
-            sides::built(&elsewhere, other, chosen, request, standings).map_err(of_base)?
+            let seated = |side: &Side<'_, '_>| Ok(side.seated.clone());
+            sides::built(&elsewhere, other, chosen, request, seated).map_err(of_base)?
         }
-        None => Standings::new(),
+        None => Seated::new(),
     };
-    Ok((Base::Built(standings), name))
+    Ok((Base::Built(seated), name))
 }
 
 /// Compares the states seat by seat.
@@ -265,8 +272,8 @@ fn rows(
     selected: &Selected,
     found: &mut Comparison,
 ) -> Result<(), Error> {
-    let standings = match base {
-        Base::Built(standings) => standings.clone(),
+    let seated = match base {
+        Base::Built(seated) => seated.clone(),
         Base::Bundle(bundle) => {
             let takes = |names: &[String], name: &String| names.is_empty() || names.contains(name);
             let members = selected.members.iter().map(|i| side.opened.workspace.members[*i].package.name.clone());
@@ -279,17 +286,21 @@ fn rows(
             };
             sides::of_bundle(bundle).into_iter().filter(|(seat, _)| fits(seat)).collect()
         }
-        Base::Binary(digest) => with_binary(&side.standings, *digest)?,
+        Base::Binary(digest) => with_binary(&side.seated, *digest)?,
     };
+    // A bundle as the base brings no more than claims, also about what its champions are.
+    let claimed = base.bundle().is_some() && side.ready.policy.refuses_claims();
     let mut nodes: Vec<Node> = vec![];
     let mut asked: Vec<(Seat, Result<usize, Decision>)> = vec![];
     for champion in &side.champions {
-        let seat = Seat::of(&champion.standing);
-        let Some(before) = standings.get(&seat) else { continue };
-        let question = if champion.spec.key() == before.spec.key() {
+        let seat = Seat::of(&champion.timed);
+        let Some(before) = seated.get(&seat) else { continue };
+        let question = if claimed {
+            Err(Decision::unknown(format!("what is known of the base is only claimed by `{}`", found.base)))
+        } else if champion.spec.key() == before.spec.key() {
             Err(Decision::identical())
         } else {
-            regression::pairs(&champion.node, &champion.spec, &before.spec, champion.standing.hot)
+            regression::pairs(&champion.node, &champion.spec, &before.spec, champion.timed.hot)
                 .map(|node| {
                     nodes.push(pairs::whole(side, node));
                     nodes.len() - 1
@@ -301,7 +312,7 @@ fn rows(
     let mut known = pairs::paired(session, side, nodes, base.bundle())?;
     for (seat, question) in asked {
         // Both exist, because the question was asked.
-        let (Some(head), Some(before)) = (side.standings.get(&seat), standings.get(&seat)) else { continue };
+        let (Some(head), Some(before)) = (side.seated.get(&seat), seated.get(&seat)) else { continue };
         let decision = match question {
             Err(decision) => decision,
             Ok(at) => match std::mem::replace(&mut known[at], Err(String::new())) {
@@ -312,8 +323,8 @@ fn rows(
         let (base, head) = (before.variant.clone(), head.variant.clone());
         found.rows.push(Row { seat, base, head, decision });
     }
-    found.added = side.standings.keys().filter(|seat| !standings.contains_key(seat)).cloned().collect();
-    for (seat, before) in standings.iter().filter(|(seat, _)| !side.standings.contains_key(seat)) {
+    found.added = side.seated.keys().filter(|seat| !seated.contains_key(seat)).cloned().collect();
+    for (seat, before) in seated.iter().filter(|(seat, _)| !side.seated.contains_key(seat)) {
         let Seat { package, kernel, target, shape, .. } = seat.clone();
         match side.timed.contains(&[package, kernel, target, shape]) {
             true => found.rows.push(Row {
@@ -330,9 +341,9 @@ fn rows(
 }
 
 /// The champions with this binary in place of their own. A binary is that of one kernel on one architecture.
-fn with_binary(standings: &Standings, digest: Digest) -> Result<Standings, Error> {
+fn with_binary(seated: &Seated, digest: Digest) -> Result<Seated, Error> {
     let mut kernels: Vec<String> =
-        standings.keys().map(|s| format!("{}/{} {} {}", s.package, s.kernel, s.types, s.target)).collect();
+        seated.keys().map(|s| format!("{}/{} {} {}", s.package, s.kernel, s.types, s.target)).collect();
     kernels.dedup();
     if kernels.len() > 1 {
         return Err(CompareError::SeveralKernels(kernels.len()).into());
@@ -345,5 +356,5 @@ fn with_binary(standings: &Standings, digest: Digest) -> Result<Standings, Error
         let variant = format!("binary {}", digest.short());
         (seat.clone(), Stood { variant, spec, benches: vec![] })
     };
-    Ok(standings.iter().map(with).collect())
+    Ok(seated.iter().map(with).collect())
 }

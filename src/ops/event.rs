@@ -11,8 +11,10 @@ use crate::optimize::event::{AskWatch, AttemptRequest, RoundEvent};
 use crate::session::build::Packages;
 use crate::session::rounds::Seat;
 use kforge_engine::Graph;
-use kforge_foundation::base::Diagnostic;
+use kforge_engine::evidence::{HERE, HOME};
+use kforge_engine::machine_key::NoKey;
 use kforge_foundation::base::render::{Look, render};
+use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::record::event::Event as StepEvent;
 
 /// Something that an operation reports.
@@ -92,6 +94,38 @@ pub enum Warning {
         name: String,
         /// The reason.
         why: String,
+    },
+    /// This machine has no key of its own.
+    #[error(
+        "this machine has no key of its own, so nothing that it observes or computes stands `here`: {0}; `KFORGE_MACHINE_KEY` names another file"
+    )]
+    NoMachineKey(NoKey),
+    /// Evidence that the build took is only claimed.
+    #[error(
+        "{} claimed by {}: nobody whom this build trusts signed {}",
+        if *.count == 1 { "1 observation is".to_string() } else { format!("{count} observations are") },
+        if origin == HOME { "the home, which another machine or an earlier kforge wrote".to_string() } else { format!("`{origin}`") },
+        if *.count == 1 { "it" } else { "them" }
+    )]
+    Claimed {
+        /// The bundle, or [`HOME`].
+        origin: String,
+        /// The number of observations.
+        count: u64,
+    },
+    /// A record claims to be from the future.
+    #[error(
+        "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock, or measure again with `--remeasure`",
+        record.short(),
+        if [HERE, HOME].contains(&origin.as_str()) { "in the home".to_string() } else { format!("from `{origin}`") }
+    )]
+    Ahead {
+        /// Its digest.
+        record: Digest,
+        /// The bundle that brought it, or where it lies.
+        origin: String,
+        /// The time in the record.
+        measured_at: String,
     },
     /// A recorded answer cannot be read.
     #[error("ignoring a recorded answer: {0}")]

@@ -104,8 +104,8 @@ pub fn export(session: &Session, request: &ExportRequest) -> Result<Exported, Er
         if !asked.open.is_empty() {
             return Err(Error::from(EvidenceError::Open { open: asked.open }));
         }
-        let standings = ready.champions(&asked).into_iter().map(|c| c.standing).collect();
-        let gathered = transfer::gather(&asked, standings, &ready.evidence(opened), &*ready.leaves, which)?;
+        let champions = ready.champions(&asked).into_iter().map(|c| c.timed).collect();
+        let gathered = transfer::gather(&asked, champions, &ready.evidence(opened), &*ready.leaves, which)?;
         Ok((gathered, opened.workspace.root.clone()))
     })?;
     if gathered.bundle.records().count() == 0 {
@@ -140,7 +140,8 @@ fn name_of(bundle: &Bundle) -> String {
 fn open(session: &Session, path: &Path) -> Result<Bundle, EvidenceError> {
     let place = session.cwd.join(path);
     std::fs::File::open(&place).map_err(|source| EvidenceError::Read { path: path.into(), source })?;
-    archive::read(&place).map_err(|why| EvidenceError::Refused { path: path.into(), why })
+    let read = archive::read(&place).and_then(|bundle| bundle.check_times(jiff::Timestamp::now()).map(|()| bundle));
+    read.map_err(|why| EvidenceError::Refused { path: path.into(), why })
 }
 
 /// The result of importing a bundle.
@@ -219,7 +220,7 @@ pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
         }
         None => {
             let home = session.home()?;
-            let index = Index::new(&home, Arc::new(Store::new(&home)));
+            let index = Index::new(&home, Arc::new(Store::new(&home))).keyed(session.machine_key(false));
             Held { seen: index.all()?, ..Held::default() }
         }
     };

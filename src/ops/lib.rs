@@ -10,6 +10,7 @@ pub mod cache;
 pub mod candidates;
 pub mod clean;
 pub mod compare;
+pub mod contradictions;
 pub mod doctor;
 pub mod edit;
 pub mod error;

@@ -24,9 +24,11 @@ use self::results::Results;
 use crate::build::report::{assemble, keep};
 use crate::build::steps::execute;
 use crate::build::{Champion, Ended, result};
+use crate::contradictions;
 use crate::event::{Event, Purpose};
 use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest};
+use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::rounds::Seat;
 use crate::{Error, Session};
 use kforge_pipeline::optimize::agents::ask::{AskError, Clock, Ledger, Spent, SystemClock};
@@ -109,6 +111,7 @@ pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimize
             jobs: request.jobs,
             keep_going: true,
             remeasure: false,
+            evidence: EvidencePolicy::default(),
             overlay: request.overlay.clone(),
             write: true,
             looks: false,
@@ -210,7 +213,8 @@ fn turn(
             Err(why) => rests(&why),
         }
     }
-    let ended = match Ended::plain(&outcome, false) {
+    let contradictions = contradictions::report(session, &ready, &outcome);
+    let ended = match Ended::plain(&outcome, false).unless_contradicted(contradictions) {
         _ if run.failed => Ended::NotBuilt,
         // No variant of a seat can be a correct kernel.
         Ended::Done if none => Ended::NotBuilt,

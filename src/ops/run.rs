@@ -11,6 +11,7 @@ use crate::build::steps::execute;
 use crate::event::Purpose;
 use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest, Ready};
+use crate::session::evidence_policy::EvidencePolicy;
 use crate::{Error, Session, explain};
 use kforge_engine::{Graph, Node, Source};
 use kforge_pipeline::plan::Goal;
@@ -195,7 +196,17 @@ fn verification(judge: &Node) -> Option<&String> {
 
 fn asked(selected: Selected, request: &RunRequest, goal: Goal) -> PlanRequest {
     let overlay = request.overlay.clone();
-    PlanRequest { selected, goal, jobs: None, keep_going: true, remeasure: false, overlay, write: true, looks: false }
+    PlanRequest {
+        selected,
+        goal,
+        jobs: None,
+        keep_going: true,
+        remeasure: false,
+        evidence: EvidencePolicy::default(),
+        overlay,
+        write: true,
+        looks: false,
+    }
 }
 
 /// Builds the step that `choose` selects and the steps that it needs, and nothing else.

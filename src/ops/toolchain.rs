@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::session::build::PlanRequest;
+use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::tools::install;
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
@@ -54,6 +55,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
         jobs: None,
         keep_going: true,
         remeasure: false,
+        evidence: EvidencePolicy::default(),
         overlay: None,
         write: true,
         looks: false,

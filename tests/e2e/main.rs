@@ -28,6 +28,7 @@ mod reworded;
 mod rounds;
 mod sample;
 mod searched;
+mod standing;
 mod concurrent;
 mod unconfined;
 mod wrong;

@@ -48,8 +48,9 @@ pub(crate) struct Machine {
     pub(crate) device: Option<(&'static str, &'static str)>,
     /// Further devices.
     pub(crate) more: Vec<(&'static str, &'static str)>,
-    /// The day of January 2026 on which everything is measured.
+    /// The day of January of the year on which everything is measured.
     pub(crate) day: u32,
+    pub(crate) year: u32,
     pub(crate) seed: u64,
     pub(crate) noise: f64,
     pub(crate) drift: f64,
@@ -65,6 +66,7 @@ impl Default for Machine {
             device: Some(("Virtual H", "580.1")),
             more: vec![],
             day: 1,
+            year: 2026,
             seed: 1,
             noise: 0.01,
             drift: 0.0,
@@ -95,9 +97,9 @@ impl Machine {
     }
 
     fn text(&self) -> String {
-        let Machine { day, seed, noise, drift, .. } = self;
+        let Machine { day, year, seed, noise, drift, .. } = self;
         let mut text =
-            format!("now = \"2026-01-{day:02}T00:00:00Z\"\nseed = {seed}\nnoise = {noise:?}\ndrift = {drift:?}\n");
+            format!("now = \"{year}-01-{day:02}T00:00:00Z\"\nseed = {seed}\nnoise = {noise:?}\ndrift = {drift:?}\n");
         for (product, driver) in self.device.iter().chain(&self.more) {
             text +=
                 &format!("[[device]]\nproduct = \"{product}\"\narch = \"sm_90\"\ndriver = \"{driver}\"\n{}", self.says);

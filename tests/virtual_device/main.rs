@@ -23,6 +23,7 @@ mod rounds;
 mod scored;
 mod searched;
 mod selected;
+mod standing;
 mod travel;
 
 /// A released program has no virtual device, so these tests run the program that was built with them.

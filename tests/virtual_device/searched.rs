@@ -326,10 +326,12 @@ fn a_bundle_brings_a_search_to_a_machine_without_the_device() {
     assert!(exported.status.success(), "{}", String::from_utf8_lossy(&exported.stderr));
     let laptop = lab.anew("laptop");
     laptop.on(&Machine { device: None, ..machine() });
-    let replayed = laptop.built(&["--require-evidence"]);
+    let replayed = laptop.built(&["--require-evidence=claimed"]);
     assert_eq!((replayed.keys(), champion(&replayed)), (with.keys(), champion(&with)));
     // Without the bundle there is a first batch to measure, and no device to answer.
     let other = lab.anew("other");
     std::fs::remove_dir_all(other.project.root().join("evidence")).unwrap();
-    assert!(other.project.build(&["--require-evidence"]).expect(103).stderr().contains("/few/bench: no device"));
+    assert!(
+        other.project.build(&["--require-evidence=claimed"]).expect(103).stderr().contains("/few/bench: no device")
+    );
 }

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{MessageFormat, Select};
+use kforge_types::record::Standing;
 
 /// Arguments of commands that build.
 #[derive(Debug, Clone, Default, Args)]
@@ -30,12 +31,33 @@ pub struct BuildArgs {
     /// Ignore earlier measurements and measure on the device again
     #[arg(long)]
     pub remeasure: bool,
-    /// Exit with code 103 if evidence from a device is missing
-    #[arg(long)]
-    pub require_evidence: bool,
+    /// Exit with code 103 if evidence from a device is missing; `claimed` also takes evidence that nobody whom you trust signed
+    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    pub require_evidence: Option<RequiredStanding>,
+    /// Repeat this part of the verifications from bundles on the device that is here; an error if one contradicts its bundle
+    #[arg(long, value_name = "PERCENT", value_parser = part)]
+    pub recheck: Option<u32>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
+}
+
+/// The least standing of required evidence.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum RequiredStanding {
+    /// Observed by this machine, or signed by a key that this build trusts
+    Signed,
+    /// Also claimed by anybody
+    Claimed,
+}
+
+impl From<RequiredStanding> for Standing {
+    fn from(required: RequiredStanding) -> Self {
+        match required {
+            RequiredStanding::Signed => Standing::Signed,
+            RequiredStanding::Claimed => Standing::Claimed,
+        }
+    }
 }
 
 /// `kforge run`.
@@ -71,9 +93,9 @@ pub struct CompareArgs {
     /// Difference in time, in percent, below which base and head count as equal
     #[arg(long, value_name = "PERCENT", default_value = "1", value_parser = percent)]
     pub margin: f64,
-    /// Exit with code 103 if evidence is missing or undecided
-    #[arg(long)]
-    pub require_evidence: bool,
+    /// Exit with code 103 if evidence is missing or undecided; `claimed` also takes evidence that nobody whom you trust signed
+    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    pub require_evidence: Option<RequiredStanding>,
     /// Ignore earlier measurements and measure again
     #[arg(long)]
     pub remeasure: bool,
@@ -99,4 +121,11 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.filter(|n| (0.0..100.0).contains(n) && *n > 0.0);
     share.map(|n| n / 100.0).ok_or_else(|| "expected a percentage above 0 and below 100, such as `1` or `0.5%`".into())
+}
+
+/// A part in hundredths of a per cent, from a percentage: `5`, `0.5%`, `100`.
+fn part(text: &str) -> Result<u32, String> {
+    let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
+    let part = number.filter(|n| *n > 0.0 && *n <= 100.0).map(|n| (n * 100.0).round() as u32).filter(|part| *part > 0);
+    part.ok_or_else(|| "expected a percentage above 0 and up to 100, such as `5` or `0.5%`".into())
 }

@@ -11,11 +11,13 @@ use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
 use kforge_ops::cache;
 use kforge_ops::event::RecordedMessage;
+use kforge_ops::session::evidence_policy::EvidencePolicy;
 use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::ablation::{self, Declared};
 use kforge_types::model::{Arch, Package};
+use kforge_types::record::Standing;
 use kforge_types::record::event::{Event, Why};
 
 /// What is printed at the end of a build.
@@ -36,7 +38,10 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
         jobs: args.jobs,
         keep_going: args.keep_going,
         remeasure: args.remeasure,
-        require_evidence: args.require_evidence,
+        evidence: EvidencePolicy {
+            required: args.require_evidence.map(Standing::from),
+            recheck: args.recheck.unwrap_or(0),
+        },
         overlay: args.overlay.clone(),
         timings: args.timings,
         // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.
@@ -162,6 +167,7 @@ fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant
             console.error(&format!("evidence from a device was required and is missing; {text}"));
             lacking.iter().for_each(|step| console.err(&format!("  {}: {}\n", step.id, step.why)));
         }
+        Ended::Contradicted(_) => console.error(&format!("evidence contradicts itself; {text}")),
         Ended::NotBuilt | Ended::Wrong => console.error(&text),
     }
     let untimed = match &finished.timings {

@@ -6,6 +6,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_ops::compare::{CompareRequest, Compared, compare};
 use kforge_pipeline::release::comparison::Change;
+use kforge_types::record::Standing;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
@@ -18,6 +19,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
             words: args.select.words(),
             margin: args.margin,
             remeasure: args.remeasure,
+            require_evidence: args.require_evidence.map(Standing::from),
             jobs: args.jobs,
         },
     )?;
@@ -66,7 +68,7 @@ fn exit(context: &Context, args: &CompareArgs, compared: &Compared) -> Exit {
     if found.count(Change::Slower) > 0 {
         context.console.error(&format!("slower than allowed; {text}"));
         Exit::Slower
-    } else if args.require_evidence && open > 0 {
+    } else if args.require_evidence.is_some() && open > 0 {
         context.console.error(&format!("evidence was required and is missing or undecided; {text}"));
         Exit::NoEvidence
     } else {

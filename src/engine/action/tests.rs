@@ -39,7 +39,7 @@ fn a_result_is_remembered_with_its_explanation() {
     assert_eq!(cache.get(&key, &spec).unwrap(), None);
     cache.put(&key, &spec, &result).unwrap();
     let hit = open(dir.path()).0.get(&key, &spec).unwrap().unwrap();
-    assert_eq!(hit, Hit { result, origin: CacheOrigin::Local, evidence: None });
+    assert_eq!(hit, Hit { result, origin: CacheOrigin::Local, evidence: None, tag: None });
     assert_eq!(cache.explanation(&key).unwrap().unwrap(), spec.explain());
     cache.forget(&key).unwrap();
     cache.forget(&key).unwrap();
@@ -217,7 +217,7 @@ fn a_writer_killed_at_any_moment_leaves_only_whole_entries_with_their_outputs() 
         let entries = crate::home::sharded(&cache.root).unwrap();
         assert!(entries.len() > 5);
         for entry in entries {
-            let Read::Entry(body) = parse(&std::fs::read(&entry).unwrap()) else {
+            let Read::Entry(body, _) = parse(&std::fs::read(&entry).unwrap()) else {
                 panic!("{} is not whole", entry.display());
             };
             let read = |digest| store.get(digest).unwrap().is_some();

@@ -77,7 +77,7 @@ fn a_step_that_shares_a_run_is_explained_like_the_one_that_runs() {
     let asked = |id: &str| explain(world.graph(&plan), &world.options, &world.services(), id).unwrap();
     for id in ["a", "b"] {
         let now = asked(id);
-        assert_eq!((now.standing, now.because[0].why.code.as_str()), (Standing::WillRun, "new"));
+        assert_eq!((now.prospect, now.because[0].why.code.as_str()), (Prospect::WillRun, "new"));
         assert!(now.fields.iter().any(|f| f.0 == "inputs.file"));
     }
     assert!(explain(world.graph(&plan), &world.options, &world.services(), "c").is_none());

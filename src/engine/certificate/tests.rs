@@ -64,15 +64,29 @@ fn it_reads_back_as_it_was_written_and_a_damaged_one_not_at_all() {
     let world = World::new();
     let certificate = world.later();
     let place = world.at("certificate");
-    certificate.write(&place).unwrap();
-    assert_eq!(Certificate::read(&place), Some(certificate.clone()));
-    let bytes = certificate.encode();
+    certificate.write(&place, None).unwrap();
+    assert_eq!(Certificate::read(&place, None), Some(certificate.clone()));
+    let bytes = certificate.encode(None);
     for at in 0..bytes.len() {
         let mut bad = bytes.clone();
         bad[at] ^= 1;
-        assert_eq!(Certificate::decode(&bad), None, "byte {at}");
-        assert_eq!(Certificate::decode(&bytes[..at]), None, "cut at {at}");
+        assert_eq!(Certificate::decode(&bad, None), None, "byte {at}");
+        assert_eq!(Certificate::decode(&bytes[..at], None), None, "cut at {at}");
     }
+}
+
+#[test]
+fn one_that_is_keyed_is_read_with_its_key_only() {
+    let world = World::new();
+    let certificate = world.later();
+    let place = world.at("certificate");
+    let [own, other] = [1, 2].map(|n| MachineKey::of_bytes(&[n; 32]));
+    certificate.write(&place, Some(&own)).unwrap();
+    assert_eq!(Certificate::read(&place, Some(&own)), Some(certificate.clone()));
+    assert_eq!(Certificate::read(&place, Some(&other)), None, "as another machine wrote it");
+    assert_eq!(Certificate::read(&place, None), None);
+    certificate.write(&place, None).unwrap();
+    assert_eq!(Certificate::read(&place, Some(&own)), None, "as a build that takes claims wrote it");
 }
 
 /// A change of a world: a description, and the code that makes the change.

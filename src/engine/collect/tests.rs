@@ -156,6 +156,7 @@ fn evidence_and_journals_of_living_workspaces_keep_their_outputs() {
             result: Some(result(output)),
             explanation: Some(explanation),
             duration_ms: 0,
+            tag: None,
         };
         journal.record_step("id", &row).unwrap();
         f.home.register(&path).unwrap();

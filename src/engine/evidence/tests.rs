@@ -5,6 +5,8 @@ use crate::blobs::Store;
 use kforge_types::record::Validity;
 use kforge_types::record::{DeviceClass, StepKind, Verdict};
 
+mod standing;
+
 fn class(product: &str, driver_major: u32, mig: Option<&str>) -> DeviceClass {
     DeviceClass { product: product.into(), arch: "sm_90".into(), driver_major, mig: mig.map(str::to_string) }
 }
@@ -41,20 +43,25 @@ fn seen(product: &str, driver_major: u32, mig: Option<&str>, day: &str) -> Index
     }
 }
 
+/// After every record of these tests.
+fn now() -> jiff::Timestamp {
+    "2026-12-01T00:00:00Z".parse().unwrap()
+}
+
 const H200: &str = "NVIDIA H200";
 const A100: &str = "NVIDIA A100";
 
 /// The day of the record that answers, or a text for another answer.
 fn day(records: &[IndexedRecord], here: Option<DeviceClass>, device: Option<&str>, validity: Validity) -> String {
-    let wanted = AcceptedSource { here, device: device.map(str::to_string), validity };
+    let wanted = AcceptedSource { here, device: device.map(str::to_string), validity, least: Standing::Claimed };
     let text = |answer: &Answer| match answer {
         Answer::Found(seen) => seen.record.provenance.measured_at[8..10].to_string(),
         Answer::AskHere => "ask".into(),
         Answer::Unknown { products } => format!("unknown: {}", products.join(", ")),
     };
-    let answer = choose(records, &wanted);
+    let answer = choose(records, &wanted, now());
     let backwards: Vec<IndexedRecord> = records.iter().rev().cloned().collect();
-    assert_eq!(choose(&backwards, &wanted), answer, "the order of records must not matter");
+    assert_eq!(choose(&backwards, &wanted, now()), answer, "the order of records must not matter");
     text(&answer)
 }
 
@@ -143,7 +150,8 @@ fn an_illegible_time_is_older_than_any_and_equal_times_are_decided() {
     assert_eq!(
         choose(
             &[offset.clone(), seen(H200, 580, None, "02")],
-            &AcceptedSource { here: None, device: None, validity: Timing }
+            &AcceptedSource { here: None, device: None, validity: Timing, least: Standing::Claimed },
+            now()
         ),
         Answer::Found(Box::new(seen(H200, 580, None, "02")))
     );
@@ -153,10 +161,14 @@ fn an_illegible_time_is_older_than_any_and_equal_times_are_decided() {
     day(&[twin, seen(H200, 580, None, "02")], None, None, Timing);
 }
 
+fn key(n: u8) -> Arc<MachineKey> {
+    Arc::new(MachineKey::of_bytes(&[n; 32]))
+}
+
 fn index(dir: &Path) -> (Index, Arc<Store>) {
     let home = Home::open(dir).unwrap();
     let store = Arc::new(Store::new(&home));
-    (Index::new(&home, store.clone()), store)
+    (Index::new(&home, store.clone()).keyed(Some(key(1))), store)
 }
 
 fn days(index: &Index) -> Vec<String> {
@@ -175,12 +187,13 @@ fn records_add_up_and_the_same_record_is_one() {
     assert_eq!(index.import([&one], "bundle", &About::new()).unwrap(), 0, "held already");
     assert_eq!(index.import([&one, &two], "../a bundle", &About::new()).unwrap(), 1);
     assert_eq!(index.import([&one, &two], "another", &About::new()).unwrap(), 0, "to import again adds nothing");
+    let brought: Vec<String> = index.all().unwrap().into_iter().map(|s| s.origin).filter(|o| o != HERE).collect();
+    assert_eq!(brought, [".._a_bundle"]);
     index.add(&two).unwrap();
     assert_eq!(index.records(&Digest::of(b"question")).unwrap().iter().filter(|s| s.digest == digest).count(), 1);
     assert_eq!(days(&index), ["1", "2"]);
     let origins: Vec<String> = index.all().unwrap().into_iter().map(|s| s.origin).collect();
-    assert_eq!(origins.iter().filter(|o| *o == HERE).count(), 1);
-    assert_eq!(origins.iter().filter(|o| *o == ".._a_bundle").count(), 1);
+    assert_eq!(origins, [HERE, HERE], "what was brought and is observed here too is listed once");
     assert!(index.records(&Digest::of(b"another")).unwrap().is_empty());
 }
 
@@ -206,80 +219,6 @@ fn records_beside_the_home_answer_with_it_and_are_never_written() {
     store.put(b"samples").unwrap();
     assert_eq!(days(&both), ["1", "2", "3"]);
     assert_eq!((days(&index), index.all().unwrap().len()), (vec!["1".to_string()], 1));
-}
-
-/// The record of a compilation that produced a binary.
-fn compiled(question: Digest, binary: Digest) -> Record {
-    let mut made = record(class(H200, 580, None), "1");
-    made.question = question;
-    made.result.outputs = [(BINARY.to_string(), binary)].into();
-    made
-}
-
-#[test]
-fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
-    let dir = tempfile::tempdir().unwrap();
-    let (index, store) = index(dir.path());
-    let params = serde_json::json!({ "arch": "sm_90a" });
-    let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs: [].into() };
-    let question = of_binary(&spec, &*store).unwrap().unwrap().key();
-    let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
-    let about = |binary: &str, known| About::from([(Digest::of(binary.as_bytes()), known)]);
-    let taken = |index: &Index| {
-        let hit = BundledBinaries::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
-        let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
-        (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
-    };
-    // In one of the two orders, each binary comes first by its digest.
-    for (few, many) in [("x", "y"), ("y", "x")] {
-        std::fs::remove_dir_all(index.root.join(question.hex())).ok();
-        index.import([&brought(few)], "few.kfe", &about(few, 3)).unwrap();
-        assert_eq!(taken(&index), (few.to_string(), String::new()));
-        index.import([&brought(many)], "many.kfe", &about(many, 5)).unwrap();
-        let (binary, note) = taken(&index);
-        assert_eq!(binary, many);
-        assert!(
-            note.contains("kforge uses the one from `many.kfe`, which has 5") && note.contains("`few.kfe` (3)"),
-            "{note}"
-        );
-        // Among two with equally many observations, the one from the repository wins.
-        let record = brought("z");
-        let seen = IndexedRecord {
-            digest: Digest::of(&serde_json::to_vec(&record).unwrap()),
-            record,
-            origin: "evidence/z.kfe".into(),
-            signer: None,
-        };
-        let beside = Arc::new(HashMap::from([(question, vec![seen])]));
-        assert_eq!(taken(&index.clone().with(beside.clone(), Arc::new(about("z", 5)))).0, "z");
-        assert_eq!(taken(&index.clone().with(beside, Arc::new(about("z", 4)))).0, many);
-    }
-}
-
-#[test]
-fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_imported() {
-    let params = serde_json::json!({ "arch": "sm_90a" });
-    let spec = Spec { kind: StepKind::Compile, version: 1, implementation: None, params, inputs: [].into() };
-    let imported = |order: [usize; 3]| {
-        let dir = tempfile::tempdir().unwrap();
-        let (index, store) = index(dir.path());
-        let question = of_binary(&spec, &*store).unwrap().unwrap().key();
-        let brought = |binary: &str| compiled(question, store.put(binary.as_bytes()).unwrap());
-        // Two bundles bring the same record of `x`: one has few observations of `x`, the other many.
-        let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
-        for (name, binary, known) in order.map(|at| bundles[at]) {
-            let about = About::from([(Digest::of(binary.as_bytes()), known)]);
-            index.import([&brought(binary)], name, &about).unwrap();
-        }
-        let hit = BundledBinaries::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
-        let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();
-        (String::from_utf8(store.get(&hit.result.outputs[BINARY]).unwrap().unwrap()).unwrap(), note)
-    };
-    let (binary, note) = imported([0, 1, 2]);
-    assert!(binary == "x" && note.contains("kforge uses the one from `b.kfe`, which has 9"), "{binary}: {note}");
-    for order in [[1, 0, 2], [2, 0, 1], [2, 1, 0], [0, 2, 1], [1, 2, 0]] {
-        assert_eq!(imported(order), (binary.clone(), note.clone()), "{order:?}");
-    }
 }
 
 #[test]
@@ -358,6 +297,7 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
             here: None,
             device: device.map(str::to_string),
             validity,
+            least: Standing::Claimed,
         })
     };
     let cache = EvidenceCache::new(index, wanted);
@@ -377,7 +317,8 @@ fn as_a_cache_it_answers_questions_with_where_they_were_asked() {
     let lacks = |product: Option<&str>| cache.lacks(&bench.key(), &bench, product);
     assert_eq!(cache.answer(&bench.key(), &bench, Some(H200)).unwrap().map(|h| h.result), Some(result.clone()));
     assert_eq!(cache.answer(&bench.key(), &bench, Some("NVIDIA H100")).unwrap(), None);
-    assert_eq!(lacks(Some("NVIDIA H100")).as_deref(), Some("no evidence from one"));
+    assert_eq!(lacks(Some("NVIDIA H100")), Some(Unanswered::NoEvidence));
+    assert_eq!(Unanswered::NoEvidence.to_string(), "no evidence from one");
     assert_eq!((lacks(Some(H200)), lacks(None)), (None, None));
     for other in [spec(StepKind::Compile, "sm_90a"), spec(StepKind::Verify, "cpu")] {
         cache.put(&other.key(), &other, &result).unwrap();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Journal;
 use crate::action::asks_device;
+use crate::authentication::Authentication;
 use crate::{Blobs, Cache, Hit};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::CacheOrigin;
@@ -15,12 +16,18 @@ use kforge_types::record::{Spec, StepResult};
 pub struct JournalCache {
     journal: Arc<Journal>,
     blobs: Arc<dyn Blobs>,
+    authentication: Authentication,
 }
 
 impl JournalCache {
-    /// A cache view of `journal`.
+    /// A cache view of `journal`, in which every result counts.
     pub fn new(journal: Arc<Journal>, blobs: Arc<dyn Blobs>) -> JournalCache {
-        JournalCache { journal, blobs }
+        JournalCache { journal, blobs, authentication: Authentication::default() }
+    }
+
+    /// The same, in which only those results count that `authentication` accepts.
+    pub fn with(self, authentication: Authentication) -> JournalCache {
+        JournalCache { authentication, ..self }
     }
 }
 
@@ -29,8 +36,10 @@ impl Cache for JournalCache {
         if asks_device(spec) {
             return Ok(None);
         }
-        let result = self.journal.by_key(key).filter(|r| r.outputs.values().all(|output| self.blobs.has(output)));
-        Ok(result.map(|result| Hit { result, origin: CacheOrigin::Journal, evidence: None }))
+        let Some((result, tag)) = self.journal.tagged(key) else { return Ok(None) };
+        let there = result.outputs.values().all(|output| self.blobs.has(output));
+        let counts = there && self.authentication.accepts(key, &result, tag.as_ref());
+        Ok(counts.then_some(Hit { result, origin: CacheOrigin::Journal, evidence: None, tag }))
     }
 
     /// Does nothing: [`Journal::record_step`] records results.

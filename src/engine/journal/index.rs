@@ -10,6 +10,7 @@ use std::path::Path;
 
 use super::frame::{Frame, HEADER, mix};
 use super::row::{Fields, StatRow, StepRow, kind, put_digest, put_stat, put_step};
+use crate::machine_key::Tag;
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepResult;
 
@@ -203,7 +204,8 @@ impl Index {
         fields.u32()?;
         let (mut row, good) = fields.step_head()?;
         if good && self.forgotten.get(&first(&row.key)).is_none_or(|at| *at < frame.start()) {
-            row.result = Some(fields.result(|n| self.text(n))?);
+            let (result, tag) = fields.result(|n| self.text(n))?;
+            (row.result, row.tag) = (Some(result), tag);
         }
         Some(row)
     }
@@ -212,9 +214,10 @@ impl Index {
         self.step(self.places(id.as_bytes())?.last?)
     }
 
-    pub(super) fn by_key(&self, key: &Digest) -> Option<StepResult> {
+    pub(super) fn by_key(&self, key: &Digest) -> Option<(StepResult, Option<Tag>)> {
         let row = self.step(*self.by_key.get(&first(key))?)?;
-        row.result.filter(|_| row.key == *key)
+        let result = row.result.filter(|_| row.key == *key)?;
+        Some((result, row.tag))
     }
 
     pub(super) fn add_step(&mut self, id: &str, row: &StepRow) {

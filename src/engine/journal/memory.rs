@@ -99,6 +99,7 @@ impl Memory for JournalMemory {
             result: row.result.filter(|_| !brought).cloned(),
             explanation: Some(explanation),
             duration_ms: row.duration_ms.or_else(known).unwrap_or(0),
+            tag: row.tag,
         };
         self.journal.record_step(row.id, &step)
     }
@@ -140,6 +141,7 @@ mod tests {
             duration_ms: Some(50),
             because: &because,
             known: false,
+            tag: None,
         };
         memory.remember(&row).unwrap();
         drop(memory);

@@ -94,7 +94,7 @@ proptest! {
                 if !back || !known.contains(n) {
                     prop_assert_eq!(journal.by_key(&want.key), want.result.clone().filter(|_| !back));
                 }
-                want.result = want.result.filter(|_| !back);
+                (want.result, want.tag) = (want.result.filter(|_| !back), want.tag.filter(|_| !back));
                 prop_assert_eq!(journal.last(&format!("id{id}")), Some(want));
             }
             for (id, n) in &stats {

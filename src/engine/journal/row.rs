@@ -11,12 +11,14 @@
 //! | 7 forget | key |
 //!
 //! A digest is its hash and its size u64. A result is: number of outputs u32; for each, name u32 and digest; duration u64; length u32 and bytes of the summary.
-//! Then come verdict and notes as JSON, unless both are absent: they are rare and small, and their format changes more often than the rest.
+//! Then comes the tag, if there is one: the byte 1, which begins no JSON, and 32 bytes. Then come verdict and notes as JSON, unless both are absent: they are
+//! rare and small, and their format changes more often than the rest. A program that knows no tags cannot read the result, which is a miss for it.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use crate::machine_key::{LENGTH, Tag};
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Note, StepResult, Verdict};
 
@@ -42,6 +44,8 @@ pub struct StepRow {
     pub explanation: Option<Digest>,
     /// The duration of the run in milliseconds.
     pub duration_ms: u64,
+    /// The tag of the result.
+    pub tag: Option<Tag>,
 }
 
 /// What was known of a leaf file. Times are in nanoseconds since 1970.
@@ -60,6 +64,9 @@ pub struct StatRow {
     /// The digest of its contents.
     pub digest: Digest,
 }
+
+/// The byte that precedes a tag.
+const TAGGED: u8 = 1;
 
 /// The part of a result that is stored as JSON.
 #[derive(Serialize, Deserialize)]
@@ -103,6 +110,10 @@ pub(super) fn put_step(out: &mut Vec<u8>, name: u32, row: &StepRow, names: &[u32
     out.extend(result.duration_ms.to_le_bytes());
     out.extend((result.summary.len() as u32).to_le_bytes());
     out.extend(result.summary.as_bytes());
+    if let Some(tag) = &row.tag {
+        out.push(TAGGED);
+        out.extend(tag.bytes());
+    }
     if result.verdict.is_some() || !result.notes.is_empty() {
         let said = VerdictAndNotes { verdict: result.verdict.clone(), notes: result.notes.clone() };
         // Serializing strings and plain enums to memory cannot fail.
@@ -156,11 +167,11 @@ impl<'a> Fields<'a> {
         let flags = self.array::<1>()?[0];
         let duration_ms = self.u64()?;
         let explanation = if flags & 2 != 0 { Some(self.digest()?) } else { None };
-        Some((StepRow { key, result: None, explanation, duration_ms }, flags & 1 != 0))
+        Some((StepRow { key, result: None, explanation, duration_ms, tag: None }, flags & 1 != 0))
     }
 
-    /// A result. `name` returns the output name with a number.
-    pub(super) fn result(&mut self, name: impl Fn(u32) -> Option<String>) -> Option<StepResult> {
+    /// A result and its tag. `name` returns the output name with a number.
+    pub(super) fn result(&mut self, name: impl Fn(u32) -> Option<String>) -> Option<(StepResult, Option<Tag>)> {
         let mut outputs = BTreeMap::new();
         for _ in 0..self.u32()? {
             outputs.insert(name(self.u32()?)?, self.digest()?);
@@ -168,10 +179,17 @@ impl<'a> Fields<'a> {
         let duration_ms = self.u64()?;
         let length = self.u32()? as usize;
         let summary = std::str::from_utf8(self.take(length)?).ok()?.to_string();
+        let tag = match self.0 {
+            [TAGGED, ..] => {
+                self.take(1)?;
+                Some(Tag::of_bytes(self.array::<LENGTH>()?))
+            }
+            _ => None,
+        };
         let said = match self.0 {
             [] => VerdictAndNotes { verdict: None, notes: vec![] },
             json => serde_json::from_slice(json).ok()?,
         };
-        Some(StepResult { outputs, verdict: said.verdict, notes: said.notes, summary, duration_ms })
+        Some((StepResult { outputs, verdict: said.verdict, notes: said.notes, summary, duration_ms }, tag))
     }
 }

@@ -36,7 +36,9 @@ pub(super) fn row(n: u64) -> StepRow {
         summary: format!("{n} registers"),
         duration_ms: n,
     };
-    StepRow { key: digest(n), result: (n % 7 != 6).then_some(result), explanation: Some(digest(n)), duration_ms: n }
+    let result = (n % 7 != 6).then_some(result);
+    let tag = result.as_ref().filter(|_| n.is_multiple_of(2)).map(|_| Tag::of_bytes([n as u8; 32]));
+    StepRow { key: digest(n), result, explanation: Some(digest(n)), duration_ms: n, tag }
 }
 
 pub(super) fn stat(n: u64) -> StatRow {
@@ -224,7 +226,7 @@ fn another_version_starts_over_and_says_so() {
 fn a_failed_run_keeps_its_key_and_takes_back_no_result() {
     let dir = tempfile::tempdir().unwrap();
     let journal = open(&dir.path().join("journal"));
-    let failed = StepRow { key: digest(100), result: None, explanation: Some(digest(101)), duration_ms: 5 };
+    let failed = StepRow { key: digest(100), result: None, explanation: Some(digest(101)), duration_ms: 5, tag: None };
     journal.record_step("a", &row(1)).unwrap();
     journal.record_step("a", &failed).unwrap();
     assert_eq!(journal.last("a"), Some(failed));
@@ -381,7 +383,8 @@ fn as_a_cache_it_answers_by_key_if_the_outputs_are_there_but_not_for_a_device() 
         ..row(1).result.unwrap()
     };
     for (id, spec) in [("c", &compile), ("b", &bench)] {
-        let row = StepRow { key: spec.key(), result: Some(result.clone()), explanation: None, duration_ms: 1 };
+        let row =
+            StepRow { key: spec.key(), result: Some(result.clone()), explanation: None, duration_ms: 1, tag: None };
         journal.record_step(id, &row).unwrap();
     }
     let hit = cache.get(&compile.key(), &compile).unwrap().unwrap();

@@ -49,6 +49,9 @@ pub struct Settings {
     pub alias: BTreeMap<String, Vec<String>>,
     /// The folder of caches, toolchains and evidence.
     pub home: PathBuf,
+    /// The file with this machine's key; none if no variable names a place. Deliberately no setting of a file: a settings file may lie in the repository that
+    /// is judged, and with it a key that others know.
+    pub machine_key: Option<PathBuf>,
     /// The files that kforge looked for.
     pub witness: Witness,
 }
@@ -62,7 +65,9 @@ impl Settings {
             (None, None) => cwd.join(".kforge-home"),
         };
         let values = KEYS.iter().map(|k| (k.name, Value { text: k.default.into(), origin: Origin::Default })).collect();
-        let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone(), witness: Witness::default() };
+        let machine_key = machine_key(cwd, environment);
+        let witness = Witness::default();
+        let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone(), machine_key, witness };
         let mut diagnostics = Vec::new();
         let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
         files.push(home.join("config.toml"));
@@ -211,6 +216,17 @@ impl Settings {
     }
 }
 
+/// The place of the machine key: the file that `KFORGE_MACHINE_KEY` names, else a file in the folder for state that belongs to this machine and this user.
+fn machine_key(cwd: &Path, environment: &Environment) -> Option<PathBuf> {
+    if let Some(path) = environment.get("KFORGE_MACHINE_KEY") {
+        return Some(cwd.join(path));
+    }
+    // The specification of these folders says that a relative path is ignored.
+    let state = environment.get("XDG_STATE_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+    let state = state.or_else(|| Some(environment.home()?.join(".local/state")))?;
+    Some(state.join("kforge/machine-key"))
+}
+
 fn unknown(file: &Arc<SourceFile>, name: &str) -> Diagnostic {
     Diagnostic::warning("config.unknown-key", format!("unknown setting `{name}`"))
         .note(format!("in {}", file.name))
@@ -269,6 +285,26 @@ mod tests {
         assert_eq!(jobs(&[("KFORGE_BUILD_JOBS", "4")], &["build.jobs=-2"]), (14, "command line".into()));
         let (s, _, _dir) = load(&files[..1], &[], &[]);
         assert_eq!(s.jobs(16), 1);
+    }
+
+    #[test]
+    fn the_machine_key_lies_where_variables_say_and_no_file_says() {
+        let place = |vars: &[(&str, &str)]| {
+            let vars = vars.iter().map(|(k, v)| (k.to_string(), v.to_string()));
+            Settings::load(Path::new("/work"), &Environment::of(vars), &[]).0.machine_key
+        };
+        let path = |text: &str| Some(PathBuf::from(text));
+        assert_eq!(place(&[]), None);
+        assert_eq!(place(&[("HOME", "/u")]), path("/u/.local/state/kforge/machine-key"));
+        assert_eq!(place(&[("HOME", "/u"), ("XDG_STATE_HOME", "/s")]), path("/s/kforge/machine-key"));
+        assert_eq!(place(&[("HOME", "/u"), ("XDG_STATE_HOME", "s")]), path("/u/.local/state/kforge/machine-key"));
+        assert_eq!(place(&[("HOME", "/u"), ("KFORGE_MACHINE_KEY", "/k")]), path("/k"));
+        assert_eq!(place(&[("KFORGE_MACHINE_KEY", "k")]), path("/work/k"));
+        for (name, text) in [("machine", "[machine]\nkey = \"k\"\n"), ("top", "machine-key = \"k\"\n")] {
+            let (s, d, _dir) = load(&[(".kforge/config.toml", text)], &[("HOME", "/u")], &[]);
+            assert_eq!(s.machine_key, path("/u/.local/state/kforge/machine-key"), "{name}");
+            assert_eq!(d[0].code, "config.unknown-key", "{name}");
+        }
     }
 
     #[test]

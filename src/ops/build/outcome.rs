@@ -4,17 +4,20 @@ use std::collections::BTreeSet;
 use std::sync::atomic::Ordering;
 
 use super::BuildRequest;
+use crate::contradictions::Contradiction;
 use crate::session::build::Ready;
-use kforge_engine::{BuildOutcome, Done, Node};
+use kforge_engine::{BuildOutcome, Done, Node, Unanswered};
 use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
-/// How a build ended. If several variants apply, the first of these counts: interrupted, not built, wrong, no evidence.
+/// How a build ended. If several variants apply, the first of these counts: interrupted, not built, contradicted, wrong, no evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ended {
     /// Everything requested is done.
     Done,
     /// A step failed, or a toolchain could not be installed.
     NotBuilt,
+    /// Evidence contradicts other evidence.
+    Contradicted(Vec<Contradiction>),
     /// A kernel is wrong, or an operator is indecisive.
     Wrong,
     /// Evidence is required but missing.
@@ -30,13 +33,20 @@ pub struct Lacking {
     pub id: String,
     /// Why the evidence is missing, for messages.
     pub why: String,
+    /// Why stored evidence does not answer, if that is the reason.
+    pub unanswered: Option<Unanswered>,
 }
 
 impl Ended {
     /// How a build of this request ended.
-    pub(super) fn of(request: &BuildRequest, ready: &Ready<'_>, outcome: &BuildOutcome) -> Ended {
-        match Ended::plain(outcome, is_interrupted(ready, outcome)) {
-            Ended::Done if request.require_evidence => match lacking(outcome) {
+    pub(super) fn of(
+        request: &BuildRequest,
+        ready: &Ready<'_>,
+        outcome: &BuildOutcome,
+        contradictions: Vec<Contradiction>,
+    ) -> Ended {
+        match Ended::plain(outcome, is_interrupted(ready, outcome)).unless_contradicted(contradictions) {
+            Ended::Done if request.evidence.required.is_some() => match lacking(outcome) {
                 lacking if lacking.is_empty() => Ended::Done,
                 lacking => Ended::NoEvidence(lacking),
             },
@@ -52,6 +62,14 @@ impl Ended {
             () if outcome.counts.failed > 0 => Ended::NotBuilt,
             () if failing(outcome).next().is_some() => Ended::Wrong,
             () => Ended::Done,
+        }
+    }
+
+    /// The same, unless evidence contradicts other evidence.
+    pub(crate) fn unless_contradicted(self, contradictions: Vec<Contradiction>) -> Ended {
+        match self {
+            Ended::Done | Ended::Wrong if !contradictions.is_empty() => Ended::Contradicted(contradictions),
+            ended => ended,
         }
     }
 
@@ -87,6 +105,10 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let lacks = |node: &Node, done: &Done| match (&done.result, &done.outcome) {
         // A kernel that is not generated yet has no evidence at all.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
+        // Of any kind: what another machine stored does not count, and this machine cannot compute it.
+        (None, Outcome::Unavailable(why)) if done.unanswered.as_ref().is_some_and(Unanswered::is_refused) => {
+            Some(why.clone())
+        }
         (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
             Outcome::Skipped(why) => format!("skipped: {why}"),
@@ -104,5 +126,9 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
         _ => None,
     };
     let steps = outcome.graph.nodes().zip(&outcome.steps);
-    steps.filter_map(|(node, done)| Some(Lacking { id: node.id.clone(), why: lacks(node, done)? })).collect()
+    let of = |(node, done): (&Node, &Done)| {
+        let (id, unanswered) = (node.id.clone(), done.unanswered.clone());
+        Some(Lacking { id, why: lacks(node, done)?, unanswered })
+    };
+    steps.filter_map(of).collect()
 }

@@ -103,7 +103,7 @@ fn turn(seen: PairsObserved, turned: bool) -> PairsObserved {
 
 /// Decides from separate benches of both variants on one class of devices, if there are no pairs.
 pub(super) fn apart(side: &Side<'_, '_>, seat: &Seat, head: &Stood, base: &Stood, margin: f64, why: &str) -> Decision {
-    let hot = side.champions.iter().any(|c| Seat::of(&c.standing) == *seat && c.standing.hot);
+    let hot = side.champions.iter().any(|c| Seat::of(&c.timed) == *seat && c.timed.hot);
     for (class, a) in &head.benches {
         for (_, b) in base.benches.iter().filter(|(other, _)| other == class) {
             let series =

@@ -8,9 +8,11 @@ use super::{CompareError, CompareRequest};
 use crate::Error;
 use crate::build::failing;
 use crate::build::steps::execute;
+use crate::contradictions;
 use crate::event::Purpose;
 use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::session::champions::Champion;
+use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::evidence::Record;
 use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
@@ -22,7 +24,7 @@ use kforge_project::workspace::Workspace;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::Arch;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{DeviceClass, Outcome, Spec, StepKind};
+use kforge_types::record::{DeviceClass, Outcome, Spec, Standing, StepKind};
 
 /// The champion of a seat.
 #[derive(Debug, Clone)]
@@ -43,7 +45,7 @@ impl Stood {
 }
 
 /// The champions by seat.
-pub(super) type Standings = BTreeMap<Seat, Stood>;
+pub(super) type Seated = BTreeMap<Seat, Stood>;
 
 /// A state that was built.
 pub(super) struct Side<'a, 'p> {
@@ -54,7 +56,7 @@ pub(super) struct Side<'a, 'p> {
     /// Its champions.
     pub(super) champions: Vec<Champion>,
     /// The champions by seat.
-    pub(super) standings: Standings,
+    pub(super) seated: Seated,
     /// The package, kernel, target and shape of every step that times a kernel; each should have a champion.
     pub(super) timed: BTreeSet<[String; 4]>,
     /// What is wrong, on any target.
@@ -80,6 +82,7 @@ pub(super) fn built<R>(
         jobs: request.jobs,
         keep_going: true,
         remeasure: request.remeasure,
+        evidence: EvidencePolicy::requiring(request.require_evidence),
         overlay: None,
         write: true,
         looks: false,
@@ -92,6 +95,12 @@ pub(super) fn built<R>(
     if session.interrupted.load(Ordering::Relaxed) || outcome.interrupted {
         return Err(CompareError::Interrupted.into());
     }
+    if !contradictions::report(session, &ready, &outcome).is_empty() {
+        return Err(CompareError::Contradicted.into());
+    }
+    if request.require_evidence == Some(Standing::Claimed) {
+        session.report_claims(&outcome);
+    }
     let unbuilt = unbuilt(&packages, &outcome).ok_or(CompareError::NotBuilt)?;
     let wrong = wrong(&outcome);
     // This build's measurements are stored now and need not be repeated.
@@ -100,20 +109,20 @@ pub(super) fn built<R>(
     let known = ready.with_services(session, &opened, |services| kforge_engine::questions(graph, &options, services));
     let champions = ready.champions(&known);
     let evidence = ready.evidence(&opened);
-    let mut standings = Standings::new();
-    for Champion { standing, spec, node } in &champions {
-        let seen = evidence.seen(&standing.bench, spec, node.product.as_deref())?;
+    let mut seated = Seated::new();
+    for Champion { timed: champion, spec, node } in &champions {
+        let seen = evidence.seen(&champion.bench, spec, node.product.as_deref())?;
         let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
         let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
-        let stood = Stood { variant: standing.variant.clone(), spec: spec.clone(), benches };
-        standings.insert(Seat::of(standing), stood);
+        let stood = Stood { variant: champion.variant.clone(), spec: spec.clone(), benches };
+        seated.insert(Seat::of(champion), stood);
     }
     let label = |text: &Option<String>| text.clone().unwrap_or_default();
     let benches = known.asked.iter().map(|q| &q.node).filter(|node| node.kind == StepKind::Bench);
     let timed =
         benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
     let timed = timed.collect();
-    let done = with(&Side { opened: &opened, ready: &ready, champions, standings, timed, wrong, unbuilt });
+    let done = with(&Side { opened: &opened, ready: &ready, champions, seated, timed, wrong, unbuilt });
     ready.end();
     done
 }
@@ -177,17 +186,17 @@ fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
 }
 
 /// The champions of the workspace in which a bundle was created.
-pub(super) fn of_bundle(bundle: &Bundle) -> Standings {
+pub(super) fn of_bundle(bundle: &Bundle) -> Seated {
     let read = |digest: &Digest| bundle.contents.get(digest).cloned();
-    let mut standings = Standings::new();
-    for standing in &bundle.champions {
+    let mut seated = Seated::new();
+    for champion in &bundle.champions {
         // A bundle with champions that were not timed is refused earlier.
-        let Some(question) = bundle.questions.iter().find(|q| q.key == standing.bench) else { continue };
+        let Some(question) = bundle.questions.iter().find(|q| q.key == champion.bench) else { continue };
         let benches = question.records.iter().filter_map(|record| Stood::benched(record, read)).collect();
-        let stood = Stood { variant: standing.variant.clone(), spec: question.spec.clone(), benches };
-        standings.insert(Seat::of(standing), stood);
+        let stood = Stood { variant: champion.variant.clone(), spec: question.spec.clone(), benches };
+        seated.insert(Seat::of(champion), stood);
     }
-    standings
+    seated
 }
 
 /// The selection for another state of a workspace: the members and names that the other state has too. None if it has none of them.

@@ -3,9 +3,10 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::devices::{Asking, Devices};
+use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use super::package_files::Leaves;
 use super::rounds::Recorded;
@@ -13,9 +14,11 @@ use super::tools::Tools;
 use crate::Error;
 use crate::implementation::implementations;
 use kforge_engine::action::ActionCache;
-use kforge_engine::evidence;
+use kforge_engine::authentication::Authentication;
+use kforge_engine::evidence::{self, Findings};
 use kforge_engine::journal::{Journal, JournalMemory};
 use kforge_engine::lock::Lock;
+use kforge_engine::machine_key::MachineKey;
 use kforge_engine::{Blobs, BuildOptions, Graph};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_harness::pool::Pool;
@@ -52,6 +55,8 @@ pub struct PlanRequest {
     pub keep_going: bool,
     /// Measure again.
     pub remeasure: bool,
+    /// Which evidence counts.
+    pub evidence: EvidencePolicy,
     /// The overlay.
     pub overlay: Option<PathBuf>,
     /// Whether to write the lockfile, the journal and the output folder. A dry run does not.
@@ -74,6 +79,12 @@ pub struct Ready<'a> {
     pub tools: Tools,
     /// This workspace's journal.
     pub journal: Arc<Journal>,
+    /// The key of this machine, if it has one.
+    pub machine_key: Option<Arc<MachineKey>>,
+    /// Which evidence counts.
+    pub policy: EvidencePolicy,
+    /// What lookups in the evidence found besides answers.
+    found: Mutex<Findings>,
     /// The digests of the code that executes steps.
     pub implementations: Implementations,
     /// The shared action cache.
@@ -135,13 +146,18 @@ impl Session {
         documents.extend(planned.documents);
         let leaves = Arc::new(Leaves::new(opened.store.clone(), gathered.files, documents));
         let blobs: Arc<dyn Blobs> = leaves.clone();
+        let machine_key = self.machine_key(asked.write);
+        let authentication = Authentication::new(machine_key.clone(), asked.evidence.refuses_claims());
         Ok(Ready {
-            options: self.build_options(asked, &locks)?,
+            options: self.build_options(asked, &locks, machine_key.clone())?,
             pool: self.pool(opened)?,
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),
-            actions: ActionCache::new(&opened.home, blobs),
+            actions: ActionCache::new(&opened.home, blobs).with(authentication),
+            machine_key,
+            policy: asked.evidence,
+            found: Mutex::default(),
             leaves,
             tools: hosted.tools,
             journal: journal.journal,
@@ -165,6 +181,11 @@ impl Ready<'_> {
         let Ready { graph, expander, leaves, memory, pool, _locks, .. } = self;
         drop((pool, _locks));
         std::mem::forget((graph, expander, leaves, memory));
+    }
+
+    /// What lookups in the evidence found besides answers.
+    pub fn findings(&self) -> Findings {
+        self.found.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Whether a toolchain could not be resolved or installed although the network may be used. If so, the build has failed, even if no step needed that

@@ -10,6 +10,7 @@
 //! | whether the system can confine kernels | the question |
 //! | this program | the question (versions) and its file |
 //! | the current manifest, the workspace's root, its members | the file system queries of `workspace` and of the search from the working folder |
+//! | whether claims count | the question; if they do not, the certificate is keyed with the machine's key, so that a restored one does not hold |
 //! | kforge.lock | its file, or its absence |
 //! | sources, headers, files that would shadow them, references and their kin | the file system queries of `sources` |
 //! | the C++ compiler and Python | the files of their fingerprints, the folders that were searched in vain, the loader's configuration |
@@ -24,6 +25,7 @@
 //! if a device is present; if a store or the journal had a problem; or if a result is of a kind that is not stored.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +37,7 @@ use kforge_engine::BuildOutcome;
 use kforge_engine::certificate::{Certificate, Maker};
 use kforge_engine::home::Home;
 use kforge_engine::lock::{Lock, Mode, Wait};
+use kforge_engine::machine_key::MachineKey;
 use kforge_foundation::base::{Digest, Witness};
 use kforge_harness::confine;
 use kforge_pipeline::release::evidence_list::{Reused, reused};
@@ -95,6 +98,8 @@ pub struct Question {
     program: PathBuf,
     /// The manifest that was found from the working folder upward, or named.
     manifest: PathBuf,
+    /// Whether only what this machine computed itself counts, and so only a certificate that it wrote itself.
+    is_keyed: bool,
 }
 
 /// The file whose presence records that a build after the reported one was interrupted.
@@ -116,7 +121,8 @@ impl Session {
     /// The question of a build; none if the build must plan.
     pub fn question(&self, request: &BuildRequest) -> Option<Question> {
         let Worker::Own(program) = &self.worker else { return None };
-        let plans = request.remeasure || request.overlay.is_some() || request.timings || request.plans;
+        let runs = request.remeasure || request.evidence.recheck > 0;
+        let plans = runs || request.overlay.is_some() || request.timings || request.plans;
         if plans || self.options.every_step || request.jobs == Some(0) {
             return None;
         }
@@ -132,7 +138,8 @@ impl Session {
         let unconfined = confine::missing_here().missing;
         let all = (versions, words, &self.options, &self.cwd, settings, &self.settings.home, environment, unconfined);
         let digest = Digest::of(format!("{all:?}").as_bytes());
-        Some(Question { digest, program: program.clone(), manifest: manifest.ok()? })
+        let is_keyed = request.evidence.refuses_claims();
+        Some(Question { digest, program: program.clone(), manifest: manifest.ok()?, is_keyed })
     }
 
     /// The answer, if a certificate has it and holds.
@@ -145,12 +152,19 @@ impl Session {
         targets.iter().find_map(|target| self.certified_at(question, &target.join("kforge")))
     }
 
+    /// The key with which the certificate of a question is written, if it is keyed; none if this machine has no key and needs one.
+    #[expect(clippy::option_option, reason = "a certificate without a key and no certificate are two things")]
+    fn key_of(&self, question: &Question) -> Option<Option<Arc<MachineKey>>> {
+        if question.is_keyed { self.machine_key(false).map(Some) } else { Some(None) }
+    }
+
     fn certified_at(&self, question: &Question, target: &Path) -> Option<Held> {
         // A build after an interrupted one must plan, because it reports the interruption and a certificate does not.
         if target.join(CUT_SHORT).exists() {
             return None;
         }
-        let certificate = Certificate::read(&place(target))?;
+        let key = self.key_of(question)?;
+        let certificate = Certificate::read(&place(target), key.as_deref())?;
         let home = Home::open(&self.settings.home).ok()?;
         // If another process holds a lock, the build that plans reports it and waits.
         let own = Lock::acquire(&target.join(".lock"), Mode::Exclusive, Wait::No).ok()?;
@@ -174,6 +188,7 @@ impl Session {
         outcome: &BuildOutcome,
         (report, said, outdated): (String, Vec<RecordedMessage>, Vec<Outdated>),
     ) -> Option<()> {
+        let key = self.key_of(&question)?;
         let mut maker = Maker::new(question.digest, self.began);
         let mut found = Witness::default();
         if self.options.manifest_path.is_none() {
@@ -228,7 +243,7 @@ impl Session {
         }
         let certificate = maker.done(&opened.home, serde_json::to_vec(&answer).ok()?)?;
         // If the certificate cannot be written, the next build has to plan; nothing else is lost.
-        certificate.write(&place(&opened.target)).ok()
+        certificate.write(&place(&opened.target), key.as_deref()).ok()
     }
 }
 

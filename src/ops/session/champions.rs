@@ -2,7 +2,7 @@
 
 use super::build::Ready;
 use kforge_engine::{Blobs, Node, Questions, Source};
-use kforge_pipeline::release::bundle::Standing;
+use kforge_pipeline::release::bundle::TimedChampion;
 use kforge_types::record::Spec;
 use kforge_types::record::params::Selection;
 
@@ -10,7 +10,7 @@ use kforge_types::record::params::Selection;
 #[derive(Debug, Clone)]
 pub struct Champion {
     /// The champion and its seat.
-    pub standing: Standing,
+    pub timed: TimedChampion,
     /// The step that times it.
     pub node: Node,
     /// The spec of that step.
@@ -35,7 +35,7 @@ impl Ready<'_> {
                     let Some(spec) = &timed.spec else { continue };
                     let label = |text: &Option<String>| text.clone().unwrap_or_default();
                     out.push(Champion {
-                        standing: Standing {
+                        timed: TimedChampion {
                             package: node.labels.package.clone(),
                             kernel: label(&node.labels.kernel),
                             types: selected.choice.label.clone(),

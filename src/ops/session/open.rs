@@ -33,6 +33,8 @@ pub struct Session {
     pub interrupted: Arc<AtomicBool>,
     /// The reporter of events.
     pub reporter: Reporter,
+    /// Whether it was reported that this machine has no key.
+    pub has_warned_of_key: Arc<AtomicBool>,
 }
 
 /// The options of a session.
@@ -102,6 +104,7 @@ impl Session {
             worker,
             interrupted: Arc::default(),
             reporter: Reporter::new(observer),
+            has_warned_of_key: Arc::default(),
         }
     }
 
@@ -116,6 +119,7 @@ impl Session {
             worker: self.worker.clone(),
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
+            has_warned_of_key: self.has_warned_of_key.clone(),
         }
     }
 

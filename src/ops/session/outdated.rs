@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::build::Ready;
 use super::open::Opened;
-use kforge_engine::evidence::{HERE, Index};
+use kforge_engine::evidence::{HERE, HOME, Index};
 use kforge_engine::{BuildOutcome, Done, Node};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_types::record::Outcome;
@@ -24,7 +24,8 @@ pub struct Outdated {
 impl Outdated {
     /// A one-line description.
     pub fn text(&self) -> String {
-        let holder = if self.origin == HERE { "the home".to_string() } else { format!("`{}`", self.origin) };
+        let is_home = [HERE, HOME].contains(&self.origin.as_str());
+        let holder = if is_home { "the home".to_string() } else { format!("`{}`", self.origin) };
         let noun = if self.count == 1 { "record" } else { "records" };
         let (count, they) = (self.count, if self.count == 1 { "it answers" } else { "they answer" });
         format!(
@@ -51,7 +52,7 @@ impl Ready<'_> {
                 found.extend(records.map(|seen| (seen.digest, seen.origin.clone())));
             }
         }
-        let index = Index::new(&opened.home, self.leaves.clone());
+        let index = Index::new(&opened.home, self.leaves.clone()).keyed(self.machine_key.clone());
         let before: HashSet<Digest> = open.keys().filter_map(|id| self.journal.last_key(id)).collect();
         for key in before.difference(&asked) {
             let folder = opened.home.evidence().join(key.hex());

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use super::build::{Packages, PlanRequest, Ready};
+use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use crate::Error;
 use kforge_pipeline::plan::Goal;
@@ -32,6 +33,7 @@ impl Session {
             jobs: None,
             keep_going: true,
             remeasure: false,
+            evidence: EvidencePolicy::default(),
             overlay,
             write: false,
             looks: true,

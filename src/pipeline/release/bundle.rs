@@ -14,6 +14,7 @@
 //! | a champion was timed by one of the questions | a comparison would have no times to compare with |
 //! | every content has its digest, is named by a record, and appears once | contents would be damaged or unneeded |
 //! | observations have the form of their kind | later steps would fail on them |
+//! | no record is from more than five minutes ahead ([`Bundle::check_times`], by whoever knows the time) | it would outlast every later measurement |
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -23,7 +24,7 @@ use serde_json::Value;
 use super::error::{QuestionFault, Refused};
 use kforge_engine::action::{asks_device, makes_binary};
 pub use kforge_engine::evidence::BINARY;
-use kforge_engine::evidence::{About, PROVENANCE, Record};
+use kforge_engine::evidence::{About, PROVENANCE, Record, is_ahead};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Provenance, Spec, StepKind};
@@ -44,7 +45,7 @@ pub struct Document {
     /// Questions and answers.
     pub questions: Vec<Question>,
     /// The champion of each shape where the bundle was made.
-    pub champions: Vec<Standing>,
+    pub champions: Vec<TimedChampion>,
     /// The contents that the records name, in the order in which they are stored.
     pub contents: Vec<Digest>,
 }
@@ -76,7 +77,7 @@ pub struct Step {
 /// A champion where the bundle was made, at a shape at which it was timed. A comparison with the bundle measures against it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub struct Standing {
+pub struct TimedChampion {
     /// The package.
     pub package: String,
     /// The kernel.
@@ -101,7 +102,7 @@ pub struct Bundle {
     /// Questions and answers, in the order of their steps.
     pub questions: Vec<Question>,
     /// The champion of each shape where the bundle was made.
-    pub champions: Vec<Standing>,
+    pub champions: Vec<TimedChampion>,
     /// The contents that the records name.
     pub contents: BTreeMap<Digest, Vec<u8>>,
 }
@@ -123,6 +124,20 @@ impl Bundle {
             }
         }
         about
+    }
+
+    /// Checks that no record is from the future: such a record would outlast every measurement to come.
+    ///
+    /// # Errors
+    /// The first record that is more than five minutes ahead of `now`.
+    pub fn check_times(&self, now: jiff::Timestamp) -> Result<(), Refused> {
+        match self.records().find(|record| is_ahead(record, now)) {
+            Some(ahead) => {
+                let (record, measured_at) = (digest(ahead), ahead.provenance.measured_at.clone());
+                Err(Refused::Ahead { record, measured_at })
+            }
+            None => Ok(()),
+        }
     }
 
     /// Its document, which does not depend on the order in which the questions were found.
@@ -210,7 +225,7 @@ impl Bundle {
         }
         let timed = |key: &Digest| self.questions.iter().any(|q| q.key == *key && q.spec.kind == StepKind::Bench);
         if let Some(champion) = self.champions.iter().find(|c| !timed(&c.bench)) {
-            let Standing { package, kernel, shape, .. } = champion.clone();
+            let TimedChampion { package, kernel, shape, .. } = champion.clone();
             return Err(Refused::NotTimed { package, kernel, shape });
         }
         match self.contents.keys().find(|held| !named.contains(held)) {

@@ -33,14 +33,15 @@ pub struct Committed {
     pub witness: Witness,
 }
 
-/// Reads the bundles next to the manifests of these folders. `root` is the workspace's.
-pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committed {
+/// Reads the bundles next to the manifests of these folders. `root` is the workspace's. Bundles with records from after `now` are refused.
+pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>, now: jiff::Timestamp) -> Committed {
     let mut found = Committed::default();
     let folders: BTreeSet<PathBuf> = folders.into_iter().chain([root.to_path_buf()]).collect();
     for folder in folders.iter().map(|folder| folder.join(FOLDER)) {
         for path in bundles(&folder, &mut found.witness) {
             let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            let bundle = match archive::read(&path) {
+            let read = archive::read(&path).and_then(|bundle| bundle.check_times(now).map(|()| bundle));
+            let bundle = match read {
                 Ok(bundle) => bundle,
                 Err(why) => {
                     found.refused.push((name, why.to_string()));
@@ -100,7 +101,7 @@ mod tests {
         std::fs::create_dir_all(root.join("b")).unwrap();
         std::fs::write(root.join("a/evidence/x.kfe"), "no bundle").unwrap();
         std::fs::write(root.join("a/evidence/README.md"), "").unwrap();
-        let found = read(root, [root.join("a"), root.join("b")]);
+        let found = read(root, [root.join("a"), root.join("b")], jiff::Timestamp::UNIX_EPOCH);
         let [(name, why)] = &found.refused[..] else { panic!("{:?}", found.refused) };
         assert_eq!(name, "a/evidence/x.kfe");
         assert!(why.contains("not a bundle of evidence"), "{why}");

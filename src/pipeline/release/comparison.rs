@@ -13,7 +13,7 @@ use std::fmt::{self, Write};
 use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
-use super::bundle::Standing;
+use super::bundle::TimedChampion;
 use kforge_numerics::measure::stats::{Paired, block_interval, decide, median};
 use kforge_types::record::FORMAT_VERSION;
 
@@ -40,8 +40,8 @@ pub struct Seat {
 
 impl Seat {
     /// The seat of a champion.
-    pub fn of(standing: &Standing) -> Self {
-        let Standing { package, kernel, types, target, shape, .. } = standing.clone();
+    pub fn of(champion: &TimedChampion) -> Self {
+        let TimedChampion { package, kernel, types, target, shape, .. } = champion.clone();
         Seat { package, kernel, types, target, shape }
     }
 }

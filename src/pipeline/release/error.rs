@@ -76,6 +76,14 @@ pub enum Refused {
         /// What is wrong.
         fault: QuestionFault,
     },
+    /// A record claims to be from the future.
+    #[error("record {} says that it was measured at {measured_at}, which is more than five minutes ahead: check this machine's clock", record.short())]
+    Ahead {
+        /// The record.
+        record: Digest,
+        /// The time in it.
+        measured_at: String,
+    },
     /// No question of the bundle timed a champion.
     #[error("the champion of `{package}/{kernel}` at `{shape}` was not timed")]
     NotTimed {

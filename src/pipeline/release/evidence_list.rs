@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
 use super::bundle::Step;
-use kforge_engine::evidence::{HERE, IndexedRecord};
+use kforge_engine::evidence::{HERE, HOME, IndexedRecord};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::EvidenceSeen;
 use kforge_types::record::{FORMAT_VERSION, Provenance, StepKind, Verdict};
@@ -26,7 +26,8 @@ pub struct Holding {
     pub kind: Option<StepKind>,
     /// The steps that ask the question: from the current plan, or from the plan from which a bundle was made.
     pub steps: Vec<Step>,
-    /// A bundle's name, its path if it is in the repository, or `here`. Records from a bundle are unsigned.
+    /// A bundle's name, its path if it is in the repository, `here`, or `home` for a record of the home that this machine did not make. Records from a bundle
+    /// are unsigned.
     pub origin: String,
     /// Where and how it was observed.
     pub provenance: Provenance,
@@ -95,7 +96,11 @@ fn span(oldest: &str, newest: &str, now: Timestamp) -> String {
 
 /// An origin as text.
 fn from(origin: &str) -> String {
-    if origin == HERE { "recorded here".into() } else { format!("from `{origin}` (unsigned)") }
+    match origin {
+        HERE => "recorded here".into(),
+        HOME => "from the home, not by this machine".into(),
+        bundle => format!("from `{bundle}` (unsigned)"),
+    }
 }
 
 /// Records of one subject, kind, class, driver and origin.

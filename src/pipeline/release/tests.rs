@@ -6,7 +6,7 @@ use std::io::{Cursor, Write};
 use serde_json::{Value, json};
 
 use super::archive::{LIMITS, Limits, decode, encode};
-use super::bundle::{Bundle, Document, Question, Standing, Step};
+use super::bundle::{Bundle, Document, Question, Step, TimedChampion};
 use kforge_engine::evidence::Record;
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
@@ -70,7 +70,7 @@ fn bundle(answers: &[(u64, u32)]) -> Bundle {
     let mut bundle = Bundle::default();
     answers.iter().for_each(|(n, day)| answer(&mut bundle, *n, *day));
     let text = |text: &str| text.to_string();
-    bundle.champions = vec![Standing {
+    bundle.champions = vec![TimedChampion {
         package: text("p"),
         kernel: text("k"),
         types: text(""),

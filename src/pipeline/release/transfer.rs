@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 use std::io;
 
-use super::bundle::{BINARY, Bundle, Question, Standing, Step};
+use super::bundle::{BINARY, Bundle, Question, Step, TimedChampion};
 use kforge_engine::Blobs;
 use kforge_engine::action::of_binary;
 use kforge_engine::evidence::{EvidenceCache, IndexedRecord, Record};
 use kforge_foundation::base::Digest;
-use kforge_types::record::{Provenance, StepKind};
+use kforge_types::record::{Provenance, StepKind, StepResult};
 
 /// Which records of a question are exported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -35,7 +35,7 @@ pub struct GatheredBundle {
 /// The index or the store cannot be read.
 pub fn gather(
     asked: &kforge_engine::Questions,
-    champions: Vec<Standing>,
+    champions: Vec<TimedChampion>,
     cache: &EvidenceCache,
     blobs: &dyn Blobs,
     which: RecordChoice,
@@ -98,7 +98,9 @@ fn binaries(
         let Some(provenance) = binary.map(|p| Provenance::clone(p)) else { continue };
         let Some(spec) = of_binary(spec, blobs)? else { continue };
         let key = spec.key();
-        let record = Record { question: key, provenance, result: result.clone() };
+        // Whoever compiles the same binary exports the same record.
+        let result = StepResult { duration_ms: 0, ..result.clone() };
+        let record = Record { question: key, provenance, result };
         take(contents, &record, blobs)?;
         let new = || Question { key, spec, steps: vec![], records: vec![record] };
         compiled.entry(key).or_insert_with(new).steps.push(Step { id: node.id.clone(), labels: node.labels.clone() });

@@ -5,7 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
-use kforge_engine::{Because, Earlier, Explanation, Standing};
+use kforge_engine::{Because, Earlier, Explanation, Prospect};
 use kforge_types::record::event::{EvidenceSeen, Why};
 
 const BOLD: Style = Style::new().bold();
@@ -51,12 +51,12 @@ pub struct Document {
 
 /// The explanation as a document.
 pub fn document(explanation: &Explanation) -> Document {
-    let (standing, reason) = match &explanation.standing {
-        Standing::WillRun => ("will-run", None),
-        Standing::MayRun => ("may-run", None),
-        Standing::Fresh => ("fresh", None),
-        Standing::Unavailable(missing) => ("unavailable", Some(missing.clone())),
-        Standing::Skipped(root) => ("skipped", Some(root.clone())),
+    let (standing, reason) = match &explanation.prospect {
+        Prospect::WillRun => ("will-run", None),
+        Prospect::MayRun => ("may-run", None),
+        Prospect::Fresh => ("fresh", None),
+        Prospect::Unavailable(missing) => ("unavailable", Some(missing.clone())),
+        Prospect::Skipped(root) => ("skipped", Some(root.clone())),
     };
     Document {
         format_version: kforge_types::record::FORMAT_VERSION,
@@ -78,13 +78,13 @@ pub fn document(explanation: &Explanation) -> Document {
 pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     let mut out = String::new();
     let _ = writeln!(out, "{BOLD}{}{BOLD:#}", explanation.id);
-    let _ = writeln!(out, "  {}", explanation.standing);
+    let _ = writeln!(out, "  {}", explanation.prospect);
     if let Some(EvidenceSeen { origin, measured_at, device_class, .. }) = &explanation.evidence {
         let _ = writeln!(out, "  answered by {device_class}, observed {measured_at}, from {origin}");
     } else if let Some(product) = &explanation.product {
         let _ = writeln!(out, "  asks {product}");
     }
-    let past = explanation.standing == Standing::Fresh;
+    let past = explanation.prospect == Prospect::Fresh;
     // The first answer to a step needs no reason other than that evidence brought it.
     let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
     if only {
@@ -180,7 +180,7 @@ mod tests {
         let (old, new) = (format!("blake3:{}:7", "a".repeat(64)), format!("blake3:{}:8", "b".repeat(64)));
         let explanation = Explanation {
             id: "p/k/cpu/compile".into(),
-            standing: Standing::WillRun,
+            prospect: Prospect::WillRun,
             product: None,
             evidence: None,
             brought: false,
@@ -200,10 +200,10 @@ mod tests {
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
         // A step that a bundle answers has not run here.
         let first = vec![because("p/k/cpu/compile", "new", None, None)];
-        let brought = Explanation { standing: Standing::Fresh, brought: true, because: first, ..explanation.clone() };
+        let brought = Explanation { prospect: Prospect::Fresh, brought: true, because: first, ..explanation.clone() };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
         assert_eq!(plain, "p/k/cpu/compile\n  is fresh\n  it has not run here: its result came from evidence\n");
-        let brought = Explanation { standing: Standing::Fresh, brought: true, ..explanation };
+        let brought = Explanation { prospect: Prospect::Fresh, brought: true, ..explanation };
         let plain = anstream::adapter::strip_str(&text(&brought, false, false)).to_string();
         let says =
             "it has not run here, and another result came from evidence because its `inputs.tree:source` changed";

@@ -23,7 +23,7 @@ impl Session {
         if folders.is_empty() {
             return committed::Committed::default();
         }
-        let mut found = committed::read(&opened.workspace.root, folders);
+        let mut found = committed::read(&opened.workspace.root, folders, jiff::Timestamp::now());
         witness.add(std::mem::take(&mut found.witness));
         for (name, why) in &found.refused {
             self.reporter.warn(Warning::Bundle { name: name.clone(), why: why.to_string() });

@@ -6,13 +6,20 @@ use super::super::open::{Opened, Session, Worker};
 use super::PlanRequest;
 use crate::Error;
 use kforge_engine::lock::Lock;
-use kforge_engine::services::Chosen;
+use kforge_engine::machine_key::MachineKey;
+use kforge_engine::services::{Chosen, Rechecked};
 use kforge_engine::{BuildOptions, Capacity};
 use kforge_foundation::process::Command;
 use kforge_harness::pool::{FOR_A_DEVICE, Pool};
+use kforge_types::record::{Standing, StepKind};
 
 impl Session {
-    pub(super) fn build_options(&self, asked: &PlanRequest, locks: &[Lock]) -> Result<BuildOptions, Error> {
+    pub(super) fn build_options(
+        &self,
+        asked: &PlanRequest,
+        locks: &[Lock],
+        machine_key: Option<Arc<MachineKey>>,
+    ) -> Result<BuildOptions, Error> {
         let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
         let jobs = match asked.jobs {
             Some(0) => return Err(Error::NoJobs),
@@ -33,6 +40,7 @@ impl Session {
             },
             interrupted: self.interrupted.clone(),
             remeasure,
+            recheck: rechecked(asked.evidence.recheck, machine_key)?,
             quiet_fresh: !self.options.every_step,
             total: Arc::default(),
         })
@@ -45,4 +53,20 @@ impl Session {
         }
         Ok(Pool::new(Command::new(self.worker.program()).arg("worker")).within(opened.home.steps()))
     }
+}
+
+/// Decides which brought verifications are repeated: a sample that follows from the machine's key, so that whoever forges a bundle cannot know it. Without a
+/// key it is drawn anew.
+fn rechecked(part: u32, machine_key: Option<Arc<MachineKey>>) -> Result<Option<Rechecked>, Error> {
+    if part == 0 {
+        return Ok(None);
+    }
+    let key = match machine_key {
+        Some(key) => key,
+        None => Arc::new(MachineKey::random()?),
+    };
+    Ok(Some(Arc::new(move |node, question, hit| {
+        let brought = hit.evidence.as_ref().is_some_and(|seen| seen.standing < Standing::Here);
+        brought && node.kind == StepKind::Verify && key.samples(question, part)
+    })))
 }

@@ -1,14 +1,15 @@
 //! The services with which the engine executes a plan: executors, caches, and evidence of devices. Runs nothing.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 
 use super::super::open::{Opened, Session};
 use super::super::workers::Workers;
 use super::Ready;
-use crate::event::Event;
+use crate::event::{Event, Warning};
 use kforge_engine::action::asks_device;
-use kforge_engine::evidence::{self, BundledBinaries, EvidenceCache, Index};
+use kforge_engine::authentication::Authentication;
+use kforge_engine::evidence::{self, BundledBinaries, EvidenceCache, Findings, Index};
 use kforge_engine::journal::JournalCache;
 use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
 use kforge_foundation::base::Diagnostic;
@@ -51,7 +52,8 @@ impl Ready<'_> {
     ) -> R {
         let executor = StepExecutor { workers };
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
-        let from_journal = JournalCache::new(self.journal.clone(), blobs);
+        let authentication = Authentication::new(self.machine_key.clone(), self.policy.refuses_claims());
+        let from_journal = JournalCache::new(self.journal.clone(), blobs).with(authentication);
         let evidence = self.evidence(opened);
         let brought = BundledBinaries::new(evidence.index().clone());
         let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
@@ -63,8 +65,10 @@ impl Ready<'_> {
             locks: &self.actions,
             expand: &self.expander,
             implementations: &self.implementations,
+            machine_key: self.machine_key.as_deref(),
         };
         let done = with(&services);
+        self.keep_findings(session, evidence.findings());
         // The records are stored and used in any case. A failed sync is worth a warning, because only the device could produce them again.
         if let Err(e) = evidence.sync() {
             let message = format!("a power failure may lose the new records of the device: {e}");
@@ -74,19 +78,40 @@ impl Ready<'_> {
         done
     }
 
+    /// Keeps what lookups found besides answers, and reports each record from the future once.
+    fn keep_findings(&self, session: &Session, new: Findings) {
+        let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.rivals.extend(new.rivals);
+        for (digest, seen) in new.ahead {
+            if found.ahead.insert(digest, seen.clone()).is_none() {
+                session.reporter.warn(Warning::Ahead {
+                    record: digest,
+                    origin: seen.origin,
+                    measured_at: seen.record.provenance.measured_at,
+                });
+            }
+        }
+    }
+
     /// The cache of evidence that answers questions to devices: the home's index, and the bundles in the repository.
     pub fn evidence(&self, opened: &Opened) -> EvidenceCache {
-        let devices = self.devices.present.clone();
+        let (devices, least) = (self.devices.present.clone(), self.policy.least());
         let wanted = move |spec: &Spec, product: Option<&str>| {
             let asks = asks_device(spec).then(|| spec.params.get("arch").and_then(|a| a.as_str()));
             Some(evidence::AcceptedSource {
                 here: devices.resolve(asks??, product).map(|resolved| resolved.class.clone()),
                 device: product.map(str::to_string),
                 validity: spec.kind.descriptor().observes.as_ref()?.validity,
+                least,
             })
         };
-        let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());
-        EvidenceCache::new(index, wanted)
+        EvidenceCache::new(self.index(opened), wanted)
+    }
+
+    /// The records of the home and of the bundles in the repository.
+    pub fn index(&self, opened: &Opened) -> Index {
+        let index = Index::new(&opened.home, self.leaves.clone()).keyed(self.machine_key.clone());
+        index.with(self.committed.clone(), self.about.clone())
     }
 
     /// Copies the results that bundles in the repository have answered to the store, where a certificate looks for them.
