@@ -15,6 +15,9 @@
 //! it, an earlier kforge, or somebody with an editor. A record that was imported, or that lies in a bundle of the repository, is claimed unless the bundle is
 //! signed. A tag lies beside the record, so the record's digest does not depend on the machine.
 //!
+//! A record that came in a signed bundle has an empty file `RECORD@DOCUMENT.signed` beside it for every signed document that brought it. Who signed a document is
+//! asked each time ([`Signers`]), and never stored.
+//!
 //! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
 //! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
@@ -37,9 +40,12 @@ use kforge_types::record::{Provenance, Spec, Standing, StepKind, StepResult};
 
 mod binaries;
 mod choose;
+mod signers;
 
 pub use binaries::BundledBinaries;
 pub use choose::{AHEAD, AcceptedSource, Answer, choose, is_ahead, rivals};
+pub(super) use signers::SIGNED;
+pub use signers::Signers;
 
 /// The output of a step that observes a device in which it states its [`Provenance`], as JSON.
 pub const PROVENANCE: &str = "provenance";
@@ -113,13 +119,15 @@ pub struct Index {
     /// The number of observations of each binary in the bundles of the repository, by the binary's digest.
     about: Arc<About>,
     key: Option<Arc<MachineKey>>,
+    signers: Arc<dyn Signers>,
 }
 
 impl Index {
     /// The index of `home`; `blobs` holds the outputs.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
         let (beside, about) = (Arc::default(), Arc::default());
-        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside, about, key: None }
+        let signers = Arc::new(signers::Nobody);
+        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside, about, key: None, signers }
     }
 
     /// The same index for a machine with this key. Without a key, no record stands `here`.
@@ -131,6 +139,11 @@ impl Index {
     /// each of their binaries.
     pub fn with(self, beside: Arc<Beside>, about: Arc<About>) -> Index {
         Index { beside, about, ..self }
+    }
+
+    /// The same index, which asks `signers` who signed an imported record.
+    pub fn signed_by(self, signers: Arc<dyn Signers>) -> Index {
+        Index { signers, ..self }
     }
 
     /// Adds a record that was observed here and whose outputs are already in the store. Returns the digest that names it. It survives a power cut only after
@@ -199,7 +212,7 @@ impl Index {
     }
 
     /// Adds the records of a bundle, whose outputs are already in the store. Characters of the bundle's name other than letters, digits, `.`, `-` and `_` are
-    /// replaced by `_`. Returns the number of new records.
+    /// replaced by `_`. `signed` names the bundle's signed document, if it has one. Returns the number of new records.
     ///
     /// The records are synced together before this returns. Records that a power cut loses before that are still in the bundle and can be imported again.
     pub fn import<'r>(
@@ -207,6 +220,7 @@ impl Index {
         records: impl IntoIterator<Item = &'r Record>,
         bundle: &str,
         about: &About,
+        signed: Option<&str>,
     ) -> io::Result<u64> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
         let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
@@ -218,6 +232,10 @@ impl Index {
             if let Some(known) = known {
                 let place = self.root.join(record.question.hex()).join(format!("{}{suffix}.{ABOUT}", digest.hex()));
                 publish(&self.tmp, &place, known.to_string().as_bytes(), 0o644)?;
+            }
+            if let Some(document) = signed {
+                let folder = self.root.join(record.question.hex());
+                publish(&self.tmp, &folder.join(format!("{}@{document}.{SIGNED}", digest.hex())), b"", 0o644)?;
             }
         }
         self.sync()?;
@@ -253,13 +271,14 @@ impl Index {
     }
 
     /// All undamaged records under a question whose outputs are in the store: first those of the home, in the order of their digests, then those of the
-    /// repository. A record that is in both is listed once.
+    /// repository. A record that is in several places is listed once, with a signer if one of them has one.
     pub fn records(&self, question: &Digest) -> io::Result<Vec<IndexedRecord>> {
         let mut records = self.under(&self.root.join(question.hex()))?;
         records.retain(|seen| seen.record.question == *question);
         for seen in self.beside.get(question).into_iter().flatten() {
-            if !records.iter().any(|held| held.digest == seen.digest) {
-                records.push(seen.clone());
+            match records.iter_mut().find(|held| held.digest == seen.digest) {
+                Some(held) => held.signer = held.signer.take().or_else(|| seen.signer.clone()),
+                None => records.push(seen.clone()),
             }
         }
         records.retain(|seen| seen.record.result.outputs.values().all(|output| self.blobs.has(output)));
@@ -284,8 +303,13 @@ impl Index {
 
     /// The records in a folder, each once: if it was observed here and imported too, with the greater standing.
     fn under(&self, folder: &Path) -> io::Result<Vec<IndexedRecord>> {
+        let files = files_in(folder)?;
+        let names: Vec<&str> = files.iter().filter_map(|path| path.file_name()?.to_str()).collect();
         let mut all: Vec<IndexedRecord> = vec![];
-        for seen in files_in(folder)?.iter().filter_map(|path| read(path)).map(|seen| self.authenticated(seen)) {
+        for seen in files.iter().filter_map(|path| read(path)) {
+            let mut seen = self.authenticated(seen);
+            let documents = names.iter().filter_map(|name| signers::document(name, &seen.digest));
+            seen.signer = documents.filter_map(|document| self.signers.signer(document, &seen.digest)).next();
             match all.iter_mut().find(|held| held.digest == seen.digest) {
                 Some(held) if held.standing() < seen.standing() => *held = seen,
                 Some(_) => {}

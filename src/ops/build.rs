@@ -13,6 +13,7 @@ use std::time::Instant;
 
 use crate::Error;
 use crate::contradictions;
+use crate::event::Warning;
 use crate::session::build::{PlanRequest, Ready};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
@@ -44,6 +45,8 @@ pub struct BuildRequest {
     pub remeasure: bool,
     /// Which evidence counts. If some is required and missing, the build ends with [`Ended::NoEvidence`].
     pub evidence: EvidencePolicy,
+    /// The revision whose trusted keys may sign evidence, instead of those in the tree that is built.
+    pub base: Option<String>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
     /// Write a page that shows where the time went.
@@ -62,6 +65,7 @@ impl BuildRequest {
             keep_going: false,
             remeasure: false,
             evidence: EvidencePolicy::default(),
+            base: None,
             overlay: None,
             timings: false,
             plans: false,
@@ -95,6 +99,8 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         return Ok(Built::Unchanged(Box::new(Unchanged::new(held, request.goal))));
     }
     let mut opened = session.open()?;
+    let trusting = trusting(session, &opened, request.base.as_deref())?;
+    let session = trusting.as_ref().unwrap_or(session);
     let asked = request.asked(session, &opened, true)?;
     let packages = session.packages(&opened, &asked)?;
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
@@ -104,6 +110,12 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let outcome = steps::execute(session, &opened, &mut ready, &packages, purpose, timed.as_mut());
     ready.journal.flush()?;
     ready.sweep_lost(&outcome);
+    // Nothing may have been said since the plan, except about signatures, which a certificate repeats.
+    let is_plain = said == session.reporter.said();
+    for why in ready.signed.distrusted() {
+        session.reporter.warn(Warning::Distrusted { name: "imported evidence".into(), why });
+    }
+    let said = session.reporter.said();
     let report = report::assemble(&ready, &outcome);
     // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
@@ -131,13 +143,14 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     // A build with complaints from the engine is not certified, because the next build may not repeat them.
     if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
         && quiet
+        && is_plain
         && !steps::complains(&outcome)
     {
         ready.keep_committed(&outcome)?;
         let mut witness = witness.clone();
         witness.add(seen);
         let said = session.reporter.said();
-        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()));
+        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()), &ready);
     }
     // Only results from earlier builds are listed with their age.
     let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
@@ -156,6 +169,13 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     };
     end(ready, outcome);
     Ok(Built::Finished(Box::new(Finished { packages: packages.into_packages(), ..finished })))
+}
+
+/// The session that trusts the keys of a base revision, if one is named.
+pub(crate) fn trusting(session: &Session, opened: &Opened, base: Option<&str>) -> Result<Option<Session>, Error> {
+    let Some(revision) = base else { return Ok(None) };
+    let found = session.trusted(Some(&opened.workspace.root), Some(revision))?;
+    Ok(Some(session.trusting(found.trust)))
 }
 
 /// Ends a build and releases its locks, so that the cache can be collected.

@@ -15,6 +15,7 @@ use kforge_engine::evidence::{HERE, HOME};
 use kforge_engine::machine_key::NoKey;
 use kforge_foundation::base::render::{Look, render};
 use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_pipeline::release::trust::Distrusted;
 use kforge_types::record::event::Event as StepEvent;
 
 /// Something that an operation reports.
@@ -127,6 +128,17 @@ pub enum Warning {
         /// The time in the record.
         measured_at: String,
     },
+    /// The signature of a bundle does not count.
+    #[error("{name} is only claimed: {why}")]
+    Distrusted {
+        /// The bundle.
+        name: String,
+        /// The reason.
+        why: Distrusted,
+    },
+    /// The repository's trusted keys differ from those in `HEAD`.
+    #[error("this build trusts the keys in `{}`, which differs from `HEAD`: `--base REV` trusts those of a revision", .0.display())]
+    TrustDiffers(PathBuf),
     /// A recorded answer cannot be read.
     #[error("ignoring a recorded answer: {0}")]
     Answer(String),

@@ -37,6 +37,9 @@ pub struct BuildArgs {
     /// Repeat this part of the verifications from bundles on the device that is here; an error if one contradicts its bundle
     #[arg(long, value_name = "PERCENT", value_parser = part)]
     pub recheck: Option<u32>,
+    /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
+    #[arg(long, value_name = "REV")]
+    pub base: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,

@@ -42,6 +42,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
             required: args.require_evidence.map(Standing::from),
             recheck: args.recheck.unwrap_or(0),
         },
+        base: args.base.clone(),
         overlay: args.overlay.clone(),
         timings: args.timings,
         // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.

@@ -79,7 +79,8 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
     }
 
     for folder in evidence::folders(&home.evidence())? {
-        let is_note = |path: &PathBuf| path.extension().is_some_and(|e| e == evidence::ABOUT || e == evidence::TAG);
+        let notes = [evidence::ABOUT, evidence::TAG, evidence::SIGNED];
+        let is_note = |path: &PathBuf| path.extension().is_some_and(|e| notes.iter().any(|note| e == *note));
         for path in files_in(&folder)?.into_iter().filter(|path| !is_note(path)) {
             let outputs: Option<HashSet<Digest>> =
                 evidence::read(&path).map(|seen| seen.record.result.outputs.into_values().collect());

@@ -184,9 +184,9 @@ fn records_add_up_and_the_same_record_is_one() {
     let (index, _) = index(dir.path());
     let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
     let digest = index.add(&one).unwrap();
-    assert_eq!(index.import([&one], "bundle", &About::new()).unwrap(), 0, "held already");
-    assert_eq!(index.import([&one, &two], "../a bundle", &About::new()).unwrap(), 1);
-    assert_eq!(index.import([&one, &two], "another", &About::new()).unwrap(), 0, "to import again adds nothing");
+    assert_eq!(index.import([&one], "bundle", &About::new(), None).unwrap(), 0, "held already");
+    assert_eq!(index.import([&one, &two], "../a bundle", &About::new(), None).unwrap(), 1);
+    assert_eq!(index.import([&one, &two], "another", &About::new(), None).unwrap(), 0, "to import again adds nothing");
     let brought: Vec<String> = index.all().unwrap().into_iter().map(|s| s.origin).filter(|o| o != HERE).collect();
     assert_eq!(brought, [".._a_bundle"]);
     index.add(&two).unwrap();

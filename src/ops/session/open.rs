@@ -12,6 +12,7 @@ use kforge_engine::home::{Doing, Home, named};
 use kforge_foundation::base::{Diagnostic, Digest, Severity};
 use kforge_foundation::config::{Environment, Settings};
 use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_pipeline::release::trust::Trust;
 use kforge_project::workspace::select::{Selected, SelectionArgs, select};
 use kforge_project::workspace::{self, Workspace, changes, find};
 
@@ -35,6 +36,8 @@ pub struct Session {
     pub reporter: Reporter,
     /// Whether it was reported that this machine has no key.
     pub has_warned_of_key: Arc<AtomicBool>,
+    /// Whom the session trusts to sign evidence; if none, its options, its settings and the repository say.
+    pub trust: Option<Arc<Trust>>,
 }
 
 /// The options of a session.
@@ -54,6 +57,8 @@ pub struct Options {
     pub allow_unconfined: bool,
     /// Also report steps whose results were already stored.
     pub every_step: bool,
+    /// The file of the keys that may sign evidence; if none is named, the setting `evidence.trust`, else the repository's.
+    pub trust: Option<PathBuf>,
 }
 
 /// The program that executes steps. It is started with the argument `worker`.
@@ -105,6 +110,7 @@ impl Session {
             interrupted: Arc::default(),
             reporter: Reporter::new(observer),
             has_warned_of_key: Arc::default(),
+            trust: None,
         }
     }
 
@@ -120,6 +126,7 @@ impl Session {
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
             has_warned_of_key: self.has_warned_of_key.clone(),
+            trust: self.trust.clone(),
         }
     }
 

@@ -53,6 +53,7 @@ impl Ready<'_> {
             }
         }
         let index = Index::new(&opened.home, self.leaves.clone()).keyed(self.machine_key.clone());
+        let index = index.signed_by(self.signed.clone());
         let before: HashSet<Digest> = open.keys().filter_map(|id| self.journal.last_key(id)).collect();
         for key in before.difference(&asked) {
             let folder = opened.home.evidence().join(key.hex());

@@ -133,7 +133,7 @@ fn only_the_machine_that_observed_a_record_stands_for_it() {
     assert_eq!(standings(&index), here, "to observe it again authenticates it");
     // A tag of another record is none, and what a bundle brings stands `here` under no name.
     std::fs::remove_dir_all(index.root.join(Digest::of(b"question").hex())).unwrap();
-    index.import([&two], "here", &About::new()).unwrap();
+    index.import([&two], "here", &About::new(), None).unwrap();
     std::fs::write(index.tag_of(&Digest::of(b"question"), &Digest::of(&serde_json::to_vec(&two).unwrap())), &whole)
         .unwrap();
     assert_eq!(standings(&index), [("@here".to_string(), Standing::Claimed)]);
@@ -193,7 +193,7 @@ fn a_binary_takes_the_place_of_a_compilation_only_if_it_is_signed() {
     let (dir, ours) = (tempfile::tempdir().unwrap(), brought(question, binary, "", None).record);
     let (index, store) = super::index(dir.path());
     store.put(b"x").unwrap();
-    index.import([&ours], "x.kfe", &About::new()).unwrap();
+    index.import([&ours], "x.kfe", &About::new(), None).unwrap();
     assert_eq!(answered(&BundledBinaries::new(index)), None);
 }
 
@@ -242,7 +242,7 @@ fn the_bundle_with_the_most_observations_of_an_imported_binary_counts_in_any_ord
         let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
         for (name, binary, known) in order.map(|at| bundles[at]) {
             let record = brought(question, store.put(binary.as_bytes()).unwrap(), name, None).record;
-            index.import([&record], name, &About::from([(Digest::of(binary.as_bytes()), known)])).unwrap();
+            index.import([&record], name, &About::from([(Digest::of(binary.as_bytes()), known)]), None).unwrap();
         }
         let records = index.records(&question).unwrap();
         let mut all: Vec<_> = records.into_iter().map(|seen| index.about(seen)).map(|(n, s)| (n, s.origin)).collect();

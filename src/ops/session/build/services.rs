@@ -111,7 +111,7 @@ impl Ready<'_> {
     /// The records of the home and of the bundles in the repository.
     pub fn index(&self, opened: &Opened) -> Index {
         let index = Index::new(&opened.home, self.leaves.clone()).keyed(self.machine_key.clone());
-        index.with(self.committed.clone(), self.about.clone())
+        index.with(self.committed.clone(), self.about.clone()).signed_by(self.signed.clone())
     }
 
     /// Copies the results that bundles in the repository have answered to the store, where a certificate looks for them.
