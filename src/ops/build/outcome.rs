@@ -15,7 +15,7 @@ pub enum Ended {
     Done,
     /// A step failed, or a toolchain could not be installed.
     NotBuilt,
-    /// A kernel is wrong, or an operator is indecisive.
+    /// A kernel is wrong, or an operator that must decide is indecisive.
     Wrong,
     /// Evidence is required but missing.
     NoEvidence(Vec<Lacking>),
