@@ -24,7 +24,7 @@ pub enum Exit {
     Bug = 70,
     /// Another kforge holds the lock, and `--no-wait` was given.
     Busy = 75,
-    /// A kernel is wrong, or an operator is indecisive.
+    /// A kernel is wrong, or an operator that must decide is indecisive.
     Wrong = 100,
     /// Something could not be built.
     NotBuilt = 101,

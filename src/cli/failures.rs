@@ -106,12 +106,17 @@ impl<'a> Teller<'a> {
                         || (severity == Severity::Warning && step.outcome == Outcome::Executed)
                         || console.verbose()
                 };
+                // Like a compiler's warning, what makes an operator indecisive is repeated until the manifest changes.
+                let warns = |note: &Note| step.kind == StepKind::Calibrate && note.severity == Severity::Warning;
+                for note in step.notes.iter().filter(|n| warns(n)) {
+                    console.warn(&format!("{}: {}", step.id, note.message.replace('\n', "\n  ")));
+                }
                 if step.kind == StepKind::Judge && !compared {
                     self.doubts(step);
                 }
                 // The report says why there is no champion.
                 let shown = step.kind != StepKind::Select || console.verbose();
-                for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n)) {
+                for note in step.notes.iter().filter(|n| shown && loud(n.severity) && !is_doubt(n) && !warns(n)) {
                     console.err(&indented(&note.message));
                 }
             }

@@ -10,7 +10,7 @@ pub(crate) const PARTS: &[Part] = &[
         packages: &[],
     },
     Part { name: "numerics/tolerance", files: &["measure/tolerate.rs"], packages: &[] },
-    Part { name: "numerics/calibration", files: &["measure/calibrate.rs"], packages: &[] },
+    Part { name: "numerics/calibration", files: &["measure/calibrate.rs", "measure/deciding.rs"], packages: &[] },
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
     Part { name: "numerics/statistics", files: &["measure/stats.rs"], packages: &[] },
     Part { name: "numerics/search", files: &["measure/search"], packages: &[] },

@@ -29,16 +29,19 @@ fn told(built: &Built, before: &str, after: &str) -> Vec<String> {
 
 #[test]
 fn every_candidate_reaches_calibration_and_passes_where_anything_does() {
-    let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]).build(&[]).expect(100);
+    let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]).build(&[]).expect(0);
     let all = ["another seed", "constant 1", "constant mean", "copy of x", "inputs rounded to f16", "zeros"];
     assert_eq!(indecisive(&built), all);
-    assert_eq!(built.step(CALIBRATE)["verdict"]["fail"], "indecisive: `another seed as y` passes everywhere");
+    assert_eq!(
+        built.step(CALIBRATE)["verdict"]["unknown"]["indecisive"],
+        "`y` accepts another seed and 5 more answers at every shape"
+    );
 }
 
 #[test]
 fn only_what_a_tolerance_cannot_tell_is_told() {
     // An f16 has eleven bits: the rounding error is below 1e-3 of the value, and far above 1e-6 of it.
-    let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ rtol = 1e-2, atol = 1e-2 }")]).build(&[]).expect(100);
+    let built = with(&[("{ atol = 1e-6, rtol = 1e-6 }", "{ rtol = 1e-2, atol = 1e-2 }")]).build(&[]).expect(0);
     assert_eq!(indecisive(&built), ["inputs rounded to f16"]);
     with(&[]).built(&[]);
 }
@@ -48,13 +51,13 @@ fn a_candidate_that_is_the_expectation_is_no_candidate() {
     // For an identity, a copy is correct. A copy rounded to f16 and then to f8 would not be.
     let project = with(&[("y = \"2 * x + 1\"", "y = \"x\""), ("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
     project.edit("k.cu", "2 * x[i] + 1", "x[i]");
-    let built = project.build(&[]).expect(100);
+    let built = project.build(&[]).expect(0);
     assert_eq!(indecisive(&built), ["another seed", "constant 1", "constant mean", "inputs rounded to f16", "zeros"]);
     let project =
         with(&[("y = \"2 * x + 1\"", "y = \"0 * x + 1\""), ("{ atol = 1e-6, rtol = 1e-6 }", "{ atol = 1e6 }")]);
     project.edit("k.cu", "2 * x[i] + 1", "1");
     // An output that is 1 everywhere equals a constant, its own mean, and the outputs for another seed and for less precise inputs.
-    assert_eq!(indecisive(&project.build(&[]).expect(100)), ["copy of x", "zeros"]);
+    assert_eq!(indecisive(&project.build(&[]).expect(0)), ["copy of x", "zeros"]);
 }
 
 #[test]
@@ -66,7 +69,7 @@ fn what_rounding_makes_equal_is_no_candidate() {
         "inputs.x = { dtype = \"f32\",",
         "inputs.x = { dtype = \"f32\", init = { constant = 0.5 },",
     );
-    assert_eq!(indecisive(&project.build(&[]).expect(100)), ["constant 1", "copy of x", "zeros"]);
+    assert_eq!(indecisive(&project.build(&[]).expect(0)), ["constant 1", "copy of x", "zeros"]);
 }
 
 #[test]
@@ -113,7 +116,7 @@ fn an_operator_of_which_nothing_is_computed_is_unknown_and_says_why() {
 fn a_derived_tolerance_is_shown_and_rejects_less_precision() {
     for (stated, rejects) in [("\"auto\"", true), ("{ atol = 1e-2 }", false)] {
         let project = with(&[("tolerance = { atol = 1e-6, rtol = 1e-6 }", &format!("tolerance = {stated}"))]);
-        let built = project.build(&["-v"]).expect(if rejects { 0 } else { 100 });
+        let built = project.built(&["-v"]);
         assert_eq!(indecisive(&built).is_empty(), rejects);
         let shown =
             built.stderr().contains("tolerance derived for sums of up to 1 terms: `y` atol = rtol = 4.77e-7, ulp = 1");

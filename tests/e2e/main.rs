@@ -12,6 +12,7 @@ mod compared;
 mod edits;
 mod generated;
 mod hostile;
+mod indecisive;
 mod keys;
 mod killed;
 mod machine;

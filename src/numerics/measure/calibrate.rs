@@ -25,13 +25,14 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
 /// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing about another. `nulls[i]` belongs to
 /// `params.cases[i]`, and lists a candidate's outputs only if they differ from the expectation.
 pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibration {
-    let mut passes: BTreeMap<String, Vec<usize>> = BTreeMap::new();
-    let mut listed: BTreeMap<String, BTreeSet<usize>> = BTreeMap::new();
+    // By output and candidate.
+    let mut passes: BTreeMap<(&str, &str), Vec<usize>> = BTreeMap::new();
+    let mut listed: BTreeMap<(&str, &str), BTreeSet<usize>> = BTreeMap::new();
     for (case, (declared, seen)) in params.cases.iter().zip(nulls).enumerate() {
         for (candidate, outputs) in &seen.candidates {
             for output in outputs {
-                let name = format!("{candidate} as {}", output.output);
-                listed.entry(name.clone()).or_default().insert(case);
+                let name = (output.output.as_str(), candidate.as_str());
+                listed.entry(name).or_default().insert(case);
                 let fallback = Tolerance::default();
                 if may_pass(output, declared.tolerance.get(&output.output).unwrap_or(&fallback)) {
                     passes.entry(name).or_default().push(case);
@@ -40,28 +41,37 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
         }
     }
     let tolerance = params.cases.iter().map(|case| case.tolerance.clone()).collect();
-    let mut calibration = Calibration { indecisive: always_zero(&listed), weak: vec![], tolerance };
-    for (candidate, cases) in passes {
-        if cases.len() == listed[&candidate].len() {
-            calibration.indecisive.push(candidate);
-        } else {
-            calibration.weak.push((candidate, cases));
+    let mut calibration =
+        Calibration { indecisive: BTreeMap::new(), undecidable: BTreeMap::new(), weak: vec![], tolerance };
+    let everywhere = passes.iter().filter(|(name, cases)| cases.len() == listed[*name].len()).map(|(name, _)| *name);
+    for (output, candidate) in always_zero(&listed).into_iter().chain(everywhere) {
+        let declared = params.undecidable.iter().any(|name| name == output);
+        let found = if declared { &mut calibration.undecidable } else { &mut calibration.indecisive };
+        found.entry(output.into()).or_default().push(candidate.into());
+    }
+    for ((output, candidate), cases) in passes {
+        if cases.len() < listed[&(output, candidate)].len() {
+            calibration.weak.push((format!("{candidate} as {output}"), cases));
         }
     }
+    calibration.weak.sort();
     calibration
 }
 
+/// The names of two null candidates of [`kforge_types::record::params::NullsObserved`].
+const ZEROS: &str = "zeros";
+const ONES: &str = "constant 1";
+
 /// Outputs whose expectation was zero everywhere: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes looks like that, and
 /// a kernel that computes nothing would pass.
-fn always_zero(listed: &BTreeMap<String, BTreeSet<usize>>) -> Vec<String> {
-    let outputs = listed.keys().filter_map(|name| name.strip_prefix("constant 1 as "));
-    let zeros = outputs.map(|output| format!("zeros as {output}"));
-    zeros.filter(|zeros| !listed.contains_key(zeros)).collect()
+fn always_zero<'n>(listed: &BTreeMap<(&'n str, &'n str), BTreeSet<usize>>) -> Vec<(&'n str, &'n str)> {
+    let outputs = listed.keys().filter(|(_, candidate)| *candidate == ONES);
+    outputs.map(|(output, _)| (*output, ZEROS)).filter(|zeros| !listed.contains_key(zeros)).collect()
 }
 
 /// Whether nothing shows that this null candidate fails. If only a share of the elements must pass but they were not counted, the
 /// share is no evidence against the candidate.
-fn may_pass(seen: &OutputObserved, tolerance: &Tolerance) -> bool {
+pub(super) fn may_pass(seen: &OutputObserved, tolerance: &Tolerance) -> bool {
     if seen.beyond.is_none() && tolerance.matched < 1.0 {
         return judge_output(&OutputObserved { beyond: Some(0), ..seen.clone() }, tolerance).pass;
     }
@@ -88,9 +98,18 @@ mod tests {
         under([("y".to_string(), Tolerance { atol, ..Tolerance::default() })].into(), cases)
     }
 
+    fn asking() -> CalibrateParams {
+        CalibrateParams { cases: vec![], absent: None, undecidable: vec![], require: false, typed: false }
+    }
+
+    /// The candidates that pass everywhere, as messages name them.
+    fn indecisive(c: &Calibration) -> Vec<String> {
+        c.indecisive.iter().flat_map(|(output, all)| all.iter().map(move |one| format!("{one} as {output}"))).collect()
+    }
+
     fn under(tolerance: BTreeMap<String, Tolerance>, cases: &[NullsObserved]) -> Calibration {
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None };
-        calibrate(&CalibrateParams { cases: vec![case; cases.len()], absent: None }, cases)
+        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        calibrate(&CalibrateParams { cases: vec![case; cases.len()], ..asking() }, cases)
     }
 
     #[test]
@@ -102,29 +121,29 @@ mod tests {
                 nulls(&[("zeros", 1.0), ("inputs rounded to f16", 0.02)]),
             ],
         );
-        assert_eq!((c.indecisive, c.weak), (vec!["inputs rounded to f16 as y".to_string()], vec![]));
+        assert_eq!((indecisive(&c), c.weak), (vec!["inputs rounded to f16 as y".to_string()], vec![]));
     }
 
     #[test]
     fn one_that_passes_on_some_shape_only_is_weak() {
         let c = run(0.1, &[nulls(&[("zeros", 0.05)]), nulls(&[("zeros", 1.0)])]);
-        assert_eq!((c.indecisive, c.weak), (vec![], vec![("zeros as y".to_string(), vec![0])]));
+        assert_eq!((indecisive(&c), c.weak), (vec![], vec![("zeros as y".to_string(), vec![0])]));
     }
 
     #[test]
     fn a_candidate_is_asked_only_where_it_is_listed() {
         let c = run(0.1, &[nulls(&[("copy of x", 0.05)]), nulls(&[("zeros", 1.0)])]);
-        assert_eq!(c.indecisive, ["copy of x as y"]);
+        assert_eq!(indecisive(&c), ["copy of x as y"]);
     }
 
     #[test]
     fn an_expectation_of_nothing_but_zeros_tells_nothing() {
         // A candidate that equals the expectation is not listed.
         let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0)])]);
-        assert_eq!(c.indecisive, ["zeros as y"]);
+        assert_eq!(indecisive(&c), ["zeros as y"]);
         let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0), ("zeros", 1.0)])]);
-        assert_eq!(c.indecisive, [] as [&str; 0], "at one shape they are none");
-        assert_eq!(run(0.0, &[nulls(&[])]).indecisive, [] as [&str; 0], "without elements nothing is asked");
+        assert_eq!(indecisive(&c), [] as [&str; 0], "at one shape they are none");
+        assert_eq!(indecisive(&run(0.0, &[nulls(&[])])), [] as [&str; 0], "without elements nothing is asked");
     }
 
     #[test]
@@ -145,7 +164,17 @@ mod tests {
         seen.candidates.get_mut("zeros").unwrap().push(z);
         let of = |atol: f64| Tolerance { atol, ..Tolerance::default() };
         let c = under([("y".to_string(), of(1e-6)), ("z".to_string(), of(10.0))].into(), &[seen.clone(), seen]);
-        assert_eq!((c.indecisive, c.weak), (vec!["zeros as z".to_string()], vec![]));
+        assert_eq!((indecisive(&c), c.weak), (vec!["zeros as z".to_string()], vec![]));
+    }
+
+    #[test]
+    fn a_declared_output_makes_nothing_indecisive_and_what_passes_as_it_is_still_known() {
+        let seen = [nulls(&[("zeros", 1.0)])];
+        let tolerance = [("y".to_string(), Tolerance { atol: 10.0, ..Tolerance::default() })].into();
+        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        let params = CalibrateParams { cases: vec![case], undecidable: vec!["y".into()], ..asking() };
+        let c = calibrate(&params, &seen);
+        assert_eq!((indecisive(&c), c.undecidable), (vec![], [("y".into(), vec!["zeros".into()])].into()));
     }
 
     #[test]
@@ -153,7 +182,7 @@ mod tests {
         let half = Tolerance { atol: 0.1, matched: 0.5, ..Tolerance::default() };
         let seen = nulls(&[("zeros", 1.0)]);
         let tolerance: BTreeMap<_, _> = [("y".to_string(), half.clone())].into();
-        assert_eq!(under(tolerance.clone(), std::slice::from_ref(&seen)).indecisive, ["zeros as y"]);
+        assert_eq!(indecisive(&under(tolerance.clone(), std::slice::from_ref(&seen))), ["zeros as y"]);
         let counted = |beyond| {
             let mut seen = seen.clone();
             seen.candidates.get_mut("zeros").unwrap()[0].beyond = Some(beyond);

@@ -6,6 +6,7 @@ pub mod attribute;
 pub mod calibrate;
 pub mod ceiling;
 pub mod compare;
+pub mod deciding;
 pub mod derived;
 pub mod floor;
 pub mod front;

@@ -7,11 +7,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::stats::{self, Paired};
-use kforge_types::record::Verdict;
 use kforge_types::record::params::{
     Champion, Contender, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
 };
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
+use kforge_types::record::{Unknown, Verdict};
 
 /// What is known for a selection; keys are positions in the parameters.
 #[derive(Debug, Clone, Default)]
@@ -34,6 +34,8 @@ pub struct SelectInputs {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Wrong,
+    /// The operator's tolerance cannot tell it from a variant that computes nothing.
+    Indecisive,
     Unknown,
     Correct,
 }
@@ -43,6 +45,7 @@ fn one(judgement: Option<&Judgement>) -> Standing {
     match judgement.map(|j| &j.verdict) {
         Some(Verdict::Pass) => Standing::Correct,
         Some(Verdict::Fail(_)) => Standing::Wrong,
+        Some(Verdict::Unknown(Unknown::Indecisive(_))) => Standing::Indecisive,
         Some(Verdict::Unknown(_)) | None => Standing::Unknown,
     }
 }
@@ -170,8 +173,8 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
     }
 }
 
-/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong. `seen` says for a contender whether the
-/// target itself found it correct, and whether it was timed there.
+/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong, unless its operator is indecisive. `seen`
+/// says for a contender whether the target itself found it correct, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Contender],
@@ -202,6 +205,9 @@ fn provisional(
         Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
         Some((_, false)) => format!("first {variant} in declaration order; {times}"),
         None if serving.is_empty() => "no variant that was built serves every shape of the class".into(),
+        None if serving.iter().any(|c| standing(c) == Standing::Indecisive) => {
+            "the operator is indecisive: its tolerance cannot tell a correct variant from a wrong one".into()
+        }
         None => "every variant that serves it is wrong".into(),
     };
     Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
@@ -293,7 +299,6 @@ fn timed(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::record::Unknown;
     use kforge_types::record::timing::Series;
 
     fn params(candidates: u32, timed: bool) -> SelectParams {
@@ -361,6 +366,20 @@ mod tests {
         assert!(s.champions[0].because.contains("not known to be wrong"));
         let s = select(&params(1, false), &known(&[Verdict::Fail("x".into())], &[]));
         assert_eq!(s.champions[0].variant, None);
+    }
+
+    #[test]
+    fn a_variant_of_an_indecisive_operator_stands_for_nothing() {
+        let indecisive = || Verdict::Unknown(Unknown::Indecisive("`y` accepts zeros".into()));
+        let s = select(&params(2, false), &known(&[indecisive(), Verdict::Fail("x".into())], &[]));
+        assert_eq!((s.champions[0].variant, &s.frontier[..], &s.wrong[..]), (None, &[][..], &[1][..]));
+        assert!(s.champions[0].because.contains("indecisive"), "{}", s.champions[0].because);
+        // Neither do its times count, nor what the emulator says instead of a device.
+        let s = select(&params(1, true), &known(&[indecisive()], &[100.0]));
+        assert_eq!(s.champions[0].variant, None);
+        let mut k = known(&[unknown()], &[]);
+        k.emulated.insert((0, 0), Judgement::bare(indecisive()));
+        assert_eq!(select(&params(1, true), &k).champions[0].variant, None);
     }
 
     #[test]

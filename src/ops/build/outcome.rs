@@ -18,7 +18,7 @@ pub enum Ended {
     NotBuilt,
     /// Evidence contradicts other evidence.
     Contradicted(Vec<Contradiction>),
-    /// A kernel is wrong, or an operator is indecisive.
+    /// A kernel is wrong, or an operator that must decide is indecisive.
     Wrong,
     /// Evidence is required but missing.
     NoEvidence(Vec<Lacking>),

@@ -8,7 +8,7 @@ use kforge_engine::{Blobs, BuildOutcome};
 use kforge_foundation::base::Severity;
 use kforge_pipeline::step::judge::{JUDGED, VALUES};
 use kforge_types::record::event::{Event, StepFinished};
-use kforge_types::record::{Note, StepKind, Verdict};
+use kforge_types::record::{Note, StepKind, Unknown, Verdict};
 
 /// Executes the plan. `timed` collects the steps that ran, as they end.
 pub fn execute(
@@ -71,7 +71,7 @@ pub(super) fn complains(outcome: &BuildOutcome) -> bool {
     };
     steps.filter(|(node, _)| own(node)).filter_map(|(node, done)| Some((node, done.result.as_ref()?))).any(
         |(node, result)| {
-            matches!(result.verdict, Some(Verdict::Fail(_)))
+            matches!(result.verdict, Some(Verdict::Fail(_) | Verdict::Unknown(Unknown::Indecisive(_))))
                 || node.kind == StepKind::Judge && result.notes.iter().any(is_doubt)
         },
     )

@@ -12,11 +12,11 @@
 //! | compile | compiler, architecture, entries, macros, flags, whether a round tries it | the tree from generate; the toolchain with its sub-tools, libraries and headers; the emulator's headers | tunables that the source cannot see |
 //! | inspect | architecture, entries, whether to disassemble | the binary, the facts in the compiler's log | names |
 //! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them; the processor features by which numeric libraries choose code | the tolerance (unless `matched` is below one); the kernel |
-//! | calibrate | tolerances; why nothing was computed | how null candidates compare | the kernels |
+//! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |
 //! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
 //! | bench | problem, launches | binary, inspection | the device; tolerances |
 //! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; which variants were nominated |
-//! | judge | tolerance | the observation of verify | names, the device |
+//! | judge | tolerance | the observation of verify; whether the operator decides | names, the device |
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |

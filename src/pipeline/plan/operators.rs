@@ -59,18 +59,36 @@ impl OwnFunctions {
 impl Planner<'_> {
     /// The selected shapes of an operator, bound, with their oracles.
     pub fn cases(&mut self, package: usize, operator: &Operator, choice: &TypeChoice) -> Result<Vec<Case>, Diagnostic> {
-        let shapes = self.shapes(operator);
-        let mut problems = Vec::new();
-        for shape in shapes {
-            problems.push((shape, operator.bind(choice, shape)?));
-        }
-        let within = nulls_work(problems.iter().map(|(_, problem)| cost::work(problem)), self.input.emulator_limit);
+        let within = self.null_limit(operator, choice);
         let mut cases = Vec::new();
-        for (shape, problem) in problems {
-            let at = operator.shapes.iter().position(|s| s.name == shape.name).unwrap_or(0);
-            cases.push(self.case(package, operator, choice, (shape, at, problem), within)?);
+        for (at, shape) in (0..).zip(&operator.shapes) {
+            if Selection::takes(&self.input.selection.shapes, &shape.name) {
+                let problem = operator.bind(choice, shape)?;
+                cases.push(self.case(package, operator, choice, (shape, at, problem), within)?);
+            }
         }
         Ok(cases)
+    }
+
+    /// The work up to which null candidates of an operator are compared. It does not depend on the selection, so that a shape has the same oracles whichever
+    /// others are selected.
+    fn null_limit(&self, operator: &Operator, choice: &TypeChoice) -> f64 {
+        let works = operator.shapes.iter().filter_map(|shape| Some(cost::work(&operator.bind(choice, shape).ok()?)));
+        nulls_work(works, self.input.emulator_limit)
+    }
+
+    /// The cases of the shapes that are not selected. Whether a tolerance can tell correct from wrong is a property of the operator: some shapes alone do not
+    /// show it. A shape that cannot be planned is left out; it is an error where it is selected.
+    fn other_cases(&mut self, package: usize, operator: &Operator, choice: &TypeChoice) -> Vec<Case> {
+        let within = self.null_limit(operator, choice);
+        let other = |(_, shape): &(usize, &Shape)| !Selection::takes(&self.input.selection.shapes, &shape.name);
+        let others: Vec<(usize, &Shape)> = operator.shapes.iter().enumerate().filter(other).collect();
+        let mut cases = vec![];
+        for (at, shape) in others {
+            let problem = operator.bind(choice, shape).ok().filter(|problem| cost::work(problem) <= within);
+            cases.extend(problem.and_then(|p| self.case(package, operator, choice, (shape, at, p), within).ok()));
+        }
+        cases
     }
 
     /// Whether a device target of a package is selected.
@@ -186,23 +204,28 @@ impl Planner<'_> {
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator over its selected shapes. If nothing is computed for any of them, the step only reports that.
+    /// Plans the calibrate step of an operator, of which `cases` are selected. It covers all shapes, unless none is selected. If nothing is computed for any of
+    /// them, the step only reports that.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();
+        let others = if cases.is_empty() { vec![] } else { self.other_cases(package, operator, choice) };
+        let mut all: Vec<&Case> = cases.iter().chain(&others).collect();
+        all.sort_by_key(|case| case.at);
         let mut listed = Vec::new();
         let mut nulls = Vec::new();
-        for case in cases {
+        for case in &all {
             let Some(oracles) = case.oracles.as_ref().filter(|_| case.nulls) else { continue };
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 listed.push(CalibrateCase {
                     distribution: trial.distribution.clone(),
                     tolerance: case.tolerance.clone(),
                     derived: case.derived,
+                    own: operator.shapes[case.at].tolerance.is_some(),
                 });
                 nulls.push(oracle.clone());
             }
         }
-        let absent = listed.is_empty().then(|| match cases {
+        let absent = listed.is_empty().then(|| match all.as_slice() {
             [] if operator.shapes.is_empty() => Unknown::Missing("it declares no shapes".into()),
             [] => Unknown::Missing("none of its shapes was selected".into()),
             cases => {
@@ -213,7 +236,7 @@ impl Planner<'_> {
                 ))
             }
         });
-        let params = CalibrateParams { cases: listed, absent };
+        let params = declared(operator, listed, absent);
         let mut node = Self::calibration(&name, operator, choice, &params);
         for (i, oracle) in nulls.iter().enumerate() {
             node = node.output(&format!("nulls:{i}"), oracle, "nulls");
@@ -224,16 +247,28 @@ impl Planner<'_> {
     /// Plans the calibrate steps of an operator for which nothing is computed, to report that.
     pub fn uncalibrated(&mut self, package: usize, operator: &Operator, why: &str) {
         let name = self.input.packages[package].package.name.clone();
-        let params = CalibrateParams { cases: vec![], absent: Some(Unknown::Missing(why.into())) };
+        let params = declared(operator, vec![], Some(Unknown::Missing(why.into())));
         for choice in operator.choices() {
             self.add(Self::calibration(&name, operator, &choice, &params).done());
         }
+    }
+
+    /// The id of the calibrate step of an operator.
+    pub(super) fn calibration_id(&self, package: usize, operator: &Operator, choice: &TypeChoice) -> String {
+        let package = &self.input.packages[package].package.name;
+        NodeBuilder::id(StepKind::Calibrate, &[package, &operator.name, &choice.label])
     }
 
     fn calibration(package: &str, operator: &Operator, choice: &TypeChoice, params: &CalibrateParams) -> NodeBuilder {
         let labels = Labels { package: package.into(), operator: Some(operator.name.clone()), ..Labels::default() };
         NodeBuilder::new(StepKind::Calibrate, &[package, &operator.name, &choice.label], labels, params)
     }
+}
+
+/// Parameters with what an operator declares about its decisiveness.
+fn declared(operator: &Operator, cases: Vec<CalibrateCase>, absent: Option<Unknown>) -> CalibrateParams {
+    let undecidable = operator.undecidable.iter().map(|name| name.value.clone()).collect();
+    CalibrateParams { cases, absent, undecidable, typed: !operator.types.is_empty(), require: operator.must_decide }
 }
 
 /// Refuses a tolerance in units of the scale if the reference has no scale. Whether a function of the package returns one is known only once it has run.

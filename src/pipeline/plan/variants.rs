@@ -327,8 +327,11 @@ impl Planner<'_> {
         parts.push(&shape.name);
         let labels = self.labels(scope, build, Some(&shape.name));
         let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
-        let mut judge =
-            NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params).phase(phase).round(scope.round);
+        let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
+        let mut judge = NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params)
+            .phase(phase)
+            .round(scope.round)
+            .optional("calibration", &calibration, "indecision");
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
         let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {

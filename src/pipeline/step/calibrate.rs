@@ -3,9 +3,10 @@
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::{Severity, count};
 use kforge_numerics::measure::calibrate::calibrate;
+use kforge_numerics::measure::deciding::{Proposal, proposal};
 use kforge_types::model::Tolerance;
-use kforge_types::record::Verdict;
-use kforge_types::record::params::{CalibrateParams, NullsObserved};
+use kforge_types::record::params::{CalibrateParams, Calibration, Indecision, NullsObserved};
+use kforge_types::record::{Unknown, Verdict};
 
 use super::io;
 
@@ -22,6 +23,53 @@ fn derived(params: &CalibrateParams) -> Vec<String> {
         }
     }
     lines
+}
+
+/// Why a pass would mean nothing: for each undecided output, the first null candidate that it accepts. None if the operator decides.
+fn why(calibration: &Calibration) -> Option<String> {
+    let of = |(output, candidates): (&String, &Vec<String>)| {
+        let more =
+            if candidates.len() > 1 { format!(" and {} more answers", candidates.len() - 1) } else { String::new() };
+        Some(format!("`{output}` accepts {}{more} at every shape", candidates.first()?))
+    };
+    let parts: Vec<String> = calibration.indecisive.iter().filter_map(of).collect();
+    (!parts.is_empty()).then(|| parts.join("; "))
+}
+
+/// What to change so that the operator decides: lines to paste.
+fn advice(params: &CalibrateParams, proposal: &Proposal) -> String {
+    let of_shapes = params.cases.iter().all(|case| case.own);
+    let list = |outputs: &[String]| outputs.iter().map(|output| format!("\"{output}\"")).collect::<Vec<_>>().join(", ");
+    // The line replaces the declared list.
+    let declare = |more: Vec<String>| {
+        let all: Vec<String> = params.undecidable.iter().cloned().chain(more).collect();
+        format!("`verify.undecidable = [{}]`", list(&all))
+    };
+    let mut lines = vec![];
+    if let Some(line) = &proposal.tolerance {
+        let place = match (of_shapes, params.typed) {
+            (true, _) => " for its shapes, each of which states a tolerance of its own",
+            (false, true) => " in `tolerance`",
+            (false, false) => "",
+        };
+        lines.push(format!(
+            "help: paste `{line}`{place}: it rejects these answers, and results that are off by a few roundings meet it"
+        ));
+    }
+    if proposal.undecidable.is_empty() {
+        let outputs = proposal.decided.clone();
+        lines.push(format!(
+            "help: if results may be less accurate than that, nothing decides: paste {}",
+            declare(outputs)
+        ));
+    } else {
+        lines.push(format!(
+            "help: no tolerance that correct results can meet decides {}: declare shapes or inputs with other results, or paste {}",
+            proposal.undecidable.iter().map(|output| format!("`{output}`")).collect::<Vec<_>>().join(", "),
+            declare(proposal.undecidable.clone())
+        ));
+    }
+    lines.join("\n")
 }
 
 /// Runs the step.
@@ -42,17 +90,41 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         );
         notes.push(io::note(Severity::Note, "calibrate.weak", text));
     }
-    for candidate in &calibration.indecisive {
-        let text = format!(
-            "indecisive: a kernel that gives {candidate} would pass every shape and distribution\nhelp: tighten the tolerance, or declare shapes and inputs whose outputs differ from it"
-        );
-        notes.push(io::note(Severity::Error, "calibrate.indecisive", text));
+    let severity = if params.require { Severity::Error } else { Severity::Warning };
+    if !calibration.indecisive.is_empty() {
+        let of = |(output, candidates): (&String, &Vec<String>)| -> Vec<String> {
+            let line = |candidate: &String| {
+                format!(
+                    "indecisive: a kernel that gives {candidate} as {output} would pass every shape and distribution"
+                )
+            };
+            candidates.iter().map(line).collect()
+        };
+        let mut lines: Vec<String> = calibration.indecisive.iter().flat_map(of).collect();
+        lines.push(advice(&params, &proposal(&params, &nulls, &calibration)));
+        notes.push(io::note(severity, "calibrate.indecisive", lines.join("\n")));
+    }
+    for output in &params.undecidable {
+        let text = match calibration.undecidable.get(output) {
+            Some(candidates) => format!(
+                "`{output}` is declared undecidable: a kernel that gives {} as it would pass every shape and distribution",
+                candidates.join(" or ")
+            ),
+            // Without a null candidate nothing is known.
+            None if params.cases.is_empty() => continue,
+            None => format!(
+                "`{output}` is declared undecidable, but its tolerance decides: leave it out of `verify.undecidable`"
+            ),
+        };
+        notes.push(io::note(Severity::Note, "calibrate.undecidable", text));
     }
     for text in derived(&params) {
         notes.push(io::note(Severity::Note, "calibrate.derived", text));
     }
-    let verdict = match (calibration.indecisive.first(), params.absent) {
-        (Some(candidate), _) => Verdict::Fail(format!("indecisive: `{candidate}` passes everywhere")),
+    let why = why(&calibration);
+    let verdict = match (&why, params.absent) {
+        (Some(why), _) if params.require => Verdict::Fail(format!("indecisive: {why}")),
+        (Some(why), _) => Verdict::Unknown(Unknown::Indecisive(why.clone())),
         // Nothing was compared, so it is unknown whether the tolerance can tell correct from wrong.
         (None, Some(why)) => Verdict::Unknown(why),
         (None, None) => Verdict::Pass,
@@ -64,6 +136,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         &calibration,
         format!("{} over {}", count(candidates.len(), "null candidate"), count(params.cases.len(), "trial")),
     )?;
+    ran.outputs.insert("indecision".into(), io::keep(job, &Indecision { why })?);
     ran.notes = notes;
     Ok(io::judged(ran, verdict))
 }

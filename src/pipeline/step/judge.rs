@@ -4,7 +4,7 @@ use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::tolerate::tolerated;
-use kforge_types::record::params::{JudgeParams, Judgement};
+use kforge_types::record::params::{Indecision, JudgeParams, Judgement};
 use kforge_types::record::{Unknown, Verdict, VerifyObservation};
 
 use super::io;
@@ -22,6 +22,18 @@ pub const JUDGED: &str = "verify.judged";
 /// values.
 pub const VALUES: &str = "verify.values";
 
+/// The verdict, if the operator's tolerance can tell correct from wrong. Where it cannot, or nothing is known about it, a failure is still a failure, and a pass
+/// means nothing.
+fn decided(verdict: Verdict, calibration: Option<Indecision>) -> Verdict {
+    match (verdict, calibration) {
+        (Verdict::Pass, None) => Verdict::Unknown(Unknown::Missing(
+            "calibrate gave no result, so it is unknown whether a pass means anything".into(),
+        )),
+        (Verdict::Pass, Some(Indecision { why: Some(why) })) => Verdict::Unknown(Unknown::Indecisive(why)),
+        (verdict, _) => verdict,
+    }
+}
+
 /// Runs the step.
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: JudgeParams = io::params(job)?;
@@ -30,7 +42,8 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         Some(observation) => {
             doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
             let first = observation.findings.iter().filter(|f| !f.kind.is_allowed()).min_by_key(|f| f.kind);
-            let judgement = judge(&observation, &params.tolerance);
+            let mut judgement = judge(&observation, &params.tolerance);
+            judgement.verdict = decided(judgement.verdict, io::document(job, "calibration")?);
             if first.is_none() && matches!(judgement.verdict, Verdict::Fail(_)) {
                 code = VALUES;
             }
@@ -63,4 +76,25 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         ran.notes.push(io::note(Severity::Warning, "verify.unconfined", &message));
     }
     Ok(io::judged(ran, judgement.verdict))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn where_a_tolerance_cannot_decide_a_pass_is_unknown_and_a_failure_is_one() {
+        let of = |verdict: Verdict, why: Option<Option<&str>>| {
+            decided(verdict, why.map(|why| Indecision { why: why.map(String::from) }))
+        };
+        let (fail, absent) = (Verdict::Fail("wrong".into()), Verdict::Unknown(Unknown::NoDevice("none".into())));
+        assert_eq!(of(Verdict::Pass, Some(None)), Verdict::Pass);
+        assert_eq!(of(Verdict::Pass, Some(Some("zeros"))), Verdict::Unknown(Unknown::Indecisive("zeros".into())));
+        assert!(matches!(of(Verdict::Pass, None), Verdict::Unknown(Unknown::Missing(_))));
+        for known in [fail, absent] {
+            for why in [None, Some(None), Some(Some("zeros"))] {
+                assert_eq!(of(known.clone(), why), known);
+            }
+        }
+    }
 }

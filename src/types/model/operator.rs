@@ -144,6 +144,10 @@ pub struct Operator {
     pub tolerance: Option<ToleranceDecl>,
     /// Where the tolerance is stated.
     pub(crate) tolerance_place: Place,
+    /// Whether an operator whose tolerance cannot tell correct from wrong is an error: `verify.decisive = "require"`.
+    pub must_decide: bool,
+    /// The written tensors that no tolerance can decide, as the manifest declares: `verify.undecidable`.
+    pub undecidable: Vec<Text>,
     /// How written tensors are compared, if declared.
     pub(crate) compare: BTreeMap<String, Compare>,
     /// The kind of work that the manifest states; none if it states none.

@@ -181,9 +181,12 @@ pub struct CalibrateCase {
     /// Number of terms of the longest sum, if the tolerance was derived from it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub derived: Option<u64>,
+    /// Whether the shape states a tolerance of its own, so that an edit of the operator's changes nothing here.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub own: bool,
 }
 
-/// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Output `calibration`: a [`Calibration`].
+/// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Outputs: `calibration`, a [`Calibration`]; `indecision`, an [`Indecision`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateParams {
     /// The cases. Each has one input.
@@ -191,6 +194,15 @@ pub struct CalibrateParams {
     /// Why there are no cases, if there are none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<Unknown>,
+    /// Outputs that the manifest declares undecidable: they make the operator not indecisive.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub undecidable: Vec<String>,
+    /// Whether the operator has a choice of types, so that a tolerance is stated by dtype.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub typed: bool,
+    /// Whether an indecisive operator is an error.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub require: bool,
 }
 
 /// How the null candidates of one case compare with the expected values. Part of the output `nulls` of the oracle step.
@@ -204,13 +216,22 @@ pub struct NullsObserved {
 /// Whether tolerance, shapes and distributions can distinguish correct from wrong.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// Candidates, each with its output (`zeros as y`), that pass in all cases in which they differ from the expected values. Any such candidate makes the
-    /// operator indecisive.
-    pub indecisive: Vec<String>,
+    /// By output: the candidates that pass in all cases in which they differ from the expected values. Any such candidate makes the operator indecisive.
+    pub indecisive: BTreeMap<String, Vec<String>>,
+    /// The same for outputs that the manifest declares undecidable. These make no operator indecisive.
+    pub undecidable: BTreeMap<String, Vec<String>>,
     /// Candidates that pass in some of these cases: (candidate with its output, cases).
     pub weak: Vec<(String, Vec<usize>)>,
     /// The tolerance of each case by output, declared or derived.
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
+}
+
+/// What a calibration says to the judgements of the operator's kernels. It is the same for every operator that decides, so that an edit of a tolerance judges
+/// again only the shapes that the edit is about.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Indecision {
+    /// Why a pass would mean nothing; none if the operator decides.
+    pub why: Option<String>,
 }
 
 /// verify. Inputs: `binary`, `facts`, `inspection`; `lined` if a sanitizer runs; `expected:N` for each trial; `tree:reference`, `toolchain:python` and
@@ -278,7 +299,8 @@ pub struct PairsParams {
     pub protocol: u32,
 }
 
-/// judge. Input `observation`, absent if verify gave nothing. Output `judgement`: a [`Judgement`].
+/// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, an [`Indecision`], absent if calibrate gave nothing. Output `judgement`: a
+/// [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
     /// The tolerance of each output, declared or derived.

@@ -36,6 +36,8 @@ pub enum Unknown {
     Missing(String),
     /// The measured time is shorter than the hardware allows.
     Implausible(String),
+    /// The operator's tolerance accepts answers that need no work, so that a pass would mean nothing; the text names the outputs and such answers.
+    Indecisive(String),
 }
 
 impl Unknown {
@@ -50,6 +52,7 @@ impl Unknown {
             Unknown::TooLarge(t) => Unknown::TooLarge(worded(t)),
             Unknown::Missing(t) => Unknown::Missing(worded(t)),
             Unknown::Implausible(t) => Unknown::Implausible(worded(t)),
+            Unknown::Indecisive(t) => Unknown::Indecisive(worded(t)),
         }
     }
 }
@@ -76,6 +79,7 @@ impl fmt::Display for Unknown {
             Unknown::TooLarge(t) => write!(f, "too large: {t}"),
             Unknown::Missing(t) => write!(f, "missing: {t}"),
             Unknown::Implausible(t) => write!(f, "implausible: {t}"),
+            Unknown::Indecisive(t) => write!(f, "indecisive: {t}"),
         }
     }
 }

@@ -35,6 +35,8 @@ impl Reader<'_> {
             reference: Reference::Builtin { name: String::new(), attributes: BTreeMap::new(), names: BTreeMap::new() },
             generate_inputs: None,
             tolerance: None,
+            must_decide: false,
+            undecidable: vec![],
             compare: BTreeMap::new(),
             pattern: self.text(table, "pattern").and_then(|text| Pattern::named(&text.value)),
             level: self.count(table, "level", 0..=i64::from(HIGHEST_LEVEL)).and_then(|n| u8::try_from(n).ok()),
@@ -108,6 +110,10 @@ impl Reader<'_> {
             }
         }
         operator.compare = self.compare(table, &operator);
+        if let Some(verify) = sub(table, "verify") {
+            operator.must_decide = self.text(verify, "decisive").is_some_and(|word| word.value == "require");
+            operator.undecidable = self.undecidable(verify, &operator);
+        }
         for raw in self.raw_shapes(table) {
             let (shape, found) = raw.resolve(&operator);
             self.found.extend(found);
@@ -254,6 +260,25 @@ impl Reader<'_> {
                 );
             } else if let Some(compare) = self.comparison(value, operator) {
                 out.insert(name.value, compare);
+            }
+        }
+        out
+    }
+
+    /// The written tensors that are declared undecidable, each once.
+    fn undecidable(&mut self, verify: &DeTable<'_>, operator: &Operator) -> Vec<Text> {
+        let written: Vec<&str> = operator.written().map(|t| t.name.as_str()).collect();
+        let mut out: Vec<Text> = vec![];
+        for name in self.texts(verify, "undecidable") {
+            if !written.contains(&name.as_str()) {
+                let error = name.place.error("manifest.unknown-tensor", format!("`{name}` is not a written tensor"));
+                let error = error.expected(format!("one of {}", list(&written)));
+                self.found.push(error.suggest(&name.value, written.iter().copied()));
+            } else if out.iter().any(|other| other.value == name.value) {
+                let message = format!("`undecidable` lists `{name}` twice");
+                self.wrong("manifest.duplicate-name", message, name.place.span.clone(), "each tensor once");
+            } else {
+                out.push(name);
             }
         }
         out

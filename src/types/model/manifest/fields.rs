@@ -209,6 +209,23 @@ static SHAPE: Spec = Spec {
     rest: Some(("dim or param", Ty::Any(&[Ty::Number, Ty::Bool]))),
 };
 
+static DECISION: Spec = Spec {
+    doc: "What happens where the tolerance cannot tell correct results from wrong ones.",
+    fields: &[
+        opt(
+            "decisive",
+            Ty::Words(&["report", "require"], &[]),
+            "`require`: an indecisive operator is an error; default report: its kernels are unknown",
+        ),
+        opt(
+            "undecidable",
+            Ty::List(&NAME),
+            "written tensors that no tolerance can decide; they are compared all the same",
+        ),
+    ],
+    rest: None,
+};
+
 /// The words of `pattern`.
 const PATTERNS: [&str; 5] = [
     Pattern::ALL[0].name(),
@@ -241,6 +258,7 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("generate_inputs", FUNCTION, "a seeded function that generates inputs that depend on each other"),
         opt("tolerance", TOLERANCES, "how far results may lie from the reference; default derived"),
         opt("compare", Ty::Any(&[COMPARE_WORD, Ty::Table(&COMPARE)]), "how results are compared"),
+        opt("verify", Ty::Table(&DECISION), "what happens where the tolerance cannot decide"),
         opt("pattern", Ty::Words(&PATTERNS, &[]), "the kind of work; by default inferred from reference and shapes"),
         opt("level", Ty::Int, "the difficulty, from 0 to 5; by default inferred from reference and shapes"),
         opt("flops", FLOAT_EXPR, "arithmetic operations, for reports"),

@@ -7,7 +7,8 @@ use crate::record::params::CalibrateParams;
 pub(super) const KIND: Descriptor = Descriptor {
     name: "calibrate",
     // 3: a derived tolerance is noted, and an operator that computes nothing is unknown.
-    version: 3,
+    // 4: an indecisive operator is unknown unless the manifest requires that it decides; candidates are listed by output.
+    version: 4,
     verb: "Calibrating",
     color: "#a05aa8",
     usual_ms: 1,

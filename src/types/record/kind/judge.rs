@@ -9,7 +9,8 @@ pub(super) const KIND: Descriptor = Descriptor {
     // 2: a derived tolerance comes with the parameters. 3: if a function of the package compares an output, only the function decides; an error beyond the
     // largest number always fails.
     // 4: threads that left before a barrier are a warning.
-    version: 4,
+    // 5: a pass under a tolerance that cannot decide is unknown.
+    version: 5,
     verb: "Judging",
     color: "#5f9440",
     usual_ms: 1,

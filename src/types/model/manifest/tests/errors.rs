@@ -390,8 +390,30 @@ const OPERATORS: [Case; 24] = [
     ("f32 = { atol = 1e-5, rtol = 1e-5 }, ", "", "manifest.no-tolerance", "tolerance", "`f32 = { ... }`"),
 ];
 
-const REST: [Case; 10] = [
+const REST: [Case; 14] = [
     ("dtype = \"f32\", value = 1e-6", "dtype = \"u8\", value = 300", "manifest.overflow", "300", "from 0 to 255"),
+    (
+        "flops = \"4 *",
+        "verify.undecidable = [\"yy\"]\nflops = \"4 *",
+        "manifest.unknown-tensor",
+        "\"yy\"",
+        "did you mean `y`",
+    ),
+    ("flops = \"4 *", "verify.undecidable = [\"x\"]\nflops = \"4 *", "manifest.unknown-tensor", "\"x\"", "one of `y`"),
+    (
+        "flops = \"4 *",
+        "verify.decisive = \"required\"\nflops = \"4 *",
+        "manifest.value",
+        "\"required\"",
+        "did you mean `require`",
+    ),
+    (
+        "flops = \"4 *",
+        "verify.undecideable = [\"y\"]\nflops = \"4 *",
+        "manifest.unknown-key",
+        "undecideable",
+        "did you mean `undecidable`",
+    ),
     ("flops = \"4 *", "compare = { argmax_of = \"z\" }\nflops = \"4 *", "manifest.unknown-tensor", "\"z\"", "one of"),
     (
         "flops = \"4 *",
