@@ -103,9 +103,38 @@ pub(super) fn declared_only(assembly: &str) -> Vec<String> {
     used.difference(&defined).filter(|n| !n.is_empty() && !n.starts_with(".L")).map(|n| (*n).to_owned()).collect()
 }
 
+/// The first name of `ours` that the assembly defines itself. Its calls would then reach that definition, and not the stub's.
+pub(super) fn defined<'a>(assembly: &str, ours: &BTreeSet<&'a str>) -> Option<&'a str> {
+    const DEFINE: [&str; 8] = [".set", ".equ", ".equiv", ".weakref", ".symver", ".comm", ".lcomm", ".local"];
+    assembly.lines().find_map(|line| {
+        let line = line.trim();
+        let name = match line.split_once(char::is_whitespace) {
+            Some((directive, rest)) if DEFINE.contains(&directive) => rest.split(',').next()?,
+            _ => line.split_once(':')?.0,
+        };
+        ours.get(name.trim().trim_matches('"')).copied()
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_defines_a_name_of_the_stub_is_found_and_what_uses_it_is_not() {
+        let ours = BTreeSet::from(["__tsan_read4", "kf_self"]);
+        let uses = "\t.hidden\tkf_self\n\tcall\t__tsan_read4@PLT\n.L3:\n_Z7kf_selfv:\n\t.set\t.LTHUNK0,_Z1fv\n";
+        assert_eq!(defined(uses, &ours), None);
+        for define in [
+            "__tsan_read4:",
+            "\"__tsan_read4\":",
+            "\t.set\t__tsan_read4,f",
+            "\t.weakref\t__tsan_read4,f",
+            "\t.local\t__tsan_read4",
+        ] {
+            assert_eq!(defined(&format!("{uses}{define}\n"), &ours), Some("__tsan_read4"), "{define}");
+        }
+    }
 
     #[test]
     fn names_of_dynamic_shared_memory_are_those_declared_only() {

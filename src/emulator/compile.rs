@@ -19,7 +19,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
-use super::assembly::{blank_lines, declared_only, watched};
+use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
@@ -175,6 +175,15 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         let log = format!(
             "`{}` reads `{file}`, which kforge does not track: only headers of the package and of its dependencies can be read, and an include \
              that a macro computes must name one of these too",
+            what.main
+        );
+        return Err(log.into());
+    }
+    let stub = abi::stub(&[], true);
+    let ours = stub.lines().filter_map(|line| line.strip_prefix(".globl ")).collect();
+    if let Some(name) = defined(&assembly, &ours) {
+        let log = format!(
+            "`{}` defines `{name}`, which the emulator defines: leave it out, or give it another name",
             what.main
         );
         return Err(log.into());

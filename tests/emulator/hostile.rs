@@ -47,6 +47,26 @@ fn an_attribute_cannot_switch_the_checks_off() {
 }
 
 #[test]
+fn a_source_cannot_define_the_calls_that_watch_it() {
+    let ways = [
+        "extern \"C\" { static __attribute__((used)) void __tsan_read4(void*) {} }",
+        "static __attribute__((used)) void quiet(void*) __asm__(\"__tsan_write4\"); static __attribute__((used)) void quiet(void*) {}",
+        "extern \"C\" { static __attribute__((used)) void nothing() {} static __attribute__((used, alias(\"nothing\"))) void kf_access(); }",
+    ];
+    for way in ways {
+        for check in [true, false] {
+            let Err(log) = try_build(&format!("{way}\n{RACY}"), &["k"], check, &[]) else {
+                panic!("it compiles: {way}")
+            };
+            let named = log.contains("which the emulator defines") || log.contains("error: ");
+            assert!(named, "{way}: {log}");
+        }
+    }
+    let Err(log) = try_build(&format!("{}\n{RACY}", ways[0]), &["k"], true, &[]) else { panic!("it compiles") };
+    assert!(log.contains("`k.cu` defines `__tsan_read4`, which the emulator defines"), "{log}");
+}
+
+#[test]
 fn a_flag_cannot_switch_the_checks_off() {
     let (dir, source) = stage(RACY);
     let out = dir.path().join("out");
