@@ -75,6 +75,7 @@ impl Session {
             worker: self.worker.clone(),
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
+            has_warned_of_key: self.has_warned_of_key.clone(),
             trust: Some(trust),
         }
     }

@@ -38,12 +38,7 @@ pub struct Committed {
 
 /// Reads the bundles next to the manifests of these folders. `root` is the workspace's; `trust` says whose signatures count. Bundles with records from after
 /// `now` are refused.
-pub fn read(
-    root: &Path,
-    folders: impl IntoIterator<Item = PathBuf>,
-    trust: &Trust,
-    now: jiff::Timestamp,
-) -> Committed {
+pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>, trust: &Trust, now: jiff::Timestamp) -> Committed {
     let mut found = Committed::default();
     let folders: BTreeSet<PathBuf> = folders.into_iter().chain([root.to_path_buf()]).collect();
     for folder in folders.iter().map(|folder| folder.join(FOLDER)) {
