@@ -121,11 +121,12 @@ impl World {
         let (said_so, found) = (said.clone(), report.clone());
         let (outdated, seen) = ready.outdated(&opened, &outcome);
         let held = outdated.clone();
-        let answer = Answer { said: said_so, report: found, steps, verdicts: outcome.verdicts, reused, outdated };
+        let verdicts = outcome.verdicts;
+        let answer = Answer { said: said_so, until: None, report: found, steps, verdicts, reused, outdated };
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
             let mut witness = witness.clone();
             witness.add(seen);
-            session.certify(question, &opened, witness, &outcome, (report, said, held));
+            session.certify(question, &opened, witness, &outcome, (report, said, held), &ready);
         }
         Some(Planned { executed, answer: Some(answer), compiled })
     }
