@@ -52,6 +52,7 @@
 //! | `$KFORGE_HOME/cas/` | contents by digest, read-only ([`engine::blobs`]) |
 //! | `$KFORGE_HOME/actions/` | results by key ([`engine::action`]) |
 //! | `$KFORGE_HOME/evidence/` | observations of devices by question ([`engine::evidence`]) |
+//! | `$KFORGE_HOME/signed/` | signed documents of imported bundles, by digest ([`release::signed`]) |
 //! | `$KFORGE_HOME/devices/` | what the driver reports about devices, for workers; one file per set of visible devices |
 //! | `$KFORGE_HOME/answers/` | answers of agents ([`engine::answers`]) |
 //! | `$KFORGE_HOME/candidates/` | the candidates of each workspace and their results ([`engine::candidates`]) |

@@ -20,8 +20,8 @@ pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use stores::{
-    CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, FetchArgs,
-    ToolchainCommand, UpdateArgs,
+    CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
+    EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
 };
 
 /// Cargo for GPU kernels.
@@ -82,6 +82,9 @@ pub struct Global {
     /// Run kernels even if the system cannot confine them; their verdicts then say so
     #[arg(long, global = true, help_heading = "Common options")]
     pub allow_unconfined: bool,
+    /// File of the keys that may sign evidence [default: the setting evidence.trust, or the repository's]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Common options")]
+    pub trust: Option<PathBuf>,
     /// Folder for build output [default: `target` in the workspace root]
     #[arg(long, value_name = "DIR", global = true, help_heading = "Common options")]
     pub target_dir: Option<PathBuf>,
@@ -204,7 +207,7 @@ pub enum Command {
     /// Manage the cache that all workspaces share
     #[command(subcommand)]
     Cache(CacheCommand),
-    /// Export, import and list evidence from devices
+    /// Export, import, list and sign evidence from devices
     #[command(subcommand)]
     Evidence(EvidenceCommand),
     /// Compare champions with those of another revision, and fail if one is slower

@@ -72,6 +72,7 @@ pub(super) fn command(global: &Global, words: &[&str]) -> String {
     push("-C", &global.directory);
     push("--manifest-path", &global.manifest_path);
     push("--target-dir", &global.target_dir);
+    push("--trust", &global.trust);
     out.extend(words.iter().map(|w| quoted(w)));
     out.join(" ")
 }

@@ -131,6 +131,7 @@ fn options(global: &Global, every_step: bool) -> Options {
         no_wait: global.no_wait,
         allow_unconfined: global.allow_unconfined,
         every_step,
+        trust: global.trust.clone(),
     }
 }
 

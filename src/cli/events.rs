@@ -74,7 +74,8 @@ fn waited_for(by: Blocked) -> &'static str {
 
 /// What a bundle added, in one line.
 fn taken(imported: &Imported) -> String {
-    let Imported { path, added, held, devices } = imported;
+    let Imported { path, added, held, devices, signer } = imported;
+    let signer = signer.as_ref().map_or_else(|| "only claimed".to_string(), |signer| format!("signed by {signer}"));
     let held = if *held > 0 { format!(", {held} held already") } else { String::new() };
-    format!("{} of {} from `{}`, unsigned{held}", count(*added, "record"), devices.join(", "), path.display())
+    format!("{} of {} from `{}`, {signer}{held}", count(*added, "record"), devices.join(", "), path.display())
 }

@@ -11,6 +11,9 @@
 //! among those, the one whose record has the least digest. For an imported bundle, the number of observations is stored beside the record, in
 //! `RECORD@BUNDLE.about`, for every bundle that brought the record. The largest number counts, so the order of imports does not matter.
 //!
+//! A record that came in a signed bundle has an empty file `RECORD@DOCUMENT.signed` beside it for every signed document that brought it. Who signed a document is
+//! asked each time ([`Signers`]), and never stored.
+//!
 //! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
 //! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
@@ -32,8 +35,11 @@ use kforge_types::record::event::{CacheOrigin, EvidenceSeen};
 use kforge_types::record::{Note, Provenance, Spec, Standing, StepResult};
 
 mod choose;
+mod signers;
 
 pub use choose::{AcceptedSource, Answer, choose};
+pub(super) use signers::SIGNED;
+pub use signers::Signers;
 
 /// The output of a step that observes a device in which it states its [`Provenance`], as JSON.
 pub const PROVENANCE: &str = "provenance";
@@ -97,18 +103,25 @@ pub struct Index {
     beside: Arc<Beside>,
     /// The number of observations of each binary in the bundles of the repository, by the binary's digest.
     about: Arc<About>,
+    signers: Arc<dyn Signers>,
 }
 
 impl Index {
     /// The index of `home`; `blobs` holds the outputs.
     pub fn new(home: &Home, blobs: Arc<dyn Blobs>) -> Index {
-        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default(), about: Arc::default() }
+        let signers = Arc::new(signers::Nobody);
+        Index { root: home.evidence(), tmp: home.tmp(), blobs, beside: Arc::default(), about: Arc::default(), signers }
     }
 
     /// The same index with records of bundles in the repository, which are read and never written, and the number of observations that these bundles hold of
     /// each of their binaries.
     pub fn with(self, beside: Arc<Beside>, about: Arc<About>) -> Index {
         Index { beside, about, ..self }
+    }
+
+    /// The same index, which asks `signers` who signed an imported record.
+    pub fn signed_by(self, signers: Arc<dyn Signers>) -> Index {
+        Index { signers, ..self }
     }
 
     /// Adds a record that was observed here and whose outputs are already in the store. Returns the digest that names it. It survives a power cut only after
@@ -154,7 +167,7 @@ impl Index {
     }
 
     /// Adds the records of a bundle, whose outputs are already in the store. Characters of the bundle's name other than letters, digits, `.`, `-` and `_` are
-    /// replaced by `_`. Returns the number of new records.
+    /// replaced by `_`. `signed` names the bundle's signed document, if it has one. Returns the number of new records.
     ///
     /// The records are synced together before this returns. Records that a power cut loses before that are still in the bundle and can be imported again.
     pub fn import<'r>(
@@ -162,6 +175,7 @@ impl Index {
         records: impl IntoIterator<Item = &'r Record>,
         bundle: &str,
         about: &About,
+        signed: Option<&str>,
     ) -> io::Result<u64> {
         let plain = |c: char| if c.is_ascii_alphanumeric() || matches!(c, '.' | '-' | '_') { c } else { '_' };
         let suffix = format!("@{}", bundle.chars().map(plain).collect::<String>());
@@ -173,6 +187,10 @@ impl Index {
             if let Some(known) = known {
                 let place = self.root.join(record.question.hex()).join(format!("{}{suffix}.{ABOUT}", digest.hex()));
                 publish(&self.tmp, &place, known.to_string().as_bytes(), 0o644)?;
+            }
+            if let Some(document) = signed {
+                let folder = self.root.join(record.question.hex());
+                publish(&self.tmp, &folder.join(format!("{}@{document}.{SIGNED}", digest.hex())), b"", 0o644)?;
             }
         }
         self.sync()?;
@@ -206,13 +224,14 @@ impl Index {
     }
 
     /// All undamaged records under a question whose outputs are in the store: first those of the home, in the order of their digests, then those of the
-    /// repository. A record that is in both is listed once.
+    /// repository. A record that is in several places is listed once, with a signer if one of them has one.
     pub fn records(&self, question: &Digest) -> io::Result<Vec<IndexedRecord>> {
         let mut records = self.under(&self.root.join(question.hex()))?;
         records.retain(|seen| seen.record.question == *question);
         for seen in self.beside.get(question).into_iter().flatten() {
-            if !records.iter().any(|held| held.digest == seen.digest) {
-                records.push(seen.clone());
+            match records.iter_mut().find(|held| held.digest == seen.digest) {
+                Some(held) => held.signer = held.signer.take().or_else(|| seen.signer.clone()),
+                None => records.push(seen.clone()),
             }
         }
         records.retain(|seen| seen.record.result.outputs.values().all(|output| self.blobs.has(output)));
@@ -236,7 +255,14 @@ impl Index {
     }
 
     fn under(&self, folder: &Path) -> io::Result<Vec<IndexedRecord>> {
-        Ok(files_in(folder)?.iter().filter_map(|path| read(path)).collect())
+        let files = files_in(folder)?;
+        let mut records: Vec<IndexedRecord> = files.iter().filter_map(|path| read(path)).collect();
+        let names: Vec<&str> = files.iter().filter_map(|path| path.file_name()?.to_str()).collect();
+        for seen in &mut records {
+            let documents = names.iter().filter_map(|name| signers::document(name, &seen.digest));
+            seen.signer = documents.filter_map(|document| self.signers.signer(document, &seen.digest)).next();
+        }
+        Ok(records)
     }
 
     /// Returns the record that answers, if one of the accepted sources has it.

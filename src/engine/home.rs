@@ -6,6 +6,7 @@
 //! | `cas/xx/HEX` | contents, by digest |
 //! | `actions/xx/HEX` | results, by key |
 //! | `evidence/HEX/` | observations of devices, by question |
+//! | `signed/HEX` | the signed documents of imported bundles, by the digest of the file |
 //! | `answers/` | what agents answered: replies, and recorded answers by chain of rounds |
 //! | `candidates/HEX.json` | what became of the candidates of a workspace, by its folder |
 //! | `toolchains/` | installed tools |
@@ -22,7 +23,7 @@ use std::time::{Duration, SystemTime};
 
 use super::lock::{Lock, LockError, Mode, Wait};
 use kforge_foundation::base::Digest;
-use kforge_foundation::base::files::write_if_changed;
+use kforge_foundation::base::files::{write_atomically, write_if_changed};
 use kforge_types::record::event::Trouble;
 
 /// The prefix of files being written. Any program may remove one that is older than [`TEMP_AGE`].
@@ -47,7 +48,7 @@ impl Home {
     /// Opens the home at `root`: creates its folders and tag if they are missing, and removes files that dead writers left behind.
     pub fn open(root: &Path) -> io::Result<Home> {
         let home = Home { root: root.to_path_buf() };
-        let shared = ["cas", "actions", "evidence", "answers", "candidates", "toolchains", "scratch"];
+        let shared = ["cas", "actions", "evidence", "signed", "answers", "candidates", "toolchains", "scratch"];
         for name in shared.into_iter().chain(["locks", "workspaces", "tmp"]) {
             let folder = root.join(name);
             std::fs::create_dir_all(&folder).map_err(|e| named(e, Doing::Make, &folder))?;
@@ -77,6 +78,20 @@ impl Home {
     /// Observations of devices by question.
     pub fn evidence(&self) -> PathBuf {
         self.root.join("evidence")
+    }
+
+    /// The file of a signed document with that name.
+    pub fn signed(&self, name: &str) -> PathBuf {
+        self.root.join("signed").join(name)
+    }
+
+    /// Keeps a signed document under its name, synced to disk.
+    ///
+    /// # Errors
+    /// The home cannot be written.
+    pub fn keep_signed(&self, name: &str, file: &[u8]) -> io::Result<()> {
+        let place = self.signed(name);
+        write_atomically(&place, file, true).map_err(|e| named(e, Doing::Write, &place))
     }
 
     /// The agents' answers.

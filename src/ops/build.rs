@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Error;
+use crate::event::Warning;
 use crate::session::build::{PlanRequest, Ready};
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
@@ -42,6 +43,8 @@ pub struct BuildRequest {
     pub remeasure: bool,
     /// End with [`Ended::NoEvidence`] if evidence of a device is missing.
     pub require_evidence: bool,
+    /// The revision whose trusted keys may sign evidence, instead of those in the tree that is built.
+    pub base: Option<String>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
     /// Write a page that shows where the time went.
@@ -60,6 +63,7 @@ impl BuildRequest {
             keep_going: false,
             remeasure: false,
             require_evidence: false,
+            base: None,
             overlay: None,
             timings: false,
             plans: false,
@@ -92,6 +96,8 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         return Ok(Built::Unchanged(Box::new(Unchanged::new(held, request.goal))));
     }
     let mut opened = session.open()?;
+    let trusting = trusting(session, &opened, request.base.as_deref())?;
+    let session = trusting.as_ref().unwrap_or(session);
     let asked = request.asked(session, &opened, true)?;
     let packages = session.packages(&opened, &asked)?;
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
@@ -101,6 +107,12 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let outcome = steps::execute(session, &opened, &mut ready, &packages, purpose, timed.as_mut());
     ready.journal.flush()?;
     ready.sweep_lost(&outcome);
+    // Nothing may have been said since the plan, except about signatures, which a certificate repeats.
+    let is_plain = said == session.reporter.said();
+    for why in ready.signed.distrusted() {
+        session.reporter.warn(Warning::Distrusted { name: "imported evidence".into(), why });
+    }
+    let said = session.reporter.said();
     let report = report::assemble(&ready, &outcome);
     // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
@@ -122,13 +134,13 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let timings = timed.map(|steps| timings::write(&opened, &ready, &outcome, steps, began.elapsed()));
     // A build with complaints from the engine is not certified, because the next build may not repeat them.
     if let (Ended::Done, Some(question), Some(witness)) = (&ended, question, &ready.witness)
-        && said == session.reporter.said()
+        && is_plain
         && !steps::complains(&outcome)
     {
         ready.keep_committed(&outcome)?;
         let mut witness = witness.clone();
         witness.add(seen);
-        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()));
+        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()), &ready);
     }
     // Only results from earlier builds are listed with their age.
     let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);
@@ -147,6 +159,13 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     };
     end(ready, outcome);
     Ok(Built::Finished(Box::new(Finished { packages: packages.into_packages(), ..finished })))
+}
+
+/// The session that trusts the keys of a base revision, if one is named.
+pub(crate) fn trusting(session: &Session, opened: &Opened, base: Option<&str>) -> Result<Option<Session>, Error> {
+    let Some(revision) = base else { return Ok(None) };
+    let found = session.trusted(Some(&opened.workspace.root), Some(revision))?;
+    Ok(Some(session.trusting(found.trust)))
 }
 
 /// Ends a build and releases its locks, so that the cache can be collected.

@@ -1,7 +1,6 @@
 //! The regression gate: builds both states, times their champions in pairs if a device is present, and decides which kernels are slower.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::event::Event;
@@ -14,7 +13,7 @@ use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
 use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
-use kforge_pipeline::release::revision::{Git, Revision, RevisionError};
+use kforge_pipeline::release::revision::{Revision, RevisionError};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
@@ -128,6 +127,7 @@ impl Base {
 /// [`CompareError`], or one of the states cannot be opened.
 pub fn compare(session: &Session, request: &CompareRequest) -> Result<Compared, Error> {
     let here = session.open()?;
+    let session = &trusting(session, &here, request)?;
     let Some(word) = &request.head else {
         let (selected, timed) = selection(session, &here.workspace, request)?;
         let head = "the working tree".to_string();
@@ -146,6 +146,27 @@ pub fn compare(session: &Session, request: &CompareRequest) -> Result<Compared, 
     let (base, name) = base(session, &here, (&there.workspace, &timed), request)?;
     let found = Comparison::new(name, head, request.margin);
     compared(&elsewhere, there, selected, (Some(&base), found), request)
+}
+
+/// The session that trusts the keys of the base, if it is a revision: the head could add a key of its own. Otherwise those of the tree that the user has.
+fn trusting(session: &Session, here: &Opened, request: &CompareRequest) -> Result<Session, Error> {
+    let revision = (!is_binary(&request.base) && !is_file(session, &request.base)).then_some(request.base.as_str());
+    // A base that is no revision is reported where it is looked up.
+    let revision =
+        revision.filter(|word| session.git().is_some_and(|git| git.commit(&here.workspace.root, word).is_ok()));
+    let found = session.trusted(Some(&here.workspace.root), revision)?;
+    Ok(session.trusting(session.told(found)?))
+}
+
+/// Whether the base is the digest of a binary.
+fn is_binary(word: &str) -> bool {
+    word.starts_with("blake3:")
+}
+
+/// Whether the base is a bundle.
+fn is_file(session: &Session, word: &str) -> bool {
+    let path = session.cwd.join(word);
+    path.is_file() || path.extension().is_some_and(|e| e == EXTENSION)
 }
 
 /// Checks only the correctness of a head that has no timed target. This needs no base.
@@ -188,11 +209,8 @@ fn named(word: &str, revision: &Revision) -> String {
 
 /// Checks out a revision in a folder below the current workspace's outputs.
 fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revision, Error> {
-    let program = session.environment.path().split(':').map(|folder| Path::new(folder).join("git"));
-    let program: Option<PathBuf> = program.into_iter().find(|path| path.is_absolute() && path.is_file());
-    let program = program.ok_or_else(|| CompareError::NoGit(revision.into()))?;
+    let git = session.git().ok_or_else(|| CompareError::NoGit(revision.into()))?;
     make_target(&opened.target)?;
-    let git = Git { program, environment: session.environment.all(), interrupted: &session.interrupted };
     let at = opened.workspace.manifest.parent().unwrap_or(&opened.workspace.root);
     let found = git.check_out(at, revision, &opened.target);
     let found = found.map_err(|why| CompareError::Revision { revision: revision.into(), why })?;
@@ -229,7 +247,7 @@ fn base(
     request: &CompareRequest,
 ) -> Result<(Base, String), Error> {
     let word = request.base.as_str();
-    if word.starts_with("blake3:") {
+    if is_binary(word) {
         let digest: Digest = word.parse().map_err(|_| CompareError::NoDigest(word.into()))?;
         if !opened.store.has(&digest) {
             return Err(CompareError::NoBinary(word.into()).into());
@@ -237,7 +255,7 @@ fn base(
         return Ok((Base::Binary(digest), format!("binary {}", digest.short())));
     }
     let path = session.cwd.join(word);
-    if path.is_file() || path.extension().is_some_and(|e| e == EXTENSION) {
+    if is_file(session, word) {
         let bundle = archive::read(&path).map_err(|why| CompareError::Bundle { name: word.into(), why })?;
         return Ok((Base::Bundle(Box::new(bundle)), word.to_string()));
     }

@@ -13,6 +13,7 @@ use crate::compare::CompareError;
 use crate::edit::EditError;
 use crate::event::Blocked;
 use crate::evidence::EvidenceError;
+use crate::evidence::sign::SignError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
 use crate::new::NewError;
@@ -20,6 +21,7 @@ use crate::optimize::OptimizeError;
 use crate::report::NotShown;
 use crate::run::RunError;
 use crate::session::tools::MissingTools;
+use crate::session::trust::TrustError;
 use crate::tree::NoSuchKind;
 use crate::update::Offline;
 use kforge_engine::GraphError;
@@ -150,6 +152,12 @@ pub enum Error {
     /// A toolchain cannot be installed.
     #[error(transparent)]
     Tools(#[from] MissingTools),
+    /// The keys that may sign evidence are not known.
+    #[error(transparent)]
+    Trust(#[from] TrustError),
+    /// A bundle cannot be signed, or a key cannot be added.
+    #[error(transparent)]
+    Sign(#[from] SignError),
     /// A toolchain cannot be resolved. A diagnostic has reported the reason.
     #[error("a toolchain cannot be resolved")]
     Refused,

@@ -13,6 +13,7 @@ use crate::session::rounds::Seat;
 use kforge_engine::Graph;
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::render::{Look, render};
+use kforge_pipeline::release::trust::Distrusted;
 use kforge_types::record::event::Event as StepEvent;
 
 /// Something that an operation reports.
@@ -93,6 +94,17 @@ pub enum Warning {
         /// The reason.
         why: String,
     },
+    /// The signature of a bundle does not count.
+    #[error("{name} is only claimed: {why}")]
+    Distrusted {
+        /// The bundle.
+        name: String,
+        /// The reason.
+        why: Distrusted,
+    },
+    /// The repository's trusted keys differ from those in `HEAD`.
+    #[error("this build trusts the keys in `{}`, which differs from `HEAD`: `--base REV` trusts those of a revision", .0.display())]
+    TrustDiffers(PathBuf),
     /// A recorded answer cannot be read.
     #[error("ignoring a recorded answer: {0}")]
     Answer(String),

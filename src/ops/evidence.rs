@@ -1,4 +1,6 @@
-//! Exports, imports and lists evidence: observations of devices.
+//! Exports, imports, lists and signs evidence: observations of devices.
+
+pub mod sign;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -14,11 +16,13 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::Refused;
-use kforge_pipeline::release::archive::{self, EXTENSION};
+use kforge_pipeline::release::archive::{self, EXTENSION, Unpacked};
 use kforge_pipeline::release::bundle::Step;
 use kforge_pipeline::release::committed::FOLDER;
 use kforge_pipeline::release::evidence_list::Holding;
+use kforge_pipeline::release::signed::SignedDocuments;
 use kforge_pipeline::release::transfer::{self, RecordChoice};
+use kforge_pipeline::release::trust::Trust;
 use kforge_pipeline::release::{Bundle, bundle};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::StepKind;
@@ -137,10 +141,11 @@ fn name_of(bundle: &Bundle) -> String {
 }
 
 /// Opens the bundle in a file.
-fn open(session: &Session, path: &Path) -> Result<Bundle, EvidenceError> {
+fn open(session: &Session, path: &Path) -> Result<Unpacked, EvidenceError> {
     let place = session.cwd.join(path);
     std::fs::File::open(&place).map_err(|source| EvidenceError::Read { path: path.into(), source })?;
-    archive::read(&place).map_err(|why| EvidenceError::Refused { path: path.into(), why })
+    let unpacked = archive::bytes(&place).and_then(|bytes| archive::unpack(&bytes, archive::LIMITS));
+    unpacked.map_err(|why| EvidenceError::Refused { path: path.into(), why })
 }
 
 /// The result of importing a bundle.
@@ -154,6 +159,8 @@ pub struct Imported {
     pub held: u64,
     /// The devices of all these records.
     pub devices: Vec<String>,
+    /// Who signed the bundle, by a key that counts here now.
+    pub signer: Option<String>,
 }
 
 /// Imports bundles into the home, where builds of every workspace use them. Reports each bundle after its import.
@@ -162,8 +169,9 @@ pub struct Imported {
 /// [`EvidenceError`], or the home cannot be used. If any bundle is refused, nothing is imported.
 pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Error> {
     // Check all bundles before storing the contents of any.
-    let bundles: Vec<(&PathBuf, Bundle)> =
+    let bundles: Vec<(&PathBuf, Unpacked)> =
         files.iter().map(|path| Ok((path, open(session, path)?))).collect::<Result<_, EvidenceError>>()?;
+    let trust = session.trusted_here(None)?;
     let home = session.home()?;
     let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Cache));
     // A collection of the cache must not remove contents before their records are stored.
@@ -172,13 +180,21 @@ pub fn import(session: &Session, files: &[PathBuf]) -> Result<Vec<Imported>, Err
     let store = Arc::new(Store::new(&home));
     let index = Index::new(&home, store.clone());
     let mut all = vec![];
-    for (path, bundle) in bundles {
+    for (path, unpacked) in bundles {
+        let signer = unpacked.signature.as_ref().map(|signature| trust.judge(&unpacked.document, signature));
+        if let Some(Err(why)) = &signer {
+            let name = format!("`{}`", path.display());
+            session.reporter.warn(Warning::Distrusted { name, why: why.clone() });
+        }
+        let signer = signer.and_then(Result::ok).map(|signer| signer.principals);
         let name = path.file_name().map_or_else(|| "bundle".into(), |name| name.to_string_lossy().into_owned());
-        let added = transfer::import(&bundle, &name, &index, &*store)
+        let added = transfer::import(&unpacked, &name, &home, &index, &*store)
             .map_err(|source| EvidenceError::NotKept { path: path.clone(), source })?;
+        let bundle = &unpacked.bundle;
         let held = bundle.records().count() as u64 - added;
         let devices: BTreeSet<String> = bundle.records().map(|r| r.provenance.device.to_string()).collect();
-        let imported = Imported { path: path.clone(), added, held, devices: devices.into_iter().collect() };
+        let devices = devices.into_iter().collect();
+        let imported = Imported { path: path.clone(), added, held, devices, signer };
         session.reporter.event(&Event::Imported(&imported));
         all.push(imported);
     }
@@ -213,13 +229,14 @@ pub struct Listed {
 /// [`EvidenceError`], or the plan cannot be made.
 pub fn list(session: &Session, request: &ListRequest) -> Result<Listed, Error> {
     let Held { seen, askers, named, open } = match &request.file {
-        Some(path) => of_bundle(open(session, path)?, path),
+        Some(path) => of_bundle(open(session, path)?, path, &*session.trusted_here(None)?),
         None if session.has_manifest() || request.words != SelectionArgs::default() => {
             of_workspace(session, &request.words)?
         }
         None => {
             let home = session.home()?;
-            let index = Index::new(&home, Arc::new(Store::new(&home)));
+            let signed = Arc::new(SignedDocuments::new(&home, session.trusted_here(None)?));
+            let index = Index::new(&home, Arc::new(Store::new(&home))).signed_by(signed);
             Held { seen: index.all()?, ..Held::default() }
         }
     };
@@ -254,13 +271,16 @@ struct Held {
 }
 
 /// The records of a bundle, with the steps of the workspace in which it was created.
-fn of_bundle(bundle: Bundle, path: &Path) -> Held {
+fn of_bundle(unpacked: Unpacked, path: &Path, trust: &Trust) -> Held {
+    let Unpacked { bundle, document, signature, .. } = unpacked;
+    let signer = signature.and_then(|signature| trust.judge(&document, &signature).ok()).map(|s| s.principals);
     let origin = path.display().to_string();
     let (mut seen, mut askers) = (vec![], Askers::new());
     for question in bundle.questions {
         askers.insert(question.key, (question.spec.kind, question.steps));
         for record in question.records {
-            seen.push(IndexedRecord { digest: bundle::digest(&record), record, origin: origin.clone(), signer: None });
+            let (digest, origin, signer) = (bundle::digest(&record), origin.clone(), signer.clone());
+            seen.push(IndexedRecord { digest, record, origin, signer });
         }
     }
     Held { seen, askers, named: true, open: false }
@@ -304,8 +324,17 @@ fn of_workspace(session: &Session, words: &SelectionArgs) -> Result<Held, Error>
         }
         let cache = ready.evidence(opened);
         let mut seen = cache.index().all()?;
-        let held: BTreeSet<Digest> = seen.iter().map(|s| s.digest).collect();
-        seen.extend(cache.index().beside().into_iter().filter(|s| !held.contains(&s.digest)));
+        let mut held: BTreeMap<Digest, usize> = seen.iter().enumerate().map(|(at, s)| (s.digest, at)).collect();
+        for beside in cache.index().beside() {
+            match held.get(&beside.digest) {
+                // Who signed one copy of a record signed the record.
+                Some(at) => seen[*at].signer = seen[*at].signer.take().or(beside.signer),
+                None => {
+                    held.insert(beside.digest, seen.len());
+                    seen.push(beside);
+                }
+            }
+        }
         Ok(Held { seen, askers, named: true, open })
     })
 }

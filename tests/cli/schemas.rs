@@ -42,7 +42,9 @@ fn the_schemas_are_those_of_the_program() {
         "proposal",
         "report",
         "scores",
+        "signature",
         "trajectory",
+        "trusted",
     ];
     for name in names {
         let printed = place.run(&format!("schema {name}")).expect(0).out;

@@ -23,6 +23,7 @@ mod scored;
 mod searched;
 mod selected;
 mod travel;
+mod trusted;
 
 /// A released program has no virtual device, so these tests run the program that was built with them.
 const ACCEPTS_NAMED_PROGRAM: bool = false;

@@ -109,7 +109,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     laptop.project.build(&["--require-evidence"]).expect(103).says("p/k/V=1/h/big/bench: no device");
     let said = run(&laptop, &["evidence", "import", text(&bundle)], 0);
     assert!(said.contains("Imported 18 records of Virtual H (sm_90, driver 580)"), "{said}");
-    assert!(said.contains("unsigned"), "{said}");
+    assert!(said.contains("only claimed"), "{said}");
     let built = laptop.built(&["--require-evidence"]);
     assert_eq!(open(&built), Vec::<String>::new());
     assert_eq!((built.keys(), champion(&built)), (first.keys(), champion(&first)));
@@ -123,7 +123,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     }
     let said = run(&laptop, &["build"], 0);
     let line = said.lines().find(|l| l.contains("Reusing")).unwrap_or_else(|| panic!("{said}"));
-    assert!(line.contains("14 observations of Virtual H (sm_90, driver 580) from `h.kfe` (unsigned)"), "{line}");
+    assert!(line.contains("14 observations of Virtual H (sm_90, driver 580) claimed by `h.kfe`"), "{line}");
     assert!(line.contains("days ago") || line.contains("in the future"), "{line}");
     // A second import adds nothing, and imported records are exported unchanged.
     let again = run(&laptop, &["evidence", "import", text(&bundle)], 0);
@@ -436,7 +436,7 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     {
         let line = said.lines().find(|l| l.trim_start().starts_with(kind)).unwrap_or_else(|| panic!("{said}"));
         assert!(line.contains("Virtual H (sm_90, driver 580), driver 580.1"), "{line}");
-        assert!(line.ends_with("from `evidence/virtual-h.kfe` (unsigned)"), "{line}");
+        assert!(line.ends_with("claimed by `evidence/virtual-h.kfe`"), "{line}");
     }
     // A bundle can be listed from any path. Records that answer no question here are left out but counted.
     assert!(human(&["evidence/virtual-h.kfe"]).contains("p/k on h\n"));
@@ -458,7 +458,7 @@ fn a_bundle_is_as_its_schema_says() {
     let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap();
     let errors: Vec<String> = schema.iter_errors(&document).map(|e| e.to_string()).collect();
     assert!(errors.is_empty(), "{errors:?}");
-    assert_eq!((&document["format_version"], &document["signed"]), (&1.into(), &false.into()));
+    assert_eq!((&document["format_version"], &document["signed"]), (&2.into(), &Value::Null));
     let [champion] = &document["champions"].as_array().unwrap()[..] else { panic!("{}", document["champions"]) };
     let words = ["package", "kernel", "types", "target", "shape", "variant"].map(|w| champion[w].as_str().unwrap());
     assert_eq!(words, ["p", "k", "", "h", "big", "V=1"]);

@@ -33,6 +33,9 @@ pub struct BuildArgs {
     /// Exit with code 103 if evidence from a device is missing
     #[arg(long)]
     pub require_evidence: bool,
+    /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
+    #[arg(long, value_name = "REV")]
+    pub base: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,

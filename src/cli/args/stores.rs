@@ -62,6 +62,60 @@ pub enum EvidenceCommand {
     Import(EvidenceImport),
     /// List records with their devices and times
     List(EvidenceList),
+    /// Sign bundles with an SSH key
+    Sign(EvidenceSign),
+    /// Say who signed bundles; exit with code 103 unless trusted keys signed all of them
+    Verify(EvidenceVerify),
+    /// List the keys that may sign evidence, or add one
+    Trust(EvidenceTrust),
+}
+
+/// `kforge evidence sign`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceSign {
+    /// Bundles to sign, in place
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Private key, or the public half of a key in ssh-agent or in a security key
+    #[arg(long, value_name = "PATH", required_unless_present = "once", conflicts_with = "once")]
+    pub key: Option<PathBuf>,
+    /// Sign with a new key that is discarded, and write its public half as a line of this allowed_signers file
+    #[arg(long, value_name = "PUBLIC_FILE", requires = "principal")]
+    pub once: Option<PathBuf>,
+    /// Who signs, in the line that --once writes
+    #[arg(long, value_name = "NAME", requires = "once")]
+    pub principal: Option<String>,
+}
+
+/// `kforge evidence verify`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceVerify {
+    /// Bundles to check
+    #[arg(required = true, value_name = "FILE")]
+    pub files: Vec<PathBuf>,
+    /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV
+    #[arg(long, value_name = "REV")]
+    pub base: Option<String>,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge evidence trust`.
+#[derive(Debug, Clone, Args)]
+pub struct EvidenceTrust {
+    /// Add a key for this principal
+    #[arg(long, num_args = 2, value_names = ["PRINCIPAL", "KEY.pub"])]
+    pub add: Option<Vec<String>>,
+    /// File to add the key to [default: the file that counts here, or the repository's .kforge/allowed_signers]
+    #[arg(long, value_name = "FILE", requires = "add")]
+    pub file: Option<PathBuf>,
+    /// List the keys in the repository's .kforge/allowed_signers as it is in REV
+    #[arg(long, value_name = "REV", conflicts_with = "add")]
+    pub base: Option<String>,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
 }
 
 /// `kforge evidence export`.

@@ -37,6 +37,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
         keep_going: args.keep_going,
         remeasure: args.remeasure,
         require_evidence: args.require_evidence,
+        base: args.base.clone(),
         overlay: args.overlay.clone(),
         timings: args.timings,
         // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.

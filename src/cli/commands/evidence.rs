@@ -1,14 +1,21 @@
-//! `kforge evidence`: exports evidence to bundles, imports bundles and lists records.
+//! `kforge evidence`: exports evidence to bundles, imports bundles, lists records, signs bundles and checks signatures.
 
 use super::CommandResult;
-use crate::cli::args::{EvidenceCommand, EvidenceExport, EvidenceList, MessageFormat};
+use crate::cli::args::{
+    EvidenceCommand, EvidenceExport, EvidenceList, EvidenceSign, EvidenceTrust, EvidenceVerify, MessageFormat,
+};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words::bytes;
 use kforge_foundation::base::count;
 use kforge_ops::Error;
+use kforge_ops::evidence::sign::{self, SignWith};
 use kforge_ops::evidence::{self, ExportRequest, ListRequest, Listed};
 use kforge_pipeline::release::evidence_list;
+use kforge_pipeline::release::trust::TrustSource;
+use kforge_types::record::Standing;
+use std::io::IsTerminal;
+use std::path::Path;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &EvidenceCommand) -> CommandResult {
@@ -19,7 +26,79 @@ pub fn run(context: &Context, command: &EvidenceCommand) -> CommandResult {
             Ok(Exit::Done)
         }
         EvidenceCommand::List(args) => list(context, args),
+        EvidenceCommand::Sign(args) => sign_files(context, args),
+        EvidenceCommand::Verify(args) => verify(context, args),
+        EvidenceCommand::Trust(args) => trust(context, args),
     }
+}
+
+fn sign_files(context: &Context, args: &EvidenceSign) -> CommandResult {
+    let with = match (&args.key, &args.once, &args.principal) {
+        (Some(key), ..) => SignWith::Key(key.clone()),
+        (None, Some(public), Some(principal)) => {
+            SignWith::Once { public: public.clone(), principal: principal.clone() }
+        }
+        // The options require one or the other.
+        (None, ..) => return Err(Exit::Usage.into()),
+    };
+    for signed in sign::sign(&context.session, &args.files, &with, &passphrase)? {
+        let converted = if signed.converted { ", after converting it to the current format" } else { "" };
+        let text = format!("`{}` with {}{converted}", signed.path.display(), signed.fingerprint);
+        context.console.status("Signed", &text);
+    }
+    if let Some(public) = &args.once {
+        context.console.status("Discarded", &format!("the key; its public half is in `{}`", public.display()));
+    }
+    Ok(Exit::Done)
+}
+
+/// The passphrase of a key's file, if there is a terminal to ask on.
+fn passphrase(key: &Path) -> Option<String> {
+    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    is_there.then(|| rpassword::prompt_password(format!("Passphrase of `{}`: ", key.display())).ok()).flatten()
+}
+
+fn verify(context: &Context, args: &EvidenceVerify) -> CommandResult {
+    let found = sign::verify(&context.session, &args.files, args.base.as_deref())?;
+    for view in &found {
+        let line = match args.message_format {
+            MessageFormat::Json => serde_json::to_string(view).map_err(Error::from)?,
+            MessageFormat::Human => view.text(),
+        };
+        context.console.out(&format!("{line}\n"));
+    }
+    match found.iter().all(|view| view.standing == Standing::Signed) {
+        true => Ok(Exit::Done),
+        false => Ok(Exit::NoEvidence),
+    }
+}
+
+fn trust(context: &Context, args: &EvidenceTrust) -> CommandResult {
+    if let Some([principal, key]) = args.add.as_deref() {
+        let added = sign::add(&context.session, principal, Path::new(key), args.file.as_deref())?;
+        let (word, was) = if added.was_there { ("Keeping", ", which is there already") } else { ("Added", "") };
+        let text = format!("{} of {principal} in `{}`{was}", added.fingerprint, added.path.display());
+        context.console.status(word, &text);
+        return Ok(Exit::Done);
+    }
+    let found = sign::list(&context.session, args.base.as_deref())?;
+    if args.message_format == MessageFormat::Json {
+        for key in &found.keys {
+            let line = serde_json::to_string(key).map_err(Error::from)?;
+            context.console.out(&format!("{line}\n"));
+        }
+        return Ok(Exit::Done);
+    }
+    let count = count(found.keys.len() as u64, "key");
+    match &found.source {
+        TrustSource::Nothing => {
+            let hint = "`kforge evidence trust --add PRINCIPAL KEY.pub` adds one";
+            context.console.out(&format!("nobody: no file lists keys that may sign evidence; {hint}\n"));
+        }
+        source => context.console.out(&format!("{count} from {source}:\n")),
+    }
+    found.keys.iter().for_each(|key| context.console.out(&format!("  {}\n", key.text())));
+    Ok(Exit::Done)
 }
 
 fn export(context: &Context, args: &EvidenceExport) -> CommandResult {
@@ -27,7 +106,7 @@ fn export(context: &Context, args: &EvidenceExport) -> CommandResult {
     let exported = evidence::export(&context.session, &request)?;
     let kinds: Vec<String> = exported.records.iter().map(|(kind, n)| format!("{n} {kind}")).collect();
     let text = format!(
-        "{} ({}) to `{}`, {}, unsigned",
+        "{} ({}) to `{}`, {}; `kforge evidence sign` signs it",
         count(exported.records.values().sum::<u64>(), "record"),
         kinds.join(", "),
         exported.path.display(),

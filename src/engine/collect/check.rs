@@ -79,7 +79,7 @@ pub fn verify(home: &Home) -> io::Result<Checked> {
     }
 
     for folder in evidence::folders(&home.evidence())? {
-        let is_note = |path: &PathBuf| path.extension().is_some_and(|e| e == evidence::ABOUT);
+        let is_note = |path: &PathBuf| path.extension().is_some_and(|e| e == evidence::ABOUT || e == evidence::SIGNED);
         for path in files_in(&folder)?.into_iter().filter(|path| !is_note(path)) {
             let outputs: Option<HashSet<Digest>> =
                 evidence::read(&path).map(|seen| seen.record.result.outputs.into_values().collect());

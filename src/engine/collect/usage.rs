@@ -28,7 +28,7 @@ pub struct Usage {
     pub contents: Tally,
     /// Results.
     pub results: Tally,
-    /// Records of evidence, without their outputs, which are contents.
+    /// Records of evidence and signed documents, without the outputs of records, which are contents.
     pub evidence: Tally,
     /// The agents' answers; collection does not touch them.
     pub answers: Tally,
@@ -55,10 +55,13 @@ pub fn usage(home: &Home) -> io::Result<Usage> {
     let writing = below(&home.tmp())?;
     scratch.count += writing.count;
     scratch.bytes += writing.bytes;
+    let (mut evidence, documents) = (below(&home.evidence())?, below(&home.signed(""))?);
+    evidence.count += documents.count;
+    evidence.bytes += documents.bytes;
     Ok(Usage {
         contents: below(&home.cas())?,
         results: below(&home.actions())?,
-        evidence: below(&home.evidence())?,
+        evidence,
         answers: below(&home.answers())?,
         candidates: below(&home.candidates())?,
         toolchains: below(&home.toolchains())?,

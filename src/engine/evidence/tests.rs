@@ -172,9 +172,9 @@ fn records_add_up_and_the_same_record_is_one() {
     let (index, _) = index(dir.path());
     let (one, two) = (record(class(H200, 580, None), "1"), record(class(H200, 580, None), "2"));
     let digest = index.add(&one).unwrap();
-    assert_eq!(index.import([&one], "bundle", &About::new()).unwrap(), 0, "held already");
-    assert_eq!(index.import([&one, &two], "../a bundle", &About::new()).unwrap(), 1);
-    assert_eq!(index.import([&one, &two], "another", &About::new()).unwrap(), 0, "to import again adds nothing");
+    assert_eq!(index.import([&one], "bundle", &About::new(), None).unwrap(), 0, "held already");
+    assert_eq!(index.import([&one, &two], "../a bundle", &About::new(), None).unwrap(), 1);
+    assert_eq!(index.import([&one, &two], "another", &About::new(), None).unwrap(), 0, "to import again adds nothing");
     index.add(&two).unwrap();
     assert_eq!(index.records(&Digest::of(b"question")).unwrap().iter().filter(|s| s.digest == digest).count(), 1);
     assert_eq!(days(&index), ["1", "2"]);
@@ -233,9 +233,9 @@ fn of_several_binaries_that_were_brought_that_counts_of_which_most_is_known() {
     // In one of the two orders, each binary comes first by its digest.
     for (few, many) in [("x", "y"), ("y", "x")] {
         std::fs::remove_dir_all(index.root.join(question.hex())).ok();
-        index.import([&brought(few)], "few.kfe", &about(few, 3)).unwrap();
+        index.import([&brought(few)], "few.kfe", &about(few, 3), None).unwrap();
         assert_eq!(taken(&index), (few.to_string(), String::new()));
-        index.import([&brought(many)], "many.kfe", &about(many, 5)).unwrap();
+        index.import([&brought(many)], "many.kfe", &about(many, 5), None).unwrap();
         let (binary, note) = taken(&index);
         assert_eq!(binary, many);
         assert!(
@@ -269,7 +269,7 @@ fn which_binary_is_built_upon_does_not_hang_on_the_order_in_which_bundles_were_i
         let bundles = [("a.kfe", "x", 1), ("b.kfe", "x", 9), ("c.kfe", "y", 5)];
         for (name, binary, known) in order.map(|at| bundles[at]) {
             let about = About::from([(Digest::of(binary.as_bytes()), known)]);
-            index.import([&brought(binary)], name, &about).unwrap();
+            index.import([&brought(binary)], name, &about, None).unwrap();
         }
         let hit = BundledBinaries::new(index.clone()).get(&spec.key(), &spec).unwrap().unwrap();
         let note = hit.result.notes.first().map(|note| note.message.clone()).unwrap_or_default();

@@ -29,10 +29,17 @@ pub struct Key {
     pub default: &'static str,
     /// What the setting does.
     pub about: &'static str,
+    /// Whether only the user can set it: a configuration file of a repository cannot, because the setting protects the user from the repository.
+    pub is_users: bool,
 }
 
 const fn key(name: &'static str, kind: Kind, default: &'static str, about: &'static str) -> Key {
-    Key { name, kind, default, about }
+    Key { name, kind, default, about, is_users: false }
+}
+
+/// A setting that only the user can set.
+const fn users(name: &'static str, kind: Kind, about: &'static str) -> Key {
+    Key { name, kind, default: "", about, is_users: true }
 }
 
 /// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
@@ -78,6 +85,11 @@ pub const KEYS: &[Key] = &[
         Kind::Integer,
         "20000000000",
         "number of scalar operations above which a bench shape is unknown on `cpu`",
+    ),
+    users(
+        "evidence.trust",
+        Kind::Path,
+        "file of the keys that may sign evidence, in OpenSSH's format `allowed_signers`; not from a repository's configuration",
     ),
     key("net.offline", Kind::Bool, "false", "never use the network"),
     key(

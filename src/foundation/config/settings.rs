@@ -65,11 +65,12 @@ impl Settings {
         let mut settings = Settings { values, alias: BTreeMap::new(), home: home.clone(), witness: Witness::default() };
         let mut diagnostics = Vec::new();
         let mut files: Vec<PathBuf> = cwd.ancestors().map(|d| d.join(".kforge/config.toml")).collect();
-        files.push(home.join("config.toml"));
+        let of_user = home.join("config.toml");
+        files.push(of_user.clone());
         files.dedup();
         // Read the farthest file first, so that nearer files take precedence.
         for file in files.iter().rev() {
-            settings.read_file(file, &mut diagnostics);
+            settings.read_file(file, is_same(file, &of_user), &mut diagnostics);
         }
         for key in KEYS {
             if let Some(text) = environment.get(&key.variable()) {
@@ -102,7 +103,7 @@ impl Settings {
         self.values.insert(key.name, Value { text, origin });
     }
 
-    fn read_file(&mut self, path: &Path, diagnostics: &mut Vec<Diagnostic>) {
+    fn read_file(&mut self, path: &Path, is_users: bool, diagnostics: &mut Vec<Diagnostic>) {
         let read = std::fs::read_to_string(path);
         self.witness.saw(path, read.is_ok());
         let text = match read {
@@ -149,6 +150,7 @@ impl Settings {
                 }
                 let full = format!("{section}.{name}");
                 match (find(&full), plain(value)) {
+                    (Some(key), _) if key.is_users && !is_users => diagnostics.push(not_users(key, &file, &self.home)),
                     (Some(key), Some(text)) => {
                         self.set(key, &text, Origin::File(path.to_path_buf()), base, diagnostics)
                     }
@@ -209,6 +211,23 @@ impl Settings {
             _ => cores.max(1),
         }
     }
+}
+
+/// Whether two paths are one file, however they are spelled.
+fn is_same(a: &Path, b: &Path) -> bool {
+    a == b || a.canonicalize().ok().zip(b.canonicalize().ok()).is_some_and(|(a, b)| a == b)
+}
+
+/// A file that is not the user's sets what only the user can set.
+fn not_users(key: &Key, file: &Arc<SourceFile>, home: &Path) -> Diagnostic {
+    let message = format!("`{}` cannot be set by the configuration of a repository", key.name);
+    let elsewhere = format!(
+        "remove it there; you can set it in `{}`, by {}, or with `--config {}=...`",
+        home.join("config.toml").display(),
+        key.variable(),
+        key.name
+    );
+    Diagnostic::error("config.not-yours", message).note(format!("in {}", file.name)).hint(&elsewhere)
 }
 
 fn unknown(file: &Arc<SourceFile>, name: &str) -> Diagnostic {
@@ -284,6 +303,28 @@ mod tests {
         assert_eq!(d[2].hints, ["did you mean `term.color`?"]);
         let (_, d, _dir) = load(&[(".kforge/config.toml", "[build\n")], &[], &[]);
         assert_eq!(d[0].code, "config.syntax");
+    }
+
+    #[test]
+    fn what_protects_the_user_is_not_set_by_a_repository() {
+        let trust = "[evidence]\ntrust = \"keys\"\n";
+        let (s, d, dir) = load(&[("home/config.toml", trust)], &[], &[]);
+        assert!(d.is_empty(), "{d:?}");
+        assert_eq!(s.path("evidence.trust").unwrap(), dir.path().join("home/keys"));
+        for place in [".kforge/config.toml", "a/.kforge/config.toml", "a/b/.kforge/config.toml"] {
+            let (s, d, _dir) = load(&[(place, trust)], &[], &[]);
+            assert_eq!((d.len(), d[0].code, s.path("evidence.trust")), (1, "config.not-yours", None), "{place}");
+            assert!(d[0].hints[0].contains("KFORGE_EVIDENCE_TRUST"), "{:?}", d[0].hints);
+        }
+        let (s, d, dir) = load(&[], &[("KFORGE_EVIDENCE_TRUST", "keys")], &[]);
+        assert_eq!((d.len(), s.path("evidence.trust").unwrap()), (0, dir.path().join("a/b/keys")));
+        // The folder above may be the user's own, under whatever path.
+        let (_, d, dir) = load(&[(".kforge/config.toml", trust)], &[], &[]);
+        assert_eq!(d.len(), 1);
+        std::os::unix::fs::symlink(dir.path().join(".kforge"), dir.path().join("home")).unwrap();
+        let home = ("KFORGE_HOME".to_string(), dir.path().join("home").display().to_string());
+        let (s, d) = Settings::load(&dir.path().join("a/b"), &Environment::of([home]), &[]);
+        assert!(d.is_empty() && s.path("evidence.trust").is_some(), "{d:?}");
     }
 
     #[test]

@@ -22,6 +22,8 @@ use kforge_harness::pool::Pool;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::plan::expand::Expander;
 use kforge_pipeline::release::bundle::Step;
+use kforge_pipeline::release::signed::SignedDocuments;
+use kforge_pipeline::release::trust::Trust;
 use kforge_project::workspace::select::Selected;
 use kforge_types::record::{Implementations, StepKind};
 
@@ -90,6 +92,10 @@ pub struct Ready<'a> {
     pub about: Arc<evidence::About>,
     /// The steps that asked the questions of those records where the bundles were created.
     pub known_as: BTreeMap<Digest, (StepKind, Vec<Step>)>,
+    /// Whom the build trusts to sign evidence.
+    pub trust: Arc<Trust>,
+    /// The signed documents of imported bundles.
+    pub signed: Arc<SignedDocuments>,
     /// The recorded rounds of the kernels.
     pub recorded: Vec<Recorded>,
     /// The file system queries that planning made; none if they do not determine the plan.
@@ -128,7 +134,10 @@ impl Session {
         let inputs = hosted.inputs(opened, packages, &mut gathered);
         let planned = self.planned(packages, asked, inputs, &devices)?;
         witness.add(hosted.witness);
-        let committed = self.committed(opened, packages, &mut witness);
+        let trusted = self.trusted(Some(&opened.workspace.root), None)?;
+        witness.add(trusted.witness.clone());
+        let trust = self.told(trusted)?;
+        let committed = self.committed(opened, packages, &trust, &mut witness);
         let mut documents = hosted.tools.documents().clone();
         documents.extend(committed.contents);
         documents.extend(gathered.texts);
@@ -150,6 +159,8 @@ impl Session {
             committed: Arc::new(committed.records),
             about: Arc::new(committed.about),
             known_as: committed.names,
+            signed: Arc::new(SignedDocuments::new(&opened.home, trust.clone())),
+            trust,
             recorded: gathered.recorded.into_iter().flatten().collect(),
             witness: decided.then_some(witness),
             unresolved: toolchains.unresolved,

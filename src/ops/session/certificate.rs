@@ -16,17 +16,21 @@
 //! | CUDA from wheels | kforge.lock; what is installed does not matter |
 //! | results and evidence of steps with a result | their outputs, in the store; for a step that a record answered, the folder of its records, or its absence |
 //! | bundles of evidence in the repository | their files, the folders that were searched for them, or their absence |
+//! | trusted keys, and whether the repository's differ from `HEAD` | the file, or its absence; the files in which git records `HEAD`; the time at which a key begins or ceases to count |
+//! | signed documents of imported bundles | their files |
 //! | steps that could not run here | the absence of a result and of records, or the folder of records that do not count |
 //! | this workspace's memory, and the report that is shown | the files of the journal, of the report, and of its candidates in the home |
 //!
-//! No certificate is made if these do not determine the answer: for a program that is not its own worker; with `remeasure`, an overlay, timings, or a report of
+//! No certificate is made if these do not determine the answer: for a program that is not its own worker; with `remeasure`, an overlay, a base revision, timings, or a report of
 //! every step; with an installed CUDA (its headers are listed again each time) or a CUDA that could not be resolved; if a tool is missing or behind a script;
 //! if a device is present; if a store or the journal had a problem; or if a result is of a kind that is not stored.
 
 use std::path::{Path, PathBuf};
 
+use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
+use super::build::Ready;
 use super::open::{Opened, Session, Worker, make_target};
 use super::outdated::Outdated;
 use crate::build::BuildRequest;
@@ -78,6 +82,8 @@ pub struct Answer {
     pub said: Vec<RecordedMessage>,
     /// The report, styled.
     pub report: String,
+    /// The second of the Unix epoch at which a trusted key begins or ceases to count; from then on, the answer may be another.
+    pub until: Option<i64>,
     /// The number of steps by outcome; none was executed.
     pub steps: StepCounts,
     /// The number of steps by verdict.
@@ -117,6 +123,7 @@ impl Session {
     pub fn question(&self, request: &BuildRequest) -> Option<Question> {
         let Worker::Own(program) = &self.worker else { return None };
         let plans = request.remeasure || request.overlay.is_some() || request.timings || request.plans;
+        let plans = plans || request.base.is_some() || self.trust.is_some();
         if plans || self.options.every_step || request.jobs == Some(0) {
             return None;
         }
@@ -159,6 +166,10 @@ impl Session {
             return None;
         }
         let answer: Answer = serde_json::from_slice(&certificate.answer).ok()?;
+        let now = Timestamp::try_from(self.began).ok()?.as_second();
+        if answer.until.is_some_and(|until| now >= until) {
+            return None;
+        }
         make_target(target).ok()?;
         home.register(&target.join("journal")).ok()?;
         Some(Held { answer, home, target: target.to_path_buf(), _locks: [own, cache] })
@@ -173,6 +184,7 @@ impl Session {
         witness: Witness,
         outcome: &BuildOutcome,
         (report, said, outdated): (String, Vec<RecordedMessage>, Vec<Outdated>),
+        ready: &Ready<'_>,
     ) -> Option<()> {
         let mut maker = Maker::new(question.digest, self.began);
         let mut found = Witness::default();
@@ -217,7 +229,9 @@ impl Session {
         let c = outcome.counts;
         let steps = StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
-        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused, outdated };
+        let until = ready.trust.changes().map(Timestamp::as_second);
+        ready.signed.files().iter().for_each(|path| found.saw(path, path.exists()));
+        let answer = Answer { said, until, report, steps, verdicts: outcome.verdicts, reused, outdated };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }

@@ -22,6 +22,7 @@ pub mod rounds;
 pub(crate) mod sources;
 pub(crate) mod standing;
 pub mod tools;
+pub mod trust;
 pub(crate) mod workers;
 mod written_kernel;
 

@@ -12,6 +12,7 @@ use kforge_engine::home::{Doing, Home, named};
 use kforge_foundation::base::{Diagnostic, Digest, Severity};
 use kforge_foundation::config::{Environment, Settings};
 use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_pipeline::release::trust::Trust;
 use kforge_project::workspace::select::{Selected, SelectionArgs, select};
 use kforge_project::workspace::{self, Workspace, changes, find};
 
@@ -33,6 +34,8 @@ pub struct Session {
     pub interrupted: Arc<AtomicBool>,
     /// The reporter of events.
     pub reporter: Reporter,
+    /// Whom the session trusts to sign evidence; if none, its options, its settings and the repository say.
+    pub trust: Option<Arc<Trust>>,
 }
 
 /// The options of a session.
@@ -52,6 +55,8 @@ pub struct Options {
     pub allow_unconfined: bool,
     /// Also report steps whose results were already stored.
     pub every_step: bool,
+    /// The file of the keys that may sign evidence; if none is named, the setting `evidence.trust`, else the repository's.
+    pub trust: Option<PathBuf>,
 }
 
 /// The program that executes steps. It is started with the argument `worker`.
@@ -102,6 +107,7 @@ impl Session {
             worker,
             interrupted: Arc::default(),
             reporter: Reporter::new(observer),
+            trust: None,
         }
     }
 
@@ -116,6 +122,7 @@ impl Session {
             worker: self.worker.clone(),
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
+            trust: self.trust.clone(),
         }
     }
 

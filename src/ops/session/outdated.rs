@@ -51,7 +51,7 @@ impl Ready<'_> {
                 found.extend(records.map(|seen| (seen.digest, seen.origin.clone())));
             }
         }
-        let index = Index::new(&opened.home, self.leaves.clone());
+        let index = Index::new(&opened.home, self.leaves.clone()).signed_by(self.signed.clone());
         let before: HashSet<Digest> = open.keys().filter_map(|id| self.journal.last_key(id)).collect();
         for key in before.difference(&asked) {
             let folder = opened.home.evidence().join(key.hex());

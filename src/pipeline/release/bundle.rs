@@ -1,8 +1,9 @@
 //! The contents of a bundle, and everything that must hold before kforge trusts it. Knows values; [`super::archive`] knows the format of the file.
 //!
 //! A bundle holds questions to devices, each with the fields of its key, the records that answer it, and the contents that the records name. It also holds the
-//! compilations of the binaries in the questions, because a compiler may produce another binary the next time. A bundle is *unsigned*: its consistency shows
-//! that it is complete, not who made it. Whoever can write a bundle can claim any observation, as can whoever can write to the repository.
+//! compilations of the binaries in the questions, because a compiler may produce another binary the next time. Its consistency shows
+//! that it is complete, not who made it: whoever can write a bundle can claim any observation. Who vouches for it is said by the signature beside the document
+//! ([`super::signature`]), and whether that counts by whoever judges ([`super::trust`]).
 //!
 //! | must hold | else |
 //! |---|---|
@@ -28,8 +29,8 @@ use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
 use kforge_types::record::{Provenance, Spec, StepKind};
 
-/// Version of this format.
-pub const FORMAT_VERSION: u32 = 1;
+/// Version of this format. Version 1 had a field `signed`, always false, and no signature beside the document; it is still read.
+pub const FORMAT_VERSION: u32 = 2;
 
 /// The document of a bundle.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -39,8 +40,9 @@ pub struct Document {
     pub format_version: u32,
     /// Version of kforge that wrote it.
     pub kforge: String,
-    /// Whether it has a signature: always false so far.
-    pub signed: bool,
+    /// In version 1, always false. Later versions do not have it: a document cannot say who signed it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub signed: Option<bool>,
     /// Questions and answers.
     pub questions: Vec<Question>,
     /// The champion of each shape where the bundle was made.
@@ -145,7 +147,7 @@ impl Bundle {
         let mut champions = self.champions.clone();
         champions.sort();
         champions.dedup();
-        Document { format_version: FORMAT_VERSION, kforge, signed: false, questions, champions, contents }
+        Document { format_version: FORMAT_VERSION, kforge, signed: None, questions, champions, contents }
     }
 
     /// The bundle from a document and contents, complete or not at all. `content` returns the bytes of the next content, given its size.
@@ -258,16 +260,44 @@ pub fn digest(record: &Record) -> Digest {
     Digest::of(&serde_json::to_vec(record).unwrap_or_default())
 }
 
+/// The version of a document's format.
+///
+/// # Errors
+/// The document is not JSON, or of a version that this kforge does not know.
+pub(super) fn version(text: &[u8]) -> Result<u32, Refused> {
+    #[derive(Deserialize)]
+    struct Head {
+        #[serde(default)]
+        format_version: Option<Value>,
+    }
+    let head: Head = serde_json::from_slice(text).map_err(Refused::NotJson)?;
+    version_of(head.format_version.as_ref())
+}
+
+fn version_of(stated: Option<&Value>) -> Result<u32, Refused> {
+    let version = stated.and_then(Value::as_u64);
+    let known = version.and_then(|version| u32::try_from(version).ok());
+    known.filter(|version| (1..=FORMAT_VERSION).contains(version)).ok_or(Refused::Format(version))
+}
+
+/// The digests of the records in a document.
+///
+/// # Errors
+/// It is not a document of a known format.
+pub(super) fn records(text: &[u8]) -> Result<BTreeSet<Digest>, Refused> {
+    Ok(parse(text)?.questions.iter().flat_map(|question| &question.records).map(digest).collect())
+}
+
 /// Parses a document; a field that would be ignored is an error.
 fn parse(text: &[u8]) -> Result<Document, Refused> {
     let whole: Value = serde_json::from_slice(text).map_err(Refused::NotJson)?;
-    let version = whole.get("format_version").and_then(Value::as_u64);
-    if version != Some(u64::from(FORMAT_VERSION)) {
-        return Err(Refused::Format(version));
-    }
+    version_of(whole.get("format_version"))?;
     let document: Document = serde_json::from_slice(text).map_err(Refused::Schema)?;
-    if document.signed {
-        return Err(Refused::Signed);
+    match (document.format_version, document.signed) {
+        (1, Some(false)) | (2.., None) => {}
+        (1, None) => return Err(Refused::Schema(serde::de::Error::missing_field("signed"))),
+        (_, Some(true)) => return Err(Refused::Signed),
+        (_, _) => return Err(Refused::UnknownField("signed".into())),
     }
     let ours = serde_json::to_value(&document).map_err(Refused::Encode)?;
     match unknown(&whole, &ours) {

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 
 use super::archive::{self, EXTENSION};
 use super::bundle::{Step, digest};
+use super::trust::{Distrusted, Trust};
 use kforge_engine::evidence::{About, Beside, IndexedRecord};
 use kforge_foundation::base::{Digest, Witness};
 use kforge_types::record::StepKind;
@@ -27,25 +28,36 @@ pub struct Committed {
     pub names: BTreeMap<Digest, (StepKind, Vec<Step>)>,
     /// The contents that the records name.
     pub contents: BTreeMap<Digest, Vec<u8>>,
+    /// The bundles whose signature does not count: path from the root, and why. They are used as if they were unsigned.
+    pub distrusted: Vec<(String, Distrusted)>,
     /// The bundles that were refused: path from the root, and why.
     pub refused: Vec<(String, String)>,
     /// The files and folders that were read.
     pub witness: Witness,
 }
 
-/// Reads the bundles next to the manifests of these folders. `root` is the workspace's.
-pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committed {
+/// Reads the bundles next to the manifests of these folders. `root` is the workspace's; `trust` says whose signatures count.
+pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>, trust: &Trust) -> Committed {
     let mut found = Committed::default();
     let folders: BTreeSet<PathBuf> = folders.into_iter().chain([root.to_path_buf()]).collect();
     for folder in folders.iter().map(|folder| folder.join(FOLDER)) {
         for path in bundles(&folder, &mut found.witness) {
             let name = path.strip_prefix(root).unwrap_or(&path).display().to_string();
-            let bundle = match archive::read(&path) {
-                Ok(bundle) => bundle,
+            let unpacked = archive::bytes(&path).and_then(|bytes| archive::unpack(&bytes, archive::LIMITS));
+            let archive::Unpacked { bundle, document, signature, .. } = match unpacked {
+                Ok(unpacked) => unpacked,
                 Err(why) => {
                     found.refused.push((name, why.to_string()));
                     continue;
                 }
+            };
+            let signer = match signature.map(|signature| trust.judge(&document, &signature)) {
+                Some(Ok(signer)) => Some(signer.principals),
+                Some(Err(why)) => {
+                    found.distrusted.push((name.clone(), why));
+                    None
+                }
+                None => None,
             };
             for question in &bundle.questions {
                 let (_, steps) = found.names.entry(question.key).or_insert_with(|| (question.spec.kind, vec![]));
@@ -64,7 +76,7 @@ pub fn read(root: &Path, folders: impl IntoIterator<Item = PathBuf>) -> Committe
                     record: record.clone(),
                     digest: digest(record),
                     origin: name.clone(),
-                    signer: None,
+                    signer: signer.clone(),
                 };
                 found.records.entry(record.question).or_default().push(seen);
             }
@@ -100,7 +112,7 @@ mod tests {
         std::fs::create_dir_all(root.join("b")).unwrap();
         std::fs::write(root.join("a/evidence/x.kfe"), "no bundle").unwrap();
         std::fs::write(root.join("a/evidence/README.md"), "").unwrap();
-        let found = read(root, [root.join("a"), root.join("b")]);
+        let found = read(root, [root.join("a"), root.join("b")], &Trust::nobody(jiff::Timestamp::UNIX_EPOCH));
         let [(name, why)] = &found.refused[..] else { panic!("{:?}", found.refused) };
         assert_eq!(name, "a/evidence/x.kfe");
         assert!(why.contains("not a bundle of evidence"), "{why}");

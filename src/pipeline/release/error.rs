@@ -1,6 +1,7 @@
 //! Why a bundle is refused. Knows the form of a bundle and its conditions; reads none.
 
 use super::bundle::FORMAT_VERSION;
+use super::signature::NotSignature;
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepKind;
 
@@ -8,6 +9,8 @@ use kforge_types::record::StepKind;
 pub(super) const DOCUMENT: &str = "evidence.json";
 /// The entry of a bundle's archive that holds its contents.
 pub(super) const CONTENTS: &str = "contents";
+/// The entry of a bundle's archive that holds its signature.
+pub(super) const SIGNATURE: &str = "signature";
 
 /// Why a bundle is refused.
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +28,7 @@ pub enum Refused {
     #[error("it is damaged, cut off, or not a bundle of evidence: {0}")]
     Damaged(ArchiveError),
     /// Its archive has other entries.
-    #[error("it holds {}: expected only `{DOCUMENT}` and `{CONTENTS}`", entries(.0))]
+    #[error("it holds {}: expected only `{DOCUMENT}` and `{CONTENTS}`, and `{SIGNATURE}` if it is signed", entries(.0))]
     Entries(Vec<String>),
     /// Its contents continue after the last one that the document names.
     #[error("`{CONTENTS}` holds more than `{DOCUMENT}` names")]
@@ -42,7 +45,7 @@ pub enum Refused {
     #[error("`evidence.json` is not JSON: {0}")]
     NotJson(serde_json::Error),
     /// Its document has another format.
-    #[error("its format is {}: expected {FORMAT_VERSION}, the only one that kforge {} knows", .0.map_or("none".to_string(), |v| v.to_string()), env!("CARGO_PKG_VERSION"))]
+    #[error("its format is {}: expected at most {FORMAT_VERSION}, the latest that kforge {} knows", .0.map_or("none".to_string(), |v| v.to_string()), env!("CARGO_PKG_VERSION"))]
     Format(Option<u64>),
     /// Its document has another form.
     #[error("`evidence.json` does not match its schema: {0}")]
@@ -53,9 +56,18 @@ pub enum Refused {
     /// Its document cannot be compared with what was read from it.
     #[error(transparent)]
     Encode(serde_json::Error),
-    /// It says that it is signed.
-    #[error("it says that it is signed, and this version cannot check a signature")]
+    /// Its document says that it is signed, which no document of its format does.
+    #[error("`{DOCUMENT}` says that it is signed, which only a `{SIGNATURE}` beside it can")]
     Signed,
+    /// Its signature cannot be read.
+    #[error("its `{SIGNATURE}` is {0}")]
+    Signature(NotSignature),
+    /// It has a signature, which bundles of its format cannot have.
+    #[error("it holds a `{SIGNATURE}`, which a bundle of format {0} cannot have")]
+    SignedEarlier(u32),
+    /// The signature that it should get is not one of its document.
+    #[error("the signature is not one of `{DOCUMENT}`")]
+    OtherSignature,
     /// A content is missing.
     #[error("content {} is missing", .0.short())]
     NoContent(Digest),

@@ -11,7 +11,7 @@ use super::bundle::Step;
 use kforge_engine::evidence::{HERE, IndexedRecord};
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::EvidenceSeen;
-use kforge_types::record::{FORMAT_VERSION, Provenance, StepKind, Verdict};
+use kforge_types::record::{FORMAT_VERSION, Provenance, Standing, StepKind, Verdict};
 
 /// A record that is held: one line of `kforge evidence list --message-format json`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -26,8 +26,14 @@ pub struct Holding {
     pub kind: Option<StepKind>,
     /// The steps that ask the question: from the current plan, or from the plan from which a bundle was made.
     pub steps: Vec<Step>,
-    /// A bundle's name, its path if it is in the repository, or `here`. Records from a bundle are unsigned.
+    /// A bundle's name, its path if it is in the repository, or `here`.
     pub origin: String,
+    /// How far the record is trusted here.
+    #[serde(default)]
+    pub standing: Standing,
+    /// Who signed it, by the principals of the trusted key; none unless the standing is `signed`.
+    #[serde(default)]
+    pub signer: Option<String>,
     /// Where and how it was observed.
     pub provenance: Provenance,
     /// Its verdict, if it has one.
@@ -39,7 +45,8 @@ pub struct Holding {
 impl Holding {
     /// A record and the steps that ask for it.
     pub fn new(seen: IndexedRecord, asked: Option<(StepKind, Vec<Step>)>) -> Self {
-        let IndexedRecord { record, digest, origin, .. } = seen;
+        let standing = seen.standing();
+        let IndexedRecord { record, digest, origin, signer, .. } = seen;
         let (kind, steps) = asked.map_or((None, vec![]), |(kind, steps)| (Some(kind), steps));
         Holding {
             format_version: FORMAT_VERSION,
@@ -48,6 +55,8 @@ impl Holding {
             kind,
             steps,
             origin,
+            standing,
+            signer: signer.filter(|_| standing == Standing::Signed),
             provenance: record.provenance,
             verdict: record.result.verdict,
             summary: record.result.summary,
@@ -93,31 +102,40 @@ fn span(oldest: &str, newest: &str, now: Timestamp) -> String {
     }
 }
 
-/// An origin as text.
-fn from(origin: &str) -> String {
-    if origin == HERE { "recorded here".into() } else { format!("from `{origin}` (unsigned)") }
+/// An origin as text, with who vouches for it.
+fn from(origin: &str, standing: Standing, signer: Option<&str>) -> String {
+    match (standing, signer) {
+        (Standing::Here, _) => "recorded here".into(),
+        (Standing::Signed, Some(signer)) => format!("from `{origin}`, signed by {signer}"),
+        // A copy of a home, or a record of this home that nothing authenticates.
+        _ if origin == HERE => "claimed by the home".into(),
+        _ => format!("claimed by `{origin}`"),
+    }
 }
 
-/// Records of one subject, kind, class, driver and origin.
-type Group<'h> = (String, Option<StepKind>, String, &'h str, &'h str, &'h str);
+/// Records of one subject, kind, class, driver, origin, standing and signer.
+type Group<'h> = (String, Option<StepKind>, String, &'h str, &'h str, &'h str, Standing, Option<&'h str>);
 
 /// Holdings as text: one paragraph per kernel and target, one line per kind, device and origin.
 pub fn text(holdings: &[Holding], now: Timestamp) -> String {
     let mut groups: BTreeMap<Group<'_>, (u64, &str, &str)> = BTreeMap::new();
     for held in holdings {
         let p = &held.provenance;
-        let group = (held.subject(), held.kind, p.device.to_string(), &*p.driver, &*p.kforge, &*held.origin);
+        let (origin, signer) = (&*held.origin, held.signer.as_deref());
+        let class = p.device.to_string();
+        let group = (held.subject(), held.kind, class, &*p.driver, &*p.kforge, origin, held.standing, signer);
         let at = p.measured_at.as_str();
         let (count, oldest, newest) = groups.entry(group).or_insert((0, at, at));
         (*count, *oldest, *newest) = (*count + 1, (*oldest).min(at), (*newest).max(at));
     }
     let (mut out, mut last) = (String::new(), None);
-    for ((subject, kind, device, driver, kforge, origin), (count, oldest, newest)) in groups {
+    for ((subject, kind, device, driver, kforge, origin, standing, signer), (count, oldest, newest)) in groups {
         if last.as_ref() != Some(&subject) {
             let _ = writeln!(out, "{subject}");
             last = Some(subject);
         }
-        let (kind, from, when) = (kind.map_or("record", StepKind::name), from(origin), span(oldest, newest, now));
+        let (kind, when) = (kind.map_or("record", StepKind::name), span(oldest, newest, now));
+        let from = from(origin, standing, signer);
         let _ = writeln!(out, "  {kind:<8} {count:>5}  {device}, driver {driver}, kforge {kforge}, {when}, {from}");
     }
     out
@@ -125,8 +143,11 @@ pub fn text(holdings: &[Holding], now: Timestamp) -> String {
 
 /// The origin of an answer, in a few words.
 pub fn source(seen: &EvidenceSeen) -> String {
-    let EvidenceSeen { origin, measured_at, device_class, .. } = seen;
-    let origin = if origin == HERE { String::new() } else { format!(", {}", from(origin)) };
+    let EvidenceSeen { origin, measured_at, device_class, standing, signer, .. } = seen;
+    let origin = match standing {
+        Standing::Here => String::new(),
+        _ => format!(", {}", from(origin, *standing, signer.as_deref())),
+    };
     format!("{device_class}, {measured_at}{origin}")
 }
 
@@ -147,6 +168,10 @@ pub struct Reused {
     pub oldest: String,
     /// When the newest was observed, as RFC 3339.
     pub newest: String,
+    /// How far they are trusted.
+    pub standing: Standing,
+    /// Who signed them, if they are signed by a trusted key.
+    pub signer: Option<String>,
 }
 
 impl Reused {
@@ -157,7 +182,7 @@ impl Reused {
             "{} {noun} of {} {}: driver {}, kforge {}, {}",
             self.count,
             self.device_class,
-            from(&self.origin),
+            from(&self.origin, self.standing, self.signer.as_deref()),
             self.driver,
             self.kforge,
             span(&self.oldest, &self.newest, now)
@@ -167,10 +192,11 @@ impl Reused {
 
 /// Where answers came from, in order.
 pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Reused> {
-    let mut found: BTreeMap<(&str, &str, &str, &str), Reused> = BTreeMap::new();
+    let mut found: BTreeMap<(&str, &str, &str, &str, Standing, Option<&str>), Reused> = BTreeMap::new();
     for seen in answers {
-        let EvidenceSeen { origin, measured_at, device_class, driver, kforge, .. } = seen;
-        let entry = found.entry((origin, device_class, driver, kforge)).or_insert_with(|| Reused {
+        let EvidenceSeen { origin, measured_at, device_class, driver, kforge, standing, signer, .. } = seen;
+        let group = (&**origin, &**device_class, &**driver, &**kforge, *standing, signer.as_deref());
+        let entry = found.entry(group).or_insert_with(|| Reused {
             origin: origin.clone(),
             device_class: device_class.clone(),
             driver: driver.clone(),
@@ -178,6 +204,8 @@ pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Re
             count: 0,
             oldest: measured_at.clone(),
             newest: measured_at.clone(),
+            standing: *standing,
+            signer: signer.clone(),
         });
         entry.count += 1;
         entry.oldest = entry.oldest.clone().min(measured_at.clone());
@@ -212,23 +240,31 @@ mod tests {
 
     #[test]
     fn answers_are_told_by_where_they_come_from() {
-        let seen = |origin: &str, day: &str| EvidenceSeen {
+        let seen = |origin: &str, day: &str, signer: Option<&str>| EvidenceSeen {
             origin: origin.into(),
             measured_at: format!("2026-11-{day}T12:00:00Z"),
             device_class: "NVIDIA H200 (sm_90, driver 580)".into(),
             driver: "580.1".into(),
             kforge: "0.1.0".into(),
-            standing: Standing::Claimed,
-            signer: None,
+            standing: match (origin, signer) {
+                (HERE, _) => Standing::Here,
+                (_, Some(_)) => Standing::Signed,
+                (_, None) => Standing::Claimed,
+            },
+            signer: signer.map(str::to_string),
         };
-        let all = [seen("evidence/h200.kfe", "17"), seen(HERE, "18"), seen("evidence/h200.kfe", "15")];
+        let h200 = "evidence/h200.kfe";
+        let all =
+            [seen(h200, "17", None), seen(HERE, "18", None), seen(h200, "15", None), seen(h200, "16", Some("ci@x"))];
         let now = at("2026-11-20T12:00:00Z");
         let told: Vec<String> = reused(&all).iter().map(|r| r.text(now)).collect();
         assert_eq!(
             told,
             [
-                "2 observations of NVIDIA H200 (sm_90, driver 580) from `evidence/h200.kfe` (unsigned): driver 580.1, \
+                "2 observations of NVIDIA H200 (sm_90, driver 580) claimed by `evidence/h200.kfe`: driver 580.1, \
                  kforge 0.1.0, 5 days to 3 days ago",
+                "1 observation of NVIDIA H200 (sm_90, driver 580) from `evidence/h200.kfe`, signed by ci@x: driver 580.1, \
+                 kforge 0.1.0, 4 days ago",
                 "1 observation of NVIDIA H200 (sm_90, driver 580) recorded here: driver 580.1, kforge 0.1.0, 2 days ago",
             ]
         );

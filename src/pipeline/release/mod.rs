@@ -4,6 +4,11 @@
 //! |---|---|
 //! | [`bundle`] | the contents of a bundle, and everything that must hold before kforge trusts it |
 //! | [`archive`] | its form as a file |
+//! | [`signature`] | signatures of bundles, and the keys that make them |
+//! | [`allowed_signers`] | OpenSSH's file of keys that may sign |
+//! | [`trust`] | whom a build trusts, and whether a signature counts |
+//! | [`signed`] | the signed documents of imported bundles, in the home |
+//! | [`signatures_list`] | signatures and trusted keys, for people and programs |
 //! | [`committed`] | finds bundles in the repository |
 //! | [`trajectory`] | a recorded attempt at a round, as training data |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
@@ -12,6 +17,7 @@
 //! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`comparison`] | how champions of two states compare |
 
+pub mod allowed_signers;
 pub mod archive;
 pub mod bundle;
 pub mod committed;
@@ -20,8 +26,12 @@ pub mod evidence_list;
 pub mod provenance;
 mod error;
 pub mod revision;
+pub mod signature;
+pub mod signatures_list;
+pub mod signed;
 pub mod trajectory;
 pub mod transfer;
+pub mod trust;
 
 pub use bundle::Bundle;
 pub use committed::Committed;
@@ -30,7 +40,7 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 4] = ["bundle", "comparison", "holdings", "trajectory"];
+pub const SCHEMAS: [&str; 6] = ["bundle", "comparison", "holdings", "signature", "trajectory", "trusted"];
 
 /// The JSON Schema with that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
@@ -38,6 +48,8 @@ pub fn schema(name: &str) -> Option<Value> {
         "bundle" => schemars::schema_for!(bundle::Document),
         "comparison" => schemars::schema_for!(comparison::Comparison),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
+        "signature" => schemars::schema_for!(signatures_list::SignatureView),
+        "trusted" => schemars::schema_for!(signatures_list::TrustedView),
         "holdings" => schemars::schema_for!(evidence_list::Holding),
         _ => return None,
     };

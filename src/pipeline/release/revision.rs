@@ -113,19 +113,48 @@ impl Git<'_> {
         }
     }
 
+    /// The commit of a revision of the repository that holds `at`.
+    ///
+    /// # Errors
+    /// `at` is in no repository, the commit does not exist, or git fails.
+    pub fn commit(&self, at: &Path, revision: &str) -> Result<String, RevisionError> {
+        let top = PathBuf::from(self.say(at, None, &["rev-parse", "--show-toplevel"])?);
+        if revision.is_empty() || revision.starts_with('-') {
+            return Err(RevisionError::NotRevision(revision.to_string()));
+        }
+        self.say(&top, None, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
+            .map_err(|_| RevisionError::NotCommit { revision: revision.to_string(), repository: top })
+    }
+
+    /// The text of a file of a commit, without blanks at its end; none if the commit does not have it. The path starts at the folder `at`.
+    ///
+    /// # Errors
+    /// `at` is in no repository, or git fails.
+    pub fn file(&self, at: &Path, commit: &str, path: &str) -> Result<Option<String>, RevisionError> {
+        let name = format!("./{path}");
+        let listed = self.say(at, None, &["ls-tree", "--name-only", commit, "--", &name])?;
+        match listed.is_empty() {
+            true => Ok(None),
+            false => self.say(at, None, &["cat-file", "blob", &format!("{commit}:{name}")]).map(Some),
+        }
+    }
+
+    /// The files in which git records where the current branch is. They change whenever `HEAD` names another commit.
+    ///
+    /// # Errors
+    /// `at` is in no repository.
+    pub fn heads(&self, at: &Path) -> Result<Vec<PathBuf>, RevisionError> {
+        let said = self.say(at, None, &["rev-parse", "--git-path", "HEAD", "--git-path", "logs/HEAD"])?;
+        Ok(said.lines().map(|path| at.join(path)).collect())
+    }
+
     /// Checks out a revision of the repository that holds `at`, into a new folder in `into`.
     ///
     /// # Errors
     /// `at` is in no repository, the commit does not exist, the commit has no such folder, or git fails.
     pub fn check_out(&self, at: &Path, revision: &str, into: &Path) -> Result<Revision, RevisionError> {
-        let top = self.say(at, None, &["rev-parse", "--show-toplevel"])?;
-        let top = PathBuf::from(top);
-        if revision.is_empty() || revision.starts_with('-') {
-            return Err(RevisionError::NotRevision(revision.to_string()));
-        }
-        let commit = self
-            .say(&top, None, &["rev-parse", "--verify", "--quiet", &format!("{revision}^{{commit}}")])
-            .map_err(|_| RevisionError::NotCommit { revision: revision.to_string(), repository: top.clone() })?;
+        let top = PathBuf::from(self.say(at, None, &["rev-parse", "--show-toplevel"])?);
+        let commit = self.commit(at, revision)?;
         let place = tempfile::Builder::new().prefix("compare-").tempdir_in(into);
         let place = place.map_err(|source| RevisionError::Folder { into: into.to_owned(), source })?;
         let (tree, index) = (place.path().join("tree"), place.path().join("index"));

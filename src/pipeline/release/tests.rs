@@ -5,8 +5,9 @@ use std::io::{Cursor, Write};
 
 use serde_json::{Value, json};
 
-use super::archive::{LIMITS, Limits, decode, encode};
-use super::bundle::{Bundle, Document, Question, Standing, Step};
+use super::archive::{LIMITS, Limits, decode, detach, detached, encode, sign, unpack};
+use super::bundle::{Bundle, Document, Question, Standing, Step, digest, records};
+use super::signature::{NAMESPACE, Signature, SigningKey};
 use kforge_engine::evidence::Record;
 use kforge_foundation::base::Digest;
 use kforge_types::record::event::Labels;
@@ -179,9 +180,12 @@ fn other_archives_are_refused() {
 fn a_document_that_does_not_hold_together_is_refused() {
     let good = bundle(&[(1, 1), (2, 2)]);
     let refuse = |says: &str, change: fn(&mut Value)| refused(&changed(&good, change), says);
-    refuse("its format is 2: expected 1", |d| d["format_version"] = json!(2));
+    refuse("its format is 3: expected at most 2", |d| d["format_version"] = json!(3));
+    refuse("its format is 0", |d| d["format_version"] = json!(0));
     refuse("its format is none", |d| drop(d.as_object_mut().unwrap().remove("format_version")));
-    refuse("cannot check a signature", |d| d["signed"] = json!(true));
+    refuse("says that it is signed", |d| d["signed"] = json!(true));
+    refuse("a field that this version does not know: `signed`", |d| d["signed"] = json!(false));
+    refuse("does not match its schema: missing field `signed`", |d| d["format_version"] = json!(1));
     refuse("does not match its schema", |d| d["more"] = json!(1));
     refuse("does not know: `questions.1.records.0.provenance.weather`", |d| {
         d["questions"][1]["records"][0]["provenance"]["weather"] = json!("rain");
@@ -247,10 +251,108 @@ fn what_no_device_was_asked_or_could_have_seen_is_refused() {
 #[test]
 fn what_is_too_large_is_refused_before_it_is_unpacked() {
     let file = encode(&bundle(&[(1, 1), (2, 2)])).unwrap();
-    let limits = |file, document, contents| Limits { file, document, contents };
+    let limits = |file, document, contents| Limits { file, document, contents, signature: 1 << 10 };
     let says = |limits| decode(&file, limits).unwrap_err().to_string();
     assert!(says(limits(10, 1 << 20, 1 << 20)).contains("the file is too large"));
     assert!(says(limits(1 << 20, 100, 1 << 20)).contains("evidence.json is too large"));
     assert!(says(limits(1 << 20, 1 << 20, 100)).contains("contents is too large"));
     assert!(decode(&file, limits(1 << 20, 1 << 20, 1 << 20)).is_ok());
+    let signed = signed(&file, &SigningKey::generate().unwrap());
+    let error = decode(&signed, Limits { signature: 10, ..LIMITS }).unwrap_err().to_string();
+    assert!(error.contains("signature is too large"), "{error}");
+}
+
+/// The file of a bundle, signed for evidence.
+fn signed(file: &[u8], key: &SigningKey) -> Vec<u8> {
+    let document = unpack(file, LIMITS).unwrap().document;
+    sign(file, &key.sign(NAMESPACE, &document).unwrap()).unwrap()
+}
+
+/// The members of an archive with their bytes as they are compressed.
+fn members(file: &[u8]) -> Vec<(String, Vec<u8>)> {
+    let mut archive = zip::ZipArchive::new(Cursor::new(file)).unwrap();
+    let mut found = vec![];
+    for at in 0..archive.len() {
+        let mut member = archive.by_index_raw(at).unwrap();
+        let mut bytes = vec![];
+        std::io::Read::read_to_end(&mut member, &mut bytes).unwrap();
+        found.push((member.name().unwrap().into_owned(), bytes));
+    }
+    found
+}
+
+#[test]
+fn a_bundle_can_be_signed_and_signed_again_and_keeps_its_other_members() {
+    let (one, two) = (SigningKey::generate().unwrap(), SigningKey::generate().unwrap());
+    let plain = encode(&bundle(&[(1, 1), (2, 2)])).unwrap();
+    let first = signed(&plain, &one);
+    let second = signed(&first, &two);
+    for (file, key) in [(&first, &one), (&second, &two)] {
+        let read = unpack(file, LIMITS).unwrap();
+        let signature = read.signature.unwrap();
+        assert!(signature.key() == &key.public() && signature.verifies(&read.document));
+        assert_eq!((read.bundle, read.version), (decode(&plain, LIMITS).unwrap(), 2));
+        assert_eq!(members(file)[..2], members(&plain)[..]);
+        assert_eq!(members(file)[2].0, "signature");
+    }
+    assert_eq!(unpack(&plain, LIMITS).unwrap().signature, None);
+    // A signature of something else is not taken.
+    let other = one.sign(NAMESPACE, b"another document").unwrap();
+    assert_eq!(sign(&plain, &other).unwrap_err().to_string(), "the signature is not one of `evidence.json`");
+}
+
+#[test]
+fn a_signature_that_cannot_be_read_refuses_the_bundle_and_one_that_does_not_verify_is_read() {
+    let good = bundle(&[(1, 1)]);
+    let document = good.document();
+    let (text, contents) = (serde_json::to_vec(&document).unwrap(), contents(&good, &document));
+    let with = |text: &[u8], signature: &[u8]| {
+        zip(&[("evidence.json", text), ("contents", &contents), ("signature", signature)])
+    };
+    for wrong in [&b""[..], b"signed by me", b"-----BEGIN SSH SIGNATURE-----\nAAAA\n-----END SSH SIGNATURE-----\n"] {
+        refused(&with(&text, wrong), "its `signature` is not an SSH signature");
+    }
+    let signature = SigningKey::generate().unwrap().sign(NAMESPACE, &text).unwrap();
+    let read = unpack(&with(&text, signature.text().as_bytes()), LIMITS).unwrap();
+    assert!(read.signature.unwrap().verifies(&read.document));
+    // Somebody who changes the document keeps a consistent bundle, and a signature that is not one of it.
+    let changed = String::from_utf8(text.clone()).unwrap().replacen("\"kforge\":\"", "\"kforge\":\"9", 1);
+    let read = unpack(&with(changed.as_bytes(), signature.text().as_bytes()), LIMITS).unwrap();
+    assert!(!read.signature.unwrap().verifies(&read.document));
+    // Changed contents are damage, signed or not, because the document names them by digest.
+    let mut other = contents.clone();
+    other[0] ^= 1;
+    let file = zip(&[("evidence.json", &text), ("contents", &other), ("signature", signature.text().as_bytes())]);
+    refused(&file, "does not have its digest");
+    // The order is part of the form.
+    let file = zip(&[("signature", signature.text().as_bytes()), ("evidence.json", &text), ("contents", &contents)]);
+    refused(&file, "and `signature` if it is signed");
+}
+
+#[test]
+fn a_bundle_of_the_first_format_is_read_and_cannot_be_signed_as_it_is() {
+    let good = bundle(&[(1, 1), (2, 2)]);
+    let file = changed(&good, |d| {
+        d["format_version"] = json!(1);
+        d["signed"] = json!(false);
+    });
+    let read = unpack(&file, LIMITS).unwrap();
+    assert_eq!(
+        (read.version, &read.signature, &read.bundle),
+        (1, &None, &decode(&encode(&good).unwrap(), LIMITS).unwrap())
+    );
+    let signature = SigningKey::generate().unwrap().sign(NAMESPACE, &read.document).unwrap();
+    let error = sign(&file, &signature).unwrap_err().to_string();
+    assert_eq!(error, "it holds a `signature`, which a bundle of format 1 cannot have");
+}
+
+#[test]
+fn a_signed_document_is_kept_without_its_contents() {
+    let good = bundle(&[(1, 1), (2, 2)]);
+    let read = unpack(&signed(&encode(&good).unwrap(), &SigningKey::generate().unwrap()), LIMITS).unwrap();
+    let signature: Signature = read.signature.unwrap();
+    let (document, again) = detached(&detach(&read.document, &signature).unwrap(), LIMITS).unwrap();
+    assert_eq!((&document, &again), (&read.document, &signature));
+    assert_eq!(records(&document).unwrap(), good.records().map(digest).collect());
+    assert!(detached(&encode(&good).unwrap(), LIMITS).is_err());
 }

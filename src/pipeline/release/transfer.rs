@@ -3,10 +3,13 @@
 use std::collections::BTreeMap;
 use std::io;
 
+use super::archive::Unpacked;
 use super::bundle::{BINARY, Bundle, Question, Standing, Step};
+use super::signed;
 use kforge_engine::Blobs;
 use kforge_engine::action::of_binary;
 use kforge_engine::evidence::{EvidenceCache, IndexedRecord, Record};
+use kforge_engine::home::Home;
 use kforge_foundation::base::Digest;
 use kforge_types::record::{Provenance, StepKind};
 
@@ -117,20 +120,24 @@ fn take(contents: &mut BTreeMap<Digest, Vec<u8>>, record: &Record, blobs: &dyn B
     Ok(())
 }
 
-/// Puts a bundle into the home: contents first, then the records that name them. Returns the number of records that were new.
+/// Puts a bundle into the home: contents first, then the records that name them. Returns the number of records that were new. If the bundle is signed, its
+/// document and its signature are kept, too: whether the signature counts is decided by each build that uses a record.
 ///
 /// # Errors
 /// The home cannot be written. Every record that was written is complete; importing again adds the rest.
 pub fn import(
-    bundle: &Bundle,
+    unpacked: &Unpacked,
     name: &str,
+    home: &Home,
     cache: &kforge_engine::evidence::Index,
     blobs: &dyn Blobs,
 ) -> io::Result<u64> {
+    let Unpacked { bundle, document, signature, .. } = unpacked;
     for bytes in bundle.contents.values() {
         blobs.put(bytes)?;
     }
-    cache.import(bundle.records(), name, &bundle.about())
+    let signed = signature.as_ref().map(|signature| signed::keep(home, document, signature)).transpose()?;
+    cache.import(bundle.records(), name, &bundle.about(), signed.as_deref())
 }
 
 /// The number of records of each kind in a bundle.

@@ -80,6 +80,7 @@ impl Ready<'_> {
             })
         };
         let index = Index::new(&opened.home, self.leaves.clone()).with(self.committed.clone(), self.about.clone());
+        let index = index.signed_by(self.signed.clone());
         EvidenceCache::new(index, wanted)
     }
 

@@ -1,0 +1,274 @@
+//! Whom a build trusts to sign evidence, and how a signature stands with it. Knows keys, their sources and one point in time; reads no file.
+//!
+//! | decision | because |
+//! |---|---|
+//! | the table of keys is not part of what is judged | whoever changes a kernel could add a key of his own in the same change |
+//! | one source counts, the first that is set | a union would let the least protected source extend the others |
+//! | a key must be valid *now*, when the build judges | a signature of OpenSSH holds no time, and a time that the document states is chosen by whoever signs it: an expired key that leaked could sign a document of last year |
+//! | the time of the observations does not matter beside that | evidence that was observed before a key existed may be signed with it, and signing follows observing |
+//! | a signature that does not count makes a bundle *claimed*, not invalid | somebody else may trust its key; without it, the same bundle would be claimed, too |
+
+use std::fmt;
+use std::path::PathBuf;
+
+use jiff::Timestamp;
+
+use super::allowed_signers::{AllowedSigners, SignerLine};
+use super::signature::{NAMESPACE, Signature};
+
+/// Where a repository keeps the keys that may sign its evidence, from the folder of the root manifest.
+pub const REPOSITORY_FILE: &str = ".kforge/allowed_signers";
+
+/// Where the table of trusted keys comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustSource {
+    /// A file that the command line names.
+    Flag(PathBuf),
+    /// A file that an environment variable names.
+    Variable {
+        /// The variable.
+        name: String,
+        /// The file.
+        path: PathBuf,
+    },
+    /// A file that the configuration in the home names.
+    Home {
+        /// The configuration.
+        config: PathBuf,
+        /// The file.
+        path: PathBuf,
+    },
+    /// The repository's file as it is in a revision.
+    Revision {
+        /// The revision as the user named it.
+        revision: String,
+        /// Its commit.
+        commit: String,
+        /// Whether the revision has the file.
+        exists: bool,
+    },
+    /// The repository's file as it is now.
+    Repository(PathBuf),
+    /// No file names a key.
+    Nothing,
+}
+
+impl TrustSource {
+    /// What kind of source it is, for programs.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            TrustSource::Flag(_) => "flag",
+            TrustSource::Variable { .. } => "variable",
+            TrustSource::Home { .. } => "home",
+            TrustSource::Revision { .. } => "revision",
+            TrustSource::Repository(_) => "repository",
+            TrustSource::Nothing => "none",
+        }
+    }
+
+    /// The file that a key can be added to, if it is one.
+    pub fn file(&self) -> Option<&PathBuf> {
+        match self {
+            TrustSource::Flag(path)
+            | TrustSource::Variable { path, .. }
+            | TrustSource::Home { path, .. }
+            | TrustSource::Repository(path) => Some(path),
+            TrustSource::Revision { .. } | TrustSource::Nothing => None,
+        }
+    }
+}
+
+impl fmt::Display for TrustSource {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            TrustSource::Flag(path) => write!(f, "`{}`, which `--trust` names", path.display()),
+            TrustSource::Variable { name, path } => write!(f, "`{}`, which `{name}` names", path.display()),
+            TrustSource::Home { config, path } => {
+                write!(f, "`{}`, which `evidence.trust` in `{}` names", path.display(), config.display())
+            }
+            TrustSource::Revision { revision, commit, exists: true } => {
+                write!(f, "`{REPOSITORY_FILE}` as it is in {revision} ({})", short(commit))
+            }
+            TrustSource::Revision { revision, commit, exists: false } => {
+                write!(f, "`{REPOSITORY_FILE}` as it is in {revision} ({}, where it does not exist)", short(commit))
+            }
+            TrustSource::Repository(path) => write!(f, "`{}`", path.display()),
+            TrustSource::Nothing => f.write_str("no list"),
+        }
+    }
+}
+
+/// The first characters of a commit.
+fn short(commit: &str) -> &str {
+    commit.get(..12).unwrap_or(commit)
+}
+
+/// Whom a build trusts to sign evidence.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Trust {
+    /// Where the keys come from.
+    pub source: TrustSource,
+    /// The keys.
+    pub signers: AllowedSigners,
+    /// When the build judges.
+    pub now: Timestamp,
+}
+
+/// Who signed, by a key that counts.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Signer {
+    /// The principals of the key, as the line of the file states them.
+    pub principals: String,
+    /// The key's fingerprint.
+    pub fingerprint: String,
+}
+
+/// A signature that does not count.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{}", self.text())]
+pub struct Distrusted {
+    /// The fingerprint of the key that is said to have made it.
+    pub fingerprint: String,
+    /// The reason.
+    pub why: Distrust,
+    /// The list of the keys that count, in words, if there is one.
+    list: Option<String>,
+}
+
+/// Why a signature does not count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Distrust {
+    /// It was made for another purpose.
+    Namespace(String),
+    /// kforge cannot check signatures by such a key.
+    Unsupported(String),
+    /// Its key did not make it over this document.
+    Tampered,
+    /// No line names its key.
+    Unknown,
+    /// The line that names its key does not allow it to sign evidence.
+    NotForEvidence {
+        /// Whose key it is.
+        principals: String,
+    },
+    /// Its key does not count yet.
+    NotYet {
+        /// Whose key it is.
+        principals: String,
+        /// The time from which it counts.
+        from: Timestamp,
+    },
+    /// Its key counts no longer.
+    Expired {
+        /// Whose key it is.
+        principals: String,
+        /// The time until which it counted.
+        until: Timestamp,
+    },
+}
+
+impl Distrust {
+    /// The reason in one word, for programs.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Distrust::Namespace(_) => "namespace",
+            Distrust::Unsupported(_) => "unsupported",
+            Distrust::Tampered => "tampered",
+            Distrust::Unknown => "unknown-key",
+            Distrust::NotForEvidence { .. } => "not-for-evidence",
+            Distrust::NotYet { .. } => "not-yet-valid",
+            Distrust::Expired { .. } => "expired",
+        }
+    }
+}
+
+impl Distrusted {
+    fn text(&self) -> String {
+        let Distrusted { fingerprint, why, .. } = self;
+        let list = self.list.as_deref().unwrap_or("this build");
+        match why {
+            Distrust::Namespace(other) => format!(
+                "its signature by {fingerprint} is for the namespace `{other}`, not `{NAMESPACE}`; sign it with `kforge evidence sign`"
+            ),
+            Distrust::Unsupported(algorithm) => format!(
+                "its signature is by {fingerprint}, a key of type {algorithm}, which kforge does not check; sign it with an ed25519 or ecdsa-sha2-nistp256 key"
+            ),
+            Distrust::Tampered => format!(
+                "its signature by {fingerprint} is not one of this document: somebody changed it after it was signed; get it again, or sign it yourself if you know what is in it"
+            ),
+            Distrust::Unknown if self.list.is_none() => format!(
+                "its signature is by {fingerprint}, and this build has no list of trusted keys; if you trust its owner, make one with `kforge evidence trust --add PRINCIPAL KEY.pub`"
+            ),
+            Distrust::Unknown => format!(
+                "its signature is by {fingerprint}, a key that {list} does not list; if you trust its owner, add it with `kforge evidence trust --add PRINCIPAL KEY.pub`"
+            ),
+            Distrust::NotForEvidence { principals } => format!(
+                "its signature is by {fingerprint} ({principals}), which {list} does not allow to sign for `{NAMESPACE}`; extend `namespaces=` there if it may"
+            ),
+            Distrust::NotYet { principals, from } => format!(
+                "its signature is by {fingerprint} ({principals}), a key that {list} does not accept before {from}"
+            ),
+            Distrust::Expired { principals, until } => format!(
+                "its signature is by {fingerprint} ({principals}), a key that expired at {until}; sign it with a key that {list} accepts, or extend `valid-before` there"
+            ),
+        }
+    }
+}
+
+impl Trust {
+    /// Trust in nobody.
+    pub fn nobody(now: Timestamp) -> Trust {
+        Trust { source: TrustSource::Nothing, signers: AllowedSigners::default(), now }
+    }
+
+    /// Who signed a document, if the signature counts.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn judge(&self, document: &[u8], signature: &Signature) -> Result<Signer, Distrusted> {
+        let (key, fingerprint) = (signature.key(), signature.key().fingerprint());
+        let distrusted = |why| {
+            let list = (self.source != TrustSource::Nothing).then(|| self.source.to_string());
+            Distrusted { fingerprint: fingerprint.clone(), why, list }
+        };
+        if signature.namespace() != NAMESPACE {
+            return Err(distrusted(Distrust::Namespace(signature.namespace().into())));
+        }
+        if !key.is_supported() {
+            return Err(distrusted(Distrust::Unsupported(key.algorithm())));
+        }
+        if !signature.verifies(document) {
+            return Err(distrusted(Distrust::Tampered));
+        }
+        let mut why = Distrust::Unknown;
+        for line in self.signers.lines.iter().filter(|line| line.key == *key) {
+            match self.refuses(line) {
+                None => return Ok(Signer { principals: line.principals.clone(), fingerprint }),
+                Some(reason) => why = reason,
+            }
+        }
+        Err(distrusted(why))
+    }
+
+    /// Why a line does not accept signatures of evidence now.
+    pub fn refuses(&self, line: &SignerLine) -> Option<Distrust> {
+        let principals = || line.principals.clone();
+        if !line.is_for(NAMESPACE) {
+            return Some(Distrust::NotForEvidence { principals: principals() });
+        }
+        if let Some(from) = line.valid_after.filter(|from| self.now < *from) {
+            return Some(Distrust::NotYet { principals: principals(), from });
+        }
+        let until = line.valid_before.filter(|until| self.now > *until)?;
+        Some(Distrust::Expired { principals: principals(), until })
+    }
+
+    /// The next time at which a key begins or ceases to count.
+    pub fn changes(&self) -> Option<Timestamp> {
+        let times = self.signers.lines.iter().flat_map(|line| [line.valid_after, line.valid_before]);
+        times.flatten().filter(|time| *time >= self.now).min()
+    }
+}
+
+#[cfg(test)]
+mod tests;
