@@ -344,6 +344,10 @@ fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
         &format!("http = \"{url}\"\nmodel = \"m\"\nkey = \"TEST_KEY\"\nprices = {{ input = 3, output = 15 }}"),
     );
     let project = Project::new().file("kernel.toml", &manifest).var("TEST_KEY", KEY);
+    let refused = project.command(&["optimize"]).output().unwrap();
+    let said = String::from_utf8_lossy(&refused.stderr);
+    assert!(refused.status.code() == Some(101) && said.contains("you have not permitted"), "{said}");
+    let project = project.var("KFORGE_AGENTS_KEYS", "TEST_KEY=127.0.0.1");
     let output = project.command(&["optimize", "--message-format", "json"]).output().unwrap();
     let built = Built::last_of(&output).expect(0);
     let asked = server.join().unwrap();
@@ -369,8 +373,9 @@ fn without_a_network_or_a_key_nobody_is_asked_and_nothing_is_lost() {
     assert_eq!(output.status.code(), Some(101));
     assert!(String::from_utf8_lossy(&output.stderr).contains("kforge is offline"), "{output:?}");
     let keyless = Project::new().file("kernel.toml", &with(&format!("{http}{key}")));
+    let keyless = keyless.var("KFORGE_AGENTS_KEYS", "NO_SUCH_KEY=127.0.0.1");
     let output = keyless.command(&["optimize"]).output().unwrap();
     assert_eq!(output.status.code(), Some(101));
-    assert!(String::from_utf8_lossy(&output.stderr).contains("NO_SUCH_KEY"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stderr).contains("`NO_SUCH_KEY` is not set"), "{output:?}");
     assert_eq!(keyless.built(&[]).count("unavailable"), 1);
 }

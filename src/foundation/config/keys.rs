@@ -44,6 +44,11 @@ const fn users(name: &'static str, kind: Kind, about: &'static str) -> Key {
 
 /// Every setting, sorted by name. The variable of `build.jobs` is `KFORGE_BUILD_JOBS`.
 pub const KEYS: &[Key] = &[
+    users(
+        "agents.keys",
+        Kind::Text,
+        "which variables with a key may be sent to which hosts: `VARIABLE=HOST`, separated by commas; not from a repository's configuration",
+    ),
     key("build.compiler-memory-limit", Kind::Size, "8GiB", "memory that the compilers of one step may use"),
     key(
         "build.jobs",
@@ -144,6 +149,7 @@ impl Key {
             Kind::Path => !text.is_empty(),
             Kind::Text => match self.name {
                 "term.color" | "term.progress" => matches!(text, "auto" | "always" | "never"),
+                "agents.keys" => text.split(',').all(|pair| pair.trim().split_once('=').is_some_and(is_permission)),
                 _ => true,
             },
         };
@@ -153,10 +159,17 @@ impl Key {
             Kind::Size => "a size such as `20GiB`",
             Kind::Span => "a time span such as `30d`",
             Kind::Path => "a path",
+            Kind::Text if self.name == "agents.keys" => "`VARIABLE=HOST`, separated by commas",
             Kind::Text => "`auto`, `always` or `never`",
         };
         (!fine).then(|| format!("`{text}` is not a valid value of `{}`: expected {expected}", self.name))
     }
+}
+
+/// Whether a variable and a host are named.
+fn is_permission((variable, host): (&str, &str)) -> bool {
+    let plain = |text: &str| !text.is_empty() && !text.contains(['=', '/', '@']) && !text.contains(char::is_whitespace);
+    plain(variable) && plain(host)
 }
 
 /// The number of bytes in a size such as `20GiB`, `512 MiB` or `1000`.
@@ -195,6 +208,17 @@ mod tests {
         assert!(KEYS.is_sorted_by_key(|k| k.name));
         for key in KEYS.iter().filter(|k| !k.default.is_empty()) {
             assert_eq!(key.refuse(key.default), None);
+        }
+    }
+
+    #[test]
+    fn keys_of_agents_are_bound_to_hosts() {
+        let keys = find("agents.keys").unwrap();
+        for text in ["A=host", "A=host, B=host:8000", "A=[::1]"] {
+            assert_eq!(keys.refuse(text), None, "{text}");
+        }
+        for text in ["", "A", "A=", "=host", "A=https://host", "A=host,", "A=a b", "A=b=c"] {
+            assert!(keys.refuse(text).is_some_and(|why| why.contains("VARIABLE=HOST")), "{text}");
         }
     }
 

@@ -20,7 +20,7 @@ use crate::session::rounds::{Recorded, Seat};
 use kforge_engine::answers::Answers;
 use kforge_engine::home::Home;
 use kforge_engine::lock::{Lock, LockError, Mode, Wait};
-use kforge_pipeline::optimize::agents::ask::{Asking, Spent, Surroundings};
+use kforge_pipeline::optimize::agents::ask::{Asking, PERMITTED_KEYS, PermittedKeys, Spent, Surroundings};
 use kforge_types::model::agent::RULES;
 use kforge_types::model::{Agent, Kernel, Package};
 use kforge_types::record::answer::{ANSWER_FORMAT, Answer};
@@ -157,6 +157,7 @@ fn groups<'p>(
     run: &'p Run,
 ) -> Result<Vec<Group<'p>>, OptimizeError> {
     let mut groups: BTreeMap<Asker<'_>, Group<'p>> = BTreeMap::new();
+    let permitted = PermittedKeys::parse(session.settings.word(PERMITTED_KEYS).unwrap_or_default());
     // By question: its group, and its position in the group.
     let mut places = BTreeMap::new();
     for (order, due) in due.into_iter().enumerate() {
@@ -172,6 +173,7 @@ fn groups<'p>(
                 answers: store.clone(),
                 agents: &package.agents,
                 environment: &session.environment,
+                permitted: permitted.clone(),
                 offline: session.offline(),
                 interrupted: &session.interrupted,
                 folder: &member.folder,

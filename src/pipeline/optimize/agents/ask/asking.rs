@@ -16,6 +16,7 @@ use super::command::Program;
 use super::http::{self, Endpoint};
 use super::key::{Key, Redactor};
 use super::ledger::{Admission, Ledger, Reserve, is_bounded, price};
+use super::permitted::PermittedKeys;
 use super::{AskError, AskEvent, Clock, Failure, RawReply};
 use crate::optimize::agents::briefing::Briefing;
 use crate::optimize::agents::prompt::prompt;
@@ -40,6 +41,8 @@ pub struct Surroundings<'a> {
     pub agents: &'a [Agent],
     /// The environment, for keys, proxies and programs.
     pub environment: &'a Environment,
+    /// Which keys the user lets go to which hosts.
+    pub permitted: PermittedKeys,
     /// Whether kforge is offline.
     pub offline: bool,
     /// Set when the user interrupts.
@@ -393,6 +396,10 @@ impl<'a> Asking<'a> {
             return Err(AskError::Denied { agent: agent.name.clone(), why: "it is not an endpoint".into() });
         };
         let environment = self.around.environment;
+        if let Some(variable) = key_variable(agent) {
+            let checked = self.around.permitted.check(variable, &url.value);
+            checked.map_err(|why| AskError::KeyRefused { agent: agent.name.clone(), why })?;
+        }
         let key = key_variable(agent).map(|variable| Key::of(variable, environment)).transpose();
         let key = key.map_err(|why| AskError::NoKey { agent: agent.name.clone(), why })?;
         let proxy = http::proxy(&url.value, environment);

@@ -2,6 +2,7 @@
 
 use std::io;
 
+use super::permitted::NotSent;
 use kforge_types::record::answer::Role;
 
 /// A progress message.
@@ -75,6 +76,14 @@ pub enum AskError {
         agent: String,
         /// What is wrong with the variable, which is named.
         why: String,
+    },
+    /// The key may not be sent to the endpoint.
+    #[error("agent `{agent}` gets no key: {why}")]
+    KeyRefused {
+        /// The agent's name.
+        agent: String,
+        /// The reason.
+        why: NotSent,
     },
     /// kforge is offline.
     #[error(

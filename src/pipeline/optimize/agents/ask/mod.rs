@@ -8,6 +8,7 @@
 //! | [`ledger`] | what was spent, and when each request may start |
 //! | [`clock`] | time, and waits that an interruption ends |
 //! | [`key`] | keys, which are never printed |
+//! | [`permitted`] | which keys may go to which hosts |
 //! | [`event`] | what happens while an agent is asked, and why there is no answer |
 
 pub mod asking;
@@ -17,11 +18,13 @@ pub mod event;
 mod http;
 mod key;
 mod ledger;
+mod permitted;
 
 pub use asking::{Asking, Surroundings};
 pub use clock::{Clock, SystemClock};
 pub use event::{AskError, AskEvent};
 pub use ledger::{Ledger, Spent};
+pub use permitted::{NotSent, PermittedKeys, SETTING as PERMITTED_KEYS};
 
 /// The raw reply of an agent.
 #[derive(Debug, Clone, PartialEq)]

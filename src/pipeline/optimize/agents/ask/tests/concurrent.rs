@@ -9,7 +9,7 @@ use std::time::Duration;
 use super::server::{Does, Server, completion, says};
 use super::world::{World, briefing, diagnosis, endpoint, proposal, question, with_parent, words};
 use crate::optimize::agents::ask::ledger::{Admission, Reserve};
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings};
+use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, PermittedKeys, Surroundings};
 use kforge_types::model::Agent;
 use kforge_types::model::agent::{AgentAccess, Budget};
 use kforge_types::record::answer::{Answer, Prompt};
@@ -216,6 +216,7 @@ fn one_request_that_is_sent_away_holds_the_others_of_that_agent_back() {
             answers: world.answers(),
             agents: &agents,
             environment: &environment,
+            permitted: PermittedKeys::parse("AGENT_KEY=127.0.0.1"),
             offline: false,
             interrupted: &world.interrupted,
             folder: world.package(),

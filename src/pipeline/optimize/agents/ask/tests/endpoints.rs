@@ -212,6 +212,21 @@ fn the_key_goes_to_the_stated_address_and_no_other() {
 }
 
 #[test]
+fn a_key_that_the_user_has_not_permitted_is_not_sent() {
+    let world = World::new();
+    let server = Server::new(vec![]);
+    let mut coder = endpoint(&server.url());
+    if let AgentAccess::Http { key: Some(key), .. } = &mut coder.reach {
+        key.value = "PATH".into();
+    }
+    let error = world.ask(&coder).0.unwrap_err();
+    assert!(matches!(error, AskError::KeyRefused { .. }), "{error}");
+    let says = error.to_string();
+    assert!(says.contains("--config agents.keys=AGENT_KEY=127.0.0.1,NO_SUCH_KEY=127.0.0.1,PATH=127.0.0.1"), "{says}");
+    assert!(server.requests().is_empty());
+}
+
+#[test]
 fn a_key_that_is_not_set_is_named_before_anything_is_asked() {
     let world = World::new();
     let advisor = world.script("echo x >> asked");

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, Surroundings};
+use crate::optimize::agents::ask::{AskError, AskEvent, Asking, Clock, Ledger, PermittedKeys, Surroundings};
 use crate::optimize::agents::briefing::{Briefing, FailedAttempt, MethodToTry, Parent};
 use kforge_engine::answers::Answers;
 use kforge_engine::home::Home;
@@ -96,6 +96,7 @@ impl World {
             answers: self.answers(),
             agents,
             environment: &self.environment,
+            permitted: PermittedKeys::parse("AGENT_KEY=127.0.0.1,NO_SUCH_KEY=127.0.0.1"),
             offline: self.offline,
             interrupted: &self.interrupted,
             folder: self.package(),
