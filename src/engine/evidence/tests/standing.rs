@@ -76,7 +76,7 @@ fn a_record_from_more_than_five_minutes_ahead_never_answers() {
 #[test]
 fn rivals_are_the_newest_of_other_origins_that_saw_something_else() {
     let of = |origin: &str, day: &str, saw: &str| {
-        let mut seen = super::seen(H200, 580, None, day);
+        let mut seen = seen(H200, 580, None, day);
         seen.record.result.outputs = [("observation".to_string(), Digest::of(saw.as_bytes()))].into();
         IndexedRecord { origin: origin.into(), ..seen }
     };
