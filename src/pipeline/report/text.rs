@@ -228,6 +228,9 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
         let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
     }
+    if shape.no_fresh.is_some() {
+        let _ = write!(out, "  {}", paint(OPEN, "no fresh trial"));
+    }
     // With only one champion this is obvious.
     let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
     if champions.len() != 1 || !champions.contains(shape.variant.as_str()) {
@@ -379,6 +382,7 @@ mod tests {
             emulated: false,
             unconfined: vec![],
             worst: Some(0.02),
+            no_fresh: None,
             explanation: String::new(),
         }
     }
