@@ -46,18 +46,36 @@ pub struct FreshTrials {
     scaled: bool,
 }
 
-/// Why a fresh trial has no expected values: what its reference reported.
+/// Why a fresh trial has no expected values.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct NotComputed(String);
+pub enum NotComputed {
+    /// The reference failed, or the trial does not suit the problem.
+    #[error("{message}")]
+    Failed {
+        /// What the reference reported.
+        message: String,
+    },
+    /// This machine cannot run the reference.
+    #[error("{why}")]
+    Unavailable {
+        /// What is missing.
+        why: String,
+    },
+    /// The reference answered as a whole step does: a bug.
+    #[error("BUG: the reference ended a step: {summary}")]
+    Ended {
+        /// What the step reported.
+        summary: String,
+    },
+}
 
 impl From<Response> for NotComputed {
     fn from(response: Response) -> Self {
-        NotComputed(match response {
-            Response::Failed { message, .. } => message,
-            Response::Unavailable { why } | Response::NeedsTool { why, .. } => why,
-            Response::Done { summary, .. } => format!("BUG: the reference ended a step: {summary}"),
-        })
+        match response {
+            Response::Failed { message, .. } => NotComputed::Failed { message },
+            Response::Unavailable { why } | Response::NeedsTool { why, .. } => NotComputed::Unavailable { why },
+            Response::Done { summary, .. } => NotComputed::Ended { summary },
+        }
     }
 }
 

@@ -388,6 +388,19 @@ mod tests {
     }
 
     #[test]
+    fn a_pass_without_a_fresh_trial_is_marked() {
+        let line = |no_fresh: Option<String>| {
+            let (mut out, shape) = (String::new(), ShapeReport { no_fresh, ..right("A=1") });
+            let target = TargetReport { champions: vec![champion("all", "A=1")], ..TargetReport::default() };
+            write_shape(&mut out, &shape, 5, &target, Failures::Why);
+            anstream::adapter::strip_str(&out).to_string()
+        };
+        assert_eq!(line(None), "    short  pass  largest error 2 % of what is allowed\n");
+        let marked = "    short  pass  largest error 2 % of what is allowed  no fresh trial\n";
+        assert_eq!(line(Some("the kforge that observed it ran none".into())), marked);
+    }
+
+    #[test]
     fn errors_far_beyond_what_is_allowed_are_told_as_multiples_in_two_digits() {
         let told = [0.0217, 1.5, 9.999, 10.0, 12.34, 999.0, 521_774.833_17, 3.14e13].map(|worst| of_allowed(worst, 1));
         let per_cent = ["2.2 %", "150.0 %", "999.9 %"].map(|share| format!("{share} of what is allowed"));
