@@ -6,6 +6,7 @@ pub mod compare;
 pub mod compilers;
 pub mod confine;
 pub mod execute;
+pub mod fresh;
 pub mod hangs;
 pub mod layout;
 pub mod memory_file;

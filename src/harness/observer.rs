@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use crate::compare::{Compared, Leniency, observe, spread};
+use crate::fresh::{FreshTrials, NotComputed};
 use crate::layout;
 use crate::message::Response;
 use crate::oracle::{Named, python};
@@ -16,7 +17,9 @@ use kforge_numerics::reference::float::gather_strided;
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::model::{Compare, Tensor};
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
-use kforge_types::record::{Determinism, Finding, FindingKind, OutputObserved, TrialObserved, VerifyObservation};
+use kforge_types::record::{
+    Determinism, Finding, FindingKind, Fresh, OutputObserved, TrialObserved, VerifyObservation,
+};
 
 /// The contents of each written tensor after a run that ended normally, in the problem's order.
 pub struct RunOutputs<'a> {
@@ -101,6 +104,8 @@ pub struct Observer<'a> {
     pub seen: VerifyObservation,
     /// What differs between runs on the same inputs, for messages: `the order of threads`.
     pub hangs_on: &'static str,
+    /// The seed of the fresh trial that is being run.
+    fresh: Option<u64>,
 }
 
 /// Whether two findings are about the same lines and the same memory.
@@ -123,7 +128,26 @@ impl<'a> Observer<'a> {
         hangs_on: &'static str,
     ) -> Self {
         let seen = VerifyObservation::begun(emulated, params.trials.len() as u32, ran_as);
-        Observer { task, params, seen, hangs_on }
+        Observer { task, params, seen, hangs_on, fresh: None }
+    }
+
+    /// Records that these trials are run in addition to those that the parameters request.
+    pub fn drawn(&mut self, fresh: &FreshTrials) {
+        self.seen.asked += fresh.trials().len() as u32;
+        self.seen.fresh = Some(fresh.observed());
+    }
+
+    /// Records that there are no fresh trials, for this reason.
+    pub fn left_out(&mut self, why: &NotComputed) {
+        if let Some(Fresh::Drawn(drawn)) = &self.seen.fresh {
+            self.seen.asked -= drawn.len() as u32;
+        }
+        self.seen.fresh = Some(Fresh::LeftOut(why.to_string()));
+    }
+
+    /// Says which trial the next findings are about, if they are about one. Findings of a fresh trial say its seed.
+    pub fn within(&mut self, trial: Option<u32>) {
+        self.fresh = trial.and_then(|trial| self.seen.fresh_trial(trial)).map(|fresh| fresh.seed);
     }
 
     /// Adds a finding. If an earlier trial had the same finding, only its count grows, whichever element and thread it is about.
@@ -133,13 +157,20 @@ impl<'a> Observer<'a> {
         };
         match self.seen.findings.iter_mut().find(same) {
             Some(other) => other.count = other.count.saturating_add(finding.count),
-            None => self.seen.findings.push(finding),
+            None => {
+                let message = match self.fresh {
+                    Some(seed) => format!("{} (on inputs of a fresh trial: seed {seed})", finding.message),
+                    None => finding.message.clone(),
+                };
+                self.seen.findings.push(Finding { message, ..finding });
+            }
         }
     }
 
     /// Compares every output of every run, whole, with the expected values and with the first run.
     pub fn compare(&mut self, trial: &Trial, against: &Against<'_>, ended: &[RunOutputs<'_>]) -> Result<(), Response> {
         let mut trials: Vec<TrialObserved> = vec![];
+        self.within(Some(trial.trial));
         for (at, (tensor, _)) in ended.first().map_or(&vec![], |left| &left.outputs).iter().enumerate() {
             let of_runs: Vec<(u8, &[u8])> = ended.iter().map(|left| (left.poison, left.outputs[at].1.of)).collect();
             let unwritten = layout::unwritten(tensor, &of_runs);
@@ -171,6 +202,7 @@ impl<'a> Observer<'a> {
             self.seen.determinism = Determinism::Stable;
         }
         self.seen.trials.extend(trials);
+        self.within(None);
         Ok(())
     }
 

@@ -10,7 +10,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "harness/comparison", files: &["compare.rs"], packages: &[] },
     Part {
         name: "harness/verification",
-        files: &["layout.rs", "memory_file.rs", "observer.rs", "reports.rs", "runner.rs"],
+        files: &["fresh.rs", "layout.rs", "memory_file.rs", "observer.rs", "reports.rs", "runner.rs"],
         packages: &[],
     },
     Part { name: "harness/arguments", files: &["arguments.rs"], packages: &[] },

@@ -7,7 +7,7 @@ use kforge::harness::message::Response;
 use kforge::record::params::{HostLaunch, VerifyParams};
 use kforge::record::{Determinism, FindingKind, Verdict, VerifyObservation};
 
-use crate::lab::{Lab, Seen, built, differing};
+use crate::lab::{Lab, Seen, built, counted, differing};
 
 /// The parameters of a kernel that the function launches.
 fn params(lab: &Lab, function: &str) -> VerifyParams {
@@ -28,7 +28,7 @@ pub(super) fn right() {
     for function in ["honest", "threaded"] {
         let seen = verify(&Lab::new(), function);
         let observed = seen.observed();
-        assert_eq!((&observed.findings[..], observed.trials.len()), (&[][..], 2), "{function}: {observed:?}");
+        assert_eq!((&observed.findings[..], counted(&observed)), (&[][..], (2, 3)), "{function}: {observed:?}");
         assert_eq!((differing(&observed), &observed.determinism), (0, &Determinism::Stable), "{function}");
         assert!(observed.is_host_launched() && observed.unconfined.is_empty(), "{observed:?}");
         assert_eq!(observed.ran_as, "host-launched, NVIDIA Test (sm_90, driver 1)");

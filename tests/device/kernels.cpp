@@ -13,6 +13,7 @@ KERNEL(slower) { ARGS; *w = 2; work(x, y, n); return 52500; }
 KERNEL(hopeless) { ARGS; *w = 1; work(x, y, n); return 100000; }
 KERNEL(brief) { ARGS; work(x, y, n); return 2000; }
 KERNEL(wrong) { ARGS; work(x, y, n); y[n - 1] += 1; return 50000; }
+KERNEL(far_from_zero) { ARGS; work(x, y, n); bool far = false; for (long long i = 0; i < n; ++i) far = far || x[i] > 0.01f; y[0] += far ? 0 : 1; return 50000; }
 KERNEL(past_end) { ARGS; work(x, y, n); y[n] = 1; return 50000; }
 KERNEL(before_start) { ARGS; work(x, y, n); y[-1] = 1; return 50000; }
 KERNEL(writes_input) { ARGS; work(x, y, n); ((float*)x)[3] = 9; return 50000; }

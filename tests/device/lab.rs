@@ -7,6 +7,7 @@ use std::process::Command as System;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
+use std::time::{Duration, SystemTime};
 
 use kforge::base::Digest;
 use kforge::cuda::device::facts::{DeviceFacts, Probed};
@@ -147,6 +148,7 @@ impl Lab {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             host: None,
+            holdout: false,
             sanitize: self.sanitize.iter().map(|&tool| Sanitized { tool, protocol: 1 }).collect(),
             only: self.only,
             samples: self.samples,
@@ -162,7 +164,11 @@ impl Lab {
         fs::create_dir(&output).unwrap();
         let mut named = BTreeMap::new();
         for (name, bytes) in inputs {
-            fs::write(input.join(name.replace(':', "-")), &bytes).unwrap();
+            let path = input.join(name.replace(':', "-"));
+            fs::write(&path, &bytes).unwrap();
+            // As if the store had held it for a while, so that verifications share what they draw.
+            let file = fs::File::options().append(true).open(&path).unwrap();
+            file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
             named.insert(name, Input { digest: Some(Digest::of(&bytes)), form: Form::Blob });
         }
         let request = Request {
@@ -254,6 +260,12 @@ impl Seen {
     pub(crate) fn forgotten(&self) -> bool {
         matches!(self.response, Response::Done { forget: true, .. })
     }
+}
+
+/// The number of fixed trials and of fresh ones.
+pub(crate) fn counted(seen: &VerifyObservation) -> (usize, usize) {
+    let fresh = seen.trials.iter().filter(|t| seen.fresh_trial(t.trial).is_some()).count();
+    (seen.trials.len() - fresh, fresh)
 }
 
 /// The number of elements that differ from the expected values, over all trials and runs.

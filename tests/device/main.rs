@@ -23,12 +23,13 @@ use kforge::record::event::Labels;
 use kforge::record::{Determinism, FindingKind, Provenance, Unknown, Verdict};
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
-use lab::{Lab, differing};
+use lab::{Lab, counted, differing};
 
 type Test = (&'static str, fn());
 
 const TESTS: &[Test] = &[
     ("an_honest_kernel_is_verified_and_its_record_says_where", honest),
+    ("a_kernel_that_is_wrong_only_on_drawn_inputs_fails_by_them", drawn),
     ("each_mistake_is_found_for_its_reason", mistakes),
     ("answers_kept_in_globals_are_wrong_ones_for_other_inputs", remembered),
     ("faults_are_findings_by_their_names_and_cost_the_runner_alone", faults),
@@ -109,12 +110,22 @@ fn main() -> ExitCode {
 fn honest() {
     let seen = Lab::new().verify("honest");
     let observed = seen.observed();
-    assert_eq!((observed.findings.len(), observed.asked, observed.trials.len()), (0, 2, 2), "{observed:?}");
+    assert_eq!((observed.findings.len(), observed.asked, counted(&observed)), (0, 5, (2, 3)), "{observed:?}");
     assert_eq!((differing(&observed), &observed.determinism, observed.emulated), (0, &Determinism::Stable, false));
     let provenance: Provenance = seen.read("provenance");
     assert_eq!(provenance.device.to_string(), "NVIDIA Test (sm_90, driver 1)");
     assert_eq!(observed.ran_as, provenance.device.to_string());
     assert!(provenance.measured_at.ends_with('Z') && provenance.clocks_mhz.is_none(), "{provenance:?}");
+}
+
+fn drawn() {
+    let observed = Lab::new().verify("far_from_zero").observed();
+    let wrong = |t: &&kforge::record::TrialObserved| !t.outputs[0].front.is_empty();
+    let wrong: Vec<u32> = observed.trials.iter().filter(wrong).map(|t| t.trial).collect();
+    assert!(!wrong.is_empty(), "{observed:?}");
+    for trial in wrong {
+        assert_eq!(observed.fresh_trial(trial).map(|fresh| fresh.distribution.as_str()), Some("tiny"), "{observed:?}");
+    }
 }
 
 fn mistakes() {
@@ -229,9 +240,9 @@ fn kept() {
     };
     lab.verify("honest");
     let (read, allocated) = (moved("read"), moved("allocated"));
-    assert_eq!(read, 2, "the output of each trial");
+    assert_eq!(read, 5, "the output of each trial, fixed and fresh");
     let observed = lab.verify("slower").observed();
-    assert_eq!((observed.findings.len(), observed.trials.len(), differing(&observed)), (0, 2, 0), "{observed:?}");
+    assert_eq!((observed.findings.len(), counted(&observed), differing(&observed)), (0, (2, 3), 0), "{observed:?}");
     assert_eq!((moved("read"), moved("allocated")), (read, allocated));
     assert!(differing(&lab.verify("wrong").observed()) > 0, "other outputs are other ones");
     assert!(moved("read") > read);

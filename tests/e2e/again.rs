@@ -108,7 +108,9 @@ fn renamed_kernels_operators_and_shapes_execute_nothing() {
 fn folders_and_jobs_change_no_key_output_or_report() {
     let (one, many) = (unbuilt(), unbuilt().moved("a/longer/path/than before"));
     let (a, b) = (one.built(&["-j1"]), many.built(&["-j16"]));
-    assert_eq!(a.count("executed"), b.count("executed"));
+    // Two kernels that give the same bytes share a judgement only if their verifications shared what they drew.
+    let executed = |built: &Built| built.executed().into_iter().filter(|id| !id.ends_with("/judge")).count();
+    assert_eq!(executed(&a), executed(&b));
     assert_eq!(a.keys(), b.keys());
     assert_eq!(one.report(), many.report());
 }

@@ -10,6 +10,7 @@ mod attacked;
 mod calibrated;
 mod compared;
 mod edits;
+mod fresh;
 mod generated;
 mod hostile;
 mod indecisive;

@@ -64,7 +64,7 @@ pub(crate) fn problem() -> Problem {
     }
 }
 
-fn trial() -> Trial {
+pub(crate) fn trial() -> Trial {
     Trial { trial: 0, seed: 7, distribution: "normal".into() }
 }
 
@@ -90,6 +90,8 @@ pub(crate) struct Bench {
     pub(crate) run: Duration,
     pub(crate) time: Duration,
     pub(crate) memory: u64,
+    /// Whether the shape is a holdout shape.
+    pub(crate) holdout: bool,
     /// Passed after the other arguments.
     pub(crate) map: Option<TensorMap>,
     /// How the launch is changed.
@@ -108,6 +110,7 @@ impl Bench {
             run: Duration::from_secs(60),
             time: Duration::from_secs(60),
             memory: 1 << 30,
+            holdout: false,
             map: None,
             launch: |launch| launch,
         };
@@ -239,6 +242,7 @@ impl Bench {
             scaled: vec!["y".into()],
             count_beyond: BTreeMap::new(),
             protocol: 1,
+            holdout: self.holdout,
             sanitize: vec![],
             samples: None,
             only: None,

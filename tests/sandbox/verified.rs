@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use kforge::harness::message::Response;
 use kforge::model::bound::{Buffer, Fill};
 use kforge::model::grid::OpenGrid;
 use kforge::model::tensor_map::TensorMap;
 use kforge::model::{DType, KernelLaunch};
-use kforge::record::{Determinism, FindingKind, Verdict};
+use kforge::record::{Determinism, FindingKind, Fresh, FreshTrial, StepKind, Verdict};
+use kforge::reference::generate;
 
 use crate::Test;
-use crate::steps::{Bench, COLS, GOOD, REFERENCE, ROWS, kernel, kinds};
+use crate::steps::{Bench, COLS, GOOD, REFERENCE, ROWS, asked, kernel, kinds, problem, trial};
 
 pub(crate) const TESTS: &[Test] = &[
     ("a_right_kernel_leaves_an_observation_without_findings", right),
@@ -40,6 +41,9 @@ pub(crate) const TESTS: &[Test] = &[
     ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
     ("expectations_that_were_lost_are_made_again", lost_scratch),
     ("a_workspace_that_must_be_zero_again_is_checked", workspace),
+    ("a_kernel_that_knows_the_fixed_inputs_fails_on_others", memorises),
+    ("a_fresh_trial_that_cannot_be_computed_is_left_out_whole", left_out),
+    ("what_is_printed_at_a_holdout_shape_or_in_a_fresh_trial_is_shown_to_nobody", prints),
 ];
 
 fn right() {
@@ -48,11 +52,85 @@ fn right() {
         assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
         assert_eq!(seen.determinism, Determinism::Stable);
         assert!(seen.emulated);
-        // Every run gave the same bytes, so they are compared only once.
-        let [trial] = &seen.trials[..] else { panic!("{seen:?}") };
+        // Every run gave the same bytes, so they are compared only once. Fresh trials are run once.
+        let [trial, fresh @ ..] = &seen.trials[..] else { panic!("{seen:?}") };
+        let drawn: Vec<&FreshTrial> = fresh.iter().map(|trial| seen.fresh_trial(trial.trial).unwrap()).collect();
+        assert_eq!((drawn.len(), seen.asked), (3, 4), "{:?}", seen.fresh);
+        assert_eq!([&drawn[1].distribution, &drawn[2].distribution], ["tiny", "ties"]);
+        assert!(fresh.iter().all(|trial| trial.outputs[0].front.iter().all(|point| point.error < 1e-5)));
         assert_eq!((trial.outputs[0].elements, trial.outputs[0].class_differing), (ROWS * COLS, 0));
         assert!(trial.outputs[0].front.iter().all(|point| point.error < 1e-5 && point.scale.is_some()));
     }
+}
+
+/// A kernel that is correct only on the inputs of the fixed trial. `unknown` is executed by each thread on other inputs.
+fn knows_the_fixed_trial(unknown: &str) -> String {
+    let values = generate::tensor_values(&problem().tensors[0], 0, None, &trial()).unwrap();
+    let first = (values.to_f64(DType::F32)[0] as f32).to_bits();
+    format!("if (__float_as_uint(x[0]) == {first}u) {{ {GOOD} }} else {{ {unknown} }}")
+}
+
+fn memorises() {
+    let bench = Bench::new();
+    let seen = bench.see(&knows_the_fixed_trial(&GOOD.replace("+ bias", "+ 2 * bias")));
+    let (fixed, fresh): (Vec<_>, Vec<_>) = seen.trials.iter().partition(|seen| seen.trial == 0);
+    assert!(fixed.iter().all(|trial| trial.outputs[0].gross.is_none()));
+    assert!(!fresh.is_empty() && fresh.iter().all(|trial| trial.outputs[0].gross.is_some()), "{:?}", seen.fresh);
+    // Another verification has other inputs, unless the binary was there before they were drawn: then they are shared.
+    let again = |bench: &Bench| {
+        assert!(matches!(bench.verify(), Response::Done { .. }));
+        bench.observation().fresh
+    };
+    let binary = fs::File::options().append(true).open(bench.dir.path().join("in/binary")).unwrap();
+    binary.set_modified(SystemTime::now()).unwrap();
+    let second = again(&bench);
+    assert_ne!(second, seen.fresh);
+    binary.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
+    assert_eq!(again(&bench), second);
+    // A finding on such inputs says how to repeat it.
+    let seen = Bench::new().see(&knows_the_fixed_trial("__trap();"));
+    assert_eq!(kinds(&seen), [FindingKind::Trap], "{:?}", seen.findings);
+    assert!(seen.findings[0].message.contains("of a fresh trial: seed "), "{:?}", seen.findings);
+}
+
+fn left_out() {
+    let bench = Bench::new();
+    // A reference that knows only the fixed trial.
+    let values = generate::tensor_values(&problem().tensors[0], 0, None, &trial()).unwrap();
+    let first = values.to_f64(DType::F32)[0];
+    let guard = format!("if (x[0] != {first:e}) std::abort();");
+    let reference = REFERENCE.replace("for (int64_t i", &format!("{guard}\n for (int64_t i"));
+    bench.file("in/tree-reference/ref.cpp", reference.as_bytes());
+    bench.file("in/expected-0", b"");
+    let params = asked(&bench.problem, &["y"]);
+    let response = bench.step(StepKind::Oracle, serde_json::to_value(params).unwrap());
+    assert!(matches!(response, Response::Done { .. }), "{response:?}");
+    fs::copy(bench.dir.path().join("out/expected"), bench.dir.path().join("in/expected-0")).unwrap();
+    bench.compile(&kernel(GOOD));
+    assert!(matches!(bench.verify(), Response::Done { verdict: None, .. }));
+    let seen = bench.observation();
+    let Some(Fresh::LeftOut(why)) = &seen.fresh else { panic!("{:?}", seen.fresh) };
+    assert!(why.contains("`ref.cpp::scale_rows`"), "{why}");
+    assert_eq!((seen.trials.len(), seen.asked, kinds(&seen)), (1, 1, vec![]));
+}
+
+fn prints() {
+    let printed = |bench: &Bench, source: &str| {
+        bench.oracle();
+        bench.compile(source);
+        match bench.verify() {
+            Response::Done { notes, .. } => notes.into_iter().map(|note| note.message).collect::<Vec<_>>(),
+            other => panic!("{other:?}"),
+        }
+    };
+    let says = |text: &str| format!("if (row == 0 && threadIdx.x == 0) printf(\"{text}\"); {GOOD}");
+    let with = |body: &str| format!("#include <cstdio>\n{}", kernel(body));
+    assert_eq!(printed(&Bench::new(), &with(&says("seen"))), ["seen"]);
+    let fresh = says("seen").replace("if (", "if (__float_as_uint(x[0]) != KNOWN && ");
+    let known = knows_the_fixed_trial("").split_once("== ").unwrap().1.split_once(')').unwrap().0.to_string();
+    assert_eq!(printed(&Bench::new(), &with(&fresh.replace("KNOWN", &known))), [] as [&str; 0]);
+    let holdout = Bench { holdout: true, ..Bench::new() };
+    assert_eq!(printed(&holdout, &with(&says("seen"))), [] as [&str; 0]);
 }
 
 fn wrong() {
@@ -225,7 +303,7 @@ fn runs_apart() {
     );
     let seen = Bench::plain().see_source(&format!("{declare}{}", kernel(&body)));
     assert_eq!(kinds(&seen), [], "{:?}", seen.findings);
-    assert_eq!((seen.trials.len(), seen.determinism), (1, Determinism::Stable));
+    assert_eq!((seen.trials.len(), seen.determinism), (4, Determinism::Stable));
     assert!(seen.trials[0].outputs[0].gross.is_none());
     // A thread that keeps writing corrupts at most its own run.
     let body = format!(
@@ -381,7 +459,7 @@ fn walks() {
 fn left_early() {
     let seen = Bench::new().see(&format!("{GOOD} if (threadIdx.x > 3) return; __syncthreads();"));
     assert_eq!(kinds(&seen), [FindingKind::ExitedBeforeBarrier], "{:?}", seen.findings);
-    assert_eq!((seen.asked, seen.trials.len(), seen.determinism), (1, 1, Determinism::Stable));
+    assert_eq!((seen.asked, seen.trials.len(), seen.determinism), (4, 4, Determinism::Stable));
 }
 
 fn not_emulated() {
@@ -483,7 +561,7 @@ fn lost_scratch() {
     bench.compile(&kernel(GOOD));
     fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
     assert!(matches!(bench.verify(), Response::Done { .. }));
-    assert_eq!(bench.observation().trials.len(), 1);
+    assert_eq!(bench.observation().trials.len(), 4);
     // A reference that gives other values later is not trusted.
     fs::remove_dir_all(bench.dir.path().join("scratch")).unwrap();
     bench.file("in/tree-reference/ref.cpp", REFERENCE.replace("* w", "+ w").as_bytes());

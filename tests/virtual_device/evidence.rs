@@ -157,3 +157,37 @@ fn code_for_another_architecture_finds_no_device() {
     assert_eq!(step["outcome"], serde_json::json!({ "unavailable": why }));
     assert_eq!(champion(&built), ("V=1".into(), true));
 }
+
+#[test]
+fn a_kernel_that_knows_the_fixed_inputs_fails_by_those_that_were_drawn() {
+    let lab = Lab::new(&machine().first("^k<1>", "ns = 100.0\nfresh-error = 1.0"));
+    let built = lab.project.build(&["--keep-going"]).expect(100);
+    let failed: Vec<String> = built
+        .finished()
+        .filter(|s| s["kind"] == "judge" && s["verdict"]["fail"].is_string())
+        .map(crate::project::id)
+        .collect();
+    assert!(!failed.is_empty() && failed.iter().all(|id| id.contains("/V=1/")), "{failed:?}");
+    let explained = built.stderr().to_string();
+    assert!(explained.contains("these inputs were drawn for this verification only; `seeds = ["), "{explained}");
+    assert_eq!(champion(&built), ("V=2".into(), false));
+}
+
+#[test]
+fn evidence_without_fresh_trials_still_answers_and_the_report_says_so() {
+    let old = Machine::default().rule("^k<", "ns = 1000.0\nno-fresh = true");
+    let lab = Lab::new(&old);
+    let first = lab.built(&[]);
+    lab.on(&without(&machine()));
+    let second = lab.built(&["--require-evidence"]);
+    assert_eq!((second.count("executed"), second.keys()), (0, first.keys()));
+    let shape = |lab: &Lab| {
+        let shape = lab.target()["shapes"][0].clone();
+        assert_eq!(shape["verdict"], "pass");
+        shape["no_fresh"].as_str().map(str::to_string)
+    };
+    assert_eq!(shape(&lab).as_deref(), Some("the kforge that observed it ran none"));
+    let lab = Lab::new(&machine());
+    lab.built(&[]);
+    assert_eq!(shape(&lab), None);
+}

@@ -7,6 +7,7 @@
 //! | other poison, other buffers | the same | unwritten elements, dependence on addresses |
 //! | again | the same | outputs that differ between equal runs |
 //! | again after other inputs | those of the first trial, after all other trials have run | state in the module's globals |
+//! | of a fresh trial, once | inputs that were drawn for this verification | answers that were known before |
 //!
 //! All runs use one loaded module, and nothing resets its globals, so an answer that was kept from an earlier trial is now wrong.
 //!
@@ -26,6 +27,7 @@ use super::rig::{Launchable, Rig};
 use super::sanitize;
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
+use kforge_harness::fresh::{FreshTrials, NotComputed};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
 use kforge_harness::observer::{Against, Bytes, Observer, RunOutputs};
@@ -33,7 +35,7 @@ use kforge_harness::oracle::Source;
 use kforge_harness::task::Task;
 use kforge_types::model::Tensor;
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
-use kforge_types::record::{Determinism, Finding, FindingKind, Provenance, Verdict};
+use kforge_types::record::{Determinism, Finding, FindingKind, Fresh, Provenance, Verdict};
 
 /// The slot of the candidate.
 const SLOT: u8 = 0;
@@ -72,7 +74,9 @@ fn verified(task: &Task) -> Result<Response, Response> {
     let candidate = Launchable::new(task, &params, "")?;
     sanitize::possible(task, &params)?;
     // The inputs and outputs of the current trial, its expected values, and the outputs of two trials.
-    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(params.trials.len() as u64 + 4);
+    let fresh = FreshTrials::draw(task, &params)?;
+    let trials: Vec<Trial> = params.trials.iter().chain(fresh.trials()).cloned().collect();
+    let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(trials.len() as u64 + 4);
     if most > task.memory_limit {
         let limit = task.memory_limit;
         let why =
@@ -80,29 +84,37 @@ fn verified(task: &Task) -> Result<Response, Response> {
         return Err(Response::Unavailable { why });
     }
     // An earlier step may have left the runner without enough memory. In that case the step is repeated in a new runner.
-    match observed(task, &params, &candidate, false) {
-        Err(Response::Unavailable { .. }) => observed(task, &params, &candidate, true),
+    match observed(task, &params, (&fresh, &trials), &candidate, false) {
+        Err(Response::Unavailable { .. }) => observed(task, &params, (&fresh, &trials), &candidate, true),
         other => other,
     }
 }
 
-fn observed(task: &Task, params: &VerifyParams, candidate: &Launchable<'_>, fresh: bool) -> Result<Response, Response> {
-    let mut rig = Rig::new(task, &params.arch, fresh)?;
+fn observed(
+    task: &Task,
+    params: &VerifyParams,
+    trials: (&FreshTrials, &[Trial]),
+    candidate: &Launchable<'_>,
+    new_runner: bool,
+) -> Result<Response, Response> {
+    let mut rig = Rig::new(task, &params.arch, new_runner)?;
     let provenance = rig.provenance(params.protocol);
     rig.possible(params)?;
-    inputs::ahead(task, &params.problem, &params.trials)?;
+    inputs::ahead(task, &params.problem, trials.1)?;
     // Exclusive use: steps that share the device wait for each other's time slices, which takes longer than running in sequence.
     rig.lock(true)?;
     let sets = rig.sets(params, 2)?;
     let mut observer =
         Observer::new(task, params, false, provenance.device.to_string(), "something other than its inputs");
     observer.seen.unconfined.clone_from(&rig.client.unconfined);
-    let mut verifier = Verifier { task, params, rig, sets, observer, kept: vec![], passing: None };
+    let (fresh, trials) = trials;
+    let mut verifier = Verifier { task, params, trials, fresh, rig, sets, observer, kept: vec![], passing: None };
     match verifier.runs(candidate) {
         Ok(()) => {}
         Err(Trouble::Lost(lost)) => verifier.lost(lost)?,
         Err(Trouble::Answer(response)) => return Err(response),
     }
+    verifier.observer.within(None);
     verifier.rig.unlock();
     let sanitized = match verifier.passing {
         None if !params.sanitize.is_empty() => {
@@ -137,6 +149,9 @@ impl From<Lost> for Trouble {
 struct Verifier<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
+    /// The trials of the parameters, and then the fresh ones.
+    trials: &'a [Trial],
+    fresh: &'a FreshTrials,
     rig: Rig<'a>,
     /// Sets of buffers that runs use in turn.
     sets: u32,
@@ -163,6 +178,20 @@ impl<'a> Verifier<'a> {
         if let [first, _, ..] = &params.trials[..] {
             let inputs = inputs::inputs(self.task, &params.problem, first).map_err(Trouble::Answer)?;
             self.run(candidate, (0, &LAST), &inputs, turn)?;
+            turn += 1;
+        }
+        self.observer.drawn(self.fresh);
+        for (at, trial) in self.trials.iter().enumerate().skip(params.trials.len()) {
+            let inputs = match inputs::inputs(self.task, &params.problem, trial) {
+                Ok(inputs) => inputs,
+                Err(response) => {
+                    self.observer.left_out(&NotComputed::from(response));
+                    break;
+                }
+            };
+            self.observer.within(Some(trial.trial));
+            self.run(candidate, (at, &RUNS[at % 2]), &inputs, turn)?;
+            turn += 1;
         }
         // Each run was waited for, so its effects are visible by now.
         self.rig.unload(SLOT);
@@ -178,7 +207,7 @@ impl<'a> Verifier<'a> {
     ) -> Result<(), Lost> {
         // The sets are 0, 1 1, 1 0 0, 0 1 1: each run except the first of its kind uses the set of the previous run, with the same or other inputs.
         let set = turn.div_ceil(3) % self.sets;
-        let canary = buffers::canary(self.params.trials[trial].seed, u64::from(turn));
+        let canary = buffers::canary(self.trials[trial].seed, u64::from(turn));
         let images: Vec<Image<'a>> = Rig::images(self.params, inputs, run.poison);
         if turn == 0 {
             (0..self.sets).for_each(|set| self.rig.allocate(set, &images));
@@ -236,12 +265,21 @@ impl<'a> Verifier<'a> {
     /// Compares the outputs of all runs of each trial.
     fn compare(&mut self) -> Result<(), Response> {
         let kept = std::mem::take(&mut self.kept);
-        let trials: &'a [Trial] = &self.params.trials;
-        for (at, trial) in trials.iter().enumerate() {
+        let known = self.params.trials.len();
+        let source = || Source::new(self.task, &self.params.problem).with_products(products(self.task));
+        let mut drawn = vec![];
+        if let Some(Fresh::Drawn(_)) = self.observer.seen.fresh {
+            let computed = (0..self.fresh.trials().len()).map(|at| Ok(self.fresh.expected(at, &source())?.0));
+            match computed.collect::<Result<Vec<Expected>, NotComputed>>() {
+                Ok(expected) => drawn = expected,
+                Err(why) => self.observer.left_out(&why),
+            }
+        }
+        for (at, trial) in self.trials.iter().enumerate().take(known + drawn.len()) {
             let runs = kept.iter().filter(|kept| kept.trial == at);
             let ended: Vec<RunOutputs<'_>> = runs
                 .map(|kept| RunOutputs {
-                    said: kept.run.said,
+                    said: if at < known { kept.run.said } else { "" },
                     poison: kept.run.poison,
                     outputs: kept.outputs.iter().map(|(tensor, _, known)| (*tensor, bytes(known))).collect(),
                 })
@@ -249,8 +287,11 @@ impl<'a> Verifier<'a> {
             if ended.is_empty() {
                 continue;
             }
-            let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
-            let source = Source::new(self.task, &self.params.problem).with_products(products(self.task));
+            let expected: Expected = match at.checked_sub(known).and_then(|at| drawn.get(at)) {
+                Some(expected) => expected.clone(),
+                None => self.task.document(&format!("expected:{}", trial.trial))?,
+            };
+            let source = source();
             let make = || source.held(trial, &expected, &self.params.compare);
             self.observer.compare(trial, &Against::later(&expected, &make), &ended)?;
         }

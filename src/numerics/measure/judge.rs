@@ -9,7 +9,8 @@ use kforge_types::model::{DType, Nonfinite, Tolerance};
 use kforge_types::record::observation::Mismatch;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{
-    CheckObserved, Determinism, Finding, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict, VerifyObservation,
+    CheckObserved, Determinism, Finding, FreshTrial, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict,
+    VerifyObservation,
 };
 
 /// The start of a reason about the element with the largest error relative to its allowance. In all reasons, *wrong* elements exceed their allowance, and *far
@@ -159,6 +160,7 @@ fn matched(seen: &OutputObserved, tolerance: &Tolerance, reasons: &mut Vec<Strin
 pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Tolerance>) -> Judgement {
     let emulated = observation.emulated;
     let done = |verdict, explanation, worst| Judgement {
+        no_fresh: observation.no_fresh().filter(|_| verdict == Verdict::Pass),
         verdict,
         explanation,
         emulated,
@@ -180,11 +182,21 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         for seen in &trial.outputs {
             let fallback = Tolerance::default();
             let judged = judge_output(seen, tolerance.get(&seen.output).unwrap_or(&fallback));
-            worst = worst.max(judged.worst);
+            let fresh = observation.fresh_trial(trial.trial);
+            // What was drawn must not show in a judgement that passes: the same kernel would be judged otherwise each time.
+            if fresh.is_none() || !judged.pass {
+                worst = worst.max(judged.worst);
+            }
             if !judged.pass {
                 let text = describe(trial, seen, &judged);
                 failed.get_or_insert_with(|| headline(seen, &judged));
                 let _ = writeln!(lines, "{text}");
+                if let Some(FreshTrial { seed, .. }) = fresh {
+                    let _ = writeln!(
+                        lines,
+                        "  these inputs were drawn for this verification only; `seeds = [{seed}]` of its operator in an overlay repeats them"
+                    );
+                }
             }
         }
     }

@@ -17,13 +17,15 @@
 //!
 //! Operators that do not remove such a magnitude do not use `large`. No value is infinite or NaN. Magnitudes are such that a product of 4096 terms stays
 //! finite in `f16`. Integers: `wide` and `large` span ±1000 (0 to 2000 for unsigned types; the whole type if it is narrower), `positive` spans 1 to 16,
-//! `sparse` is zero three times in four and otherwise as the rest: -8 to 8 (0 to 16 for unsigned types).
+//! `sparse` is zero three times in four and otherwise as the rest: -8 to 8 (0 to 16 for unsigned types). [`fresh`] has the stress classes, which only trials
+//! use that are drawn at the time of a verification.
 
 use std::collections::BTreeMap;
 
 use super::bind::Bound;
 use super::error::Error;
 use super::float::{exp2i, round_to, wrap};
+use super::fresh::{self, Near};
 use super::philox::{Stream, permute};
 use super::values::{Values, logical_len, logical_shape};
 use kforge_foundation::base::pieces::{self, PIECE};
@@ -32,6 +34,9 @@ use kforge_types::record::params::Trial;
 
 /// Every distribution by name, for inputs whose `init` is auto.
 pub const DISTRIBUTIONS: [&str; 6] = ["normal", "wide", "sparse", "large", "uniform", "positive"];
+
+/// The position of the first value of `ties`, beyond those of elements.
+const TIES: u64 = 1 << 63;
 
 /// The distributions that suit a problem, in the order in which trials use them; `large` only if the built-in stays accurate on it.
 pub fn distributions(problem: &Problem) -> Vec<&'static str> {
@@ -61,6 +66,7 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
         return Err(Error::OwnInputs { file: file.clone(), function: function.clone() });
     }
     let bound = Bound::new(problem).ok();
+    let near = Near::of(problem);
     let mut values = BTreeMap::new();
     for (ordinal, tensor) in problem.tensors.iter().enumerate() {
         if tensor.role == kforge_types::model::Role::Output {
@@ -70,22 +76,18 @@ pub fn inputs(problem: &Problem, trial: &Trial) -> Result<BTreeMap<String, Value
             let small = || (trial.distribution == "large" && !bound.takes_large(&tensor.name)).then_some(Init::Normal);
             bound.hint(&tensor.name).or_else(small)
         });
-        values.insert(tensor.name.clone(), tensor_values(tensor, ordinal as u32, hint, trial)?);
+        // A weight near zero would hide what happens to the values that it weighs.
+        let is_weight = trial.distribution == "tiny" && !fresh::is_main(problem, tensor);
+        let hint = hint.or_else(|| is_weight.then_some(Init::Normal));
+        let drawn = Draw::near(tensor, ordinal as u32, hint, trial, near)?;
+        values.insert(tensor.name.clone(), drawn.values(logical_len(tensor)));
     }
     Ok(values)
 }
 
 /// The values of one tensor; `hint` replaces an auto `init`.
 pub fn tensor_values(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Values, Error> {
-    let drawn = Draw::new(tensor, ordinal, hint, trial)?;
-    let len = logical_len(tensor) as u64;
-    Ok(if tensor.dtype.is_float() {
-        let mut values = vec![0.0; len as usize];
-        pieces::chunks(&mut values, PIECE, |at, piece| drawn.floats((at * PIECE) as u64, piece));
-        Values::Float(values)
-    } else {
-        Values::Int(pieces::values(len as usize, |i| drawn.int(i as u64)))
-    })
+    Ok(Draw::new(tensor, ordinal, hint, trial)?.values(logical_len(tensor)))
 }
 
 /// How the elements of one tensor are drawn, with everything resolved, so that any element can be computed independently.
@@ -104,17 +106,33 @@ enum Rule {
     Wide,
     Sparse,
     Large,
+    /// Small values; the number is the length of a row.
+    Tiny(Near, u64),
+    TinyPositive(Near),
+    Ties,
+    TiesPositive,
+    Limits,
     Range(f64, f64),
     IntRange(i64, i64),
-    OneHot { row: u64 },
+    OneHot {
+        row: u64,
+    },
     Permutation(u64),
-    Offsets { total: u64, last: u64 },
+    Offsets {
+        total: u64,
+        last: u64,
+    },
     Constant(f64),
 }
 
 impl Draw {
     /// Resolves how a tensor is drawn in a trial.
     pub fn new(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial) -> Result<Self, Error> {
+        Self::near(tensor, ordinal, hint, trial, Near::default())
+    }
+
+    /// The same, with what tiny values are near to.
+    pub fn near(tensor: &Tensor, ordinal: u32, hint: Option<Init>, trial: &Trial, near: Near) -> Result<Self, Error> {
         let init = match (&tensor.init, hint) {
             (Init::Auto, Some(hint)) => hint,
             (init, _) => init.clone(),
@@ -132,11 +150,18 @@ impl Draw {
                 "wide" => Rule::Wide,
                 "sparse" => Rule::Sparse,
                 "large" => Rule::Large,
+                "tiny" => Rule::Tiny(near, fresh::row(tensor)),
+                "ties" => Rule::Ties,
+                "limits" => Rule::Limits,
                 other => return Err(Error::UnknownDistribution(other.to_owned())),
             },
             Init::Uniform => Rule::Uniform,
             Init::Normal => Rule::Normal,
-            Init::Positive => Rule::Positive,
+            Init::Positive => match trial.distribution.as_str() {
+                "tiny" => Rule::TinyPositive(near),
+                "ties" => Rule::TiesPositive,
+                _ => Rule::Positive,
+            },
             Init::Range(a, b) if !(a <= b && a.is_finite() && b.is_finite()) => {
                 return Err(Error::Bounds { tensor: name.clone(), low: a, high: b });
             }
@@ -179,6 +204,16 @@ impl Draw {
         Ok(Draw { stream: Stream::new(trial.seed, ordinal), dtype: tensor.dtype, rule })
     }
 
+    /// The first `len` elements.
+    fn values(&self, len: usize) -> Values {
+        if !self.dtype.is_float() {
+            return Values::Int(pieces::values(len, |i| self.int(i as u64)));
+        }
+        let mut values = vec![0.0; len];
+        pieces::chunks(&mut values, PIECE, |at, piece| self.floats((at * PIECE) as u64, piece));
+        Values::Float(values)
+    }
+
     /// Elements of a float tensor from `start` on, representable in its dtype.
     pub fn floats(&self, start: u64, values: &mut [f64]) {
         match self.rule {
@@ -197,7 +232,9 @@ impl Draw {
         let rounded = round_to(self.dtype, raw);
         // An excluded upper end of an interval must stay excluded after rounding.
         match self.rule {
-            Rule::Positive if rounded == 0.0 => super::float::ulp(self.dtype, 0.0),
+            Rule::Positive | Rule::TinyPositive(_) | Rule::TiesPositive if rounded == 0.0 => {
+                super::float::ulp(self.dtype, 0.0)
+            }
             Rule::Uniform if rounded >= 1.0 && self.dtype != DType::F8e8m0 => -1.0,
             Rule::Range(a, b) if rounded >= b && a < b => round_to(self.dtype, a),
             _ => rounded,
@@ -217,7 +254,23 @@ impl Draw {
             Rule::Range(a, b) => a + (b - a) * self.unit(index),
             Rule::Wide => self.wide(index),
             Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0.0,
-            Rule::Sparse => normal(&self.stream, index),
+            Rule::Sparse | Rule::Limits => normal(&self.stream, index),
+            Rule::Tiny(near, row) => self.tiny(near, row, index),
+            Rule::TinyPositive(near) => {
+                (1.0 - self.unit(index)) * near.scale(self.dtype, self.stream.block(index, 3)[0])
+            }
+            Rule::Ties => match fresh::tie(index, self.stream.below(index, 0, 3)) {
+                2 => normal(&self.stream, TIES + 1),
+                at => match round_to(self.dtype, normal(&self.stream, TIES)) {
+                    // Two values must differ whatever was drawn.
+                    0.0 => 1.0 - 2.0 * at as f64,
+                    value => value * (1.0 - 2.0 * at as f64),
+                },
+            },
+            Rule::TiesPositive => match fresh::tie(index, self.stream.below(index, 0, 3)) {
+                2 => 1.0 - self.unit(TIES + 1),
+                at => (1.0 - self.unit(TIES)) * exp2i(-(at as i32)),
+            },
             Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
                 self.structured(index) as f64
             }
@@ -241,11 +294,27 @@ impl Draw {
             _ => (-1000, 1000),
         };
         match self.rule {
-            Rule::Uniform | Rule::Normal => self.between(index, low, high),
-            Rule::Positive => self.between(index, 1, widest_high.min(16)),
+            Rule::Uniform | Rule::Normal | Rule::Tiny(..) => self.between(index, low, high),
+            Rule::Positive | Rule::TinyPositive(_) => self.between(index, 1, widest_high.min(16)),
             Rule::Wide | Rule::Large => self.between(index, widest_low, widest_high),
             Rule::Sparse if self.stream.block(index, 2)[0] & 3 != 0 => 0,
             Rule::Sparse => self.between(index, low, high),
+            Rule::Ties | Rule::TiesPositive => {
+                let (low, high) = if matches!(self.rule, Rule::Ties) { (low, high) } else { (1, widest_high.min(16)) };
+                let first = self.between(TIES, low, high);
+                match fresh::tie(index, self.stream.below(index, 0, 3)) {
+                    0 => first,
+                    // Two values must differ whatever was drawn.
+                    1 if first == high => low,
+                    1 => first + 1,
+                    _ => self.between(TIES + 1, low, high),
+                }
+            }
+            Rule::Limits => match fresh::ends(self.dtype) {
+                Some((low, _)) if self.stream.block(index, 2)[0] & 1 == 0 => self.between(index, low, low + 15),
+                Some((_, high)) => self.between(index, high - 15, high),
+                None => self.between(index, widest_low, widest_high),
+            },
             Rule::Range(a, b) => self.between(index, a as i64, b as i64),
             Rule::Constant(value) => wrap(self.dtype, value as i64),
             Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
@@ -279,6 +348,14 @@ impl Draw {
     fn unit(&self, index: u64) -> f64 {
         let b = self.stream.block(index, 0);
         ((u64::from(b[0]) | u64::from(b[1]) << 32) >> 11) as f64 * exp2i(-53)
+    }
+
+    /// A small number. All elements of a row have one scale; one element in eight is subnormal, if elements may be.
+    fn tiny(&self, near: Near, row: u64, index: u64) -> f64 {
+        match near.subnormal(self.dtype) {
+            Some(least) if self.stream.block(index, 2)[0] & 7 == 0 => (2.0 * self.unit(index) - 1.0) * least,
+            _ => normal(&self.stream, index) * near.scale(self.dtype, self.stream.block(index / row, 3)[0]),
+        }
     }
 
     /// A number whose exponent is between the dtype's least useful one and 0, so its magnitude is below 2.

@@ -11,6 +11,7 @@ mod error;
 mod extreme;
 mod formula;
 pub mod float;
+pub mod fresh;
 mod gemm;
 pub mod generate;
 pub mod nulls;

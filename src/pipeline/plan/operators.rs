@@ -8,7 +8,7 @@ use super::memory;
 use super::node_builder::NodeBuilder;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::calibrate;
-use kforge_numerics::reference::{self, cost, generate};
+use kforge_numerics::reference::{self, cost, fresh, generate};
 use kforge_types::model::{Arch, Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
@@ -298,22 +298,11 @@ fn scaleless(
 /// The trials of a problem: `count` trials whose seeds derive from the problem, and one for each private seed. So no two contracts or shapes share inputs, and
 /// no seeds are known before the manifest is.
 fn trials(problem: &Problem, count: u32, private: &[u64]) -> Vec<Trial> {
-    let mut trials = generate::trials(problem, seed(problem, None), count);
-    let names = generate::distributions(problem);
-    for private in private {
-        let trial = trials.len() as u32;
-        let distribution = names[trial as usize % names.len()].to_string();
-        trials.push(Trial { trial, seed: seed(problem, Some(*private)), distribution });
+    let mut trials = generate::trials(problem, fresh::seed(problem, None), count);
+    for number in private {
+        trials.push(fresh::private(problem, trials.len() as u32, *number));
     }
     trials
-}
-
-/// A seed from everything in a problem, and a private number.
-fn seed(problem: &Problem, private: Option<u64>) -> u64 {
-    let said =
-        serde_json::to_vec(&("seed of trials", problem, private)).expect("BUG: a problem that does not serialise");
-    let digest = Digest::of(&said).hex();
-    u64::from_str_radix(&digest[..16], 16).expect("BUG: a digest is written in hexadecimal digits")
 }
 
 /// Outputs whose tolerance is in units of the scale.
@@ -368,6 +357,13 @@ mod tests {
         assert_eq!(all.iter().map(|trial| trial.trial).collect::<Vec<_>>(), [0, 1, 2, 3, 4, 5]);
         assert_eq!((all[4].distribution == all[3].distribution, all[4].seed == all[5].seed), (false, false));
         assert_ne!(all[4].seed, trials(&problem(9, "sum"), 4, &[1])[4].seed);
+        // A number that a verification drew states its distribution, so an overlay repeats the trial wherever it lists it.
+        let x = Tensor::dense("x", Role::Input, DType::F32, &[8]);
+        let problem = Problem::of(vec![x], Reference::builtin("sum", &[]));
+        let number = fresh::numbers(&problem, [7; 4]).pop().unwrap();
+        let [alone, listed] = [&[number][..], &[1, number]].map(|all| trials(&problem, 4, all).pop().unwrap());
+        assert_eq!((&alone.distribution, alone.seed), (&listed.distribution, listed.seed));
+        assert_eq!(alone.distribution, "ties");
     }
 
     #[test]

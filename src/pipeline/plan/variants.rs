@@ -12,7 +12,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
 use kforge_types::model::tensor_map::TensorMap;
 use kforge_types::model::{
-    Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, StructField, Tolerance, Variant,
+    Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, ShapeRole, StructField, Tolerance, Variant,
 };
 use kforge_types::record::device::Resolved;
 use kforge_types::record::event::Labels;
@@ -337,6 +337,7 @@ impl Planner<'_> {
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
+            params.holdout = emulated && shape.role == ShapeRole::Holdout;
             let products = if emulated { 0 } else { self.products(&case.problem) };
             let needs = memory::verify(&params).saturating_add(products);
             let mut verify = NodeBuilder::new(StepKind::Verify, &parts, labels, &params)
@@ -375,7 +376,7 @@ impl Planner<'_> {
     /// The time limit of a verification in seconds: the limits of all runs of the candidate together, and the default limit of a step for everything else that
     /// the verifier does.
     fn verify_limit(&self, params: &VerifyParams) -> u64 {
-        let runs = (params.trials.len() * Trial::MOST_RUNS + params.sanitize.len()) as u64;
+        let runs = (params.trials.len() * Trial::MOST_RUNS + Trial::MOST_FRESH + params.sanitize.len()) as u64;
         self.input.time_limit_s.saturating_mul(runs).saturating_add(node_builder::TIME_LIMIT_S)
     }
 
@@ -406,6 +407,7 @@ impl Planner<'_> {
                 .host
                 .as_ref()
                 .map(|host| HostLaunch { function: host.function.clone(), protocol: HOST_PROTOCOL }),
+            holdout: false,
             sanitize: vec![],
             samples: None,
             only: None,

@@ -329,6 +329,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     emulated: judgement.emulated,
                     unconfined: judgement.unconfined,
                     worst: judgement.worst,
+                    no_fresh: judgement.no_fresh,
                     explanation: text(&judgement.explanation),
                 });
             }

@@ -131,6 +131,9 @@ pub struct ShapeReport {
     pub unconfined: Vec<String>,
     /// The largest error, relative to the allowed one.
     pub worst: Option<f64>,
+    /// Why the verdict rests on no fresh trial, whose inputs nobody knew before; none if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_fresh: Option<String>,
     /// For failures: the full explanation.
     pub explanation: String,
 }

@@ -10,7 +10,7 @@ use kforge_numerics::measure::compare::show;
 use kforge_types::model::Problem;
 use kforge_types::model::coordinates::coordinates;
 use kforge_types::record::params::Judgement;
-use kforge_types::record::{Determinism, OutputObserved, Verdict, VerifyObservation};
+use kforge_types::record::{Determinism, OutputObserved, TrialObserved, Verdict, VerifyObservation};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -54,6 +54,9 @@ pub fn text(single: &Single<'_>) -> String {
     for missing in &judgement.unconfined {
         let _ = writeln!(out, "  {OPEN}unconfined{OPEN:#}: {missing}");
     }
+    if let Some(why) = &judgement.no_fresh {
+        let _ = writeln!(out, "  {OPEN}no fresh trial{OPEN:#}: {why}");
+    }
     for line in judgement.explanation.lines() {
         let _ = writeln!(out, "    {line}");
     }
@@ -76,19 +79,23 @@ pub fn text(single: &Single<'_>) -> String {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
         let _ = writeln!(out, "  {BAD}found{BAD:#} {}{times}", finding.message);
     }
+    // What was drawn for this verification is shown only where it explains a failure: otherwise the same kernel would look different each time.
+    let known = |trial: &&TrialObserved| {
+        observation.fresh_trial(trial.trial).is_none() || matches!(judgement.verdict, Verdict::Fail(_))
+    };
+    let trials: Vec<&TrialObserved> = observation.trials.iter().filter(known).collect();
     let names: Vec<&str> =
         observation.trials.first().map_or(vec![], |t| t.outputs.iter().map(|o| o.output.as_str()).collect());
     for name in names {
-        output(&mut out, name, observation, single.problem);
+        output(&mut out, name, &trials, single.problem);
     }
     out
 }
 
 /// The trial in which an output has its largest error, and the elements of that output that decide whether a tolerance holds, largest errors first.
-fn output(out: &mut String, name: &str, observation: &VerifyObservation, problem: Option<&Problem>) {
+fn output(out: &mut String, name: &str, trials: &[&TrialObserved], problem: Option<&Problem>) {
     let of = |o: &OutputObserved| o.front.first().map_or(0.0, |p| p.error);
-    let seen =
-        observation.trials.iter().flat_map(|t| t.outputs.iter().filter(|o| o.output == name).map(move |o| (t, o)));
+    let seen = trials.iter().flat_map(|t| t.outputs.iter().filter(|o| o.output == name).map(move |o| (t, o)));
     let Some((trial, observed)) = seen.max_by(|(_, a), (_, b)| {
         (a.differing + a.class_differing).cmp(&(b.differing + b.class_differing)).then(of(a).total_cmp(&of(b)))
     }) else {

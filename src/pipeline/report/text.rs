@@ -228,6 +228,9 @@ fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &Tar
     if let (Verdict::Pass, Some(worst)) = (&shape.verdict, shape.worst) {
         let _ = write!(out, "  {}", paint(DIM, &format!("largest error {}", of_allowed(worst, 0))));
     }
+    if shape.no_fresh.is_some() {
+        let _ = write!(out, "  {}", paint(OPEN, "no fresh trial"));
+    }
     // With only one champion this is obvious.
     let champions: BTreeSet<&str> = target.champions.iter().filter_map(|c| c.variant.as_deref()).collect();
     if champions.len() != 1 || !champions.contains(shape.variant.as_str()) {
@@ -379,8 +382,22 @@ mod tests {
             emulated: false,
             unconfined: vec![],
             worst: Some(0.02),
+            no_fresh: None,
             explanation: String::new(),
         }
+    }
+
+    #[test]
+    fn a_pass_without_a_fresh_trial_is_marked() {
+        let line = |no_fresh: Option<String>| {
+            let (mut out, shape) = (String::new(), ShapeReport { no_fresh, ..right("A=1") });
+            let target = TargetReport { champions: vec![champion("all", "A=1")], ..TargetReport::default() };
+            write_shape(&mut out, &shape, 5, &target, Failures::Why);
+            anstream::adapter::strip_str(&out).to_string()
+        };
+        assert_eq!(line(None), "    short  pass  largest error 2 % of what is allowed\n");
+        let marked = "    short  pass  largest error 2 % of what is allowed  no fresh trial\n";
+        assert_eq!(line(Some("the kforge that observed it ran none".into())), marked);
     }
 
     #[test]

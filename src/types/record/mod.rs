@@ -32,8 +32,8 @@ pub use implementation::Implementations;
 pub use inspection::{FunctionFacts, Inspection};
 pub use kind::{Lane, Platform, Runs, StepKind, Validity};
 pub use observation::{
-    CheckObserved, Determinism, Finding, FindingKind, FrontPoint, OutputObserved, Space, TrialObserved,
-    VerifyObservation,
+    CheckObserved, Determinism, Finding, FindingKind, Fresh, FreshTrial, FrontPoint, OutputObserved, Space,
+    TrialObserved, VerifyObservation,
 };
 pub use result::{LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};

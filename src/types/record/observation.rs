@@ -238,6 +238,27 @@ pub struct TrialObserved {
     pub outputs: Vec<OutputObserved>,
 }
 
+/// A trial that was drawn from the system's entropy when the verification ran, so that nobody knew its inputs before.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct FreshTrial {
+    /// Its number among the trials of the observation.
+    pub trial: u32,
+    /// The seed that was drawn. An overlay with this seed repeats the trial.
+    pub seed: u64,
+    /// The distribution from which its inputs were drawn.
+    pub distribution: String,
+}
+
+/// The trials that only one verification had.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Fresh {
+    /// They were run. What was seen of them is among the other trials.
+    Drawn(Vec<FreshTrial>),
+    /// They were left out, for this reason.
+    LeftOut(String),
+}
+
 /// Whether repeated runs on the same inputs give the same bits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -273,6 +294,9 @@ pub struct VerifyObservation {
     pub asked: u32,
     /// Every trial whose outputs could be compared.
     pub trials: Vec<TrialObserved>,
+    /// Which of these trials nobody knew before. None if a failure ended the verification before them, or if the kforge that observed ran none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fresh: Option<Fresh>,
     /// Whether repeated runs agree.
     pub determinism: Determinism,
     /// What the system could not do to confine the candidate, one sentence each. Empty if the candidate was confined.
@@ -295,9 +319,27 @@ impl VerifyObservation {
             not_launched: None,
             asked,
             trials: vec![],
+            fresh: None,
             determinism: Determinism::Unknown,
             unconfined: vec![],
             ran_as,
+        }
+    }
+
+    /// The fresh trial of that number, if it is one.
+    pub fn fresh_trial(&self, trial: u32) -> Option<&FreshTrial> {
+        match &self.fresh {
+            Some(Fresh::Drawn(all)) => all.iter().find(|fresh| fresh.trial == trial),
+            Some(Fresh::LeftOut(_)) | None => None,
+        }
+    }
+
+    /// Why there was no fresh trial; none if there was one.
+    pub fn no_fresh(&self) -> Option<String> {
+        match &self.fresh {
+            Some(Fresh::Drawn(_)) => None,
+            Some(Fresh::LeftOut(why)) => Some(why.clone()),
+            None => Some("the kforge that observed it ran none".into()),
         }
     }
 

@@ -140,6 +140,8 @@ impl Trial {
     pub const RUNS: usize = 3;
     /// Like [`Trial::RUNS`], plus the launches that run one after another in one process. They detect kernels that keep state between launches.
     pub const MOST_RUNS: usize = Trial::RUNS + 2;
+    /// The most fresh trials of a verification. Each is run once.
+    pub const MOST_FRESH: usize = 4;
 }
 
 /// oracle. Inputs: `processor`, a [`Toolchain`] that says what numeric libraries base their choices on. If functions of the package are called, also:
@@ -266,6 +268,9 @@ pub struct VerifyParams {
     /// The launcher, if the kernel has its own. There are then no entries and launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLaunch>,
+    /// verify on `cpu` only: whether the shape is a holdout shape, so that nobody may see what the kernel prints. On a device, nothing that it prints is kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub holdout: bool,
     /// verify only: the tools of Compute Sanitizer that also watch the launches, on the inputs of the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sanitize: Vec<Sanitized>,
@@ -321,14 +326,25 @@ pub struct Judgement {
     /// What the system could not do to confine the candidate. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// The largest ratio of an error to the error that the tolerance allows, over all outputs. A ratio below one passes. None without a comparison.
+    /// The largest ratio of an error to the error that the tolerance allows, over all outputs. A ratio below one passes. None without a comparison. A fresh
+    /// trial counts only if it fails: a judgement that passes is the same whatever was drawn.
     pub worst: Option<f64>,
+    /// Why a verdict rests on no fresh trial. None if there was one, or if the verdict needs none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub no_fresh: Option<String>,
 }
 
 impl Judgement {
     /// A verdict without a comparison.
     pub fn bare(verdict: Verdict) -> Self {
-        Judgement { verdict, explanation: String::new(), emulated: false, unconfined: vec![], worst: None }
+        Judgement {
+            verdict,
+            explanation: String::new(),
+            emulated: false,
+            unconfined: vec![],
+            worst: None,
+            no_fresh: None,
+        }
     }
 }
 

@@ -21,6 +21,7 @@ pub fn verification(arch: &str, problem: Problem) -> VerifyParams {
         count_beyond: BTreeMap::new(),
         protocol: 1,
         host: None,
+        holdout: false,
         sanitize: vec![],
         samples: None,
         only: None,

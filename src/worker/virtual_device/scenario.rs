@@ -106,6 +106,12 @@ pub struct Rule {
     /// The error of the first element of every output.
     #[serde(default)]
     pub error: f64,
+    /// The same in fresh trials only: the kernel knows the inputs of the others.
+    #[serde(default)]
+    pub fresh_error: f64,
+    /// Whether the device is observed by a kforge that runs no fresh trials.
+    #[serde(default)]
+    pub no_fresh: bool,
     /// Share of the samples that are dropped because of thermal limits.
     #[serde(default)]
     pub throttled: f64,
@@ -122,6 +128,8 @@ pub(super) struct Behaviour {
     pub(super) ns: f64,
     pub(super) metrics: BTreeMap<String, f64>,
     pub(super) error: f64,
+    pub(super) fresh_error: f64,
+    pub(super) no_fresh: bool,
     pub(super) throttled: f64,
     pub(super) fault: Option<Fault>,
 }
@@ -211,6 +219,8 @@ impl Scenario {
             }
             all.ns += ns;
             all.error = all.error.max(rule.error);
+            all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
+            all.no_fresh |= rule.no_fresh;
             all.throttled = all.throttled.max(rule.throttled);
             all.fault = all.fault.or(rule.fault);
         }

@@ -3,6 +3,7 @@
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
+use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
@@ -110,10 +111,13 @@ pub(crate) fn verify(task: &Task) -> Response {
         // Evading shows only when a launch is timed.
         behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
         let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
-        let trials = params.trials.iter().map(|trial| TrialObserved {
+        let fresh = if behaviour.no_fresh { None } else { Some(FreshTrials::draw(task, &params)?) };
+        let drawn = fresh.iter().flat_map(FreshTrials::trials).map(|trial| (trial, behaviour.fresh_error));
+        let all = params.trials.iter().map(|trial| (trial, behaviour.error)).chain(drawn);
+        let trials = all.map(|(trial, error)| TrialObserved {
             trial: trial.trial,
             distribution: trial.distribution.clone(),
-            outputs: written().map(|t| output(t, behaviour.error)).collect(),
+            outputs: written().map(|t| output(t, error)).collect(),
         });
         let crash = || Finding::new(FindingKind::Crash, CRASHED);
         let observation = VerifyObservation {
@@ -121,7 +125,8 @@ pub(crate) fn verify(task: &Task) -> Response {
             findings: (behaviour.fault == Some(Fault::Crash)).then(crash).into_iter().collect(),
             not_emulated: None,
             not_launched: None,
-            asked: params.trials.len() as u32,
+            asked: (params.trials.len() + fresh.as_ref().map_or(0, |fresh| fresh.trials().len())) as u32,
+            fresh: fresh.as_ref().filter(|_| behaviour.fault.is_none()).map(FreshTrials::observed),
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },
             determinism: if behaviour.fault.is_none() { Determinism::Stable } else { Determinism::Unknown },
             unconfined: vec![],

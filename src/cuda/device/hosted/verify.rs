@@ -5,6 +5,8 @@
 //! |---|---|
 //! | the only run of its process | wrong answers |
 //! | after a run on other inputs in the same memory, with the other poison | state kept between calls, dependence on addresses or time, unwritten elements |
+//!
+//! A fresh trial, whose inputs are drawn for this verification, has only the first of these runs.
 
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -20,6 +22,7 @@ use kforge_foundation::base::count;
 use kforge_foundation::process::{Command, Limits, run};
 use kforge_harness::compilers;
 use kforge_harness::confine::{self, Confinement};
+use kforge_harness::fresh::{FreshTrials, NotComputed};
 use kforge_harness::layout::POISONS;
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::Response;
@@ -69,6 +72,9 @@ pub(in crate::device) fn verify(task: &Task, params: &VerifyParams) -> Result<Re
         if !verifier.stop {
             verifier.trial(at)?;
         }
+    }
+    if !verifier.stop {
+        verifier.fresh()?;
     }
     drop(held);
     let Verifier { mut observer, passing, .. } = verifier;
@@ -172,6 +178,39 @@ impl<'a> Verifier<'a> {
             })
             .collect();
         self.observer.compare(trial, &Against::later(&expected, &make), &lefts)
+    }
+
+    /// Runs the fresh trials, each once in a process of its own.
+    fn fresh(&mut self) -> Result<(), Response> {
+        let drawn = FreshTrials::draw(self.task, self.params)?;
+        let source = Source::new(self.task, &self.params.problem);
+        let expected: Result<Vec<Expected>, NotComputed> =
+            (0..drawn.trials().len()).map(|at| Ok(drawn.expected(at, &source)?.0)).collect();
+        let expected = match expected {
+            Ok(expected) => expected,
+            Err(why) => {
+                self.observer.left_out(&why);
+                return Ok(());
+            }
+        };
+        self.observer.drawn(&drawn);
+        for (turn, (trial, expected)) in drawn.trials().iter().zip(&expected).enumerate() {
+            self.observer.within(Some(trial.trial));
+            let poison = POISONS[turn % POISONS.len()];
+            let own = self.place(trial, poison, turn)?;
+            let heard = self.run(&[&own])?;
+            self.hear(&heard);
+            let outputs = self.left(&own)?;
+            if !heard.is_whole() {
+                self.stop = true;
+                break;
+            }
+            let make = || source.held(trial, expected, &self.params.compare);
+            let outputs = outputs.iter().map(|(tensor, bytes)| (*tensor, bytes.as_slice().into())).collect();
+            let left = [RunOutputs { said: "", poison, outputs }];
+            self.observer.compare(trial, &Against::later(expected, &make), &left)?;
+        }
+        Ok(())
     }
 
     /// Creates the buffers of a run on a trial's inputs.

@@ -3,7 +3,7 @@
 use super::*;
 use crate::measure::compare::{Comparison, rms};
 use crate::measure::testing::observed;
-use kforge_types::record::FindingKind;
+use kforge_types::record::{FindingKind, Fresh};
 
 fn observation(got: &[f64], want: &[f64]) -> VerifyObservation {
     let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
@@ -54,6 +54,51 @@ fn a_failure_names_output_index_got_and_want() {
     let judged = judge(&observation(&[5.0, 7.0], &[1.0, 2.0]), &with(Tolerance::default()));
     let several = "root mean square), the first at 0: got 5, want 1\n";
     assert!(judged.explanation.contains(several), "{}", judged.explanation);
+}
+
+#[test]
+fn a_fresh_trial_is_judged_like_others_and_shows_only_where_it_fails() {
+    let fresh = |got: &[f64], want: &[f64]| {
+        let mut seen = observation(&[1.0, 2.0], &[1.0, 2.0]);
+        let drawn = TrialObserved { trial: 1, distribution: "tiny".into(), ..observation(got, want).trials.remove(0) };
+        seen.trials.push(drawn);
+        seen.asked = 2;
+        let trial = FreshTrial { trial: 1, seed: 1 << 62, distribution: "tiny".into() };
+        seen.fresh = Some(Fresh::Drawn(vec![trial]));
+        seen
+    };
+    let loose = with(Tolerance { atol: 0.1, ..Tolerance::default() });
+    let judged = judge(&fresh(&[1.09, 2.0], &[1.0, 2.0]), &loose);
+    assert_eq!((&judged.verdict, judged.worst, &judged.no_fresh), (&Verdict::Pass, Some(0.0), &None));
+    assert_eq!(judged, judge(&fresh(&[1.0, 2.0], &[1.0, 2.0]), &loose), "whatever was drawn");
+    let judged = judge(&fresh(&[1.2, 2.0], &[1.0, 2.0]), &loose);
+    let Verdict::Fail(why) = &judged.verdict else { panic!("{judged:?}") };
+    assert!(why.starts_with("`y` is wrong at 0: got 1.2, want 1"), "{why}");
+    assert!(judged.worst.unwrap() > 1.0);
+    assert!(judged.explanation.contains("`y`, trial 1 (tiny): "), "{}", judged.explanation);
+    assert!(judged.explanation.contains("`seeds = [4611686018427387904]`"), "{}", judged.explanation);
+    // A fresh trial that was drawn and not compared is missing like any other.
+    let mut lost = fresh(&[1.0, 2.0], &[1.0, 2.0]);
+    lost.trials.pop();
+    let missing = Unknown::Missing("only 1 of 2 trials were compared".into());
+    assert_eq!(judge(&lost, &loose).verdict, Verdict::Unknown(missing));
+}
+
+#[test]
+fn a_pass_without_a_fresh_trial_says_why() {
+    let told = |fresh: Option<Fresh>, got: f64| {
+        let seen = VerifyObservation { fresh, ..observation(&[got, 2.0], &[1.0, 2.0]) };
+        judge(&seen, &with(Tolerance::default())).no_fresh
+    };
+    assert_eq!(told(Some(Fresh::LeftOut("no Python".into())), 1.0), Some("no Python".into()));
+    assert_eq!(told(None, 1.0), Some("the kforge that observed it ran none".into()));
+    assert_eq!(told(None, 7.0), None, "a failure needs none");
+    // Observations from before there were fresh trials can be read, and judgements that have one do not mention it.
+    let seen = serde_json::to_value(observation(&[1.0, 2.0], &[1.0, 2.0])).unwrap();
+    assert!(seen.get("fresh").is_none());
+    assert_eq!(serde_json::from_value::<VerifyObservation>(seen).unwrap().fresh, None);
+    let judged = serde_json::to_value(Judgement::bare(Verdict::Pass)).unwrap();
+    assert!(judged.get("no_fresh").is_none());
 }
 
 #[test]

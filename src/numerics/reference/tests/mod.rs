@@ -3,6 +3,7 @@
 mod checks;
 mod degenerate;
 mod floats;
+mod fresh;
 mod inputs;
 mod null;
 

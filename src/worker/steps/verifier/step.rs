@@ -11,6 +11,7 @@ use kforge_foundation::base::{Severity, count};
 use kforge_harness::compare::spread;
 use kforge_harness::compilers;
 use kforge_harness::confine;
+use kforge_harness::fresh::{FreshTrials, NotComputed};
 use kforge_harness::layout::{BufferAfterRun, POISONS};
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::{NotEmulated, Response, RunnerTrial, ThreadOrder};
@@ -116,6 +117,9 @@ fn verify(task: &Task) -> Result<Response, Response> {
         }
         verifier.trial(trial)?;
     }
+    if !verifier.stop {
+        verifier.fresh()?;
+    }
     verifier.finish()
 }
 
@@ -208,6 +212,46 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
+    /// Runs the fresh trials, each once, with the ways of running in turn.
+    fn fresh(&mut self) -> Result<(), Response> {
+        self.before = None;
+        let drawn = FreshTrials::draw(self.task, self.params)?;
+        let source = Source::new(self.task, &self.params.problem);
+        let held: Result<Vec<_>, NotComputed> = (0..drawn.trials().len()).map(|at| drawn.held(at, &source)).collect();
+        let held = match held {
+            Ok(held) => held,
+            Err(why) => {
+                self.observer.left_out(&why);
+                return Ok(());
+            }
+        };
+        self.observer.drawn(&drawn);
+        for (at, (trial, (inputs, expected))) in drawn.trials().iter().zip(&held).enumerate() {
+            let [forward, reversed, shuffled] = runs(trial);
+            let run = match at % Trial::RUNS {
+                0 => forward,
+                1 => reversed,
+                _ => shuffled,
+            };
+            let run = Run { said: "", ..run };
+            self.observer.within(Some(trial.trial));
+            let placed =
+                buffers::make(&self.params.problem, &self.params.workspaces, inputs, run.manner, &mut BTreeMap::new());
+            let placed = placed.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
+            let mut heard = self.run(&[(&run, &placed)])?;
+            // Nobody may learn these inputs from what the kernel prints.
+            heard.printed.clear();
+            self.hear(&heard);
+            self.damage(&placed, heard.not_emulated.is_empty())?;
+            if !heard.is_whole() {
+                self.stop = true;
+                break;
+            }
+            self.compare(trial, inputs, expected, &[(&run, &placed)])?;
+        }
+        Ok(())
+    }
+
     /// Launches the kernel on the inputs `before`, which `said` describes, and then on those of this trial, in the same process: the kernel's variables are as
     /// the first launch left them, and the buffers have the same addresses. The outputs must equal those of a launch by itself, `alone`, because a device
     /// launches a loaded kernel many times.
@@ -285,7 +329,7 @@ impl<'a> Verifier<'a> {
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
             self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
         }
-        if self.notes.is_empty() {
+        if self.notes.is_empty() && !self.params.holdout {
             self.notes.extend(text_note("verify.printed", &heard.printed));
         }
         if heard.passing.is_some() {

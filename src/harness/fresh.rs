@@ -1,0 +1,192 @@
+//! The trials of a verification that nobody knew before it. Their seeds come from the system's entropy, drawn when the verification runs, so after the binary
+//! exists. Knows tasks, seeds and expected values; does not run or compare anything.
+//!
+//! Expected values may take longer to compute than a kernel to run, so verifications in one process share a draw if they verify on the same problem. The rule
+//! that keeps this sound: a draw serves only binaries that were in the store before it, by the time of their file. Candidate code that was compiled later
+//! could have been written by somebody who saw what an earlier candidate reported of these inputs. A draw never leaves its process, except as the seed in an
+//! observation.
+
+use std::fs;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
+
+use crate::message::Response;
+use crate::oracle::{Named, Source};
+use crate::task::{Task, failed};
+use kforge_foundation::base::Digest;
+use kforge_numerics::reference::fresh;
+use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_types::record::params::{Expected, Trial, VerifyParams};
+use kforge_types::record::{Fresh, FreshTrial};
+
+/// How much older than a draw a binary must be. Times of files are coarser than the clock.
+const MARGIN: Duration = Duration::from_millis(100);
+/// The most draws that a process remembers.
+const KEPT: usize = 256;
+
+/// A draw, for every verification of one problem.
+#[derive(Debug, Clone)]
+struct Draw {
+    /// Identifies the problem, its reference and what of its values is needed.
+    of: Digest,
+    at: SystemTime,
+    seeds: Vec<u64>,
+    /// The digests of expected values of the first trials.
+    expected: Vec<Expected>,
+}
+
+static DRAWN: Mutex<Vec<Draw>> = Mutex::new(Vec::new());
+
+/// The fresh trials of one verification.
+#[derive(Debug, Clone)]
+pub struct FreshTrials {
+    of: Digest,
+    seeds: Vec<u64>,
+    trials: Vec<Trial>,
+    scaled: bool,
+}
+
+/// Why a fresh trial has no expected values.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum NotComputed {
+    /// The reference failed, or the trial does not suit the problem.
+    #[error("{message}")]
+    Failed {
+        /// What the reference reported.
+        message: String,
+    },
+    /// This machine cannot run the reference.
+    #[error("{why}")]
+    Unavailable {
+        /// What is missing.
+        why: String,
+    },
+    /// The reference answered as a whole step does: a bug.
+    #[error("BUG: the reference ended a step: {summary}")]
+    Ended {
+        /// What the step reported.
+        summary: String,
+    },
+}
+
+impl From<Response> for NotComputed {
+    fn from(response: Response) -> Self {
+        match response {
+            Response::Failed { message, .. } => NotComputed::Failed { message },
+            Response::Unavailable { why } | Response::NeedsTool { why, .. } => NotComputed::Unavailable { why },
+            Response::Done { summary, .. } => NotComputed::Ended { summary },
+        }
+    }
+}
+
+/// The expected values of a trial: their digests, and the inputs and values if they were computed just now.
+pub type Computed = (Expected, Option<(Named, OracleOutput)>);
+
+impl FreshTrials {
+    /// Draws the trials of a verification, or takes a draw that is younger than the verification's binary. Errors: the system gives no random numbers, or the
+    /// binary is missing.
+    pub fn draw(task: &Task, params: &VerifyParams) -> Result<Self, Response> {
+        let cannot = |e: &dyn std::fmt::Display| failed(format!("cannot draw a fresh trial: {e}"));
+        let binary = fs::metadata(task.required("binary")?).and_then(|m| m.modified()).map_err(|e| cannot(&e))?;
+        let input = |name: &str| task.spec.inputs.get(name).and_then(|input| input.digest);
+        let of = ["tree:reference", "toolchain:python", "toolchain:c++"].map(input);
+        let scaled = !params.scaled.is_empty();
+        let of = serde_json::to_vec(&(&params.problem, scaled, of)).map_err(|e| cannot(&e))?;
+        let of = Digest::of(&of);
+        let mut all = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = all.iter().find(|draw| draw.of == of && serves(draw.at, binary)).map(|draw| draw.seeds.clone());
+        let seeds = match known {
+            Some(seeds) => seeds,
+            None => {
+                let mut random = [0; 4];
+                for word in &mut random {
+                    *word = getrandom::u64().map_err(|e| cannot(&e))?;
+                }
+                let seeds = fresh::numbers(&params.problem, random);
+                all.retain(|draw| draw.of != of);
+                if all.len() >= KEPT {
+                    all.remove(0);
+                }
+                all.push(Draw { of, at: SystemTime::now(), seeds: seeds.clone(), expected: vec![] });
+                seeds
+            }
+        };
+        let first = params.trials.len() as u32;
+        let trials = (first..).zip(&seeds).map(|(at, seed)| fresh::private(&params.problem, at, *seed)).collect();
+        Ok(FreshTrials { of, seeds, trials, scaled })
+    }
+
+    /// The trials, with the numbers that follow those of the other trials.
+    pub fn trials(&self) -> &[Trial] {
+        &self.trials
+    }
+
+    /// The trials as an observation names them.
+    pub fn observed(&self) -> Fresh {
+        let of = |(trial, seed): (&Trial, &u64)| FreshTrial {
+            trial: trial.trial,
+            seed: *seed,
+            distribution: trial.distribution.clone(),
+        };
+        Fresh::Drawn(self.trials.iter().zip(&self.seeds).map(of).collect())
+    }
+
+    /// The expected values of the trial at that position; positions must be asked for in order. Errors: why the reference gives none.
+    pub fn expected(&self, at: usize, source: &Source<'_>) -> Result<Computed, NotComputed> {
+        let known = |all: &[Draw]| {
+            let draw = all.iter().find(|draw| draw.of == self.of && draw.seeds == self.seeds);
+            draw.and_then(|draw| draw.expected.get(at).cloned())
+        };
+        if let Some(expected) = known(&DRAWN.lock().unwrap_or_else(PoisonError::into_inner)) {
+            return Ok((expected, None));
+        }
+        let inputs = source.inputs(&self.trials[at])?;
+        let output = source.expected(&inputs, self.scaled)?;
+        let expected = source.keep(&output)?;
+        let mut all = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let draw = all.iter_mut().find(|draw| draw.of == self.of && draw.seeds == self.seeds);
+        if let Some(draw) = draw.filter(|draw| draw.expected.len() == at) {
+            draw.expected.push(expected.clone());
+        }
+        Ok((expected, Some((inputs, output))))
+    }
+
+    /// The inputs and expected values of the trial at that position.
+    pub fn held(&self, at: usize, source: &Source<'_>) -> Result<(Named, OracleOutput), NotComputed> {
+        match self.expected(at, source)? {
+            (_, Some(held)) => Ok(held),
+            (expected, None) => {
+                let inputs = source.inputs(&self.trials[at])?;
+                let output = source.recall(&expected, &inputs)?;
+                Ok((inputs, output))
+            }
+        }
+    }
+}
+
+/// Whether a draw serves a binary whose file is of that time.
+fn serves(drawn: SystemTime, binary: SystemTime) -> bool {
+    binary.checked_add(MARGIN).is_some_and(|ready| ready < drawn)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_draw_serves_only_what_existed_before_it() {
+        let drawn = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
+        for (age_ms, served) in [(-5, false), (0, false), (50, false), (100, false), (101, true), (60_000, true)] {
+            let age = Duration::from_millis(i64::unsigned_abs(age_ms));
+            let binary = if age_ms < 0 { drawn + age } else { drawn - age };
+            assert_eq!(serves(drawn, binary), served, "{age_ms} ms before the draw");
+        }
+    }
+
+    #[test]
+    fn a_reason_is_what_the_reference_reported() {
+        let said = |response: Response| NotComputed::from(response).to_string();
+        assert_eq!(said(failed("`ref.py::f` raised")), "`ref.py::f` raised");
+        assert_eq!(said(Response::Unavailable { why: "no Python".into() }), "no Python");
+    }
+}
