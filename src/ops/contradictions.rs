@@ -10,7 +10,7 @@
 //! * Records are compared by what the same tolerance concludes from them, not by their bytes: a kernel that is correct and not deterministic is observed
 //!   differently each time.
 //! * An unknown contradicts nothing.
-//! * An observation of trials that the other one lacks, such as those of a fresh seed, is left out on both sides: only equal trials can contradict.
+//! * Trials that the question does not determine, such as those of a fresh seed, are left out: only equal inputs can contradict each other.
 //! * Records of one origin do not contradict each other. Whoever measures again replaces what he measured before.
 //! * A signed or an own pass may differ from the emulator: hardware decides, and the emulator's failure is a verdict of its own.
 
@@ -25,8 +25,8 @@ use kforge_engine::{Blobs, BuildOutcome, Done, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::judge::judge;
 use kforge_types::record::event::Labels;
-use kforge_types::record::params::JudgeParams;
-use kforge_types::record::{Standing, StepKind, TrialObserved, Verdict, VerifyObservation};
+use kforge_types::record::params::{JudgeParams, VerifyParams};
+use kforge_types::record::{Standing, StepKind, Verdict, VerifyObservation};
 
 /// Evidence that contradicts other evidence.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -189,18 +189,9 @@ fn contradict(
 ) -> Option<Contradiction> {
     // A judgement whose parameters cannot be read has no verdict either.
     let params: JudgeParams = serde_json::from_value(judgement.params.clone()).ok()?;
-    let (mut a, mut b) = (seen(ready, answer), seen(ready, other));
-    if let (Seen::Observed(a), Seen::Observed(b)) = (&mut a, &mut b) {
-        let of_both = |trials: &mut Vec<TrialObserved>, others: &[TrialObserved]| {
-            trials.retain(|trial| others.iter().any(|other| same_inputs(trial, other)));
-        };
-        let trials = a.trials.clone();
-        of_both(&mut a.trials, &b.trials);
-        of_both(&mut b.trials, &trials);
-        // What was asked and is compared with nothing is not held against either.
-        (a.asked, b.asked) = (0, 0);
-    }
-    let (a, b) = (a.passes(&params)?, b.passes(&params)?);
+    let asked: VerifyParams = serde_json::from_value(verify.params.clone()).ok()?;
+    let passes = |of: &IndexedRecord| seen(ready, of).of_the_question(&asked).passes(&params);
+    let (a, b) = (passes(answer)?, passes(other)?);
     let of = |seen: &IndexedRecord, passes| Witnessed {
         record: seen.digest.short(),
         origin: seen.origin.clone(),
@@ -208,11 +199,6 @@ fn contradict(
         passes,
     };
     (a != b).then(|| Contradiction::Records { step: verify.id.clone(), answer: of(answer, a), other: of(other, b) })
-}
-
-/// Whether two trials had the same inputs.
-fn same_inputs(a: &TrialObserved, b: &TrialObserved) -> bool {
-    (a.trial, &a.distribution) == (b.trial, &b.distribution)
 }
 
 /// What a record of a verification says.
@@ -224,6 +210,18 @@ enum Seen {
 }
 
 impl Seen {
+    /// The same without trials that the question does not determine: their inputs may differ from one record to the next.
+    fn of_the_question(self, asked: &VerifyParams) -> Seen {
+        match self {
+            Seen::Observed(mut observation) => {
+                observation.trials.retain(|seen| asked.trials.iter().any(|trial| trial.trial == seen.trial));
+                observation.asked = observation.asked.min(asked.trials.len() as u32);
+                Seen::Observed(observation)
+            }
+            ended => ended,
+        }
+    }
+
     /// Whether it passes; none if that is unknown.
     fn passes(&self, params: &JudgeParams) -> Option<bool> {
         let verdict = match self {

@@ -190,6 +190,10 @@ fn a_bundle_is_a_base_in_pairs_where_its_binary_is_and_by_its_times_where_not() 
         fs::copy(&head, laptop.project.root().join("evidence/head.kfe")).unwrap();
         let told = row(&laptop, &[base]);
         assert_eq!(change(&told), apart, "{told}");
+        // Both bundles are claims.
+        compare(&laptop, &[base, "--require-evidence"]).expect(103);
+        let code = if apart == "slower" { 102 } else { 103 };
+        compare(&laptop, &[base, "--require-evidence=claimed"]).expect(code);
         assert!(because(&told).starts_with("timed separately on Virtual H"), "{told}");
         // With the device, both variants are measured side by side.
         lab.on(&machine(ns));

@@ -160,7 +160,6 @@ impl Session {
     }
 
     /// The key with which the certificate of a question is written, if it is keyed; none if this machine has no key and needs one.
-    #[expect(clippy::option_option, reason = "a certificate without a key and no certificate are two things")]
     fn key_of(&self, question: &Question) -> Option<Option<Arc<MachineKey>>> {
         if question.is_keyed { self.machine_key(false).map(Some) } else { Some(None) }
     }
