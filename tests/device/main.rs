@@ -53,6 +53,7 @@ const TESTS: &[Test] = &[
     ("a_driver_that_does_not_start_at_all_is_no_matter_of_confinement", confined::broken),
     ("an_examination_shows_what_a_driver_uses_and_that_every_escape_is_refused", confined::examined),
     ("a_candidate_that_timed_out_is_not_launched_at_another_shape", not_again),
+    ("a_pair_has_a_runner_that_ran_nothing_else", pair_apart),
     ("a_profile_is_taken_in_a_fresh_process_of_the_candidates_launches_alone", profiled::taken),
     ("what_a_profiler_does_not_see_is_absent_with_its_reason_and_not_remembered", profiled::unseen),
     ("a_profiler_that_hangs_is_ended", profiled::hung),
@@ -206,6 +207,17 @@ fn warm() {
     let lab = Lab::new();
     (0..3).for_each(|_| assert!(lab.verify("honest").observed().findings.is_empty()));
     assert_eq!(lab.starts(), 1);
+}
+
+fn pair_apart() {
+    let lab = Lab::new();
+    lab.verify("honest");
+    lab.verify("slower");
+    assert_eq!(lab.starts(), 1);
+    for pair in 0..2 {
+        lab.pairs("honest", "slower", false);
+        assert_eq!(lab.starts(), 2 + pair, "each pair starts a runner");
+    }
 }
 
 fn given_back() {
