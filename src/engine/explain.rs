@@ -144,6 +144,8 @@ pub enum Standing {
     Unavailable(String),
     /// A step that it needs gives nothing. Holds the first such step.
     Skipped(String),
+    /// It is no step of the plan now. An earlier build had it: results that it depends on have changed since, or the manifest has.
+    Gone,
 }
 
 impl fmt::Display for Standing {
@@ -154,6 +156,7 @@ impl fmt::Display for Standing {
             Standing::Fresh => write!(f, "is fresh"),
             Standing::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
             Standing::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
+            Standing::Gone => write!(f, "is no step of the plan now: an earlier build had it"),
         }
     }
 }

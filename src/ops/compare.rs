@@ -1,7 +1,6 @@
 //! The regression gate: builds both states, times their champions in pairs if a device is present, and decides which kernels are slower.
 
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::event::Event;
@@ -14,7 +13,7 @@ use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
 use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
-use kforge_pipeline::release::revision::{Git, Revision, RevisionError};
+use kforge_pipeline::release::revision::{Revision, RevisionError};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
@@ -188,11 +187,8 @@ fn named(word: &str, revision: &Revision) -> String {
 
 /// Checks out a revision in a folder below the current workspace's outputs.
 fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revision, Error> {
-    let program = session.environment.path().split(':').map(|folder| Path::new(folder).join("git"));
-    let program: Option<PathBuf> = program.into_iter().find(|path| path.is_absolute() && path.is_file());
-    let program = program.ok_or_else(|| CompareError::NoGit(revision.into()))?;
+    let git = session.git().ok_or_else(|| CompareError::NoGit(revision.into()))?;
     make_target(&opened.target)?;
-    let git = Git { program, environment: session.environment.all(), interrupted: &session.interrupted };
     let at = opened.workspace.manifest.parent().unwrap_or(&opened.workspace.root);
     let found = git.check_out(at, revision, &opened.target);
     let found = found.map_err(|why| CompareError::Revision { revision: revision.into(), why })?;

@@ -29,6 +29,7 @@ use serde::{Deserialize, Serialize};
 
 use super::open::{Opened, Session, Worker, make_target};
 use super::outdated::Outdated;
+use super::request::LastRequest;
 use crate::build::BuildRequest;
 use crate::event::RecordedMessage;
 use kforge_engine::BuildOutcome;
@@ -86,6 +87,8 @@ pub struct Answer {
     pub reused: Vec<Reused>,
     /// Records that exist for another version of the code that was built.
     pub outdated: Vec<Outdated>,
+    /// What the build was asked for.
+    pub request: LastRequest,
 }
 
 /// The request of a build that a certificate may answer.
@@ -172,7 +175,7 @@ impl Session {
         opened: &Opened,
         witness: Witness,
         outcome: &BuildOutcome,
-        (report, said, outdated): (String, Vec<RecordedMessage>, Vec<Outdated>),
+        (report, said, outdated, request): (String, Vec<RecordedMessage>, Vec<Outdated>, LastRequest),
     ) -> Option<()> {
         let mut maker = Maker::new(question.digest, self.began);
         let mut found = Witness::default();
@@ -217,7 +220,7 @@ impl Session {
         let c = outcome.counts;
         let steps = StepCounts { executed: 0, fresh: c.fresh + c.executed, ..c };
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
-        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused, outdated };
+        let answer = Answer { said, report, steps, verdicts: outcome.verdicts, reused, outdated, request };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }
