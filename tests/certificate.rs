@@ -7,6 +7,7 @@ use kforge::engine::{self, Blobs, BuildOutcome};
 use kforge::ops::build::BuildRequest;
 use kforge::ops::event::RecordedMessage;
 use kforge::ops::session::certificate::Answer;
+use kforge::ops::session::request::LastRequest;
 use kforge::ops::{Error, Session};
 use kforge::plan::Goal;
 use kforge::release::evidence_list::reused;
@@ -121,12 +122,14 @@ impl World {
         let (said_so, found) = (said.clone(), report.clone());
         let (outdated, seen) = ready.outdated(&opened, &outcome);
         let held = outdated.clone();
+        let request = LastRequest::default();
         let verdicts = outcome.verdicts;
-        let answer = Answer { said: said_so, until: None, report: found, steps, verdicts, reused, outdated };
+        let answer = Answer { said: said_so, until: None, report: found, steps, verdicts, reused, outdated, request };
         if let (Some(question), Some(witness)) = (question, &ready.witness) {
             let mut witness = witness.clone();
             witness.add(seen);
-            session.certify(question, &opened, witness, &outcome, (report, said, held), &ready);
+            let messages = (report, said, held, LastRequest::default());
+            session.certify(question, &opened, witness, &outcome, messages, &ready);
         }
         Some(Planned { executed, answer: Some(answer), compiled })
     }
@@ -213,7 +216,7 @@ fn report_of(ready: &kforge::ops::session::build::Ready<'_>, outcome: &BuildOutc
         .collect();
     let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
-    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told)
+    report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told, None)
 }
 
 /// Every file below a folder that satisfies a condition, in order.

@@ -111,6 +111,9 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Optimize(OptimizeError::NoAgent { .. }) => vec![
             "name one in kernel.toml, `generate = { agent = \"rules\" }`, or one of your own under `[agents]`".into(),
         ],
+        Error::Step(NoStep::Gone(_)) => {
+            vec!["`kforge build` runs the steps that decide whether there is such a step; `kforge explain` says what it was".into()]
+        }
         Error::Step(NoStep::Unknown { closest, .. }) => {
             let meant = closest.iter().map(|best| format!("did you mean `{best}`?"));
             meant.chain(["`kforge tree` lists every step, docs/methods.md every method".into()]).collect()

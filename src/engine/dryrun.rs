@@ -16,7 +16,7 @@ use super::evidence::HERE;
 use super::explain::{Earlier, Explanation, Prospect, chain, plain, why_from};
 use super::services::{Because, BuildOptions, PreviousResult, Services};
 use super::state::{Done, NodeCheck, State, Walk};
-use super::{Graph, Index, Node, NodeId, Source};
+use super::{Graph, Index, Memory, Node, NodeId, Source};
 use kforge_types::record::event::{CacheOrigin, Why};
 use kforge_types::record::{Outcome, Spec, StepKind, StepResult};
 
@@ -101,6 +101,21 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
         };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
     Some(Explanation { id: id.to_string(), prospect, product, evidence, brought, because, earlier, fields })
+}
+
+/// What is remembered of a step that no plan has now: the fields and reasons of its last run. None if nothing is.
+pub fn recalled(memory: &dyn Memory, id: &str) -> Option<Explanation> {
+    let last = memory.last(id)?;
+    Some(Explanation {
+        id: id.to_string(),
+        standing: Standing::Gone,
+        product: None,
+        evidence: None,
+        brought: false,
+        because: last.because,
+        earlier: None,
+        fields: last.explanation,
+    })
 }
 
 /// The graph with the nodes that known results add: every node that has a name now.

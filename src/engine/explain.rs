@@ -144,6 +144,8 @@ pub enum Prospect {
     Unavailable(String),
     /// A step that it needs gives nothing. Holds the first such step.
     Skipped(String),
+    /// It is no step of the plan now. An earlier build had it: results that it depends on have changed since, or the manifest has.
+    Gone,
 }
 
 impl fmt::Display for Prospect {
@@ -154,6 +156,7 @@ impl fmt::Display for Prospect {
             Prospect::Fresh => write!(f, "is fresh"),
             Prospect::Unavailable(missing) => write!(f, "is unavailable: {missing}"),
             Prospect::Skipped(root) => write!(f, "would be skipped because of `{root}`"),
+            Prospect::Gone => write!(f, "is no step of the plan now: an earlier build had it"),
         }
     }
 }

@@ -42,6 +42,7 @@ mod testing;
 pub use coordinator::{BuildOutcome, build};
 pub use dryrun::{
     Compiled, DryRun, Lack, Question, Questions, ReadyResult, dry_run, expanded, explain, known, lacking, questions,
+    recalled,
 };
 pub use explain::{Earlier, Explanation, Prospect, result_digest, why};
 pub use graph::{Graph, GraphError, Index};

@@ -16,6 +16,7 @@ use crate::contradictions;
 use crate::event::Warning;
 use crate::session::build::{PlanRequest, Ready};
 use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::request::LastRequest;
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
@@ -96,6 +97,7 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let began = Instant::now();
     let question = session.question(request);
     if let Some(held) = question.as_ref().and_then(|q| session.certified(q)) {
+        held.answer.request.note(session, &held.target);
         return Ok(Built::Unchanged(Box::new(Unchanged::new(held, request.goal))));
     }
     let mut opened = session.open()?;
@@ -104,6 +106,8 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     let asked = request.asked(session, &opened, true)?;
     let packages = session.packages(&opened, &asked)?;
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
+    let asked_for = LastRequest::of(session, &opened.workspace, &asked);
+    asked_for.note(session, &opened.target);
     let said = session.reporter.said();
     let mut timed = request.timings.then(Vec::new);
     let purpose = crate::event::Purpose::Build;
@@ -116,21 +120,24 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         session.reporter.warn(Warning::Distrusted { name: "imported evidence".into(), why });
     }
     let said = session.reporter.said();
-    let report = report::assemble(&ready, &outcome);
+    let mut report = report::assemble(&ready, &outcome);
     // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
         session.remember(&opened, &packages, &ready, &report);
     }
     let text = match outcome.interrupted {
-        true => text(&report.clone().begun(), Failures::Told),
-        false => text(&report, Failures::Told),
+        true => text(&report.clone().begun(), Failures::Told, None),
+        false => text(&report, Failures::Told, None),
     };
     let (outdated, seen) = ready.outdated(&opened, &outcome);
     // The results of a partial or interrupted build do not replace the report of a whole one.
     if request.goal == Goal::Build {
         match outcome::is_interrupted(&ready, &outcome) {
             true => report::note_interrupted(session, &opened),
-            false => report::keep(&opened, &report)?,
+            false => {
+                report.built = Some(report::built(session, &opened, &asked_for));
+                report::keep(&opened, &report)?;
+            }
         }
     }
     let contradictions = contradictions::report(session, &ready, &outcome);
@@ -149,8 +156,8 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         ready.keep_committed(&outcome)?;
         let mut witness = witness.clone();
         witness.add(seen);
-        let said = session.reporter.said();
-        session.certify(question, &opened, witness, &outcome, (text.clone(), said, outdated.clone()), &ready);
+        let messages = (text.clone(), session.reporter.said(), outdated.clone(), asked_for);
+        session.certify(question, &opened, witness, &outcome, messages, &ready);
     }
     // Only results from earlier builds are listed with their age.
     let fresh = outcome.steps.iter().filter(|done| done.outcome == Outcome::Fresh);

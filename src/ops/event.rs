@@ -169,13 +169,19 @@ pub enum Warning {
     /// The last build was interrupted and has no report.
     #[error("the last build was interrupted: these are the results of the build before it")]
     LastInterrupted,
+    /// The results that a report holds cannot be compared with the present state of the workspace.
+    #[error("cannot tell what has changed since the last build: {why}")]
+    NotCompared {
+        /// What keeps the plan from being made.
+        why: String,
+    },
     /// A problem with the journal or a store that affects no result.
     #[error("{text}")]
     Store {
         /// What happened, for people.
         text: String,
     },
-    /// The file that records an interrupted build cannot be written.
+    /// The file that records an interrupted build, or the request of a build, cannot be written.
     #[error("cannot write `{}`: {source}", path.display())]
     NotNoted {
         /// The file.

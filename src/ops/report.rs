@@ -1,5 +1,7 @@
 //! Shows the results of the last build, or the scores of its kernels.
 
+mod stale;
+
 use crate::build::report::{is_interrupted, last};
 use crate::event::Warning;
 use crate::{Error, Session};
@@ -76,7 +78,9 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     };
     if interrupted {
         session.reporter.warn(Warning::LastInterrupted);
+        report.built.iter_mut().for_each(|built| built.interrupted = true);
     }
+    stale::mark(session, &mut report);
     narrow(session, &workspace, &mut report, &request.words)?;
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
     Ok(Shown { report, scores })

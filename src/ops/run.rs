@@ -9,6 +9,7 @@ use std::path::PathBuf;
 pub use self::result::{Judged, Output, RunResult, StepEnd};
 use crate::build::steps::execute;
 use crate::event::Purpose;
+use crate::explain::NoStep;
 use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::session::evidence_policy::EvidencePolicy;
@@ -166,14 +167,30 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
         workspace: !named && request.package.is_none(),
         ..SelectionArgs::default()
     };
-    let selected = session.select(&opened.workspace, &words)?;
-    let asked = asked(selected, request, Goal::Build);
+    // Which steps there are depends on the selection, so the last build's comes first.
+    let open = request.package.is_none() && request.overlay.is_none();
+    let last = if open { explain::in_last_build(session, text) } else { None };
+    let asked = match last {
+        Some(last) => PlanRequest {
+            overlay: last.overlay(),
+            ..asked(
+                session.select_over(&opened.workspace, &last.words(), last.overlay().as_deref())?,
+                request,
+                last.goal(),
+            )
+        },
+        None => asked(session.select(&opened.workspace, &words)?, request, Goal::Build),
+    };
     let packages = session.packages(&opened, &asked)?;
     build(session, opened, &packages, &asked, |opened, ready| {
-        let graph = ready.with_services(session, opened, |services| {
-            kforge_engine::expanded(ready.graph.clone(), &ready.options, services)
+        let (graph, past) = ready.with_services(session, opened, |services| {
+            let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
+            (graph, explain::recalled(ready, services.memory, text))
         });
-        let id = explain::find(text, graph.nodes().map(|n| n.id.as_str()))?;
+        let id = match (explain::find(text, graph.nodes().map(|n| n.id.as_str())), past) {
+            (Err(NoStep::Unknown { .. }), Some(past)) => return Err(NoStep::Gone(past.id).into()),
+            (found, _) => found?,
+        };
         let node = graph.find(&id).map(|i| graph.node(i).clone()).ok_or(RunError::Lost(id))?;
         // A verification is shown together with its judgement.
         let judge = graph.nodes().find(|judge| node.kind == StepKind::Verify && judges(judge, &node)).cloned();

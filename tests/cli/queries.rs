@@ -90,12 +90,58 @@ fn report_says_what_the_last_build_found_or_that_there_was_none() {
     place.run("report").expect(101).says("there is no report").says("run `kforge build` first");
     let built = place.run("build").expect(0).says("Finished");
     let text = place.run("report").expect(0);
-    assert!(built.err.contains(&text.out), "a build ends with the report:\n{}\n{}", built.err, text.out);
+    let (results, by) = text.out.trim_end().rsplit_once('\n').unwrap();
+    assert!(built.err.contains(results), "a build ends with the report:\n{}\n{}", built.err, text.out);
+    assert!(by.starts_with("built just now by kforge "), "{by}");
     place.run("report --format markdown").expect(0).prints("# kforge report").prints("| twice | cpu |");
     let json = place.run("report --format json").expect(0).json();
     assert_eq!(json["packages"][0]["kernels"][0]["targets"][0]["shapes"][0]["verdict"], "pass");
     let place = place.file("target/kforge/report.json", "{");
     place.run("report").expect(101).says("is not a report");
+}
+
+#[test]
+fn a_report_says_at_which_commit_it_was_built_and_what_was_edited_since() {
+    let place = Place::tiny();
+    let commit = "git init -q . && git add . && git -c user.name=n -c user.email=n@example.com commit -qm c && git rev-parse HEAD";
+    let commit = place.shell(commit).trim().to_string();
+    place.run("build").expect(0);
+    let built = place.run("report --format json").expect(0).json()["built"].clone();
+    assert_eq!((&built["commit"], &built["dirty"]), (&commit.as_str().into(), &false.into()), "{built}");
+    assert_eq!((&built["interrupted"], &built["selected"]["packages"][0]), (&false.into(), &"tiny".into()));
+    // A build with nothing to do gives no new results.
+    place.run("build").expect(0);
+    assert_eq!(place.run("report --format json").expect(0).json()["built"], built);
+    place.edit("twice.cu", "if (i < n)", "/* guarded */ if (i < n)");
+    let stale = "    stale: `twice.cu` was edited since this was built\n";
+    place.run("report").expect(0).prints(stale).prints("provisional: BLOCK=32");
+    place.run("build").expect(0);
+    let said = place.run("report").expect(0).prints(&format!("at commit {} with uncommitted changes\n", &commit[..12]));
+    assert!(!said.out.contains("stale"), "{}", said.out);
+    place.edit("kernel.toml", "rtol = 1e-6", "rtol = 2e-6");
+    place.run("report").expect(0).prints("    stale: `params.");
+    // A selection that the manifest no longer has cannot be planned, and the results are shown all the same.
+    place.edit("kernel.toml", "name = \"tiny\"", "name = \"other\"");
+    place.run("report").expect(4).says("`other` was not built");
+}
+
+#[test]
+fn explain_and_run_find_the_steps_of_the_last_build_whatever_it_selected() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nseven = { n = 7 }");
+    place.run("build --shape five").expect(0);
+    // With both shapes the selection would read more.
+    let json = place.run("explain --json cpu/select").expect(0).json();
+    assert_eq!((&json["standing"], &json["choices"][0]["champion"]), (&"fresh".into(), &"BLOCK=32".into()), "{json}");
+    place.run("run tiny/twice/cpu/select").expect(0).prints("fresh");
+    place.run("explain cpu/seven/judge").expect(0).prints("would run now");
+    place.run("explain --shape seven cpu/five/judge").expect(4).says("no step of the plan");
+    place
+        .run("explain twice")
+        .expect(0)
+        .prints("tiny/twice, a kernel of operator twice")
+        .prints("provisional: BLOCK=32");
+    place.run("explain --shape seven twice").expect(0).prints("nothing is selected yet");
 }
 
 #[test]
@@ -156,7 +202,7 @@ fn the_tree_shows_what_hangs_on_what() {
     let down = place.run("tree").expect(0).prints("tiny/twice/cpu/select\n");
     down.prints("├── tiny/twice/BLOCK=32/cpu/five/judge\n");
     let roots = place.run("tree --depth 0").expect(0);
-    assert_eq!(roots.out, "tiny/twice/calibrate\ntiny/twice/cpu/select\n");
+    assert_eq!(roots.out, "tiny/twice/cpu/select\n", "judgements read the calibration");
     let up = place.run("tree --invert --stage generate").expect(0);
     assert!(up.out.starts_with("tiny/twice/generate\n└── tiny/twice/BLOCK=32/cpu/compile\n"), "{}", up.out);
     place.run("tree --stage compil").expect(2).says("did you mean `compile`?");

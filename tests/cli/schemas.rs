@@ -35,6 +35,7 @@ fn the_schemas_are_those_of_the_program() {
         "evidence",
         "explanation",
         "holdings",
+        "kernel",
         "lockfile",
         "manifest",
         "metadata",
@@ -93,6 +94,7 @@ fn what_a_build_writes_is_as_its_schemas_say() {
     valid(&schema("report"), &place.run("report --format json").expect(0).json(), "report");
     valid(&schema("metadata"), &place.run("metadata").expect(0).json(), "metadata");
     valid(&schema("explanation"), &place.run("explain --json cpu/select").expect(0).json(), "explanation");
+    valid(&schema("kernel"), &place.run("explain --json twice").expect(0).json(), "kernel");
     for id in ["compute.fp8_fast_accumulation_mode", "memory.data_layout"] {
         valid(&schema("method"), &place.run(&format!("explain --json {id}")).expect(0).json(), id);
     }

@@ -236,9 +236,9 @@ fn larger_shapes_wait_for_those_whose_accesses_are_watched() {
     };
     assert!(below("large").contains(&of("small")), "{tree}");
     assert!(!below("small").contains(&of("large")), "{tree}");
-    // A selection of only the large shape contains only that one.
+    // A selection of only the large shape runs only that one. Whether the tolerance decides depends on all shapes.
     let alone = told(&["tree", "--kernel", "direct", "--shape", "large"]);
-    assert!(!alone.contains("small"), "{alone}");
+    assert!(!alone.contains("cpu/small") && alone.contains("row_sum/small/0/oracle"), "{alone}");
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod ablated;
 mod bounded;
 mod compared;
 mod evidence;
+mod explained;
 mod growth;
 mod hung;
 mod lab;

@@ -46,8 +46,11 @@ pub enum ReportFormat {
 /// `kforge explain`.
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
-    /// Id of a step, as `kforge tree` and `build -v` print it, a unique part of an id, or a method of the registry
+    /// Id of a step, as `kforge tree` and `build -v` print it, a unique part of an id, a kernel, or a method
     pub step: String,
+    /// The selection.
+    #[command(flatten)]
+    pub select: Select,
     /// Print the explanation as JSON
     #[arg(long)]
     pub json: bool,

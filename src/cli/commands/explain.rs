@@ -1,21 +1,35 @@
-//! `kforge explain`: explains why a step ran or would run now, or describes a method of the registry.
+//! `kforge explain`: explains why a step ran or would run now, who is champion of a kernel and why, or what a method is and who uses it.
 
 use super::{CommandResult, print_json};
 use crate::cli::args::ExplainArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use kforge_ops::explain::{Explained, explain};
+use kforge_ops::explain::{ExplainRequest, Explained, explain};
 use kforge_pipeline::optimize::methods;
-use kforge_pipeline::report::{explanation, method};
+use kforge_pipeline::report::{choice, explanation, kernel, method};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ExplainArgs) -> CommandResult {
     let console = &context.console;
-    match explain(&context.session, &args.step)? {
-        Explained::Method(method) if args.json => return print_json(context, &method::document(method)),
-        Explained::Method(method) => console.out(&methods::explain(method)),
-        Explained::Step(step) if args.json => return print_json(context, &explanation::document(&step)),
-        Explained::Step(step) => console.out(&explanation::text(&step, args.fields, console.verbose())),
+    let request = ExplainRequest { what: args.step.clone(), words: args.select.words() };
+    match explain(&context.session, &request)? {
+        Explained::Method { id, entry, uses } if args.json => {
+            return print_json(context, &method::document(&id, entry, &uses));
+        }
+        Explained::Method { id, entry, uses } => {
+            let registered = entry.map(methods::explain).unwrap_or_default();
+            let between = if registered.is_empty() || uses.is_empty() { "" } else { "\n" };
+            console.out(&format!("{registered}{between}{}", method::uses(&id, &uses)));
+        }
+        Explained::Step(step, choices) if args.json => {
+            return print_json(context, &explanation::document(&step, &choices));
+        }
+        Explained::Step(step, choices) => {
+            console.out(&explanation::text(&step, args.fields, console.verbose()));
+            console.out(&choice::text(&choices));
+        }
+        Explained::Kernel(kernels) if args.json => return print_json(context, &kernels),
+        Explained::Kernel(kernels) => console.out(&kernel::text(&kernels)),
     }
     Ok(Exit::Done)
 }

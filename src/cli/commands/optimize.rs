@@ -38,7 +38,7 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> CommandResult {
 fn finish(context: &Context, finished: &Finished, began: Instant) -> Exit {
     let console = &context.console;
     if !console.json() && !console.quiet() {
-        console.fitted(&report::text::text(&finished.report, Failures::Told));
+        console.fitted(&report::text::text(&finished.report, Failures::Told, None));
     }
     say_champions(console, &finished.champions);
     for (agent, spent) in &finished.spent {

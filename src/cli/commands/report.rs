@@ -19,9 +19,11 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     });
     let Shown { report, scores } =
         kforge_ops::report::report(&context.session, &ReportRequest { words: args.select.words(), score })?;
+    // A clock before 1970 or far in the future gives no meaningful ages.
+    let now = jiff::Timestamp::try_from(context.session.began).ok();
     match (&scores, args.format) {
-        (None, ReportFormat::Text) => context.console.out_fitted(&report::text::text(&report, Failures::Why)),
-        (None, ReportFormat::Markdown) => context.console.out(&report::markdown::markdown(&report)),
+        (None, ReportFormat::Text) => context.console.out_fitted(&report::text::text(&report, Failures::Why, now)),
+        (None, ReportFormat::Markdown) => context.console.out(&report::markdown::markdown(&report, now)),
         (None, ReportFormat::Json) => return print_json(context, &report),
         (Some(scores), ReportFormat::Text) => context.console.out_fitted(&score::text(scores)),
         (Some(scores), ReportFormat::Markdown) => context.console.out(&score::markdown(scores)),

@@ -1,6 +1,7 @@
 //! The report of a build: assembled from its results, stored in the output folder, and read back.
 
 use std::collections::HashMap;
+use std::time::SystemTime;
 
 use rayon::prelude::*;
 
@@ -9,10 +10,12 @@ use crate::event::Warning;
 use crate::session::build::Ready;
 use crate::session::certificate::CUT_SHORT;
 use crate::session::places::Places;
+use crate::session::request::LastRequest;
 use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::{self, Report, StepView};
 use kforge_project::workspace::Workspace;
 use kforge_types::record::{FORMAT_VERSION, StepKind};
@@ -80,10 +83,35 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
     report
 }
 
-/// Stores a report where [`last`] finds it.
+/// The build that a report is of.
+pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltReport {
+    let (commit, dirty) = session.git().and_then(|git| git.state(&opened.workspace.root)).unzip();
+    // A clock before 1970 or far in the future gives no meaningful time.
+    let at = jiff::Timestamp::try_from(SystemTime::now()).map(|now| now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+    BuiltReport {
+        kforge: env!("CARGO_PKG_VERSION").into(),
+        at: at.unwrap_or_default(),
+        commit,
+        dirty,
+        interrupted: false,
+        selected: asked.selected(),
+    }
+}
+
+/// Stores a report where [`last`] finds it. If the stored report differs only in its time, it stays: a build with nothing to do gives no new results, whether it
+/// is planned or certified.
 pub fn keep(opened: &Opened, report: &Report) -> Result<(), Error> {
-    let json = serde_json::to_vec_pretty(report)?;
     let place = opened.target.join("report.json");
+    let json = serde_json::to_vec_pretty(report)?;
+    let known = std::fs::read(&place).ok().and_then(|bytes| serde_json::from_slice::<Report>(&bytes).ok());
+    if let Some(mut known) = known
+        && let (Some(then), Some(now)) = (&mut known.built, &report.built)
+    {
+        then.at.clone_from(&now.at);
+        if serde_json::to_vec_pretty(&known)? == json {
+            return note_whole(opened);
+        }
+    }
     write_if_changed(&place, &json).map_err(Error::write(&place))?;
     note_whole(opened)
 }

@@ -35,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use super::build::Ready;
 use super::open::{Opened, Session, Worker, make_target};
 use super::outdated::Outdated;
+use super::request::LastRequest;
 use crate::build::BuildRequest;
 use crate::event::RecordedMessage;
 use kforge_engine::BuildOutcome;
@@ -95,6 +96,8 @@ pub struct Answer {
     pub reused: Vec<Reused>,
     /// Records that exist for another version of the code that was built.
     pub outdated: Vec<Outdated>,
+    /// What the build was asked for.
+    pub request: LastRequest,
 }
 
 /// The request of a build that a certificate may answer.
@@ -196,7 +199,7 @@ impl Session {
         opened: &Opened,
         witness: Witness,
         outcome: &BuildOutcome,
-        (report, said, outdated): (String, Vec<RecordedMessage>, Vec<Outdated>),
+        (report, said, outdated, request): (String, Vec<RecordedMessage>, Vec<Outdated>, LastRequest),
         ready: &Ready<'_>,
     ) -> Option<()> {
         let key = self.key_of(&question)?;
@@ -245,7 +248,8 @@ impl Session {
         let reused = reused(outcome.steps.iter().filter_map(|done| done.evidence.as_ref()));
         let until = ready.trust.changes().map(Timestamp::as_second);
         ready.signed.files().iter().for_each(|path| found.saw(path, path.exists()));
-        let answer = Answer { said, until, report, steps, verdicts: outcome.verdicts, reused, outdated };
+        let verdicts = outcome.verdicts;
+        let answer = Answer { said, until, report, steps, verdicts, reused, outdated, request };
         for seen in [found, witness, opened.workspace.witness.clone(), self.settings.witness.clone()] {
             maker.saw(seen);
         }

@@ -21,6 +21,21 @@ pub enum Goal {
     Build,
 }
 
+impl Goal {
+    /// Every goal, in order.
+    pub const ALL: [Goal; 4] = [Goal::Check, Goal::Verify, Goal::Bench, Goal::Build];
+
+    /// Its name, which is that of the command.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Goal::Check => "check",
+            Goal::Verify => "verify",
+            Goal::Bench => "bench",
+            Goal::Build => "build",
+        }
+    }
+}
+
 /// The selection on the command line. An empty list selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Selection {

@@ -148,6 +148,17 @@ impl Git<'_> {
         Ok(said.lines().map(|path| at.join(path)).collect())
     }
 
+    /// The commit of the repository that holds `at`, and whether `at` has changes that the commit does not have, new files included. None outside a repository,
+    /// in one without commits, or if git fails.
+    pub fn state(&self, at: &Path) -> Option<(String, bool)> {
+        // Without the option, git may write the index.
+        let words = ["--no-optional-locks", "status", "--porcelain=v2", "--branch", "--", "."];
+        let said = self.say(at, None, &words).ok()?;
+        let commit = said.lines().find_map(|line| line.strip_prefix("# branch.oid "))?;
+        let dirty = said.lines().any(|line| !line.starts_with('#'));
+        commit.bytes().all(|b| b.is_ascii_hexdigit()).then(|| (commit.to_string(), dirty))
+    }
+
     /// Checks out a revision of the repository that holds `at`, into a new folder in `into`.
     ///
     /// # Errors

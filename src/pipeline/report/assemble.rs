@@ -8,6 +8,7 @@ use super::document::{
     BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
     RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
+use super::provenance;
 use super::search::SearchReport;
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::stats::median;
@@ -152,7 +153,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
-    Report { format_version: kforge_types::record::FORMAT_VERSION, packages: packages.all }
+    Report { format_version: kforge_types::record::FORMAT_VERSION, built: None, packages: packages.all }
 }
 
 /// Names of shapes by position, by package, kernel, target and types.
@@ -297,10 +298,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     // If nothing was selected (`verify`, `check`), every variant is shown.
     let is_champion =
         report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
-    if let Some(evidence) = step.evidence
-        && !report.observed_on.contains(&evidence.device_class)
-    {
-        report.observed_on.push(evidence.device_class.clone());
+    if let Some(evidence) = step.evidence {
+        provenance::observe(&mut report.observed, evidence);
+        if !report.observed_on.contains(&evidence.device_class) {
+            report.observed_on.push(evidence.device_class.clone());
+        }
     }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
@@ -312,7 +314,10 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             if let (Some(judgement), Some(shape)) =
                 (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
                 // Wrong candidates of rounds are shown in the tree of candidates.
-                && (is_champion || matches!(judgement.verdict, Verdict::Fail(_)) && step.labels.round.is_none())
+                // If the operator is indecisive, no variant is champion, and the report says that of each.
+                && (is_champion
+                    || matches!(judgement.verdict, Verdict::Fail(_) | Verdict::Unknown(Unknown::Indecisive(_)))
+                        && step.labels.round.is_none())
                 && step.labels.method.is_none()
             {
                 let text = |t: &str| (reader.places)(step.id, t);
@@ -378,6 +383,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
 /// Sorts the entries, so that their order does not depend on which step ended first.
 fn tidy(report: &mut TargetReport) {
     report.observed_on.sort();
+    provenance::sort(&mut report.observed);
     report.shapes.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
     report.machine.sort_by(|a, b| a.variant.cmp(&b.variant));
     // A full timing replaces one with few samples.

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use kforge_types::record::params::{Attribution, Matched};
@@ -15,6 +16,9 @@ use kforge_types::record::{FunctionFacts, Verdict};
 pub struct Report {
     /// Version of this format.
     pub format_version: u32,
+    /// The build; none if an earlier kforge wrote the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub built: Option<BuiltReport>,
     /// Packages in order.
     pub packages: Vec<PackageReport>,
 }
@@ -62,6 +66,13 @@ pub struct TargetReport {
     /// The devices whose observations were judged, each with product, architecture and driver; none if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub observed_on: Vec<String>,
+    /// The same observations with their origin, standing and time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub observed: Vec<ObservedReport>,
+    /// What has changed since these results, if anything has that a build would have to repeat steps for. The stored report never has it: it is found when the
+    /// report is shown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stale: Option<String>,
     /// Whether kforge.lock pins an accepted variant, so that no other variant was built.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub accepted: bool,

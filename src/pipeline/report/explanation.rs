@@ -5,6 +5,7 @@ use std::fmt::Write;
 use anstyle::{AnsiColor, Style};
 use serde::Serialize;
 
+use super::choice::Choice;
 use kforge_engine::{Because, Earlier, Explanation, Prospect};
 use kforge_types::record::event::{EvidenceSeen, Why};
 
@@ -29,7 +30,7 @@ pub struct Document {
     pub format_version: u32,
     /// The step.
     pub id: String,
-    /// `fresh`, `will-run`, `may-run`, `unavailable` or `skipped`.
+    /// `fresh`, `will-run`, `may-run`, `unavailable`, `skipped`, or `gone` for a step that only an earlier build had.
     pub standing: &'static str,
     /// What is missing, or the required step that failed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -47,16 +48,20 @@ pub struct Document {
     pub earlier: Option<&'static str>,
     /// Every field that is hashed into the key, in canonical order.
     pub fields: Vec<(String, String)>,
+    /// What a selection chose, for a step that selects champions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub choices: Vec<Choice>,
 }
 
 /// The explanation as a document.
-pub fn document(explanation: &Explanation) -> Document {
+pub fn document(explanation: &Explanation, choices: &[Choice]) -> Document {
     let (standing, reason) = match &explanation.prospect {
         Prospect::WillRun => ("will-run", None),
         Prospect::MayRun => ("may-run", None),
         Prospect::Fresh => ("fresh", None),
         Prospect::Unavailable(missing) => ("unavailable", Some(missing.clone())),
         Prospect::Skipped(root) => ("skipped", Some(root.clone())),
+        Prospect::Gone => ("gone", None),
     };
     Document {
         format_version: kforge_types::record::FORMAT_VERSION,
@@ -71,6 +76,7 @@ pub fn document(explanation: &Explanation) -> Document {
             Earlier::Now => "now",
         }),
         fields: explanation.fields.clone(),
+        choices: choices.to_vec(),
     }
 }
 
@@ -84,7 +90,7 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
     } else if let Some(product) = &explanation.product {
         let _ = writeln!(out, "  asks {product}");
     }
-    let past = explanation.prospect == Prospect::Fresh;
+    let past = matches!(explanation.prospect, Prospect::Fresh | Prospect::Gone);
     // The first answer to a step needs no reason other than that evidence brought it.
     let only = explanation.brought && explanation.because.first().is_none_or(|b| b.why.code == "new");
     if only {
@@ -195,7 +201,7 @@ mod tests {
         let expected = "p/k/cpu/compile\n  would run now\n  because its `inputs.tree:source` changed\n      before blake3:aaaaaaaaaaaa… (7 B)\n      after  blake3:bbbbbbbbbbbb… (8 B)\n    because `p/k/generate`'s `inputs.file:k.cu` changed\n        before blake3:aaaaaaaaaaaa… (7 B)\n        after  blake3:bbbbbbbbbbbb… (8 B)\n  hashed into its key:\n    kind = compile\n";
         assert_eq!(plain, expected);
         assert!(text(&explanation, false, true).contains(&old), "-v shows whole digests");
-        let json = serde_json::to_value(document(&explanation)).unwrap();
+        let json = serde_json::to_value(document(&explanation, &[])).unwrap();
         assert_eq!(json["standing"], "will-run");
         assert_eq!(json["because"][1]["why"]["field"], "inputs.file:k.cu");
         // A step that a bundle answers has not run here.

@@ -3,13 +3,17 @@
 use std::fmt::Write;
 
 use super::document::Report;
-use super::rounds_text;
-use super::text::{ACCEPTED, facts, host_launched};
+use super::text::{ACCEPTED, facts, host_launched, observed};
+use super::{provenance, rounds_text};
+use jiff::Timestamp;
 use kforge_types::record::params::{Attribution, Shown};
 
-/// The report as markdown.
-pub fn markdown(report: &Report) -> String {
+/// The report as markdown. With the present time, ages are given beside dates.
+pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
     let mut out = String::from("# kforge report\n");
+    if let Some(built) = &report.built {
+        let _ = writeln!(out, "\n{}", provenance::built(built, None));
+    }
     for package in &report.packages {
         let _ = writeln!(out, "\n## {}\n", package.name);
         for operator in &package.operators {
@@ -17,13 +21,12 @@ pub fn markdown(report: &Report) -> String {
         }
         let targets = || package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t)));
         for (kernel, target) in targets().filter(|(_, t)| !t.observed_on.is_empty()) {
-            let _ = writeln!(
-                out,
-                "* `{}` on `{}`: observed on {}",
-                kernel.name,
-                target.target,
-                target.observed_on.join("; ")
-            );
+            let _ = writeln!(out, "* `{}` on `{}`: observed on {}", kernel.name, target.target, observed(target, now));
+        }
+        for (kernel, target) in targets() {
+            if let Some(why) = &target.stale {
+                let _ = writeln!(out, "* `{}` on `{}` is stale: {why}", kernel.name, target.target);
+            }
         }
         for (kernel, target) in targets().filter(|(_, t)| t.accepted) {
             let _ = writeln!(out, "* `{}` on `{}`: {ACCEPTED}", kernel.name, target.target);
@@ -201,7 +204,7 @@ mod tests {
             PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }
         };
         let packages = [bare, listed, told].iter().map(of).collect();
-        let text = markdown(&Report { format_version: 1, packages });
+        let text = markdown(&Report { format_version: 1, built: None, packages }, None);
         let lines: Vec<&str> = text.lines().collect();
         let heads: Vec<usize> = (1..lines.len()).filter(|at| lines[*at].starts_with("|---")).map(|at| at - 1).collect();
         assert_eq!(heads.len(), 7, "{text}");
@@ -222,8 +225,13 @@ mod tests {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let report = Report {
             format_version: 1,
+            built: None,
             packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }],
         };
-        assert!(markdown(&report).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"), "{}", markdown(&report));
+        assert!(
+            markdown(&report, None).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"),
+            "{}",
+            markdown(&report, None)
+        );
     }
 }

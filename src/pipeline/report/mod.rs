@@ -1,15 +1,19 @@
 //! From results to values, and from values to text, markdown and JSON. Pure: knows what steps returned; does not print, read files or decide anything.
 
 pub mod ablation;
+pub mod age;
 pub mod assemble;
 pub mod candidates;
+pub mod choice;
 pub mod document;
 pub mod explanation;
 pub mod fit;
+pub mod kernel;
 pub mod step_text;
 pub mod markdown;
 pub mod metadata;
 pub mod method;
+pub mod provenance;
 pub mod rounds;
 pub mod schemas;
 pub mod score;

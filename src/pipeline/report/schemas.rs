@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, candidates, explanation, metadata, method, score};
+use super::{Report, candidates, explanation, kernel, metadata, method, score};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
 use kforge_project::workspace::lockfile;
@@ -10,13 +10,14 @@ use kforge_types::model;
 use kforge_types::record::event::Event;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 13] = [
+pub const NAMES: [&str; 14] = [
     "candidate",
     "correction",
     "diagnosis",
     "events",
     "evidence",
     "explanation",
+    "kernel",
     "lockfile",
     "manifest",
     "metadata",
@@ -37,6 +38,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "events" => schemars::schema_for!(Event),
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),
+        "kernel" => schemars::schema_for!(Vec<kernel::KernelDocument>),
         "lockfile" => lockfile::schema(),
         "metadata" => schemars::schema_for!(metadata::Metadata),
         "method" => schemars::schema_for!(method::MethodDocument),

@@ -4,12 +4,13 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use anstyle::{AnsiColor, Style};
+use jiff::Timestamp;
 
 use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
     TimeReport,
 };
-use super::rounds_text;
+use super::{provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::params::{Fate, Shown};
 use kforge_types::record::{FunctionFacts, Verdict};
@@ -33,14 +34,17 @@ pub enum Failures {
     Told,
 }
 
-/// The report with ANSI styles.
-pub fn text(report: &Report, failures: Failures) -> String {
+/// The report with ANSI styles. With the present time, it also says how old observations are, and ends with the build that it is of.
+pub fn text(report: &Report, failures: Failures, now: Option<Timestamp>) -> String {
     let mut out = String::new();
     // A failure leaves the results of later steps unknown, and headings for them would look as if all were well.
     let begun = report.has_failed().then(|| report.clone().begun());
     let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
-        write_package(&mut out, package, failures);
+        write_package(&mut out, package, failures, now);
+    }
+    if let (Some(built), Some(_)) = (&report.built, now) {
+        let _ = writeln!(out, "{}", paint(DIM, &provenance::built(built, now)));
     }
     let shapes = || report.packages.iter().flat_map(|p| &p.kernels).flat_map(|k| &k.targets).flat_map(|t| &t.shapes);
     if shapes().next().is_some() && shapes().all(|s| matches!(s.verdict, Verdict::Unknown(_))) {
@@ -49,17 +53,17 @@ pub fn text(report: &Report, failures: Failures) -> String {
     out
 }
 
-fn write_package(out: &mut String, package: &PackageReport, failures: Failures) {
+fn write_package(out: &mut String, package: &PackageReport, failures: Failures, now: Option<Timestamp>) {
     let _ = writeln!(out, "{}", paint(BOLD, &package.name));
     for operator in package.operators.iter().filter(|o| o.verdict != Verdict::Pass) {
         let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict, failures));
     }
     for kernel in &package.kernels {
-        write_kernel(out, kernel, failures);
+        write_kernel(out, kernel, failures, now);
     }
 }
 
-fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
+fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now: Option<Timestamp>) {
     for target in &kernel.targets {
         let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
@@ -69,7 +73,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures) {
             let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
         }
         out.push('\n');
-        write_target(out, target, failures);
+        write_target(out, target, failures, now);
     }
 }
 
@@ -84,9 +88,12 @@ pub(super) fn host_launched(host: &str) -> String {
     )
 }
 
-fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
+fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now: Option<Timestamp>) {
+    if let Some(why) = &target.stale {
+        let _ = writeln!(out, "    {}: {why}", paint(BAD, "stale"));
+    }
     if !target.observed_on.is_empty() {
-        let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", target.observed_on.join("; "))));
+        let _ = writeln!(out, "    {}", paint(DIM, &format!("observed on {}", observed(target, now))));
     }
     if let Some(search) = &target.search {
         let _ = writeln!(out, "    {}", paint(DIM, &search.line(target)));
@@ -140,6 +147,11 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures) {
             target.unavailable.iter().filter(|u| u.2 == why).map(|(kind, n, _)| format!("{n} {kind}")).collect();
         let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unavailable"), what.join(", "));
     }
+}
+
+/// The observations that were judged; only their devices if the report does not say more.
+pub(super) fn observed(target: &TargetReport, now: Option<Timestamp>) -> String {
+    if target.observed.is_empty() { target.observed_on.join("; ") } else { provenance::line(&target.observed, now) }
 }
 
 /// How many steps that failed for the same reason are named. The others are counted.
@@ -365,8 +377,8 @@ mod tests {
     fn told(target: TargetReport) -> String {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
-        let report = Report { format_version: 1, packages: vec![package] };
-        anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string()
+        let report = Report { format_version: 1, built: None, packages: vec![package] };
+        anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string()
     }
 
     fn champion(class: &str, label: &str) -> ChampionReport {
@@ -485,8 +497,8 @@ mod tests {
         let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
         let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
-        let report = Report { format_version: 1, packages: vec![package] };
-        let told = anstream::adapter::strip_str(&text(&report, Failures::Why)).to_string();
+        let report = Report { format_version: 1, built: None, packages: vec![package] };
+        let told = anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string();
         let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";
         assert_eq!(told, format!("p\n  k on cpu\n    failed 12 steps: cannot compile: {named}\n"));
     }

@@ -1,0 +1,46 @@
+//! A kernel as `kforge explain KERNEL` shows it: who is champion and why, and its steps by kind. Knows the plan and its known results; runs nothing.
+
+use std::collections::BTreeMap;
+
+use super::choice::choices;
+use crate::session::build::Ready;
+use kforge_engine::{Node, ReadyResult};
+use kforge_pipeline::report::kernel::{KernelDocument, SeatDocument};
+use kforge_types::record::{FORMAT_VERSION, StepKind};
+
+/// What is known of a kernel of that name, for each package that has one with steps in the plan.
+pub(super) fn kernels(ready: &Ready<'_>, known: &ReadyResult, name: &str) -> Vec<KernelDocument> {
+    let mut out: Vec<KernelDocument> = vec![];
+    for (node, _) in known.steps.iter().filter(|(node, _)| node.labels.kernel.as_deref() == Some(name)) {
+        let labels = &node.labels;
+        let at = out.iter().position(|k| k.package == labels.package).unwrap_or_else(|| {
+            out.push(KernelDocument {
+                format_version: FORMAT_VERSION,
+                package: labels.package.clone(),
+                kernel: name.into(),
+                operator: labels.operator.clone().unwrap_or_default(),
+                seats: vec![],
+                steps: BTreeMap::new(),
+            });
+            out.len() - 1
+        });
+        let kernel = &mut out[at];
+        *kernel.steps.entry(node.kind.name().into()).or_default() += 1;
+        if kernel.operator.is_empty() {
+            kernel.operator = labels.operator.clone().unwrap_or_default();
+        }
+        kernel.seats.extend(seat(ready, known, node));
+    }
+    out
+}
+
+/// The seat whose champion this step selects; none for another step.
+fn seat(ready: &Ready<'_>, known: &ReadyResult, node: &Node) -> Option<SeatDocument> {
+    let selected = ready.expander.selected(&node.id).filter(|s| node.kind == StepKind::Select && s.stage.is_last)?;
+    Some(SeatDocument {
+        target: selected.target.clone(),
+        types: selected.choice.label.clone(),
+        select: node.id.clone(),
+        choices: choices(ready, known, &node.id).unwrap_or_default(),
+    })
+}

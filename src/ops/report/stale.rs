@@ -1,0 +1,112 @@
+//! Finds what has changed since the last build: plans as that build did, runs nothing, and sees which steps a build would repeat. So an edit counts only if it
+//! changes the key of a step, and every such edit counts: of a source, a header, a tolerance, a toolchain.
+
+use std::collections::HashMap;
+
+use crate::event::Warning;
+use crate::session::request::LastRequest;
+use crate::{Error, Session};
+use kforge_engine::DryRun;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::report::Report;
+use kforge_types::record::StepKind;
+use kforge_types::record::event::{Labels, Why};
+
+/// A step that a build would run, and the reason in words.
+struct Change {
+    labels: Labels,
+    why: String,
+}
+
+/// Marks the kernels and targets whose results a build would have to find again.
+pub(super) fn mark(session: &Session, report: &mut Report) {
+    // A report of an earlier kforge does not say what was selected.
+    let Some(built) = &report.built else { return };
+    // What a build did not get to is new, and that is no change.
+    let whole = !report.has_failed() && !built.interrupted;
+    match changes(session, &LastRequest::of_report(&built.selected), whole) {
+        Ok(changes) => changes.iter().for_each(|change| apply(report, change)),
+        Err(error) => session.reporter.warn(Warning::NotCompared { why: error.to_string() }),
+    }
+}
+
+fn apply(report: &mut Report, change: &Change) {
+    let Labels { package, kernel, operator, target, .. } = &change.labels;
+    // A step of the device only, such as its peaks, is about no kernel.
+    if kernel.is_none() && operator.is_none() {
+        return;
+    }
+    for found in report.packages.iter_mut().filter(|p| p.name == *package).flat_map(|p| &mut p.kernels) {
+        let mine = kernel.as_ref().map_or(Some(&found.operator) == operator.as_ref(), |name| *name == found.name);
+        for one in found.targets.iter_mut().filter(|t| mine && target.as_ref().is_none_or(|name| *name == t.target)) {
+            one.stale.get_or_insert_with(|| change.why.clone());
+        }
+    }
+}
+
+/// The steps that a build with that request would run because something has changed, in the order in which it would reach them.
+fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Change>, Error> {
+    session.look_with(&last.words(), Goal::Build, last.overlay())?.plan(session, |opened, ready| {
+        let (graph, dry) = ready.with_services(session, opened, |services| {
+            let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
+            let dry = kforge_engine::dry_run(graph.clone(), &ready.options, services);
+            (graph, dry)
+        });
+        let nodes: HashMap<&str, _> = graph.nodes().map(|node| (node.id.as_str(), node)).collect();
+        let DryRun { will, .. } = dry;
+        let change = |(id, why): &(String, Why)| {
+            let node = nodes.get(id.as_str()).filter(|node| !node.advisory || node.labels.round.is_none())?;
+            Some(Change { labels: node.labels.clone(), why: told(id, node.kind, why, whole)? })
+        };
+        Ok(will.iter().filter_map(change).collect())
+    })
+}
+
+/// A reason in words; none if it is no change: a result that was never stored, or that was collected, says nothing against the report.
+fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
+    let Why { code, field, before, after } = why;
+    match (code.as_str(), field.as_deref()) {
+        ("changed", Some("implementation")) => Some(format!("this kforge executes {kind} steps differently")),
+        ("changed", Some(field)) => Some(match field.strip_prefix("inputs.file:") {
+            Some(file) => match (before, after) {
+                (None, _) => format!("`{file}` was added since this was built"),
+                (_, None) => format!("`{file}` was removed since this was built"),
+                _ => format!("`{file}` was edited since this was built"),
+            },
+            None => format!("`{field}` of `{id}` has changed since this was built"),
+        }),
+        ("new", _) if whole => Some(format!("`{id}` was added since this was built")),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn why(code: &str, field: Option<&str>, before: Option<&str>, after: Option<&str>) -> Why {
+        let text = |part: Option<&str>| part.map(String::from);
+        Why { code: code.into(), field: text(field), before: text(before), after: text(after) }
+    }
+
+    #[test]
+    fn only_changes_are_told_and_files_by_their_names() {
+        let of = |why: Why, whole| told("p/k/generate", StepKind::Generate, &why, whole);
+        let file = Some("inputs.file:k.cu");
+        assert_eq!(
+            of(why("changed", file, Some("a"), Some("b")), true).as_deref(),
+            Some("`k.cu` was edited since this was built")
+        );
+        assert!(of(why("changed", file, None, Some("b")), true).unwrap().contains("was added"));
+        assert!(of(why("changed", file, Some("a"), None), true).unwrap().contains("was removed"));
+        assert!(
+            of(why("changed", Some("params.std"), Some("a"), Some("b")), true).unwrap().contains("`params.std` of")
+        );
+        assert!(of(why("changed", Some("implementation"), None, None), true).unwrap().contains("executes generate"));
+        for lost in ["forgotten", "not-cached", "remeasure"] {
+            assert_eq!(of(why(lost, None, None, None), true), None);
+        }
+        assert!(of(why("new", None, None, None), true).is_some());
+        assert_eq!(of(why("new", None, None, None), false), None);
+    }
+}

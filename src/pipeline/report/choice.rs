@@ -1,0 +1,206 @@
+//! Why a variant is the champion of a class of shapes: its rivals, and what is known of each, as a document and as text. Knows what the selection read; selects
+//! nothing.
+
+use std::fmt::Write;
+
+use anstyle::Style;
+use serde::Serialize;
+
+use super::rounds_text::duration;
+use super::text::variant;
+use kforge_types::record::Verdict;
+
+const DIM: Style = Style::new().dimmed();
+
+/// The rivals of a champion that are named. The others are counted.
+const NAMED: usize = 12;
+
+/// The choice for one class of shapes.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Choice {
+    /// The class: `all`, a shape's name, or the value of the class expression.
+    pub class: String,
+    /// The shapes of the class, as a part of a line: empty for all shapes.
+    #[serde(skip)]
+    pub stands_for: String,
+    /// The champion; none if no variant can be selected.
+    pub champion: Option<String>,
+    /// Whether it was selected without measurements.
+    pub provisional: bool,
+    /// Why it was selected.
+    pub because: String,
+    /// The longest of its median times at the bench shapes, in nanoseconds, and the shape.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub time: Option<Time>,
+    /// The other variants, in declared order.
+    pub rivals: Vec<Rival>,
+}
+
+/// A median time at a shape.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Time {
+    /// The shape.
+    pub shape: String,
+    /// The time in nanoseconds.
+    pub ns: f64,
+}
+
+/// Another variant of the kernel.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Rival {
+    /// The variant.
+    pub variant: String,
+    /// The verdict that keeps it from being selected, and the shape; none if it is correct at every shape of the class.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub held_back: Option<HeldBack>,
+    /// Whether it serves every shape of the class.
+    pub serves: bool,
+    /// Its times relative to those of the champion: their geometric mean over the shapes at which both were timed, minus one. None if they were not.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub slower_by: Option<f64>,
+    /// The comparisons by pairs with the champion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub pairs: Vec<Compared>,
+}
+
+/// Why a variant cannot be selected.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct HeldBack {
+    /// The shape.
+    pub shape: String,
+    /// The verdict there; none if there is none.
+    pub verdict: Option<Verdict>,
+}
+
+/// A comparison by pairs of a rival with the champion at a shape. The shares are the rival's time over the champion's, minus one.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct Compared {
+    /// The shape.
+    pub shape: String,
+    /// The estimate.
+    pub slower_by: f64,
+    /// Its interval of 95 %.
+    pub interval: (f64, f64),
+}
+
+impl Rival {
+    /// What is known of it, in one line.
+    fn line(&self) -> String {
+        if !self.serves {
+            return "does not serve every shape of the class".into();
+        }
+        if let Some(HeldBack { shape, verdict }) = &self.held_back {
+            return match verdict {
+                Some(Verdict::Fail(why)) => format!("wrong at {shape}: {why}"),
+                Some(verdict) => format!("{verdict}, at {shape}"),
+                None => format!("not verified at {shape}"),
+            };
+        }
+        let mut parts = vec!["correct".to_string()];
+        parts.extend(self.slower_by.map(|by| format!("median {}", than(by))));
+        for pair in &self.pairs {
+            let (low, high) = pair.interval;
+            parts.push(format!(
+                "in pairs at {} {} [{:+.1}, {:+.1}]",
+                pair.shape,
+                than(pair.slower_by),
+                low * 100.0,
+                high * 100.0
+            ));
+        }
+        if self.slower_by.is_none() && self.pairs.is_empty() {
+            parts.push("not timed".into());
+        }
+        parts.join("; ")
+    }
+}
+
+/// A share of time in words: `1.8 % slower`.
+fn than(by: f64) -> String {
+    let word = if by < 0.0 { "faster" } else { "slower" };
+    format!("{:.1} % {word}", by.abs() * 100.0)
+}
+
+/// The choices of a selection as text, indented by two columns.
+pub fn text(choices: &[Choice]) -> String {
+    let mut out = String::new();
+    for choice in choices {
+        let name = choice.champion.as_deref().map_or("none", variant);
+        let standing = if choice.provisional && choice.champion.is_some() { "provisional" } else { "champion" };
+        let time = choice.time.as_ref().map(|time| format!("  {} at {}", duration(time.ns), time.shape));
+        let time = time.unwrap_or_default();
+        let (stands_for, because) = (&choice.stands_for, &choice.because);
+        let _ = writeln!(out, "  {standing}{stands_for}: {name}{time}  {DIM}({because}){DIM:#}");
+        for rival in choice.rivals.iter().take(NAMED) {
+            let _ = writeln!(out, "    {}  {DIM}{}{DIM:#}", variant(&rival.variant), rival.line());
+        }
+        let more = choice.rivals.len().saturating_sub(NAMED);
+        if more > 0 {
+            let _ = writeln!(out, "    {DIM}and {more} more, which --json lists{DIM:#}");
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::Unknown;
+
+    fn rival(variant: &str) -> Rival {
+        Rival { variant: variant.into(), held_back: None, serves: true, slower_by: None, pairs: vec![] }
+    }
+
+    #[test]
+    fn each_rival_is_told_by_what_decided_against_it() {
+        let held = |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict });
+        let pairs = vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (0.009, 0.025) }];
+        let rivals = vec![
+            Rival { slower_by: Some(0.02), pairs, ..rival("A=2") },
+            Rival { held_back: held(Some(Verdict::Fail("`y` is wrong".into()))), ..rival("A=3") },
+            Rival { held_back: held(Some(Verdict::Unknown(Unknown::NoDevice("none".into())))), ..rival("A=4") },
+            Rival { held_back: held(None), ..rival("A=5") },
+            Rival { serves: false, ..rival("A=6") },
+            Rival { slower_by: Some(-0.004), ..rival("A=7") },
+            rival(""),
+        ];
+        let choice = Choice {
+            class: "all".into(),
+            stands_for: String::new(),
+            champion: Some("A=1".into()),
+            provisional: false,
+            because: "of two".into(),
+            time: Some(Time { shape: "big".into(), ns: 7870.0 }),
+            rivals,
+        };
+        let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
+        let lines = [
+            "  champion: A=1  7.87 us at big  (of two)",
+            "    A=2  correct; median 2.0 % slower; in pairs at big 1.8 % slower [+0.9, +2.5]",
+            "    A=3  wrong at odd: `y` is wrong",
+            "    A=4  unknown: no device: none, at odd",
+            "    A=5  not verified at odd",
+            "    A=6  does not serve every shape of the class",
+            "    A=7  correct; median 0.4 % faster",
+            "    the only variant  correct; not timed",
+        ];
+        assert_eq!(plain, lines.join("\n") + "\n");
+    }
+
+    #[test]
+    fn of_many_rivals_some_are_counted() {
+        let rivals = (0..NAMED + 3).map(|i| rival(&format!("A={i}"))).collect();
+        let choice = Choice {
+            class: "all".into(),
+            stands_for: " for r = 2".into(),
+            champion: None,
+            provisional: true,
+            because: "all are wrong".into(),
+            time: None,
+            rivals,
+        };
+        let plain = anstream::adapter::strip_str(&text(&[choice])).to_string();
+        assert!(plain.starts_with("  champion for r = 2: none  (all are wrong)\n"), "{plain}");
+        assert!(plain.ends_with("    and 3 more, which --json lists\n"), "{plain}");
+    }
+}
