@@ -50,6 +50,7 @@ impl RemoteExecutor for &Stub {
                     emulated: true,
                     findings: vec![],
                     not_emulated: None,
+                    not_launched: None,
                     asked: 0,
                     trials: vec![],
                     determinism: Determinism::Stable,
