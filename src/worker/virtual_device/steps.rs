@@ -119,10 +119,15 @@ pub(crate) fn verify(task: &Task) -> Response {
             distribution: trial.distribution.clone(),
             outputs: written().map(|t| output(t, error)).collect(),
         });
-        let crash = || Finding::new(FindingKind::Crash, CRASHED);
+        // As on a real device.
+        let finding = match behaviour.fault {
+            Some(Fault::Crash) => Some(Finding::new(FindingKind::Crash, CRASHED)),
+            Some(Fault::TimeOut) => Some(Finding::new(FindingKind::NoProgress, "the kernel timed out")),
+            _ => None,
+        };
         let observation = VerifyObservation {
             emulated: false,
-            findings: (behaviour.fault == Some(Fault::Crash)).then(crash).into_iter().collect(),
+            findings: finding.into_iter().collect(),
             not_emulated: None,
             not_launched: None,
             asked: (params.trials.len() + fresh.as_ref().map_or(0, |fresh| fresh.trials().len())) as u32,
