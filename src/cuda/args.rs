@@ -200,10 +200,8 @@ mod tests {
     #[test]
     fn launch_bounds_are_held() {
         let findings = check(&launch(vec![pointer()]), &inspection(&[(0, 8)], Some(64)));
-        assert!(
-            findings[0].message.contains("128 threads") && findings[0].message.contains("allow 64"),
-            "{findings:?}"
-        );
+        assert_eq!(findings[0].message, "entry `k`: a block has 128 threads, the kernel's launch bounds allow 64");
+        assert_eq!(findings[0].launch.as_ref().map(|part| part.field), Some(LaunchField::Block));
     }
 
     #[test]
