@@ -1,6 +1,6 @@
 //! The throughput of the emulator, in its plain and its check build: threads that never wait (axpy), threads that meet at barriers (a row softmax), arithmetic
-//! in tiles of shared memory (a matrix product). On one core and on all. Prints rates, the best of three, beside those of a plain loop on one core: by
-//! wall-clock time, and per core by processor time, which other work on the machine disturbs less.
+//! in tiles of shared memory (a matrix product), vectors (a sum of neighbours). On one core and on all. Prints rates, the best of three, beside those of a
+//! plain loop on one core: by wall-clock time, and per core by processor time, which other work on the machine disturbs less.
 #![expect(clippy::print_stdout, reason = "a bench prints its result, and stops where it cannot be set up")]
 
 use std::time::Instant;
@@ -57,6 +57,19 @@ extern "C" __global__ void softmax(const float* x, float* y, int n) {
 }
 "#;
 
+/// Vectors beside scalars: a plain build checks the alignment of both, because the source changes the type of a pointer.
+const VECTORS: &str = r#"
+extern "C" __global__ void scale4(float a, const float* x, float* y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (4 * i >= n) return;
+  float4 v = reinterpret_cast<const float4*>(x)[i];
+  float sum = 0;
+  for (int k = 0; k < 16; ++k) sum += x[16 * (i / 16) + k];
+  v.x = a * v.x + sum, v.y = a * v.y + sum, v.z = a * v.z + sum, v.w = a * v.w + sum;
+  reinterpret_cast<float4*>(y)[i] = v;
+}
+"#;
+
 fn main() {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get) as u32;
     println!("load {}", std::fs::read_to_string("/proc/loadavg").unwrap_or_default().trim());
@@ -65,6 +78,7 @@ fn main() {
     for (at, kind) in ["plain", "check"].into_iter().enumerate() {
         let check = at == 1;
         let small = build_with(SOURCE, &["axpy", "softmax"], check, &[]);
+        let vectors = build_with(VECTORS, &["scale4"], check, &[]);
         let product = build_with(matmul, &["mm"], check, &tiles);
         let (threads, rows, n) = (AXPY[at], ROWS[at], N[at]);
         let wave = |count: u32| (0..count).map(|i| (i % 97) as f32 / 97.0);
@@ -77,6 +91,13 @@ fn main() {
             let rate = |seconds: f64| f64::from(threads) / seconds / 1e6;
             println!(
                 "{kind:<5}  {os_threads:>2} cores  axpy     {:8.1} M threads/s, {:.1} a core",
+                rate(took.0),
+                rate(took.1)
+            );
+            let args = vec![harness::float(2.0), ptr("x"), ptr("y"), int(threads.into())];
+            let took = best(&vectors, launch("scale4", threads / 1024, 256, args), &vector, os_threads);
+            println!(
+                "{kind:<5}  {os_threads:>2} cores  vectors  {:8.1} M elements/s, {:.1} a core",
                 rate(took.0),
                 rate(took.1)
             );

@@ -2,6 +2,8 @@
 
 #[path = "emulator/atomics.rs"]
 mod atomics;
+#[path = "emulator/defined.rs"]
+mod defined;
 #[path = "emulator/features.rs"]
 mod features;
 #[path = "emulator/harness.rs"]

@@ -17,7 +17,7 @@ use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::build::is_doubt;
 use kforge_types::model::{Kernel, Package, TuneValue, Variant};
 use kforge_types::record::event::{Labels, StepFinished};
-use kforge_types::record::{Note, Outcome, StepKind, Verdict};
+use kforge_types::record::{LaunchField, Note, Outcome, StepKind, Verdict};
 
 /// The most lines of a note that are shown for a failure.
 const MOST_LINES: usize = 12;
@@ -237,7 +237,17 @@ fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnost
     let entry = &part.entry;
     let launch = kernel.launch_of(entry, &variant, &choice)?;
     let argument = part.argument.and_then(|n| launch.arg_places.get((n as usize).checked_sub(1)?));
-    let place = argument.or(launch.args_place.as_ref()).unwrap_or(&launch.place);
+    let declared = match part.field {
+        LaunchField::Args => argument.or(launch.args_place.as_ref()),
+        LaunchField::Block => launch.block_place.as_ref(),
+        LaunchField::Request => None,
+    };
+    let place = declared.unwrap_or(&launch.place);
+    let note = format!("`{entry}` is launched here");
+    if part.field != LaunchField::Args {
+        let error = place.error("launch.refused", why);
+        return Some(error.see(&launch.place.file, launch.place.span.clone(), note));
+    }
     let takes = match argument {
         Some(_) => {
             "an argument of the size and kind of that parameter; `{ value = \"...\", dtype = \"...\" }` states a scalar's"
@@ -245,7 +255,7 @@ fn located(package: &Package, step: &StepFinished, why: &str) -> Option<Diagnost
         None => "one argument for each parameter, in order",
     };
     let error = place.error("launch.arguments", why).expected(takes);
-    Some(error.see(&launch.place.file, launch.place.span.clone(), format!("`{entry}` is launched here")))
+    Some(error.see(&launch.place.file, launch.place.span.clone(), note))
 }
 
 /// The variant with that label, with the fields that texts of the manifest need.

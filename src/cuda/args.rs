@@ -8,7 +8,7 @@ use kforge_types::model::bound::{Arg, KernelLaunch, Launch, StructField};
 use kforge_types::model::limits;
 use kforge_types::model::target::capability;
 use kforge_types::model::tensor_map;
-use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection, LaunchPart};
+use kforge_types::record::{Finding, FindingKind, FunctionFacts, Inspection, LaunchField, LaunchPart};
 
 /// The faults of the launches; the same fault of an entry is reported once. Empty if every argument count and size matches the binary. A kernel that receives
 /// too few arguments would read the memory behind them.
@@ -20,12 +20,17 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
             continue;
         };
         if let Some(why) = mismatch(launch, function)
-            .or_else(|| too_much(launch, function, &inspection.architectures).map(|why| (None, why)))
+            .map(|(argument, why)| (LaunchField::Args, argument, why))
+            .or_else(|| Some((LaunchField::Block, None, too_many(launch, function)?)))
+            .or_else(|| {
+                let why = too_much(launch, function, &inspection.architectures)?;
+                Some((LaunchField::Request, None, why))
+            })
         {
-            let (argument, why) = why;
+            let (field, argument, why) = why;
             if told.insert((&launch.entry, why.clone())) {
                 let message = format!("entry `{}`: {why}", launch.entry);
-                let part = Some(LaunchPart { entry: launch.entry.clone(), argument });
+                let part = Some(LaunchPart { entry: launch.entry.clone(), argument, field });
                 findings.push(Finding { launch: part, ..Finding::new(FindingKind::LaunchRefused, message) });
             }
         }
@@ -33,8 +38,7 @@ pub fn check(launches: &[Launch], inspection: &Inspection) -> Vec<Finding> {
     findings
 }
 
-/// The first argument that does not fit the entry, or a block that exceeds its launch bounds: the argument's position from 1, if the fault is about one
-/// argument, and the reason.
+/// The first argument that does not fit the entry: its position from 1, if the fault is about one argument, and the reason.
 fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u32>, String)> {
     let takes: Vec<u32> = function.params.iter().map(|(_, size)| *size).collect();
     if launch.args.len() != takes.len() {
@@ -50,13 +54,14 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u
         let why = format!("argument {number} ({}) has {has}, the kernel's parameter has {takes}", name_of(arg));
         return Some((u32::try_from(number).ok(), why));
     }
+    None
+}
+
+/// A block that exceeds the entry's launch bounds.
+fn too_many(launch: &KernelLaunch, function: &FunctionFacts) -> Option<String> {
     let threads: u64 = launch.block.iter().map(|n| u64::from(*n)).product();
-    match function.max_threads {
-        Some(most) if threads > u64::from(most) => {
-            Some((None, format!("a block has {threads} threads, the kernel's launch bounds allow {most}")))
-        }
-        _ => None,
-    }
+    let most = function.max_threads.filter(|most| threads > u64::from(*most))?;
+    Some(format!("a block has {threads} threads, the kernel's launch bounds allow {most}"))
 }
 
 /// A request of a block that no device of the architecture can satisfy. Such a launch fails, and the outputs keep their previous contents.
@@ -195,10 +200,8 @@ mod tests {
     #[test]
     fn launch_bounds_are_held() {
         let findings = check(&launch(vec![pointer()]), &inspection(&[(0, 8)], Some(64)));
-        assert!(
-            findings[0].message.contains("128 threads") && findings[0].message.contains("allow 64"),
-            "{findings:?}"
-        );
+        assert_eq!(findings[0].message, "entry `k`: a block has 128 threads, the kernel's launch bounds allow 64");
+        assert_eq!(findings[0].launch.as_ref().map(|part| part.field), Some(LaunchField::Block));
     }
 
     #[test]

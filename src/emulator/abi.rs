@@ -39,7 +39,7 @@ pub(super) struct Context {
 pub(super) type Entry = unsafe extern "C" fn(*mut Context, *mut *mut c_void);
 
 /// The stub's names of the runtime's calls, in the order of the table `kf_targets`.
-pub(super) const CALLS: [&str; 15] = [
+pub(super) const CALLS: [&str; 16] = [
     "kf_self",
     "kf_barrier",
     "kf_warp",
@@ -55,6 +55,7 @@ pub(super) const CALLS: [&str; 15] = [
     "kf_grid_sync",
     "kf_clock",
     "__ubsan_handle_type_mismatch_v1",
+    "kf_bounds_exceeded",
 ];
 const ACCESS: usize = 10;
 

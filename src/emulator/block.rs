@@ -180,7 +180,7 @@ impl Block {
             _ => 0,
         };
         self.barrier.waiting = 0;
-        self.epoch += 1;
+        self.pass_barrier();
         self.events += 1;
         let skip = running.unwrap_or(u32::MAX);
         self.forget_resumed();
@@ -201,6 +201,14 @@ impl Block {
             job.order.iter().copied().for_each(&mut wake);
         }
         true
+    }
+
+    /// All threads of the block have met: what they did before is ordered before what they do now.
+    fn pass_barrier(&mut self) {
+        self.epoch += 1;
+        if let Some(watch) = &mut self.watch {
+            watch.barrier();
+        }
     }
 
     /// Evaluates the warp operation at which lane `lane` of warp `warp` waits, if every lane that it names has arrived or exited.
@@ -319,6 +327,8 @@ impl Block {
         let now = job.grid_generation.load(Ordering::Acquire);
         self.generation = now;
         self.at_grid = 0;
+        // For the block's own memory, a barrier of the grid is a barrier of the block.
+        self.pass_barrier();
         self.events += 1;
         for position in 0..count {
             let thread = job.order.get(position as usize).copied().unwrap_or(position);

@@ -7,8 +7,10 @@
 //! | assembly first, then assembling and linking | the text shows names that are only declared (dynamic shared memory); lines in bounds checks can be blanked |
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, but not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may contain host code, which is never run |
+//! | launch bounds in a source become calls at the start of bodies | a macro in a declaration cannot carry a number to the run |
 //! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | only those parts of our headers that a source can name (`prelude`) | every compilation parses the headers in front of the source |
+//! | checks of alignment, in a plain build only for some sources (`pointers`) | a device faults where x86-64 does not; checks slow loops down |
 //! | thread-sanitizer hooks at compile time only | they call our runtime; no sanitizer is linked |
 //!
 //! `__LINE__` and `__FILE__` in a source still put line numbers into the binary. `assert` does not.
@@ -20,9 +22,11 @@ use std::path::{Component, Path, PathBuf};
 
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::assembly::{blank_lines, declared_only, defined, watched};
+use super::bounds::with_bounds;
 use super::foreign::{Foreign, foreign};
 use super::image::Image;
 use super::launches::without_launches;
+use super::pointers::may_misalign;
 use super::prelude::left_out;
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, advice, ended};
@@ -93,9 +97,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
-        if name == "source"
-            && lay_out_without_launches(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))?
-        {
+        if name == "source" && lay_out_adapted(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))? {
             continue;
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
@@ -133,8 +135,15 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     write("entries.cpp", &unit)?;
 
     let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
+    let given = || what.defines.values().chain(what.entries).chain(what.flags);
+    let every = || texts.iter().map(|(_, text)| text).chain(given()).map(String::as_str);
+    let aligned = what.check || may_misalign(every());
     let compile_with = |left_out: &[&str]| {
-        let args = arguments(what, &cwd, left_out);
+        let mut args = arguments(what, &cwd, left_out);
+        if aligned {
+            // After the kernel's own flags, because the last one of several counts.
+            args.push("-fsanitize=alignment".into());
+        }
         match tool.run(what.cxx, &args) {
             // g++ 11 does not know this flag.
             Err(refused) if refused.log.contains(FILL_LOCALS) => {
@@ -143,9 +152,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
             ran => ran,
         }
     };
-    let given = what.defines.values().chain(what.entries).chain(what.flags);
-    let every = texts.iter().map(|(_, text)| text).chain(given).map(String::as_str);
-    let left_out = left_out(every, |name| texts.iter().any(|(path, _)| path.ends_with(name)));
+    let left_out = left_out(every(), |name| texts.iter().any(|(path, _)| path.ends_with(name)));
     let compile = || match compile_with(&left_out) {
         // If a limit or a signal ended the compiler, nothing is known about the source, and another run with more to parse would end sooner.
         Err(refused) if !left_out.is_empty() && refused.ended.is_none() => compile_with(&[]),
@@ -188,7 +195,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
         );
         return Err(log.into());
     }
-    write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { assembly.clone() })?;
+    write("entries.s", &if what.check { watched(&blank_lines(&assembly)) } else { blank_lines(&assembly) })?;
     write("stub.s", &abi::stub(&declared_only(&assembly), assembly.contains(HOOK)))?;
     let link = "-shared -Wl,--build-id=none -Wl,--as-needed -Wl,-z,now -Wl,--no-undefined -o lines entries.s stub.s";
     log += &tool.run(what.cxx, &words(link))?;
@@ -214,14 +221,14 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     Ok(Compiled { facts, log: log.replace("source/", ""), system })
 }
 
-/// Copies the package's tree to `to` with kernel launches rewritten, if it contains any. Returns whether it did.
-fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
+/// Copies the package's tree to `to` with kernel launches and launch bounds rewritten, if it contains any. Returns whether it did.
+fn lay_out_adapted(source: &Path, to: &Path) -> std::io::Result<bool> {
     let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
     let mut rewritten = BTreeMap::new();
     for entry in files() {
         let entry = entry.map_err(std::io::Error::from)?;
         if entry.file_type().is_file()
-            && let Some(text) = without_launches(&String::from_utf8_lossy(&fs::read(entry.path())?))
+            && let Some(text) = adapted(&String::from_utf8_lossy(&fs::read(entry.path())?))
         {
             rewritten.insert(entry.into_path(), text);
         }
@@ -241,6 +248,12 @@ fn lay_out_without_launches(source: &Path, to: &Path) -> std::io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// The text with kernel launches and launch bounds rewritten; none if it contains neither.
+fn adapted(text: &str) -> Option<String> {
+    let launched = without_launches(text);
+    with_bounds(launched.as_deref().unwrap_or(text)).or(launched)
 }
 
 /// A unit whose every entry reports that something is not emulated, at the place that uses it.

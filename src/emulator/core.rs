@@ -16,6 +16,7 @@ use super::block::{Block, State};
 use super::fiber::{Fiber, switch};
 use super::job::Job;
 use super::stack::ThreadStack;
+use super::watch::ConflictingStore;
 
 mod blocks;
 
@@ -62,6 +63,8 @@ pub(super) struct Core {
     pub(super) landing_stack: ThreadStack,
     /// Whether kernel code runs on behalf of a whole warp inside the scheduler, where no thread can be stopped.
     pub(super) collecting: bool,
+    /// The last store of a watched kernel, if its value decides whether it is a race.
+    pub(super) store: Option<Box<ConflictingStore>>,
     /// Number of stores of watched kernels: a sign of progress.
     pub(super) writes: u64,
     #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
@@ -99,6 +102,7 @@ impl Core {
             fault: Fault::default(),
             landing_stack: ThreadStack::map(0)?,
             collecting: false,
+            store: None,
             writes: 0,
             spare: Vec::new(),
         }))

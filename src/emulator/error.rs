@@ -3,7 +3,7 @@
 use std::io;
 
 use kforge_foundation::base::count;
-use kforge_types::record::LaunchPart;
+use kforge_types::record::{Finding, FindingKind, LaunchField, LaunchPart};
 
 use super::abi::MAX_DYNAMIC_SHARED;
 
@@ -129,6 +129,16 @@ pub enum LaunchError {
         /// Threads along x, y, z.
         block: [u32; 3],
     },
+    /// The launch has blocks with more threads than the kernel's launch bounds allow. In the words of the inspection of a GPU target.
+    #[error("entry `{entry}`: a block has {threads} threads, the kernel's launch bounds allow {most}")]
+    Bounds {
+        /// The entry.
+        entry: String,
+        /// Threads of a block.
+        threads: u32,
+        /// The launch bounds.
+        most: u32,
+    },
     /// The launch has a grid with too many blocks, or none.
     #[error("`{entry}` is launched with a grid of {grid:?} blocks; at most 2^31-1, 65535 and 65535 are possible")]
     Grid {
@@ -148,14 +158,24 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The part of the launch that is at fault, if the arguments are.
-    pub(super) fn part(&self) -> Option<LaunchPart> {
+    /// The finding of a launch that is refused.
+    pub(super) fn finding(&self) -> Finding {
+        Finding { launch: self.part(), ..Finding::new(FindingKind::LaunchRefused, self.to_string()) }
+    }
+
+    /// The part of the launch that is at fault, if the manifest states it.
+    fn part(&self) -> Option<LaunchPart> {
         match self {
             LaunchError::Argument(ArgumentError::Count { entry, .. }) => {
-                Some(LaunchPart { entry: entry.clone(), argument: None })
+                Some(LaunchPart { entry: entry.clone(), argument: None, field: LaunchField::Args })
             }
-            LaunchError::Argument(ArgumentError::Mismatch { entry, number, .. }) => {
-                Some(LaunchPart { entry: entry.clone(), argument: u32::try_from(*number).ok() })
+            LaunchError::Argument(ArgumentError::Mismatch { entry, number, .. }) => Some(LaunchPart {
+                entry: entry.clone(),
+                argument: u32::try_from(*number).ok(),
+                field: LaunchField::Args,
+            }),
+            LaunchError::Bounds { entry, .. } | LaunchError::Block { entry, .. } => {
+                Some(LaunchPart { entry: entry.clone(), argument: None, field: LaunchField::Block })
             }
             _ => None,
         }

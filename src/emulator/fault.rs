@@ -49,6 +49,10 @@ unsafe extern "C" fn preempt(_signal: i32, _info: *mut libc::siginfo_t, context:
         if core.is_null() || (*core).running == core::NONE || (*core).job.is_null() || (*core).collecting {
             return;
         }
+        // No thread comes between a store and the look at what it stored.
+        if (*core).store.is_some() {
+            return;
+        }
         let job = &*(*core).job;
         let pc = (*context.cast::<libc::ucontext_t>()).uc_mcontext.gregs[libc::REG_RIP as usize] as usize;
         if !(job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&pc) {

@@ -44,12 +44,14 @@ pub(super) struct PendingFinding {
     pub(super) finding: Finding,
     /// The hint at the end of its message, if any.
     pub(super) hint: Option<Hint>,
+    /// Whether it is a race of two stores of the same value.
+    pub(super) same_value: bool,
 }
 
 impl PendingFinding {
     /// The finding with its complete message.
     pub(super) fn told(self) -> Finding {
-        let PendingFinding { mut finding, hint } = self;
+        let PendingFinding { mut finding, hint, .. } = self;
         finding.message += hint.map_or("", Hint::words);
         finding
     }
@@ -66,9 +68,14 @@ pub(super) fn order(threads: u32, [one, other]: [u32; 2], same_place: bool) -> O
     }
 }
 
-/// Whether the second of two findings of one race shows more clearly what is missing: its threads are in two warps, and those of the first are in one.
+/// Whether the second of two findings of one race shows more clearly what is wrong: different values are stored, and the first stored the same value; or
+/// its threads are in two warps, and those of the first are in one.
 pub(super) fn shows_more(known: &PendingFinding, new: &PendingFinding) -> bool {
-    (known.hint, new.hint) == (Some(Hint::Within), Some(Hint::Across))
+    match (known.same_value, new.same_value) {
+        (true, false) => true,
+        (false, true) => false,
+        _ => (known.hint, new.hint) == (Some(Hint::Within), Some(Hint::Across)),
+    }
 }
 
 /// Removes the hint from each race within a warp if one of its places races across warps elsewhere.
@@ -98,7 +105,7 @@ mod tests {
         let mut finding = Finding::new(FindingKind::Race, "race");
         finding.buffer = Some(buffer.into());
         [finding.line, finding.other_line] = places.map(|at| Some(("@pc".to_string(), at)));
-        PendingFinding { finding, hint: Some(hint) }
+        PendingFinding { finding, hint: Some(hint), same_value: false }
     }
 
     #[test]

@@ -9,6 +9,7 @@ use std::time::Instant;
 use super::abi::{CALLS, Context, PTX};
 use super::block::State;
 use super::core::{self, Core, POLLS, park};
+use super::error::LaunchError;
 use super::job::{Job, finding};
 use super::warp::{COLLECT, Pending, lanes};
 use super::watch;
@@ -33,6 +34,7 @@ pub(super) fn table() -> [*const c_void; CALLS.len()] {
         grid_sync as *const c_void,
         clock as *const c_void,
         crooked as *const c_void,
+        bounds_exceeded as *const c_void,
     ]
 }
 
@@ -283,6 +285,16 @@ unsafe extern "C" fn out_of_bounds(data: *const c_void, index: u64, _: u64, _: u
 unsafe extern "C" fn crooked(_data: *const c_void, address: usize, _: u64, _: u64, _: u64, pc: usize) {
     // SAFETY: as for `barrier`.
     unsafe { watch::crooked(core::current(), address, pc) };
+}
+
+unsafe extern "C" fn bounds_exceeded(most: u32) {
+    // SAFETY: as for `barrier`.
+    unsafe {
+        let (core, job, thread) = here();
+        let why = LaunchError::Bounds { entry: job.name.clone(), threads: job.block.iter().product(), most };
+        job.notebook.add(why.finding());
+        end(core, job, thread);
+    }
 }
 
 unsafe extern "C" fn grid_sync(_: u64, _: u64, _: u64, _: u64, _: u64, pc: usize) {

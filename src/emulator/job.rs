@@ -29,6 +29,8 @@ pub(super) struct Loaded {
 pub(super) struct Job {
     pub(super) loaded: Arc<Loaded>,
     pub(super) entry: Entry,
+    /// The entry as the launch names it.
+    pub(super) name: String,
     /// Addresses of argument values, in order.
     pub(super) args: Vec<usize>,
     /// The values that `args` points to.
@@ -81,6 +83,11 @@ impl Job {
     /// The place of a program counter as text for a message; the place is resolved later.
     pub(super) fn at(&self, pc: usize) -> String {
         self.place(pc).map_or_else(|| "an unknown place".to_owned(), lines::mark)
+    }
+
+    /// Like [`Self::at`], followed by the calls that led there, as far as the compiler put the called functions into their callers.
+    pub(super) fn at_with_callers(&self, pc: usize) -> String {
+        self.place(pc).map_or_else(|| "an unknown place".to_owned(), lines::mark_with_callers)
     }
 
     /// Bytes of a block's shared memory: static variables, then the dynamic area.
@@ -146,7 +153,7 @@ impl Notebook {
 
     /// Keeps a finding whose message is complete; one that repeats an earlier finding only increases its count.
     pub(super) fn add(&self, finding: Finding) {
-        self.note(PendingFinding { finding, hint: None });
+        self.note(PendingFinding { finding, hint: None, same_value: false });
     }
 
     /// Like [`Self::add`], for a finding whose message is not complete yet.

@@ -36,7 +36,7 @@ pub(super) fn without_launches(text: &str) -> Option<String> {
 }
 
 /// For each byte, whether it is code: not in a comment, string or character.
-fn code_of(bytes: &[u8]) -> Vec<bool> {
+pub(super) fn code_of(bytes: &[u8]) -> Vec<bool> {
     let mut code = vec![true; bytes.len()];
     let mut at = 0;
     while at < bytes.len() {

@@ -24,6 +24,7 @@
 //! | asynchronous copies | done at once, by the threads that request them | an order that CUDA allows |
 //! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) that threads poll | no support by the scheduler; ordinary fences and atomics |
 //! | `cuda::std` | the host's standard library under another name | the same specification |
+//! | launch bounds | a call at the start of the body compares them with the block (`bounds`) | the bounds may depend on a template's parameters |
 //! | static shared memory | at most 48 KiB in one function, else the source does not compile | what CUDA has everywhere |
 //! | dynamic shared memory | at most 227 KiB, else the launch is refused | the most that any target has; a smaller target refuses by itself |
 //! | dependent launches | begin when the kernel before them has ended | an order that CUDA allows; a missing wait is not detected |
@@ -33,6 +34,8 @@
 //! | a source that only CUDA compiles | entries that report what is missing, and where (`foreign`) | unknown; a source's own mistakes stay errors |
 //! | threads that spin | yield after some polls, or when a time slice ends in the binary's own code | plain builds see no loads |
 //! | stuck forever (`no-progress`) | thousands of rounds of polling in which nothing was written, met or left | nothing can change any longer |
+//! | the same value, stored by lanes of one warp in one instruction | no race (`watch::stores` compares the values) | CUDA: one of the stores is performed, it is undefined which |
+//! | alignment of accesses | checked in both builds by the compiler's checks; in a plain build only where a source may change the type of a pointer (`pointers`) | a device faults, x86-64 does not; checks slow loops down |
 //! | a bad address in a plain build | reported from a handler on a separate stack; nothing more runs | the process cannot be trusted afterwards, but reports |
 //! | more stack than [`STACK_BYTES`] | not emulated | CUDA allows 512 KiB of local memory per thread |
 //!
@@ -52,6 +55,7 @@ mod abi;
 mod args;
 mod assembly;
 mod block;
+mod bounds;
 pub mod compile;
 mod claims;
 mod core;
@@ -69,6 +73,7 @@ mod job;
 mod launches;
 pub mod lines;
 mod memory;
+mod pointers;
 mod prelude;
 pub mod run;
 mod shadow;

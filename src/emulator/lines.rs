@@ -22,6 +22,14 @@ pub(super) fn mark(offset: u32) -> String {
     format!("@{{{offset:x}}}")
 }
 
+/// Like [`mark`], for a place that is shown with the calls that led there.
+pub(super) fn mark_with_callers(offset: u32) -> String {
+    format!("@{{{CALLERS}{offset:x}}}")
+}
+
+/// Begins the offset of a place that is shown with its callers.
+const CALLERS: char = '^';
+
 /// Whether a text contains marks.
 pub fn has_marks(text: &str) -> bool {
     text.contains("@{")
@@ -42,18 +50,27 @@ impl<'a> Lines<'a> {
 
     /// File and line of an offset: the innermost frame that is not one of our own headers.
     pub fn find(&self, offset: u32) -> Option<(String, u32)> {
-        let mut frames =
-            self.context.as_ref()?.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads().ok()?;
+        self.frames(offset).into_iter().next()
+    }
+
+    /// Files and lines of an offset, the innermost first: the place, and the calls that the compiler replaced by the called functions. Without frames of our own
+    /// headers.
+    fn frames(&self, offset: u32) -> Vec<(String, u32)> {
+        let mut found = Vec::new();
+        let Some(context) = &self.context else { return found };
+        let Ok(mut frames) = context.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads() else {
+            return found;
+        };
         while let Ok(Some(frame)) = frames.next() {
             let Some((file, line)) = frame.location.and_then(|l| Some((l.file?.to_owned(), l.line?))) else { continue };
             let file = file.trim_start_matches("./").trim_start_matches("source/").to_owned();
             let ours =
                 file.starts_with("headers/") || file.starts_with('/') || file == "entries" || file == "entries.cpp";
             if !ours && !Path::new(&file).as_os_str().is_empty() {
-                return Some((plain(&file), line));
+                found.push((plain(&file), line));
             }
         }
-        None
+        found
     }
 
     /// Replaces places in a report with files and lines.
@@ -82,13 +99,19 @@ impl<'a> Lines<'a> {
         let mut rest = text;
         while let Some(at) = rest.find("@{") {
             let after = &rest[at + 2..];
-            let hex = after.find('}').and_then(|e| Some((u32::from_str_radix(&after[..e], 16).ok()?, e)));
+            let callers = after.starts_with(CALLERS);
+            let digits = usize::from(callers);
+            let hex = after.find('}').and_then(|e| Some((u32::from_str_radix(after.get(digits..e)?, 16).ok()?, e)));
             out.push_str(&rest[..at]);
             match hex {
                 Some((offset, end)) => {
-                    match self.find(offset) {
-                        Some((file, line)) => out.push_str(&format!("{file}:{line}")),
-                        None => out.push_str("an unknown line"),
+                    let frames = self.frames(offset);
+                    let shown = if callers { frames.len() } else { 1 };
+                    let places: Vec<String> =
+                        frames.iter().take(shown).map(|(file, line)| format!("{file}:{line}")).collect();
+                    match places.is_empty() {
+                        false => out.push_str(&places.join(", called at ")),
+                        true => out.push_str("an unknown line"),
                     }
                     rest = &after[end + 1..];
                 }
@@ -135,6 +158,9 @@ mod tests {
     #[test]
     fn marks_without_a_table_become_plain_words() {
         let lines = Lines::parse(b"");
-        assert_eq!(lines.resolve_text("race at @{1f} and @{zz}"), "race at an unknown line and @{zz}");
+        assert_eq!(
+            lines.resolve_text("race at @{1f} and @{zz}, @{^1f}"),
+            "race at an unknown line and @{zz}, an unknown line"
+        );
     }
 }

@@ -26,7 +26,6 @@ use kforge_harness::arguments;
 use kforge_harness::confine::candidate_thread;
 use kforge_harness::message::{RunnerReport, RunnerRequest, RunnerTrial};
 use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
-use kforge_types::record::{Finding, FindingKind};
 
 /// How long a launch runs before threads that never yield are asked to, and the interval between later requests.
 const SLICE: Duration = Duration::from_millis(20);
@@ -265,10 +264,7 @@ impl Session<'_> {
         run: &dyn Fn(Arc<Job>) -> Result<(), RunError>,
         report: &mut dyn FnMut(RunnerReport),
     ) -> Result<bool, RunError> {
-        let refused = |why: LaunchError| RunnerReport::Finding {
-            trial: number,
-            finding: Finding { launch: why.part(), ..Finding::new(FindingKind::LaunchRefused, why.to_string()) },
-        };
+        let refused = |why: LaunchError| RunnerReport::Finding { trial: number, finding: why.finding() };
         if let Err(why) = self.fill_constants(&arena) {
             report(refused(why));
             report(RunnerReport::TrialDone { trial: number });
@@ -395,6 +391,7 @@ impl Session<'_> {
         Job {
             loaded: Arc::clone(&self.loaded),
             entry: self.entries[entry],
+            name: kernel.entry.clone(),
             args: values.iter().map(|v| v.as_ptr() as usize).collect(),
             values,
             grid: kernel.grid,
@@ -421,7 +418,9 @@ impl Session<'_> {
 
     /// Fills `__constant__` symbols from their buffers.
     fn fill_constants(&self, arena: &Arena) -> Result<(), LaunchError> {
-        for constant in &self.request.constants {
+        // The symbols of a source that did not compile here do not exist. Its entries report why.
+        let constants = if self.loaded.image.unknown { &[] } else { self.request.constants.as_slice() };
+        for constant in constants {
             let symbol = constant.symbol.trim_start_matches("::");
             let variable = self.loaded.image.globals.iter().find(|v| v.name == symbol || v.symbol == symbol);
             let Some(variable) = variable else {

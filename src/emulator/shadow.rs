@@ -9,6 +9,10 @@
 //! * their blocks did (releases, and what a block knows of them).
 //!
 //! All other accesses race if they overlap, at least one of them writes, and not both are atomic.
+//!
+//! Two stores to the same bytes are a special case, because the values decide ([`Race::Stores`]), which are not known here. If lanes of one warp make both in one
+//! instruction, equal values are no race: CUDA defines that one of the stores is performed. *One instruction* means the same place in the code, and no
+//! synchronization of either lane since. The cell then remembers all lanes of the store: what follows must be ordered after each of them.
 
 use std::collections::HashMap;
 
@@ -36,11 +40,31 @@ pub(super) struct Record {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     write: Record,
+    /// The lanes that made the last write in one instruction, all at the clock of the record; none if only its thread did.
+    with: u32,
     reads: [Record; 2],
+}
+
+/// A race of a new access with an earlier one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Race {
+    /// The new access writes what the earlier one read.
+    Read(Record),
+    /// The earlier access is a write.
+    Write(Record),
+    /// Both are stores to the same bytes, and their values decide.
+    Stores {
+        /// The earlier store.
+        old: Record,
+        /// Whether lanes of one warp make both stores in one instruction: equal values are then no race.
+        together: bool,
+    },
 }
 
 /// What the running thread knows about others.
 pub(super) struct Knowledge<'a> {
+    /// The clocks of its block.
+    pub(super) clocks: &'a Clocks,
     /// Clocks of the lanes of its warp, as far as the thread has synchronized with them.
     pub(super) lanes: &'a [u32; 32],
     /// Clocks of the threads of its block, as far as the thread has taken them over by atomic accesses since the last barrier.
@@ -63,11 +87,21 @@ fn ordered(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
 }
 
 fn conflicts(old: &Record, new: &Record, knows: &Knowledge<'_>) -> bool {
-    old.phase != 0
-        && !(old.atomic && new.atomic)
-        && old.from < new.from + new.bytes
-        && new.from < old.from + old.bytes
-        && !ordered(old, new, knows)
+    overlap(old, new) && !ordered(old, new, knows)
+}
+
+/// Whether two accesses conflict unless something orders them, given that one of them writes.
+fn overlap(old: &Record, new: &Record) -> bool {
+    old.phase != 0 && !(old.atomic && new.atomic) && old.from < new.from + new.bytes && new.from < old.from + old.bytes
+}
+
+/// Whether lanes of one warp make two stores in one instruction: at one place, and neither lane has synchronized since its warp's lanes were last at one clock.
+fn together(old: &Record, new: &Record, clocks: &Clocks) -> bool {
+    let own = |thread: u32| clocks.of(thread as usize)[thread as usize % 32];
+    (old.phase, old.block, old.epoch, old.thread / 32) == (new.phase, new.block, new.epoch, new.thread / 32)
+        && old.pc == new.pc
+        && old.clock == new.clock
+        && own(old.thread) == old.clock
 }
 
 impl Cell {
@@ -78,23 +112,51 @@ impl Cell {
             let to = (r.from + r.bytes).min((part + 1) * bytes);
             if from < to { Record { from: from - part * bytes, bytes: to - from, ..*r } } else { Record::default() }
         };
-        Cell { write: clip(&self.write), reads: self.reads.map(|r| clip(&r)) }
+        Cell { write: clip(&self.write), with: self.with, reads: self.reads.map(|r| clip(&r)) }
     }
 
-    /// Records a write. Returns the access that it races with, and whether that is a write.
-    pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
-        let race = if conflicts(&self.write, &new, knows) {
-            Some((self.write, true))
-        } else {
-            self.reads.iter().find(|r| conflicts(r, &new, knows)).map(|r| (*r, false))
+    /// The write that conflicts with `new`: the last one, by whichever of its lanes `new` is not ordered after.
+    fn conflicting_write(&self, new: &Record, knows: &Knowledge<'_>) -> Option<Record> {
+        if self.with == 0 {
+            return conflicts(&self.write, new, knows).then_some(self.write);
+        }
+        let by = |lane: usize| Record { thread: self.write.thread / 32 * 32 + lane as u32, ..self.write };
+        // The last of them first: it is the one that other messages name.
+        let lanes = std::iter::once(self.write.thread as usize % 32).chain(super::warp::lanes(self.with));
+        overlap(&self.write, new).then(|| lanes.map(by).find(|old| !ordered(old, new, knows))).flatten()
+    }
+
+    /// Records a write. Returns the access that it races with.
+    pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Race> {
+        let read = || self.reads.iter().find(|r| conflicts(r, &new, knows)).map(|r| Race::Read(*r));
+        let mut with = 0;
+        let race = match self.conflicting_write(&new, knows) {
+            None => read(),
+            Some(old) if old.atomic || new.atomic || (old.from, old.bytes) != (new.from, new.bytes) => {
+                Some(Race::Write(old))
+            }
+            Some(old) => {
+                let together = together(&self.write, &new, knows.clocks)
+                    && super::warp::lanes(self.with).all(|lane| {
+                        let thread = (self.write.thread / 32 * 32) as usize + lane;
+                        knows.clocks.of(thread)[lane] == self.write.clock
+                    });
+                if together {
+                    with = self.with | 1 << (old.thread % 32) | 1 << (self.write.thread % 32) | 1 << (new.thread % 32);
+                }
+                match read().filter(|_| together) {
+                    Some(read) => Some(read),
+                    None => Some(Race::Stores { old, together }),
+                }
+            }
         };
-        self.write = new;
+        (self.write, self.with) = (new, with);
         race
     }
 
     /// Records a read. Returns the write that it races with.
     pub(super) fn read(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Record> {
-        let race = conflicts(&self.write, &new, knows).then_some(self.write);
+        let race = self.conflicting_write(&new, knows);
         // An earlier read that is ordered before this one need not be kept: what is ordered after this read is also ordered after the earlier one.
         let gone = |r: &Record| {
             r.phase == 0 || (ordered(r, &new, knows) && r.from >= new.from && r.from + r.bytes <= new.from + new.bytes)
@@ -112,51 +174,66 @@ impl Cell {
 
 /// Clocks of a block's lanes: for each thread, what it knows about its warp.
 #[derive(Debug, Clone)]
-pub(super) struct Clocks(Vec<[u32; 32]>);
+pub(super) struct Clocks {
+    known: Vec<[u32; 32]>,
+    /// Whether lanes of one warp may be at different clocks.
+    uneven: bool,
+}
 
 impl Clocks {
     /// For `threads` threads that know nothing about each other; each thread's own clock starts at one.
     pub(super) fn new(threads: usize) -> Self {
-        Clocks(
-            (0..threads)
-                .map(|t| {
-                    let mut own = [0; 32];
-                    own[t % 32] = 1;
-                    own
-                })
-                .collect(),
-        )
+        let own = |t: usize| {
+            let mut own = [0; 32];
+            own[t % 32] = 1;
+            own
+        };
+        Clocks { known: (0..threads).map(own).collect(), uneven: false }
     }
 
     /// What `thread` knows, including its own clock.
     pub(super) fn of(&self, thread: usize) -> &[u32; 32] {
-        &self.0[thread]
+        &self.known[thread]
     }
 
     /// `thread` begins another stretch: its own clock advances.
     pub(super) fn advance(&mut self, thread: usize) {
-        self.0[thread][thread % 32] += 1;
+        self.known[thread][thread % 32] += 1;
+        self.uneven = true;
     }
 
     /// The number of threads.
     pub(super) fn of_threads(&self) -> usize {
-        self.0.len()
+        self.known.len()
     }
 
-    /// The lanes of `mask` in a warp have synchronized: each now knows what any of them knew.
+    /// The block has passed a barrier: the lanes of a warp are at one clock again. A clock may always advance: what is known of the lane is then only older.
+    pub(super) fn level(&mut self) {
+        if !std::mem::take(&mut self.uneven) {
+            return;
+        }
+        for warp in self.known.chunks_mut(32) {
+            let most = warp.iter().enumerate().map(|(lane, known)| known[lane]).max().unwrap_or(0);
+            warp.iter_mut().enumerate().for_each(|(lane, known)| known[lane] = most);
+        }
+    }
+
+    /// The lanes of `mask` in a warp have synchronized: each now knows what any of them knew, and all are at one clock.
     pub(super) fn join(&mut self, warp: usize, mask: u32) {
         let mut all = [0u32; 32];
+        self.uneven |= mask != u32::MAX;
         for lane in super::warp::lanes(mask) {
-            if let Some(known) = self.0.get(warp * 32 + lane) {
+            if let Some(known) = self.known.get(warp * 32 + lane) {
                 for (a, k) in all.iter_mut().zip(known) {
                     *a = (*a).max(*k);
                 }
             }
         }
+        let next = super::warp::lanes(mask).map(|lane| all[lane]).max().unwrap_or(0) + 1;
         for lane in super::warp::lanes(mask) {
-            if let Some(known) = self.0.get_mut(warp * 32 + lane) {
+            if let Some(known) = self.known.get_mut(warp * 32 + lane) {
                 *known = all;
-                known[lane] += 1;
+                known[lane] = next;
             }
         }
     }
@@ -174,8 +251,9 @@ mod tests {
     fn race(clocks: &Clocks, old: Record, new: Record) -> bool {
         let none = HashMap::new();
         let mut cell = Cell::default();
-        cell.write(old, &Knowledge { lanes: clocks.of(old.thread as usize), threads: None, blocks: &none });
-        cell.write(new, &Knowledge { lanes: clocks.of(new.thread as usize), threads: None, blocks: &none }).is_some()
+        cell.write(old, &Knowledge { clocks, lanes: clocks.of(old.thread as usize), threads: None, blocks: &none });
+        cell.write(new, &Knowledge { clocks, lanes: clocks.of(new.thread as usize), threads: None, blocks: &none })
+            .is_some()
     }
 
     #[test]
@@ -227,16 +305,19 @@ mod tests {
         let mut whole = Cell::default();
         whole.write(
             Record { from: 0, bytes: 3, ..at(0, 1, 0, &c) },
-            &Knowledge { lanes: c.of(1), threads: None, blocks: &none },
+            &Knowledge { clocks: &c, lanes: c.of(1), threads: None, blocks: &none },
         );
         for (part, races) in [(0, true), (1, true)] {
             let mut cell = whole.part(part, 2);
             let new = Record { from: 0, bytes: 1, ..at(0, 2, 0, &c) };
-            assert_eq!(cell.read(new, &Knowledge { lanes: c.of(2), threads: None, blocks: &none }).is_some(), races);
+            assert_eq!(
+                cell.read(new, &Knowledge { clocks: &c, lanes: c.of(2), threads: None, blocks: &none }).is_some(),
+                races
+            );
         }
         let mut cell = whole.part(1, 2);
         let new = Record { from: 1, bytes: 1, ..at(0, 2, 0, &c) };
-        assert!(cell.read(new, &Knowledge { lanes: c.of(2), threads: None, blocks: &none }).is_none());
+        assert!(cell.read(new, &Knowledge { clocks: &c, lanes: c.of(2), threads: None, blocks: &none }).is_none());
     }
 
     #[test]
@@ -248,12 +329,15 @@ mod tests {
             assert!(
                 cell.read(
                     at(0, reader, 0, &c),
-                    &Knowledge { lanes: c.of(reader as usize), threads: None, blocks: &none }
+                    &Knowledge { clocks: &c, lanes: c.of(reader as usize), threads: None, blocks: &none }
                 )
                 .is_none()
             );
         }
-        assert!(cell.write(at(0, 3, 0, &c), &Knowledge { lanes: c.of(3), threads: None, blocks: &none }).is_some());
+        assert!(
+            cell.write(at(0, 3, 0, &c), &Knowledge { clocks: &c, lanes: c.of(3), threads: None, blocks: &none })
+                .is_some()
+        );
     }
 
     #[test]
@@ -263,9 +347,12 @@ mod tests {
         let new = at(5, 0, 0, &c);
         let knows = HashMap::from([(4, 1)]);
         let mut cell = Cell::default();
-        cell.write(old, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows });
-        assert!(cell.read(new, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows }).is_none());
-        cell.write(Record { release: 1, ..old }, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows });
-        assert!(cell.read(new, &Knowledge { lanes: c.of(0), threads: None, blocks: &knows }).is_some());
+        cell.write(old, &Knowledge { clocks: &c, lanes: c.of(0), threads: None, blocks: &knows });
+        assert!(cell.read(new, &Knowledge { clocks: &c, lanes: c.of(0), threads: None, blocks: &knows }).is_none());
+        cell.write(
+            Record { release: 1, ..old },
+            &Knowledge { clocks: &c, lanes: c.of(0), threads: None, blocks: &knows },
+        );
+        assert!(cell.read(new, &Knowledge { clocks: &c, lanes: c.of(0), threads: None, blocks: &knows }).is_some());
     }
 }

@@ -6,8 +6,8 @@ use super::abi::{ATOMIC, EXCHANGE, UNALIGNED, VOLATILE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
-use super::job::finding;
-use super::shadow::{Cell, Knowledge, Record};
+use super::job::{Job, finding};
+use super::shadow::{Cell, Knowledge, Race, Record};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -15,13 +15,15 @@ mod bounds;
 mod global;
 mod state;
 mod shared;
+mod stores;
 mod report;
 
 pub(super) use bounds::{array_type, shared_of_type};
 use global::{global, image};
-use report::{Place, found, stop, verb};
+use report::{Place, by, found, race_found, stop, verb};
 use shared::shared;
 pub(super) use state::{BlockWatch, Watch};
+pub(super) use stores::{ConflictingStore, settle};
 
 /// An access that is about to happen, as the functions below pass it on.
 struct Access {
@@ -41,6 +43,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
     unsafe {
         let job = &*(*core).job;
         let Some(watch) = &job.watch else { return };
+        settle(core, job);
         let thread = (*core).ctx.linear;
         let access = Access { address, size, kind, pc, thread };
         if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
@@ -100,8 +103,49 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
     })
 }
 
-fn look(cell: &mut Cell, new: Record, kind: u32, knows: &Knowledge<'_>) -> Option<(Record, bool)> {
-    if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(|old| (old, true)) }
+/// The races of an access, over the cells that it touches.
+#[derive(Default)]
+struct Races {
+    /// The first that no value can decide.
+    certain: Option<(Record, bool)>,
+    /// The first of two stores to the same bytes, whether all of them are made in one instruction, and where: offset and bytes.
+    stores: Option<(Record, bool)>,
+    parts: Vec<(usize, u8)>,
+}
+
+impl Races {
+    /// Checks and records an access to a cell that begins at offset `start`.
+    fn look(&mut self, cell: &mut Cell, start: usize, new: Record, kind: u32, knows: &Knowledge<'_>) {
+        let race = if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(Race::Write) };
+        match race {
+            None => {}
+            Some(Race::Read(old)) => drop(self.certain.get_or_insert((old, false))),
+            Some(Race::Write(old)) => drop(self.certain.get_or_insert((old, true))),
+            Some(Race::Stores { old, together }) => {
+                let (first, all) = self.stores.unwrap_or((old, true));
+                // Named: the first that is a race whatever the values.
+                self.stores = Some((if all && !together { old } else { first }, all && together));
+                self.parts.push((start + usize::from(new.from), new.bytes));
+            }
+        }
+    }
+
+    /// Reports what was found. Offsets begin at address `base`.
+    ///
+    /// # Safety
+    /// As for [`access`]; the access is inside what may be read.
+    unsafe fn report(mut self, core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, base: usize) {
+        // SAFETY: as stated.
+        unsafe {
+            if let Some((old, wrote)) = self.certain {
+                job.notebook.note(race_found(core, job, a, at, &old, wrote));
+            } else if let Some((old, together)) = self.stores {
+                self.parts.iter_mut().for_each(|(offset, _)| *offset += base);
+                let race = race_found(core, job, a, at, &old, true);
+                (*core).store = Some(Box::new(ConflictingStore::new(&self.parts, together, race)));
+            }
+        }
+    }
 }
 
 /// Handles an access through a pointer whose alignment does not fit its type.
@@ -115,10 +159,18 @@ pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
         let thread = (*core).ctx.linear;
         let a = Access { address, size: 1, kind: 0, pc, thread };
         let message = |name: &str, byte: usize| {
-            format!("an access to byte {byte} of `{name}` is not aligned to its size, at {}", job.at(pc))
+            format!(
+                "an access to byte {byte} of `{name}` is not aligned to its size, at {} by {}",
+                job.at_with_callers(pc),
+                by(core, job, &a)
+            )
         };
         if let Some(region) = job.arena.nearest(address) {
             let byte = address.wrapping_sub(region.start);
+            // An address before the buffer is out of bounds, which the access itself shows.
+            if address < region.start || byte >= region.bytes {
+                return;
+            }
             let at =
                 Place { name: &region.name, space: Space::Global, index: (byte / region.element) as i64, axes: &[] };
             stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(&region.name, byte), &at));
@@ -132,7 +184,14 @@ pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
             let at = Place { name, space: Space::Shared, index: byte as i64, axes: &[] };
             stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(name, byte), &at));
         }
-        // The check of the access itself reports anything else.
+        let image = (job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&address);
+        let offset = address.wrapping_sub(job.loaded.base) as u64;
+        if let Some(variable) = job.loaded.image.global_at(offset).filter(|_| image) {
+            let byte = (offset - variable.start) as usize;
+            let at = Place { name: &variable.name, space: Space::Global, index: byte as i64, axes: &[] };
+            stop(core, job, &a, found(core, job, &a, FindingKind::Misaligned, message(&variable.name, byte), &at));
+        }
+        // The check of the access itself reports anything else. A thread's own variables are not checked: how far a device aligns them is not known here.
     }
 }
 

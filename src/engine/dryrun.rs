@@ -108,7 +108,7 @@ pub fn recalled(memory: &dyn Memory, id: &str) -> Option<Explanation> {
     let last = memory.last(id)?;
     Some(Explanation {
         id: id.to_string(),
-        standing: Standing::Gone,
+        prospect: Prospect::Gone,
         product: None,
         evidence: None,
         brought: false,

@@ -49,6 +49,16 @@ fn arguments_that_the_binary_does_not_take_are_said_at_theirs() {
 }
 
 #[test]
+fn a_block_beyond_the_launch_bounds_is_said_at_the_block_and_no_argument_is_blamed() {
+    let place = Place::tiny();
+    place.edit("twice.cu", "__global__ void", "__global__ void __launch_bounds__(BLOCK / 2)");
+    let said = place.run("build").expect(100);
+    let said = said.says("entry `twice<32>`: a block has 32 threads, the kernel's launch bounds allow 16");
+    let said = said.says("kernel.toml:27:9").says("`twice<32>` is launched here");
+    assert!(!said.err.contains("one argument for each parameter"), "{}", said.err);
+}
+
+#[test]
 fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let place = Place::tiny();
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");

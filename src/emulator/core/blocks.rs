@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 
 use super::super::block::{Block, State, Unblocked};
 use super::super::job::{Job, finding};
-use super::super::watch::BlockWatch;
+use super::super::watch::{BlockWatch, settle};
 use super::{Core, POLLS, abandon, new_fiber, next_ready, switch_to};
 use kforge_harness::message::Unemulated;
 use kforge_types::record::FindingKind;
@@ -119,7 +119,9 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
         let turn = unsafe {
             let c = &mut *core;
             c.load(&mut block);
-            run_block(core, job, &mut block)
+            let turn = run_block(core, job, &mut block);
+            settle(core, job);
+            turn
         };
         // SAFETY: only this OS thread uses `core`.
         let (exited, writes) = unsafe { ((*core).ctx.exited, (*core).writes) };

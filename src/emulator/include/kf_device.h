@@ -8,6 +8,11 @@ KF_INLINE uint3 kf_block_index() { return {KF_CTX(bid[0]), KF_CTX(bid[1]), KF_CT
 KF_INLINE dim3 kf_block_extent() { return dim3(KF_CTX(bdim[0]), KF_CTX(bdim[1]), KF_CTX(bdim[2])); }
 KF_INLINE dim3 kf_grid_extent() { return dim3(KF_CTX(gdim[0]), KF_CTX(gdim[1]), KF_CTX(gdim[2])); }
 
+// At the start of a body whose function has launch bounds: further arguments of the bounds only concern registers.
+template <class... A> KF_INLINE void kf_bounded(unsigned most, A...) {
+  if (__builtin_expect(KF_CTX(count) > most, 0)) kf_bounds_exceeded(most);
+}
+
 // `alignas` takes a number or a type.
 template <class T> constexpr size_t kf_align_of() { return alignof(T); }
 template <size_t N> constexpr size_t kf_align_of() { return N; }

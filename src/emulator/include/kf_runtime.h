@@ -25,7 +25,7 @@ struct kf_ctx {
 #define KF_CALL extern "C" __attribute__((visibility("hidden"), nothrow))
 #endif
 // Constant, because threads of a block never change their OS thread; so one call serves a whole kernel.
-KF_CALL __attribute__((const)) kf_ctx *kf_self();
+KF_CALL __attribute__((const, assume_aligned(8))) kf_ctx *kf_self();
 KF_CALL int kf_barrier(uint32_t kind, uint32_t site, int value);
 KF_CALL uint64_t kf_warp(uint32_t kind, uint32_t mask, uint64_t value, uint32_t arg);
 KF_CALL uint32_t kf_converge(uint32_t site);
@@ -37,6 +37,7 @@ KF_CALL __attribute__((noreturn)) void kf_trap();
 KF_CALL __attribute__((cold)) int kf_not_emulated(const char *what);
 KF_CALL void kf_access(const void *address, size_t size, uint32_t kind);
 KF_CALL void kf_grid_sync();
+KF_CALL __attribute__((noreturn, cold)) void kf_bounds_exceeded(uint32_t most);
 KF_CALL uint64_t kf_clock(uint32_t which);
 KF_CALL uint32_t kf_cas4(void *address, uint32_t expected, uint32_t desired);
 KF_CALL uint64_t kf_cas8(void *address, uint64_t expected, uint64_t desired);
@@ -59,10 +60,13 @@ enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_
     kf_value;                                                                                                          \
   })
 #define KF_WATCH(address, size, kind) kf_access(address, size, kind)
+#define KF_RUN KF_RAW
 #else
-#define KF_RAW inline __attribute__((always_inline))
+#define KF_RAW inline __attribute__((always_inline, no_sanitize("alignment")))
 #define KF_CTX(field) (kf_self()->field)
 #define KF_WATCH(address, size, kind) ((void)0)
+// Checked like the kernel, because a compiler inlines no function into one with fewer checks.
+#define KF_RUN inline __attribute__((always_inline))
 #endif
 #define KF_INLINE inline __attribute__((always_inline))
 
@@ -86,7 +90,7 @@ KF_RAW void kf_done(kf_ctx *c) {
 }
 
 template <class... A, size_t... I>
-KF_RAW void kf_run(kf_ctx *c, void **args, void (*kernel)(A...), std::index_sequence<I...>) {
+KF_RUN void kf_run(kf_ctx *c, void **args, void (*kernel)(A...), std::index_sequence<I...>) {
   (void)args;
   while (kf_next(c)) {
     kernel(*static_cast<A *>(args[I])...);

@@ -7,9 +7,9 @@ use super::super::abi::{ATOMIC, VOLATILE, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
-use super::report::{Place, by, found, race_found, stop, verb};
+use super::report::{Place, by, found, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
-use super::{Access, look, misaligned, parts, reads};
+use super::{Access, Races, misaligned, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -49,11 +49,12 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
         let at = Place { name: &region.name, space: Space::Global, index, axes: &region.axes };
         if misaligned(a) {
             let message = format!(
-                "{} of {} of `{}` at byte {offset}, at {}",
+                "{} of {} of `{}` at byte {offset}, which is not aligned to its size, at {} by {}",
                 verb(a.kind),
                 count(a.size, "byte"),
                 region.name,
-                job.at(a.pc)
+                job.at_with_callers(a.pc),
+                by(core, job, a)
             );
             return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
         }
@@ -140,21 +141,21 @@ unsafe fn in_global(
             atomic,
         };
         let threads = own.handover.taken(a.thread, block.epoch);
-        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
-        let mut race = None;
+        let knows =
+            Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
+        let mut races = Races::default();
         for (cell, from, bytes) in parts(offset, a.size, shadow.granule) {
             let mut chunk = lock(&shadow.chunks[cell / CHUNK]);
             if chunk.is_empty() {
                 chunk.resize(CHUNK, Cell::default());
             }
-            race = race.or(look(&mut chunk[cell % CHUNK], Record { from, bytes, ..new }, a.kind, &knows));
+            let new = Record { from, bytes, ..new };
+            races.look(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
         }
-        if let Some((old, wrote)) = race {
-            job.notebook.note(race_found(core, job, a, at, &old, wrote));
-        }
+        races.report(core, job, a, at, a.address - offset);
     }
 }
 

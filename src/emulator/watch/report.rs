@@ -98,6 +98,6 @@ pub(super) unsafe fn race_found(
         let hint = within.then(order).flatten();
         let mut finding = found(core, job, a, FindingKind::Race, message, at);
         finding.other_line = Some(lines::pending(old.pc));
-        PendingFinding { finding, hint }
+        PendingFinding { finding, hint, same_value: false }
     }
 }

@@ -5,8 +5,8 @@ use super::super::abi::{ATOMIC, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Knowledge, Record};
-use super::report::{Place, by, found, race_found, stop, verb};
-use super::{Access, look, misaligned, parts, reads};
+use super::report::{Place, by, found, stop, verb};
+use super::{Access, Races, misaligned, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -46,11 +46,12 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if misaligned(a) {
             let message = format!(
-                "{} of {} of `{name}` at byte {}, at {}",
+                "{} of {} of `{name}` at byte {}, which is not aligned to its size, at {} by {}",
                 verb(a.kind),
                 count(a.size, "byte"),
                 offset - start,
-                job.at(a.pc)
+                job.at_with_callers(a.pc),
+                by(core, job, a)
             );
             return stop(core, job, a, found(core, job, a, FindingKind::Misaligned, message, &at));
         }
@@ -81,10 +82,12 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
-        let knows = Knowledge { lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
-        let mut race = None;
+        let knows =
+            Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
+        let mut races = Races::default();
         for (cell, from, bytes) in parts(offset, a.size, own.granule) {
-            race = race.or(look(&mut own.cells[cell], Record { from, bytes, ..new }, a.kind, &knows));
+            let new = Record { from, bytes, ..new };
+            races.look(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
         }
         if unwritten {
             let message = format!(
@@ -95,8 +98,6 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             );
             job.notebook.add(found(core, job, a, FindingKind::Uninitialised, message, &at));
         }
-        if let Some((old, wrote)) = race {
-            job.notebook.note(race_found(core, job, a, &at, &old, wrote));
-        }
+        races.report(core, job, a, &at, (*core).tls);
     }
 }

@@ -133,6 +133,11 @@ impl BlockWatch {
         self.granule = bytes;
     }
 
+    /// All threads of the block have met.
+    pub(crate) fn barrier(&mut self) {
+        self.clocks.level();
+    }
+
     /// Lanes of a warp have synchronized.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         self.clocks.join(warp, mask);

@@ -89,6 +89,8 @@ pub(super) fn refused_beside_driver(keep: &Confinement) -> io::Result<Rules> {
     for granted in driver::CALLS {
         rules.remove(&granted.what.0);
     }
+    // The network stays refused.
+    rules.insert(c::SYS_socket, vec![when(0, SeccompCmpOp::Ne, u64::from(c::AF_UNIX.unsigned_abs()))?]);
     Ok(rules)
 }
 

@@ -43,6 +43,10 @@ pub(super) const WRITE: &[Grant<&str>] = grants![
 /// Calls that are refused to other confined processes.
 pub(super) const CALLS: &[Grant<(c_long, &str)>] = grants![
     (libc::SYS_memfd_create, "memfd_create") => "memory that it shares among its parts; its memory has no limit that this could exceed",
+    (libc::SYS_socket, "socket") => "sockets of this machine only (`AF_UNIX`): driver 580 listens on one, for processes that import memory, and otherwise does not start",
+    (libc::SYS_bind, "bind") => "the name of that socket, which is no file: Landlock lets it create none",
+    (libc::SYS_listen, "listen") => "that socket; nothing can be accepted on it, because `accept`, `recvmsg` and `sendmsg` stay refused",
+    (libc::SYS_unlink, "unlink") => "driver 580 removes old sockets of its own and does not start if the call is refused; Landlock refuses it for every file",
 ];
 
 /// The prefixes of the names in `/dev` of files through which a driver controls devices.

@@ -158,13 +158,6 @@ impl Session {
         })
     }
 
-    /// git, if it is on `PATH`.
-    pub(crate) fn git(&self) -> Option<Git<'_>> {
-        let programs = self.environment.path().split(':').map(|folder| Path::new(folder).join("git"));
-        let program: PathBuf = programs.into_iter().find(|path| path.is_absolute() && path.is_file())?;
-        Some(Git { program, environment: self.environment.all(), interrupted: &self.interrupted })
-    }
-
     /// The commit of a revision, and the repository's file in it.
     fn in_revision(&self, root: &Path, revision: &str) -> Result<(String, Option<String>), Error> {
         let git = self.git().ok_or_else(|| TrustError::NoGit(revision.into()))?;

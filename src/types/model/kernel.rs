@@ -204,6 +204,8 @@ pub struct LaunchDecl {
     pub repeat: Option<Expr>,
     /// Where its arguments are declared; none if it declares none.
     pub args_place: Option<Place>,
+    /// Where the threads of a block are declared; none if they are not.
+    pub block_place: Option<Place>,
     /// Where each argument is declared, in order.
     pub arg_places: Vec<Place>,
     /// What it does.

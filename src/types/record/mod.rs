@@ -35,7 +35,7 @@ pub use observation::{
     CheckObserved, Determinism, Finding, FindingKind, Fresh, FreshTrial, FrontPoint, OutputObserved, Space,
     TrialObserved, VerifyObservation,
 };
-pub use result::{LaunchPart, Note, StepResult};
+pub use result::{LaunchField, LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
 pub use standing::Standing;
 pub use verdict::{Outcome, Unknown, Verdict};

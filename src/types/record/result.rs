@@ -29,6 +29,28 @@ pub struct LaunchPart {
     /// The position of the argument, from 1. None if the message is about all arguments.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub argument: Option<u32>,
+    /// What the message is about.
+    #[serde(default, skip_serializing_if = "LaunchField::is_args")]
+    pub field: LaunchField,
+}
+
+/// What of a launch a message is about.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum LaunchField {
+    /// Its arguments.
+    #[default]
+    Args,
+    /// The threads of a block.
+    Block,
+    /// What it requests otherwise: shared memory, clusters, registers.
+    Request,
+}
+
+impl LaunchField {
+    fn is_args(&self) -> bool {
+        *self == LaunchField::Args
+    }
 }
 
 impl Note {

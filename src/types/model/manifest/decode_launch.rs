@@ -23,9 +23,10 @@ impl Reader<'_> {
             if let Some(action) = self.action(inner, &place, uses) {
                 let args = inner.get("args");
                 let args_place = args.map(|a| self.place(a.span()));
+                let block_place = inner.get("block").map(|b| self.place(b.span()));
                 let items = args.and_then(|a| a.get_ref().as_array()).into_iter().flat_map(|a| a.iter());
                 let arg_places = items.map(|a| self.place(a.span())).collect();
-                out.push(LaunchDecl { place, when, repeat, args_place, arg_places, action });
+                out.push(LaunchDecl { place, when, repeat, args_place, block_place, arg_places, action });
             }
         }
         out
