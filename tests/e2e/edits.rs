@@ -294,9 +294,10 @@ fn explain_names_the_field_with_both_values_before_a_build_and_after_it() {
         ),
         (
             Box::new(edit("kernel.toml", "{ atol = 1e-5, rtol = 1e-5 }", "{ atol = 1e-5, rtol = 2e-5 }")),
-            format!("{direct}/small/judge"),
-            "sample/direct/BLOCK=4/cpu/small/judge",
-            "params.tolerance.y.rtol",
+            // The judgements wait for it: they read whether the tolerance decides.
+            "sample/row_sum/calibrate".into(),
+            "sample/row_sum/calibrate",
+            "params.cases[0].tolerance.y.rtol",
         ),
         (
             Box::new(edit("kernel.toml", "tune.BLOCK = [4]", "tune.BLOCK = [4, 8]")),
