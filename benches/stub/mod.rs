@@ -52,6 +52,7 @@ impl RemoteExecutor for &Stub {
                     findings: vec![],
                     not_emulated: None,
                     not_launched: None,
+                    fresh: None,
                     asked: 0,
                     trials: vec![],
                     determinism: Determinism::Stable,

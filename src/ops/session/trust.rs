@@ -4,7 +4,7 @@
 //! as it is there; the repository's file. Only the last is part of what is built, so it is for the owner's own tree: a warning says where it differs from
 //! `HEAD`.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -15,7 +15,7 @@ use crate::event::{Reporter, Warning};
 use kforge_foundation::base::Witness;
 use kforge_foundation::config::Origin;
 use kforge_pipeline::release::allowed_signers::{AllowedSigners, BadLine};
-use kforge_pipeline::release::revision::{Git, RevisionError};
+use kforge_pipeline::release::revision::RevisionError;
 use kforge_pipeline::release::trust::{REPOSITORY_FILE, Trust, TrustSource};
 
 /// Why the trusted keys are not known.
