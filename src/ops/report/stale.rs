@@ -15,6 +15,9 @@ use kforge_types::record::event::{Labels, Why};
 /// A step that a build would run, and the reason in words.
 struct Change {
     labels: Labels,
+    kind: StepKind,
+    /// Whether no build has run the step yet.
+    is_new: bool,
     why: String,
 }
 
@@ -39,6 +42,10 @@ fn apply(report: &mut Report, change: &Change) {
     for found in report.packages.iter_mut().filter(|p| p.name == *package).flat_map(|p| &mut p.kernels) {
         let mine = kernel.as_ref().map_or(Some(&found.operator) == operator.as_ref(), |name| *name == found.name);
         for one in found.targets.iter_mut().filter(|t| mine && target.as_ref().is_none_or(|name| *name == t.target)) {
+            // What the build could not run, for lack of a tool or a device, is still new, and the report says so already.
+            if change.is_new && one.unavailable.iter().any(|(kind, ..)| kind == change.kind.name()) {
+                continue;
+            }
             one.stale.get_or_insert_with(|| change.why.clone());
         }
     }
@@ -56,7 +63,8 @@ fn changes(session: &Session, last: &LastRequest, whole: bool) -> Result<Vec<Cha
         let DryRun { will, .. } = dry;
         let change = |(id, why): &(String, Why)| {
             let node = nodes.get(id.as_str()).filter(|node| !node.advisory || node.labels.round.is_none())?;
-            Some(Change { labels: node.labels.clone(), why: told(id, node.kind, why, whole)? })
+            let told = told(id, node.kind, why, whole)?;
+            Some(Change { labels: node.labels.clone(), kind: node.kind, is_new: why.code == "new", why: told })
         };
         Ok(will.iter().filter_map(change).collect())
     })
@@ -83,10 +91,40 @@ fn told(id: &str, kind: StepKind, why: &Why, whole: bool) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_pipeline::report::document::{KernelReport, PackageReport, TargetReport};
 
     fn why(code: &str, field: Option<&str>, before: Option<&str>, after: Option<&str>) -> Why {
         let text = |part: Option<&str>| part.map(String::from);
         Why { code: code.into(), field: text(field), before: text(before), after: text(after) }
+    }
+
+    #[test]
+    fn what_was_unavailable_is_not_called_stale() {
+        let target = TargetReport {
+            target: "h200".into(),
+            unavailable: vec![("inspect".into(), 3, "not installed".into())],
+            ..TargetReport::default()
+        };
+        let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
+        let package = PackageReport { name: "p".into(), operators: vec![], kernels: vec![kernel] };
+        let report = Report { packages: vec![package], ..Report::default() };
+        let stale = |kind: StepKind, is_new: bool, kernel: Option<&str>| {
+            let name = |text: &str| Some(text.to_string());
+            let labels = Labels {
+                package: "p".into(),
+                kernel: kernel.map(String::from),
+                operator: name("o"),
+                target: kernel.and(name("h200")),
+                ..Labels::default()
+            };
+            let mut report = report.clone();
+            apply(&mut report, &Change { labels, kind, is_new, why: "changed".into() });
+            report.packages[0].kernels[0].targets[0].stale.is_some()
+        };
+        assert!(!stale(StepKind::Inspect, true, Some("k")), "it is still not installed");
+        assert!(stale(StepKind::Inspect, false, Some("k")) && stale(StepKind::Compile, true, Some("k")));
+        assert!(!stale(StepKind::Compile, false, Some("other")));
+        assert!(stale(StepKind::Oracle, false, None), "a step of the operator is about each of its kernels");
     }
 
     #[test]
