@@ -81,7 +81,9 @@ def examined(lab, user, become):
         lab.row("confine", f"as {user}: the driver works under `{name}`", works if must else (True if works else None), summary(found))
     uses(lab, user, policies.get("unconfined", {}))
     attempts = policies.get("runner", {}).get("attempts", [])
-    reached = [one["what"] for one in attempts if (one["refused"] is None) != one["what"].startswith("start a thread")]
+    # The driver needs threads, and a socket of this machine, through which nothing can be sent or received.
+    granted = ("start a thread", "open a Unix socket")
+    reached = [one["what"] for one in attempts if (one["refused"] is None) != one["what"].startswith(granted)]
     lab.row("confine", f"as {user}: every escape is refused", bool(attempts) and not reached, reached or f"{len(attempts)} attempts")
     held = alive and secret.exists() and secret.read_text() == "secret" and not made.exists()
     lab.row("confine", f"as {user}: file and process are unharmed", held, f"process alive: {alive}, file: {secret.exists()}, made: {made.exists()}")
