@@ -321,7 +321,9 @@ fn every_command_and_flag_says_what_it_does() {
         let first = help.lines().next().unwrap();
         assert!(first.len() > 10 && first.starts_with(char::is_uppercase), "`kforge {command}` says `{first}`");
         let under = help.lines().zip(help.lines().skip(1).chain([""]));
-        for (line, next) in under.filter(|(l, _)| l.trim_start().starts_with('-')) {
+        // A possible value of a flag is a bullet, which says what it means itself.
+        let flag = |l: &str| l.trim_start().starts_with('-') && !l.trim_start().starts_with("- ");
+        for (line, next) in under.filter(|(l, _)| flag(l)) {
             let said = line.trim().split("  ").filter(|p| !p.is_empty()).count() > 1;
             assert!(
                 said || next.starts_with("          "),

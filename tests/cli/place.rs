@@ -60,6 +60,11 @@ __global__ void twice(const float *x, float *y, int n) {
 }
 "#;
 
+/// The machine key of all folders: outside them, as that of a user is, so that it is no change of a folder.
+fn machine_key() -> PathBuf {
+    Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-machine-key")
+}
+
 fn shared_home() -> PathBuf {
     static HOME: OnceLock<tempfile::TempDir> = OnceLock::new();
     HOME.get_or_init(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()).path().to_path_buf()
@@ -120,7 +125,10 @@ impl Place {
         let mut command = Command::new("/bin/sh");
         command.args(["-c", &format!("exec 2>&1\n{line}")]).current_dir(self.at("")).env_clear().stdin(Stdio::null());
         command.env("PATH", path).env("HOME", self.folder.path()).env("KFORGE_HOME", &self.home);
-        command.env("KFORGE_NET_OFFLINE", "true").env("KFORGE_BUILD_JOBS", "1");
+        command
+            .env("KFORGE_MACHINE_KEY", machine_key())
+            .env("KFORGE_NET_OFFLINE", "true")
+            .env("KFORGE_BUILD_JOBS", "1");
         String::from_utf8(command.output().unwrap().stdout).unwrap()
     }
 
@@ -136,6 +144,7 @@ impl Place {
         command.args(words).current_dir(self.at(folder)).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.folder.path()).env("KFORGE_HOME", &self.home).env("KFORGE_NET_OFFLINE", "true");
+        command.env("KFORGE_MACHINE_KEY", machine_key());
         command.envs(vars.iter().copied());
         let output = command.output().unwrap();
         Said {

@@ -49,6 +49,7 @@ const TESTS: &[Test] = &[
     ("below_a_floor_nothing_is_believed", timed::impossible),
     ("a_runner_reaches_nothing_but_its_device", confined::imprisoned),
     ("a_driver_that_does_not_start_confined_is_named_with_what_it_lacks", confined::lacking),
+    ("a_driver_that_listens_on_a_socket_of_this_machine_starts_confined", confined::listening),
     ("a_driver_that_does_not_start_confined_runs_unconfined_only_with_permission", confined::permitted),
     ("a_driver_that_does_not_start_at_all_is_no_matter_of_confinement", confined::broken),
     ("an_examination_shows_what_a_driver_uses_and_that_every_escape_is_refused", confined::examined),

@@ -92,7 +92,8 @@ fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
     let mut totals = vec![];
     for child in children {
         let built = Built::of(&child.wait_with_output().unwrap()).expect(0);
-        for step in built.finished().filter(|s| s["outcome"] == "executed") {
+        // Each verification draws inputs of its own, so equal kernels may be judged under different keys.
+        for step in built.finished().filter(|s| s["outcome"] == "executed" && s["kind"] != "judge") {
             *times.entry(step["key"].to_string()).or_default() += 1;
         }
         totals.push(built.keys());
@@ -103,5 +104,6 @@ fn builds_of_several_workspaces_at_once_execute_no_key_twice() {
     assert_eq!(all[0].report(), all[2].report());
     // Together, the builds executed as many steps as a single one would.
     let alone = unbuilt().built(&[]);
-    assert_eq!(times.len() as u64, alone.count("executed"));
+    let alone = alone.finished().filter(|s| s["outcome"] == "executed" && s["kind"] != "judge").count();
+    assert_eq!(times.len(), alone);
 }

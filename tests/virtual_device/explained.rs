@@ -135,7 +135,7 @@ fn a_bundle_s_results_are_claimed_by_its_file() {
     said(&lab, &["evidence", "export", "--target", "h"], 0);
     let other = lab.anew("laptop");
     other.on(&Machine { device: None, ..Machine::default() });
-    other.built(&["--target", "h", "--require-evidence"]);
+    other.built(&["--target", "h", "--require-evidence=claimed"]);
     let observed = &other.target()["observed"][0];
     assert_eq!((&observed["origin"], &observed["standing"]), (&"evidence/virtual-h.kfe".into(), &"claimed".into()));
     let text = said(&other, &["report", "--offline"], 0);

@@ -178,11 +178,16 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     }
     let mut worst: f64 = 0.0;
     let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
+    // Whether the kernel fails without what was drawn. What was drawn then adds nothing, and the judgement is the same each time.
+    let mut fails_anyway = failed.is_some();
     for trial in &observation.trials {
+        let fresh = observation.fresh_trial(trial.trial);
+        if fresh.is_some() && fails_anyway {
+            continue;
+        }
         for seen in &trial.outputs {
             let fallback = Tolerance::default();
             let judged = judge_output(seen, tolerance.get(&seen.output).unwrap_or(&fallback));
-            let fresh = observation.fresh_trial(trial.trial);
             // What was drawn must not show in a judgement that passes: the same kernel would be judged otherwise each time.
             if fresh.is_none() || !judged.pass {
                 worst = worst.max(judged.worst);
@@ -190,6 +195,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
             if !judged.pass {
                 let text = describe(trial, seen, &judged);
                 failed.get_or_insert_with(|| headline(seen, &judged));
+                fails_anyway |= fresh.is_none();
                 let _ = writeln!(lines, "{text}");
                 if let Some(FreshTrial { seed, .. }) = fresh {
                     let _ = writeln!(
