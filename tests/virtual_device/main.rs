@@ -8,6 +8,7 @@ mod compared;
 mod evidence;
 mod growth;
 mod hung;
+mod implausible;
 mod lab;
 mod many;
 mod products;
