@@ -30,6 +30,7 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("measure/mod.rs", "declares"),
     ("measure/floor.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/units.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
+    ("measure/implausible.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/score.rs", "figures for reports, which no step makes"),
 ];

@@ -9,6 +9,7 @@ mod evidence;
 mod explained;
 mod growth;
 mod hung;
+mod implausible;
 mod lab;
 mod many;
 mod products;

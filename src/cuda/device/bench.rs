@@ -5,7 +5,7 @@
 //! |---|---|
 //! | store an answer for the next sample | outputs and workspaces are poisoned, and inouts restored, before each sample and each copy in a graph |
 //! | compute only if its outputs will be read | only this process knows how long batches are, and after which batches it checks outputs |
-//! | cache answers by address, launch count or content | sets of buffers alternate and swap inputs; the first sample on new inputs must not take longer |
+//! | cache answers by address, launch count or content | sets of buffers alternate and swap inputs; the first sample on new inputs must not take longer, or that on any of three sets if it does |
 //! | give other outputs when it is timed | outputs must equal those of an untimed launch of a newly loaded module |
 //! | finish faster than bytes can move | a floor; for times below it, the worker measures again with its own clock |
 //!
@@ -44,6 +44,7 @@ mod plausible;
 mod samples;
 
 use best::{best, remember, work};
+use output_checks::FreshInputs;
 
 const SLOT: u8 = 0;
 /// Sets of buffers that cold samples use in turn.
@@ -71,9 +72,10 @@ fn benched(task: &Task) -> Result<Response, Response> {
     let mut provenance = rig.provenance(params.protocol);
     rig.possible(&params)?;
     // Inputs are made before the device is locked, so that no other process waits for them.
+    let draw = || inputs::unkept(task, &params.problem, &unseen(&params));
     let (inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),
-        None => (inputs(task, &params, 2)?, Some(inputs::unkept(task, &params.problem, &unseen(&params))?)),
+        None => (inputs(task, &params, 2)?, Some(FreshInputs::new(&draw)?)),
     };
     let work = work(&params, &rig.client.facts.uuid)?;
     let monitor = Monitor::new(&rig.client.facts.uuid);
@@ -181,7 +183,7 @@ struct Bench<'a> {
 }
 
 impl<'a> Bench<'a> {
-    fn all(&mut self, fresh: Option<&Arc<Inputs>>, seen: &mut BenchObserved) -> Result<Option<Verdict>, Lost> {
+    fn all(&mut self, fresh: Option<&FreshInputs<'_>>, seen: &mut BenchObserved) -> Result<Option<Verdict>, Lost> {
         let images = Rig::images(self.params, &self.inputs[0], POISONS[0]);
         for set in 0..self.sets {
             self.rig.allocate(set, &images);
@@ -203,7 +205,7 @@ impl<'a> Bench<'a> {
 
     fn series_and_looks(
         &mut self,
-        fresh: Option<&Arc<Inputs>>,
+        fresh: Option<&FreshInputs<'_>>,
         seen: &mut BenchObserved,
     ) -> Result<Option<Verdict>, Lost> {
         for (metric, place) in [(Metric::Cold, &mut seen.cold), (Metric::Hot, &mut seen.hot)] {

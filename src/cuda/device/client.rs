@@ -71,6 +71,8 @@ pub(super) enum Lost {
     Died(String),
     /// The runner cannot do it.
     Refused(String),
+    /// The step cannot make what a further request needs: the step's response.
+    Unasked(Response),
 }
 
 impl Lost {
@@ -100,6 +102,7 @@ impl Lost {
             Lost::TimedOut(limit) => failed(format!("the device's runner gave no answer within {limit:?}")),
             Lost::Died(how) => failed(format!("the device's runner {how}")),
             Lost::Refused(why) => failed(format!("the device's runner refused: {why}")),
+            Lost::Unasked(response) => response,
         }
     }
 }

@@ -1,6 +1,6 @@
-//! The arithmetic of evidence: comparison and error fronts, judgement, sufficient tolerances, calibration, signatures, derived metrics, floors, ceilings of
-//! memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution, search over tunables. Pure functions of observations and policy.
-//! Knows no files, clock or processes.
+//! The arithmetic of evidence: comparison and error fronts, judgement, sufficient tolerances, calibration, signatures, derived metrics, floors, implausible
+//! times, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution, search over tunables. Pure functions of
+//! observations and policy. Knows no files, clock or processes.
 
 pub mod attribute;
 pub mod calibrate;
@@ -10,6 +10,7 @@ pub mod deciding;
 pub mod derived;
 pub mod floor;
 pub mod front;
+pub mod implausible;
 pub mod judge;
 pub mod pattern;
 pub mod roofline;

@@ -115,6 +115,15 @@ pub struct Rule {
     /// Share of the samples that are dropped because of thermal limits.
     #[serde(default)]
     pub throttled: f64,
+    /// Nanoseconds of a hot launch; those of a cold one if not given.
+    pub hot_ns: Option<f64>,
+    /// Nanoseconds of the first launch on each set of fresh inputs of a bench with all samples, in order. Sets beyond the list take as long as other inputs.
+    #[serde(default)]
+    pub fresh_ns: Vec<f64>,
+    /// The floors of a cold and of a hot launch in nanoseconds; none if nothing is known.
+    pub floor_ns: Option<[f64; 2]>,
+    /// Nanoseconds that a second clock measures of a hot launch; those of a hot launch if not given.
+    pub clock_ns: Option<f64>,
     /// The metrics of a profile. A metric that is not listed has no counter.
     #[serde(default)]
     pub metrics: BTreeMap<String, f64>,
@@ -131,6 +140,10 @@ pub(super) struct Behaviour {
     pub(super) fresh_error: f64,
     pub(super) no_fresh: bool,
     pub(super) throttled: f64,
+    pub(super) hot_ns: f64,
+    pub(super) fresh_ns: Vec<f64>,
+    pub(super) floor_ns: [f64; 2],
+    pub(super) clock_ns: f64,
     pub(super) fault: Option<Fault>,
 }
 
@@ -194,7 +207,8 @@ impl Scenario {
         toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
     }
 
-    /// The behavior of launches on a product: times add up, the largest error and the first fault apply, and metrics are those of the longest launch.
+    /// The behavior of launches on a product: times and floors add up, the largest error, the
+    /// first fault and the first list for fresh inputs apply, and metrics are those of the longest launch.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, NoBehaviour> {
         let (mut all, mut longest) = (Behaviour::default(), 0.0);
         // A virtual device has the size of the emulator's device.
@@ -217,7 +231,14 @@ impl Scenario {
             if ns > longest {
                 (longest, all.metrics) = (ns, rule.metrics.clone());
             }
+            let hot_ns = rule.hot_ns.unwrap_or(ns);
             all.ns += ns;
+            all.hot_ns += hot_ns;
+            all.clock_ns += rule.clock_ns.unwrap_or(hot_ns);
+            if all.fresh_ns.is_empty() {
+                all.fresh_ns.clone_from(&rule.fresh_ns);
+            }
+            all.floor_ns = [0, 1].map(|at| all.floor_ns[at] + rule.floor_ns.map_or(0.0, |floor| floor[at]));
             all.error = all.error.max(rule.error);
             all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
             all.no_fresh |= rule.no_fresh;

@@ -1,5 +1,7 @@
 //! verify, bench, peaks, pairs and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
+use std::convert::Infallible;
+
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
@@ -7,7 +9,9 @@ use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
-use kforge_types::model::{Role, Tensor};
+use kforge_numerics::measure::floor::Floor;
+use kforge_numerics::measure::implausible::{Freshness, OnFresh, below_floor, freshness};
+use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
@@ -63,12 +67,12 @@ impl DeviceStep {
         self.scenario.behaviour(&params.launches, &self.provenance.device.product).map_err(failed)
     }
 
-    /// Samples that were not dropped.
-    fn series(&mut self, seen: &Behaviour, samples: usize) -> Series {
+    /// Samples of launches of `ns` that were not dropped.
+    fn series(&mut self, ns: f64, seen: &Behaviour, samples: usize) -> Series {
         let moment = self.clock.moment();
         let mut series = Series { samples_ns: vec![], dropped: 0 };
         for _ in 0..samples {
-            let (sample, luck) = (self.clock.sample(seen.ns, moment), self.clock.uniform());
+            let (sample, luck) = (self.clock.sample(ns, moment), self.clock.uniform());
             if luck < seen.throttled {
                 series.dropped += 1;
                 self.provenance.throttle = vec!["hw_thermal_slowdown".into()];
@@ -171,32 +175,49 @@ pub(crate) fn bench(task: &Task) -> Response {
         let samples = params.samples.map_or(SAMPLES, |few| SAMPLES.min(few as usize));
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let fault = behaviour.fault.filter(|fault| *fault != Fault::Evades || params.samples.is_none());
-        let seen = match fault {
-            Some(_) => BenchObserved {
-                cold: None,
-                hot: None,
-                verified: false,
-                peaks: at.peaks.clone(),
-                few: params.samples.is_some(),
-                took_s,
-            },
-            None => {
-                let cold = Some(at.series(&behaviour, samples));
-                let hot = Some(at.series(&behaviour, samples));
-                BenchObserved {
-                    cold,
-                    hot,
-                    verified: true,
-                    peaks: at.peaks.clone(),
-                    few: params.samples.is_some(),
-                    took_s,
-                }
+        let few = params.samples.is_some();
+        let mut seen = BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), few, took_s };
+        let mut implausible = None;
+        if fault.is_none() {
+            // Both are drawn, so that the numbers of one do not depend on whether the other was requested.
+            let (cold, hot) =
+                (at.series(behaviour.ns, &behaviour, samples), at.series(behaviour.hot_ns, &behaviour, samples));
+            let wanted = |metric| params.only.is_none_or(|only| only == metric);
+            seen.cold = wanted(Metric::Cold).then_some(cold);
+            seen.hot = wanted(Metric::Hot).then_some(hot);
+            implausible = judged(&seen, &behaviour);
+            seen.verified = implausible.is_none();
+        }
+        let kept = [&seen.cold, &seen.hot].into_iter().flatten().next().map_or(0, |s| s.samples_ns.len());
+        let response = at.done(task, &seen, fault, format!("{kept} samples"))?;
+        Ok(match (implausible, response) {
+            (Some(verdict), Response::Done { notes, summary, forget, .. }) => {
+                Response::Done { verdict: Some(verdict), notes, summary, forget }
             }
-        };
-        let kept = seen.cold.as_ref().map_or(0, |s| s.samples_ns.len());
-        at.done(task, &seen, fault, format!("{kept} samples"))
+            (_, response) => response,
+        })
     };
     run().unwrap_or_else(|response: Response| response)
+}
+
+/// The verdict on times that are not believed, decided as on a real device.
+fn judged(seen: &BenchObserved, behaviour: &Behaviour) -> Option<Verdict> {
+    if let (false, Some(cold)) = (seen.few, &seen.cold) {
+        let mut samples = vec![];
+        loop {
+            let first_ns = behaviour.fresh_ns.get(samples.len()).copied().unwrap_or(behaviour.ns);
+            samples.push(OnFresh { first_ns, again_ns: behaviour.ns });
+            match freshness(&cold.samples_ns, &samples) {
+                Freshness::Believed => break,
+                Freshness::Suspected(_) => {}
+                Freshness::Refused(why) => return Some(Verdict::Unknown(why)),
+            }
+        }
+    }
+    let [cold, hot] = behaviour.floor_ns;
+    let floor = |is_cold| Floor { ns: if is_cold { cold } else { hot }, what: "move the operator's bytes" };
+    let clock = |_| Ok::<f64, Infallible>(behaviour.clock_ns);
+    below_floor(seen, floor, clock).unwrap_or_else(|never| match never {})
 }
 
 /// Executes a peaks step.

@@ -1,23 +1,42 @@
 //! Checks what timed launches left: outputs equal those of untimed launches, inputs and canaries are intact, and fresh inputs take no longer than others. Knows
-//! sums and bytes of outputs, but not which values are correct.
+//! sums and bytes of outputs, but not which values are correct. [`kforge_numerics::measure::implausible`] decides about times.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use super::super::buffers::Image;
 use super::super::client::Lost;
 use super::super::inputs::{self, Inputs};
 use super::super::read_back::{self, Outputs, UntimedOutputs};
 use super::super::rig::Rig;
+use super::samples::BATCH;
 use super::{Bench, CANARY, SLOT};
 use kforge_harness::layout::POISONS;
-use kforge_numerics::measure::stats::median;
+use kforge_harness::message::Response;
+use kforge_numerics::measure::implausible::{Freshness, OnFresh, freshness};
+use kforge_types::record::Verdict;
 use kforge_types::record::timing::Series;
-use kforge_types::record::{Unknown, Verdict};
 
-/// How much a sample on fresh inputs may exceed the median before cached answers are suspected: a factor, and additional nanoseconds.
-const FRESH: (f64, f64) = (1.25, 5000.0);
 /// Number of untimed launches if timed launches left other outputs.
 const REPEATS: usize = 6;
+
+/// Inputs that no other step has.
+pub(super) struct FreshInputs<'a> {
+    /// Drawn before the device was locked.
+    first: Arc<Inputs>,
+    /// How long drawing them took.
+    drawn_in: Duration,
+    /// Draws others.
+    draw: &'a dyn Fn() -> Result<Arc<Inputs>, Response>,
+}
+
+impl<'a> FreshInputs<'a> {
+    /// Draws the first inputs.
+    pub(super) fn new(draw: &'a dyn Fn() -> Result<Arc<Inputs>, Response>) -> Result<Self, Response> {
+        let began = Instant::now();
+        Ok(FreshInputs { first: draw()?, drawn_in: began.elapsed(), draw })
+    }
+}
 
 impl<'a> Bench<'a> {
     /// Checks that the first sets hold the outputs of their inputs, and that the inputs are unchanged. Returns the fault, if any.
@@ -72,31 +91,53 @@ impl<'a> Bench<'a> {
         self.rig.usual(SLOT, self.candidate, (set, images, CANARY), REPEATS, like)
     }
 
-    /// Takes a sample on inputs that were never on the device. The sample must not take longer than others, and must leave the outputs of untimed launches.
-    pub(super) fn fresh(&mut self, inputs: &Arc<Inputs>, cold: &Series) -> Result<Option<Verdict>, Lost> {
+    /// Takes samples on inputs that were never on the device. They must not take longer than others, and must leave the outputs of untimed launches. Before a
+    /// time is refused, they are taken on further inputs.
+    pub(super) fn fresh(&mut self, fresh: &FreshInputs<'_>, cold: &Series) -> Result<Option<Verdict>, Lost> {
+        let mut inputs = Arc::clone(&fresh.first);
+        let mut took = fresh.drawn_in;
+        let mut samples = vec![];
+        loop {
+            let began = Instant::now();
+            match self.on_fresh(&inputs)? {
+                Ok(sample) => samples.push(sample),
+                Err(wrong) => return Ok(Some(Verdict::Fail(wrong))),
+            }
+            took += began.elapsed();
+            match freshness(&cold.samples_ns, &samples) {
+                Freshness::Believed => return Ok(None),
+                Freshness::Refused(why) => return Ok(Some(Verdict::Unknown(why))),
+                // A step that runs out of time would be a failure of the kernel.
+                Freshness::Suspected(why) if self.rig.left() < 2 * took => return Ok(Some(Verdict::Unknown(why))),
+                Freshness::Suspected(_) => {}
+            }
+            let began = Instant::now();
+            inputs = (fresh.draw)().map_err(Lost::Unasked)?;
+            // The module was loaded again and the device was idle, either of which slows a launch down.
+            self.lay_all()?;
+            self.rig.time(self.shots(true, BATCH))?;
+            took = began.elapsed();
+        }
+    }
+
+    /// Takes samples on inputs that were never on the device, or returns the fault of the outputs.
+    fn on_fresh(&mut self, inputs: &Arc<Inputs>) -> Result<Result<OnFresh, String>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[1]);
         self.rig.lay(0, &images, CANARY)?;
         self.rig.constants(SLOT, self.candidate, 0);
-        let first = self.rig.time(self.shots(true, 1))?[0];
+        let first_ns = self.rig.time(self.shots(true, 1))?[0];
         let shown = self.rig.show(0, images.iter(), CANARY, inputs::salt())?;
         if let Some(damage) = read_back::damage(&images, &shown) {
-            return Ok(Some(Verdict::Fail(damage)));
+            return Ok(Err(damage));
         }
         let now = (read_back::sums(&images, &shown), self.rig.outputs(0, &images)?);
         // Taken before untimed launches see these inputs, because they may also cache answers.
-        let again = self.rig.time(self.shots(true, 1))?[0];
-        if let Some(output) = self.usual(0, &images, Some(&now))?.differing(&now.1) {
-            return Ok(Some(Verdict::Fail(not_the_same(&output))));
-        }
-        let usual = median(&cold.samples_ns);
-        if first > FRESH.0 * usual + FRESH.1 {
-            // A kernel that takes as long on inputs that are no longer fresh is slow for another reason.
-            if again < first / FRESH.0 {
-                let message = format!("{first:.0} ns on fresh inputs, {usual:.0} ns on inputs that it had seen");
-                return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
-            }
-        }
-        Ok(None)
+        let again_ns = self.rig.time(self.shots(true, 1))?[0];
+        let differing = self.usual(0, &images, Some(&now))?.differing(&now.1);
+        Ok(match differing {
+            Some(output) => Err(not_the_same(&output)),
+            None => Ok(OnFresh { first_ns, again_ns }),
+        })
     }
 }
 

@@ -1,5 +1,5 @@
 //! Rejects times that no hardware can reach: computes the floor of what an operator has to move and compute, and measures times below it with the worker's own
-//! clock. Knows peaks and floors; takes no samples of the bench.
+//! clock. Knows peaks and floors; takes no samples of the bench. [`implausible`] decides.
 
 use std::time::Instant;
 
@@ -8,12 +8,12 @@ use super::super::wire::SampleRequest;
 use super::samples::BATCH;
 use super::{Bench, SLOT};
 use kforge_numerics::measure::floor::{Arithmetic, Moved};
-use kforge_numerics::measure::sampling;
 use kforge_numerics::measure::stats::median;
+use kforge_numerics::measure::{implausible, sampling};
 use kforge_types::model::Role;
+use kforge_types::record::Verdict;
 use kforge_types::record::params::VerifyParams;
-use kforge_types::record::timing::{BenchObserved, Series};
-use kforge_types::record::{Unknown, Verdict};
+use kforge_types::record::timing::BenchObserved;
 
 /// The bytes that an operator has to move. Bytes that the operator states itself have no direction: at least half of them go one way.
 fn moved(params: &VerifyParams) -> Moved {
@@ -34,27 +34,14 @@ impl Bench<'_> {
         let (peaks, moved) = (self.rig.client.facts.peaks(), moved(self.params));
         let read = self.params.problem.read().map(|t| t.dtype).collect();
         let arithmetic = self.params.flops_min.map(|least| Arithmetic { least, read });
-        let told = |series: &Option<Series>| series.as_ref().map_or(f64::NAN, |series| median(&series.samples_ns));
-        let (cold, hot) = (told(&seen.cold), told(&seen.hot));
-        for (what, told) in [("cold", cold), ("hot", hot)] {
-            let floor = peaks.floor(what == "cold", moved, arithmetic.as_ref());
-            if told.is_nan() || told >= floor.ns {
-                continue;
-            }
-            self.swap()?;
-            let clocked = self.clocked(told)?;
-            // The clock measures hot times: it measures many copies, only the first of which is cold.
-            let hot = if hot.is_nan() { told } else { hot };
-            if !(0.5..=1.5).contains(&(clocked / hot)) {
-                let message =
-                    format!("events measure {hot:.0} ns hot, but the worker's clock measures {clocked:.0} ns");
-                return Ok(Some(Verdict::Fail(message)));
-            }
-            let (least, needed) = (floor.ns, floor.what);
-            let message = format!("{told:.0} ns {what}, but the hardware needs at least {least:.0} ns to {needed}");
-            return Ok(Some(Verdict::Unknown(Unknown::Implausible(message))));
-        }
-        Ok(None)
+        implausible::below_floor(
+            seen,
+            |cold| peaks.floor(cold, moved, arithmetic.as_ref()),
+            |about| {
+                self.swap()?;
+                self.clocked(about)
+            },
+        )
     }
 
     /// Nanoseconds of one hot copy by the worker's clock: the slope between graphs of one and of many copies, minus the slope for laying buffers. The cost of a
