@@ -85,7 +85,10 @@ fn packages_with_equal_contents_share_the_work() {
     }
     let built = both.built(&[]);
     assert_eq!(built.count("total"), 2 * before.count("total"));
-    assert_eq!(built.count("executed"), before.count("executed"));
+    // Each verification draws inputs of its own, so equal kernels may be judged under different keys.
+    let executed =
+        |built: &Built| built.finished().filter(|s| s["outcome"] == "executed" && s["kind"] != "judge").count();
+    assert_eq!(executed(&built), executed(&before));
     let keys = |built: &Built| built.keys().into_values().map(|(key, _)| key.to_string()).collect::<BTreeSet<_>>();
     assert_eq!(keys(&built), keys(&before), "names are in no key");
 }

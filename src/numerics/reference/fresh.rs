@@ -52,7 +52,7 @@ pub fn seed(problem: &Problem, private: Option<u64>) -> u64 {
 /// The trial of a private number. Its distribution is the one that the number states, or otherwise the next in turn.
 pub fn private(problem: &Problem, trial: u32, number: u64) -> Trial {
     let ordinary = generate::distributions(problem);
-    let stated = (number >= FRESH).then(|| (number >> CLASS) as usize & 0x3f).and_then(name);
+    let stated = (number >= FRESH).then_some((number >> CLASS) as usize & 0x3f).and_then(name);
     let suits = |name: &&str| ordinary.contains(name) || classes(problem).contains(name);
     let distribution = stated.filter(suits).unwrap_or(ordinary[trial as usize % ordinary.len()]).to_owned();
     Trial { trial, seed: seed(problem, Some(number)), distribution }

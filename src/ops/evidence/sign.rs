@@ -114,7 +114,7 @@ pub struct SignedBundle {
 
 /// What signs a document.
 enum Pen {
-    Here(SigningKey),
+    Here(Box<SigningKey>),
     Keygen { program: PathBuf, key: PathBuf },
 }
 
@@ -153,7 +153,7 @@ pub fn sign(
         SignWith::Key(path) => pen(session, path, passphrase)?,
         SignWith::Once { principal, .. } => {
             check_principal(principal)?;
-            Pen::Here(SigningKey::generate().map_err(SignError::Once)?)
+            Pen::Here(Box::new(SigningKey::generate().map_err(SignError::Once)?))
         }
     };
     let mut signed = vec![];
@@ -200,10 +200,10 @@ fn pen(session: &Session, path: &Path, passphrase: &dyn Fn(&Path) -> Option<Stri
     let text = std::fs::read_to_string(&place).map_err(Error::read(&place))?;
     let wrong = |why| SignError::Key { path: path.into(), why };
     Ok(match KeyFile::parse(&text).map_err(wrong)? {
-        KeyFile::Private(key) => Pen::Here(key),
+        KeyFile::Private(key) => Pen::Here(Box::new(key)),
         KeyFile::Encrypted(key) => {
             let passphrase = passphrase(path).ok_or_else(|| SignError::Passphrase(path.into()))?;
-            Pen::Here(key.open(&passphrase).map_err(wrong)?)
+            Pen::Here(Box::new(key.open(&passphrase).map_err(wrong)?))
         }
         KeyFile::Elsewhere(_) => {
             let programs = session.environment.path().split(':').map(|folder| Path::new(folder).join("ssh-keygen"));

@@ -170,7 +170,9 @@ impl Reused {
 
 /// Where answers came from, in order.
 pub fn reused<'e>(answers: impl IntoIterator<Item = &'e EvidenceSeen>) -> Vec<Reused> {
-    let mut found: BTreeMap<(&str, &str, &str, &str, Standing, Option<&str>), Reused> = BTreeMap::new();
+    /// Origin, device class, driver, kforge, standing and signer.
+    type Source<'s> = (&'s str, &'s str, &'s str, &'s str, Standing, Option<&'s str>);
+    let mut found: BTreeMap<Source<'_>, Reused> = BTreeMap::new();
     for seen in answers {
         let EvidenceSeen { origin, measured_at, device_class, driver, kforge, standing, signer, .. } = seen;
         let group = (&**origin, &**device_class, &**driver, &**kforge, *standing, signer.as_deref());
