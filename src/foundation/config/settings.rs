@@ -310,7 +310,7 @@ mod tests {
     fn the_machine_key_lies_where_variables_say_and_no_file_says() {
         let place = |vars: &[(&str, &str)]| {
             let vars = vars.iter().map(|(k, v)| (k.to_string(), v.to_string()));
-            Settings::load(Path::new("/work"), &Environment::of(vars), &[]).0.machine_key
+            Settings::load(Path::new("/here"), &Environment::of(vars), &[]).0.machine_key
         };
         let path = |text: &str| Some(PathBuf::from(text));
         assert_eq!(place(&[]), None);
@@ -318,7 +318,7 @@ mod tests {
         assert_eq!(place(&[("HOME", "/u"), ("XDG_STATE_HOME", "/s")]), path("/s/kforge/machine-key"));
         assert_eq!(place(&[("HOME", "/u"), ("XDG_STATE_HOME", "s")]), path("/u/.local/state/kforge/machine-key"));
         assert_eq!(place(&[("HOME", "/u"), ("KFORGE_MACHINE_KEY", "/k")]), path("/k"));
-        assert_eq!(place(&[("KFORGE_MACHINE_KEY", "k")]), path("/work/k"));
+        assert_eq!(place(&[("KFORGE_MACHINE_KEY", "k")]), path("/here/k"));
         for (name, text) in [("machine", "[machine]\nkey = \"k\"\n"), ("top", "machine-key = \"k\"\n")] {
             let (s, d, _dir) = load(&[(".kforge/config.toml", text)], &[("HOME", "/u")], &[]);
             assert_eq!(s.machine_key, path("/u/.local/state/kforge/machine-key"), "{name}");
