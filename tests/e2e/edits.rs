@@ -80,10 +80,11 @@ fn a_tolerance_is_judged_again_and_no_candidate_runs() {
     project.built(&[]);
     project.edit("kernel.toml", "tolerance = { atol = 1e-5, rtol = 1e-5 }", "tolerance = { atol = 1e-5, rtol = 2e-5 }");
     let built = after_edit(&project);
-    // The judgements of both kernels are identical, so only one is executed.
-    let kinds = built.executed_kinds();
-    let expected = [("calibrate".to_string(), 1), ("judge".to_string(), 1), ("select".to_string(), 2)];
-    assert_eq!(kinds, expected.into());
+    let mut kinds = built.executed_kinds();
+    // Only one of the two judgements is executed if both kernels shared a fresh trial, because then their observations are equal.
+    let judgements = kinds.remove("judge");
+    assert!(matches!(judgements, Some(1 | 2)), "{judgements:?}");
+    assert_eq!(kinds, [("calibrate".to_string(), 1), ("select".to_string(), 2)].into());
     let judged = built.executed().into_iter().find(|id| id.ends_with("/judge")).unwrap();
     let (before, after) = because(&built, &judged, "params.tolerance.y.rtol");
     assert_eq!((before.parse(), after.parse()), (Ok(1e-5), Ok(2e-5)));
