@@ -427,6 +427,7 @@ fn a_worker_that_holds_one_nvrtc_compiles_with_another() {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             hang: None,
+            planned: std::time::SystemTime::UNIX_EPOCH,
         };
         writeln!(requests, "{}", serde_json::to_string(&request).unwrap()).unwrap();
         let answer: Response = serde_json::from_str(&answers.next().unwrap().unwrap()).unwrap();

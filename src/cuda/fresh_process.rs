@@ -23,6 +23,7 @@ pub fn in_fresh_process(task: &Task, why: &str) -> Response {
         compiler_memory: task.compiler_memory,
         allow_unconfined: task.allow_unconfined,
         hang: None,
+        planned: task.planned,
     };
     ask(&request, task.left())
         .unwrap_or_else(|e| failed(format!("{why}, and no fresh worker could execute the step: {e}")))

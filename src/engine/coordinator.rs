@@ -228,6 +228,7 @@ impl Coordinator<'_, '_, '_> {
                 product: node.product.clone(),
                 device,
                 time_limit_s: node.time_limit_s,
+                planned: self.walk.planned(index),
                 again: open.todo.again,
             };
             self.workers.give(task);

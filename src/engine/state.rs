@@ -14,6 +14,7 @@ use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
+use std::time::SystemTime;
 
 use rayon::prelude::*;
 use serde_json::Value;
@@ -209,6 +210,8 @@ pub(super) struct Walk<'a> {
     unlike: HashMap<Index, Option<Unanswered>>,
     /// Whether new keys of fresh steps are remembered.
     remembers: bool,
+    /// When nodes were planned: from which index on, in ascending order.
+    planned: Vec<(Index, SystemTime)>,
 }
 
 impl<'a> Walk<'a> {
@@ -227,6 +230,7 @@ impl<'a> Walk<'a> {
             services,
             options,
             remembers,
+            planned: vec![],
         };
         walk.take_in(0..walk.graph.len() as Index);
         walk
@@ -234,6 +238,7 @@ impl<'a> Walk<'a> {
 
     /// Adds the new nodes of the graph to the walk.
     fn take_in(&mut self, nodes: Range<Index>) {
+        self.planned.push((nodes.start, SystemTime::now()));
         self.states.resize_with(nodes.end as usize, || State::Open);
         self.options.total.store(u64::from(nodes.end), Ordering::Relaxed);
         for node in nodes {
@@ -465,6 +470,12 @@ impl<'a> Walk<'a> {
         let added = self.graph.expand(index, nodes)?;
         self.take_in(added);
         Ok(())
+    }
+
+    /// When a node was planned.
+    pub(super) fn planned(&self, index: Index) -> SystemTime {
+        let since = self.planned.iter().rev().find(|(first, _)| *first <= index);
+        since.map_or_else(SystemTime::now, |(_, at)| *at)
     }
 
     /// Ends a node. Nodes that waited only for it are queued for a check.

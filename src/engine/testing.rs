@@ -6,6 +6,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{LazyLock, Mutex};
+use std::time::SystemTime;
 
 use super::*;
 use kforge_foundation::base::Digest;
@@ -135,6 +136,8 @@ impl Memory for FakeMemory {
 pub(crate) struct FakeExecutor {
     /// The id and key of every run.
     pub(crate) ran: Mutex<Vec<(String, Digest)>>,
+    /// When each step that ran was planned, by its id.
+    pub(crate) planned: Mutex<BTreeMap<String, SystemTime>>,
     now: AtomicUsize,
     /// The maximum number of steps that ran at once.
     pub(crate) most: AtomicUsize,
@@ -151,6 +154,7 @@ impl Executor for FakeExecutor {
     fn run(&self, job: &Job<'_>) -> Result<Execution, RunError> {
         self.most.fetch_max(self.now.fetch_add(1, Ordering::SeqCst) + 1, Ordering::SeqCst);
         self.ran.lock().unwrap().push((job.id.into(), *job.key));
+        self.planned.lock().unwrap().insert(job.id.into(), job.planned);
         let ran = behave(job);
         self.now.fetch_sub(1, Ordering::SeqCst);
         ran

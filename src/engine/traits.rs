@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
+use std::time::SystemTime;
 
 use super::home::trouble;
 use super::machine_key::Tag;
@@ -76,6 +77,9 @@ pub struct Job<'a> {
     pub device: Option<&'a str>,
     /// The time in seconds after which the step must be ended.
     pub time_limit_s: u64,
+    /// When the step was planned. Its inputs follow from contents that were known then and from steps that were planned then, so nothing that was observed
+    /// later has decided what it executes.
+    pub planned: SystemTime,
     /// The store, for its inputs and outputs.
     pub blobs: &'a dyn Blobs,
     /// Set when the build is interrupted: the executor ends what it started and returns [`RunError::Interrupted`].

@@ -6,7 +6,7 @@
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::action::asks_device;
 use super::machine_key::{MachineKey, Tag};
@@ -45,6 +45,7 @@ pub(super) struct Task {
     /// The UUID of the step's device.
     pub(super) device: Option<String>,
     pub(super) time_limit_s: u64,
+    pub(super) planned: SystemTime,
     /// The step is to run even if its result is known.
     pub(super) again: bool,
 }
@@ -130,6 +131,7 @@ fn run(task: &Task, tools: &Tools<'_>, started: &Instant, troubles: &mut Vec<Str
         key: &task.key,
         device: task.device.as_deref(),
         time_limit_s: task.time_limit_s,
+        planned: task.planned,
         blobs: tools.blobs,
         interrupted: tools.interrupted,
     };

@@ -51,6 +51,7 @@ impl WorkerExecutor<'_> {
             compiler_memory: self.compiler_memory,
             allow_unconfined: self.allow_unconfined,
             hang: HangMark::new(self.hangs, job.labels),
+            planned: job.planned,
         };
         let turn = |device| self.pool.turn(device, job.interrupted).ok_or(RunError::Interrupted);
         let turn = job.device.map(turn).transpose()?;

@@ -1,14 +1,13 @@
-//! The trials of a verification that nobody knew before it. Their seeds come from the system's entropy, drawn when the verification runs, so after the binary
-//! exists. Knows tasks, seeds and expected values; does not run or compare anything.
+//! The trials of a verification that nobody knew before it. Their seeds come from the system's entropy, drawn after the verification was planned. Knows
+//! tasks, seeds and expected values; does not run or compare anything.
 //!
 //! Expected values may take longer to compute than a kernel to run, so verifications in one process share a draw if they verify on the same problem. The rule
-//! that keeps this sound: a draw serves only binaries that were in the store before it, by the time of their file. Candidate code that was compiled later
-//! could have been written by somebody who saw what an earlier candidate reported of these inputs. A draw never leaves its process, except as the seed in an
-//! observation.
+//! that keeps this sound: a draw serves only steps that were planned before it. What such a step executes follows from sources that were known then. Candidate
+//! code that was planned later could have been chosen by somebody who saw what an earlier candidate reported of these inputs. A draw never leaves its process,
+//! except as the seed in an observation.
 
-use std::fs;
 use std::sync::{Mutex, PoisonError};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use crate::message::Response;
 use crate::oracle::{Named, Source};
@@ -19,8 +18,6 @@ use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Fresh, FreshTrial};
 
-/// How much older than a draw a binary must be. Times of files are coarser than the clock.
-const MARGIN: Duration = Duration::from_millis(100);
 /// The most draws that a process remembers.
 const KEPT: usize = 256;
 
@@ -83,18 +80,16 @@ impl From<Response> for NotComputed {
 pub type Computed = (Expected, Option<(Named, OracleOutput)>);
 
 impl FreshTrials {
-    /// Draws the trials of a verification, or takes a draw that is younger than the verification's binary. Errors: the system gives no random numbers, or the
-    /// binary is missing.
+    /// Draws the trials of a verification, or takes a draw that is younger than the plan of the verification. Errors: the system gives no random numbers.
     pub fn draw(task: &Task, params: &VerifyParams) -> Result<Self, Response> {
         let cannot = |e: &dyn std::fmt::Display| failed(format!("cannot draw a fresh trial: {e}"));
-        let binary = fs::metadata(task.required("binary")?).and_then(|m| m.modified()).map_err(|e| cannot(&e))?;
         let input = |name: &str| task.spec.inputs.get(name).and_then(|input| input.digest);
         let of = ["tree:reference", "toolchain:python", "toolchain:c++"].map(input);
         let scaled = !params.scaled.is_empty();
         let of = serde_json::to_vec(&(&params.problem, scaled, of)).map_err(|e| cannot(&e))?;
         let of = Digest::of(&of);
         let mut all = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
-        let known = all.iter().find(|draw| draw.of == of && serves(draw.at, binary)).map(|draw| draw.seeds.clone());
+        let known = all.iter().find(|draw| draw.of == of && task.planned < draw.at).map(|draw| draw.seeds.clone());
         let seeds = match known {
             Some(seeds) => seeds,
             None => {
@@ -164,24 +159,9 @@ impl FreshTrials {
     }
 }
 
-/// Whether a draw serves a binary whose file is of that time.
-fn serves(drawn: SystemTime, binary: SystemTime) -> bool {
-    binary.checked_add(MARGIN).is_some_and(|ready| ready < drawn)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_draw_serves_only_what_existed_before_it() {
-        let drawn = SystemTime::UNIX_EPOCH + Duration::from_secs(1000);
-        for (age_ms, served) in [(-5, false), (0, false), (50, false), (100, false), (101, true), (60_000, true)] {
-            let age = Duration::from_millis(i64::unsigned_abs(age_ms));
-            let binary = if age_ms < 0 { drawn + age } else { drawn - age };
-            assert_eq!(serves(drawn, binary), served, "{age_ms} ms before the draw");
-        }
-    }
 
     #[test]
     fn a_reason_is_what_the_reference_reported() {

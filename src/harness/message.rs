@@ -9,6 +9,7 @@
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
+use std::time::SystemTime;
 
 use serde::{Deserialize, Serialize};
 
@@ -56,6 +57,8 @@ pub struct Request {
     /// Where the step's candidate is remembered if it times out; none for a step that runs no variant at a shape.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hang: Option<HangMark>,
+    /// When the step was planned, as in [`kforge_engine::Job`].
+    pub planned: SystemTime,
 }
 
 /// A worker's answer.

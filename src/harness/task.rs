@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -40,6 +40,8 @@ pub struct Task {
     pub allow_unconfined: bool,
     /// As in [`Request::hang`].
     pub hang: Option<HangMark>,
+    /// As in [`Request::planned`].
+    pub planned: SystemTime,
     /// When the step began.
     pub started: Instant,
     /// The microseconds of that time that it waited for others, as [`Task::waited`] counts them.
@@ -60,6 +62,7 @@ impl From<Request> for Task {
             compiler_memory: request.compiler_memory,
             allow_unconfined: request.allow_unconfined,
             hang: request.hang,
+            planned: request.planned,
             started: Instant::now(),
             waiting_us: Arc::default(),
         }
@@ -179,6 +182,7 @@ mod tests {
             compiler_memory: 0,
             allow_unconfined: false,
             hang: None,
+            planned: SystemTime::UNIX_EPOCH,
         });
         let task = Task { started: task.started - minute, ..task };
         assert_eq!(task.left(), Duration::ZERO);

@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use super::serve::perform;
 use super::steps::Dispatch;
@@ -60,6 +60,7 @@ pub fn once(spec: &Path, input: &Path, output: &Path, places: Places, limits: On
         compiler_memory: limits.compiler_memory,
         allow_unconfined: limits.allow_unconfined,
         hang: None,
+        planned: SystemTime::now(),
         started: Instant::now(),
         waiting_us: std::sync::Arc::default(),
     };

@@ -146,6 +146,7 @@ mod tests {
             compiler_memory: 1,
             allow_unconfined: false,
             hang: None,
+            planned: std::time::SystemTime::UNIX_EPOCH,
         };
         let lines = ["nonsense".to_string(), serde_json::to_string(&request).unwrap()];
         let mut answers = Vec::new();

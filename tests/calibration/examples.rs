@@ -84,6 +84,7 @@ fn nulls(node: &Node) -> NullsObserved {
         compiler_memory: 8 << 30,
         allow_unconfined: false,
         hang: None,
+        planned: std::time::SystemTime::UNIX_EPOCH,
         started: Instant::now(),
         device: None,
         waiting_us: Default::default(),

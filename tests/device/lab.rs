@@ -7,7 +7,7 @@ use std::process::Command as System;
 use std::rc::Rc;
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicBool;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use kforge::base::Digest;
 use kforge::cuda::device::facts::{DeviceFacts, Probed};
@@ -58,6 +58,8 @@ pub(crate) struct Lab {
     pub(crate) allow_unconfined: bool,
     /// Where the only candidate of this lab is remembered if it times out.
     pub(crate) hang: Option<HangMark>,
+    /// When steps are planned. Long ago, so that verifications share what they draw.
+    pub(crate) planned: SystemTime,
     pub(crate) samples: Option<u32>,
     pub(crate) only: Option<Metric>,
     pub(crate) flops_min: Option<f64>,
@@ -109,6 +111,7 @@ impl Lab {
             sanitize: vec![],
             allow_unconfined: false,
             hang: None,
+            planned: SystemTime::UNIX_EPOCH,
             samples: None,
             only: None,
             flops_min: None,
@@ -166,9 +169,6 @@ impl Lab {
         for (name, bytes) in inputs {
             let path = input.join(name.replace(':', "-"));
             fs::write(&path, &bytes).unwrap();
-            // As if the store had held it for a while, so that verifications share what they draw.
-            let file = fs::File::options().append(true).open(&path).unwrap();
-            file.set_modified(SystemTime::now() - Duration::from_secs(60)).unwrap();
             named.insert(name, Input { digest: Some(Digest::of(&bytes)), form: Form::Blob });
         }
         let request = Request {
@@ -183,6 +183,7 @@ impl Lab {
             compiler_memory: 1 << 30,
             allow_unconfined: self.allow_unconfined,
             hang: self.hang.clone(),
+            planned: self.planned,
         };
         let response = self.pool.run(&request, &AtomicBool::new(false)).unwrap();
         Seen { _dir: Rc::clone(&self.dir), response, out: output }

@@ -30,6 +30,7 @@ type Test = (&'static str, fn());
 const TESTS: &[Test] = &[
     ("an_honest_kernel_is_verified_and_its_record_says_where", honest),
     ("a_kernel_that_is_wrong_only_on_drawn_inputs_fails_by_them", drawn),
+    ("a_verification_shares_a_draw_only_if_it_was_planned_before_it", shared_draws),
     ("each_mistake_is_found_for_its_reason", mistakes),
     ("answers_kept_in_globals_are_wrong_ones_for_other_inputs", remembered),
     ("faults_are_findings_by_their_names_and_cost_the_runner_alone", faults),
@@ -128,6 +129,18 @@ fn drawn() {
     for trial in wrong {
         assert_eq!(observed.fresh_trial(trial).map(|fresh| fresh.distribution.as_str()), Some("tiny"), "{observed:?}");
     }
+}
+
+fn shared_draws() {
+    let lab = Lab::new();
+    let seeds = |lab: &Lab| lab.verify("honest").observed().fresh;
+    let first = seeds(&lab);
+    assert!(matches!(&first, Some(kforge::record::Fresh::Drawn(trials)) if !trials.is_empty()), "{first:?}");
+    assert_eq!(seeds(&lab), first);
+    let later = Lab { planned: std::time::SystemTime::now(), ..lab };
+    let second = seeds(&later);
+    assert_ne!(second, first);
+    assert_eq!(seeds(&later), second, "planned before the second draw");
 }
 
 fn mistakes() {

@@ -112,6 +112,7 @@ impl Attack {
             compiler_memory: self.memory,
             allow_unconfined: false,
             hang: None,
+            planned: std::time::SystemTime::UNIX_EPOCH,
         };
         Pool::new(Command::own().arg("worker")).within(steps).run(&request, &GOING_ON).unwrap()
     }

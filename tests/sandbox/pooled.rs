@@ -98,6 +98,7 @@ fn request(act: &str) -> Request {
         compiler_memory: 8 << 30,
         allow_unconfined: false,
         hang: None,
+        planned: std::time::SystemTime::UNIX_EPOCH,
     }
 }
 
@@ -212,6 +213,7 @@ impl Engine {
             key: &Digest::of(b"meet"),
             device,
             time_limit_s: of.time_limit_s,
+            planned: of.planned,
             blobs: &self.store,
             interrupted,
         };

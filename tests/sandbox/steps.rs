@@ -169,6 +169,7 @@ impl Bench {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             hang: None,
+            planned: std::time::SystemTime::UNIX_EPOCH,
             started: Instant::now(),
             waiting_us: Default::default(),
         };

@@ -54,6 +54,7 @@ impl Steps {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             hang: None,
+            planned: std::time::SystemTime::UNIX_EPOCH,
         };
         let worker = Command::new(env!("CARGO_BIN_EXE_kforge")).arg("worker").env("KEY", SECRET);
         // NVRTC aborts if it cannot write some files, which ends its worker.

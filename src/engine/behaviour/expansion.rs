@@ -1,5 +1,7 @@
 //! Steps that are added by the result of another step.
 
+use std::time::SystemTime;
+
 use super::*;
 
 #[test]
@@ -18,6 +20,19 @@ fn a_result_may_add_steps_and_they_belong_to_the_same_build() {
     let built = world.build(&[select, other]);
     let failed: Vec<&Done> = built.steps.iter().filter(|d| matches!(d.outcome, Outcome::Failed(_))).collect();
     assert_eq!((failed.len(), built.counts.total), (1, 4));
+}
+
+#[test]
+fn a_step_is_planned_when_its_node_is_added_and_not_when_it_runs() {
+    let world = World { expand: FakeExpand(grown), ..World::default() };
+    let began = SystemTime::now();
+    world.build(&[
+        Node { expands: true, ..with(source(&world, "a", "x"), json!({"modulo": 1})) },
+        source(&world, "b", "y"),
+    ]);
+    let planned = world.executor.planned.lock().unwrap();
+    assert_eq!(planned["a"], planned["b"]);
+    assert!(began <= planned["a"] && planned["a"] < planned["seen 1"], "{planned:?}");
 }
 
 #[test]
