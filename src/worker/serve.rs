@@ -36,7 +36,8 @@ fn serve_standard(steps: Dispatch) -> io::Result<()> {
     let busy = Arc::new(AtomicBool::new(false));
     let lines = watch_stdin(Arc::clone(&busy));
     let sweep = || {
-        family::kill_descendants_but(std::process::id(), device::warm());
+        let kept: Vec<u32> = device::warm().into_iter().chain(kforge_cuda::kept_process()).collect();
+        family::kill_descendants_but(std::process::id(), &kept);
         family::reap();
     };
     serve(lines.into_iter(), answers, &busy, steps, &sweep)
