@@ -453,6 +453,23 @@ fn clang_makes_the_same_of_sources_as_gcc() {
         let text = "__global__ void k(int *out) {\n  out[0] = (int)__cvta_generic_to_constant(out);\n}\n";
         let ran = run(&by_clang(text, &["k"], check), launch("k", 1, 1, vec![ptr("out")]), &data);
         assert_eq!(ran.not_emulated, ["__cvta_generic_to_constant at k.cu:2"]);
+        let built = by_clang(SPELLINGS, &["k"], check);
+        for (which, mark) in [(1, "// underscores"), (4, "// floats")] {
+            let ran = run(&built, launch("k", 1, 1, vec![ptr("out"), float(1.0), int(which)]), &data);
+            assert!(
+                ran.not_emulated[0].ends_with(&format!("at k.cu:{}", line_of(SPELLINGS, mark))),
+                "{:?}",
+                ran.not_emulated
+            );
+        }
+        // What a source says of a pointer is no access.
+        let text = "__global__ void k(float *out, int wide) {\n  float *p = (float *)__builtin_assume_aligned(out + 1, 16);\n  \
+                    if (wide) *(float4 *)(out + 2) = float4{1, 2, 3, 4};\n  else p[0] = 5;\n}\n";
+        let built = by_clang(text, &["k"], check);
+        let y = [floats("y", [0.0; 8]).writable()];
+        let on = |wide: i64| run(&built, launch("k", 1, 1, vec![ptr("y"), int(wide)]), &y);
+        assert_eq!(on(0).clean().floats("y")[1], 5.0);
+        on(1).only(FindingKind::Misaligned);
     }
     let hidden = super::mistakes::HIDDEN;
     let built = by_clang(hidden, &["copied", "filled", "spills", "flag_late"], true);
