@@ -1,8 +1,8 @@
 //! The worker's loop: one request per line in, one response per line out. Knows messages; [`steps`](super::steps) knows which code executes which step.
 //!
 //! A worker ends with its coordinator. A separate thread watches standard input. If the input ends while a step is being executed, that thread kills everything
-//! that the step started, and then the worker. After every step, the worker kills what the step left running, except the runner of a device, which waits for
-//! the next step. Libraries may print to standard output, so descriptor 1 is redirected to standard error and only responses reach the coordinator.
+//! that the step started, and then the worker. After every step, the worker kills what the step left running, except the runner of a device and the process
+//! of NVRTC, which wait for the next step. Libraries may print to standard output, so descriptor 1 is redirected to standard error and only responses reach the coordinator.
 #![expect(unsafe_code, reason = "dup2 onto descriptor 1 is only a system call")]
 
 use std::fs::File;
