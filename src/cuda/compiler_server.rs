@@ -54,7 +54,7 @@ fn serve(words: &OsString) -> io::Result<()> {
     at_number(&start.nvrtc, NVRTC)?;
     take_above(FLOOR);
     // In a thread, whose heap is the one that the compilations' thread continues with.
-    let loaded = std::thread::spawn(|| load(&by_number(NVRTC).as_ref(), &by_number(BUILTINS).as_ref()));
+    let loaded = std::thread::spawn(|| load(by_number(NVRTC).as_ref(), by_number(BUILTINS).as_ref()));
     let library = match loaded.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic)) {
         Ok(library) => library,
         Err(LoadError::Another(place)) => {
