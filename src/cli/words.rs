@@ -5,7 +5,7 @@ use std::time::Instant;
 use super::console::Console;
 use kforge_foundation::base::count;
 use kforge_ops::accept::AcceptedChampion;
-use kforge_ops::build::Champion;
+use kforge_ops::build::{Champion, Lacking};
 use kforge_pipeline::report::explanation;
 use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
@@ -19,6 +19,12 @@ pub(super) fn reason(why: &Why) -> String {
         (Some(field), None, None) => format!("{}: {field}", why.code),
         (None, ..) => why.code.clone(),
     }
+}
+
+/// Prints which required evidence is missing, after a summary of the steps.
+pub(super) fn say_lacking(console: &Console, lacking: &[Lacking], summary: &str) {
+    console.error(&format!("evidence from a device was required and is missing; {summary}"));
+    lacking.iter().for_each(|step| console.err(&format!("  {}: {}\n", step.id, step.why)));
 }
 
 /// How many steps had each outcome, in one line.

@@ -3,10 +3,11 @@
 
 pub mod args;
 pub mod compile;
+mod compiler_process;
+mod compiler_server;
 pub mod device;
 mod elf;
 mod fatbin;
-mod fresh_process;
 pub mod inspect;
 pub mod line_tables;
 mod load;
@@ -17,9 +18,10 @@ pub mod shim;
 mod stage;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
+pub use compiler_process::{kept_process, prepare};
+pub use compiler_server::compiler_server_main;
 pub use elf::{ElfError, SectionFault};
 pub use fatbin::LibraryError;
-pub use fresh_process::in_fresh_process;
 pub use inspect::{DisassemblyError, InspectError, inspect, inspect_within};
 pub use line_tables::compile_lined;
 pub use nvcc::HOST_HEADER;

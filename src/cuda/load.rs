@@ -108,7 +108,7 @@ impl Drop for Guard<'_> {
 
 impl Nvrtc {
     /// The release of NVRTC: (13, 0).
-    pub(super) fn version(&self) -> (i32, i32) {
+    fn version(&self) -> (i32, i32) {
         let (mut major, mut minor) = (0, 0);
         // SAFETY: both point to integers that live across the call.
         unsafe { (self.version)(&mut major, &mut minor) };
@@ -137,7 +137,10 @@ impl Nvrtc {
     ) -> Result<Compilation, String> {
         let c = |text: &[u8], what: &str| CString::new(text).map_err(|_| format!("{what} holds a zero byte"));
         let (source, name) = (c(source, "the source")?, c(name.as_bytes(), "the name of the source")?);
-        let options: Vec<CString> = options.iter().map(|o| c(o.as_bytes(), "a flag")).collect::<Result<_, _>>()?;
+        // Otherwise a file whose kernels are all `static` has the process id in its symbols.
+        let seed = (self.version() >= (12, 9)).then_some("-frandom-seed=kforge");
+        let options = seed.into_iter().chain(options.iter().map(String::as_str));
+        let options: Vec<CString> = options.map(|o| c(o.as_bytes(), "a flag")).collect::<Result<_, _>>()?;
         let pointers: Vec<*const c_char> = options.iter().map(|o| o.as_ptr()).collect();
         let entries: Vec<CString> = entries.iter().map(|e| c(e.as_bytes(), "an entry")).collect::<Result<_, _>>()?;
         let count = c_int::try_from(pointers.len()).map_err(|_| "too many flags".to_string())?;

@@ -2,7 +2,8 @@
 //!
 //! A compiler puts file names into its output (`assert`, `__FILE__`), so it must see the same names on every machine: the files of the source tree by their
 //! package-relative names, CUDA's headers below `@cuda`, the stand-ins below `@shim`. The folder holds a link for each entry of the tree's root and for each of
-//! these two, and is the compiler's working directory.
+//! these two, and is the compiler's working directory. A compiler stores the path of that directory, so its length moves what the compiler allocates next, and
+//! a compiler that orders things by their addresses then makes other machine code. Therefore the path has a fixed length.
 
 use std::io;
 use std::os::unix::fs::symlink;
@@ -35,30 +36,54 @@ const OWNED: [&str; 14] = [
     "-ccbin",
 ];
 
+/// The length of a working directory's path, or that of a longer one is a multiple of it.
+const LENGTH: usize = 256;
+/// The length of a folder's name that only lengthens the path.
+const NAME: usize = 60;
+
 /// A folder that is removed when it is dropped.
 pub(super) struct Stage {
-    folder: TempDir,
+    /// What is removed.
+    _folder: TempDir,
+    /// The compiler's working directory, in that folder.
+    path: PathBuf,
     has_cccl: bool,
+}
+
+/// A folder below `folder` whose path has a length that is a multiple of [`LENGTH`].
+fn lengthened(folder: &Path) -> PathBuf {
+    // Each name follows a separator, and the last name has at least one character.
+    let mut missing = (LENGTH - (folder.as_os_str().len() + 2) % LENGTH) % LENGTH + 2;
+    let mut path = folder.to_path_buf();
+    while missing > NAME + 3 {
+        path.push("-".repeat(NAME));
+        missing -= NAME + 1;
+    }
+    path.push("-".repeat(missing - 1));
+    path
 }
 
 impl Stage {
     /// Lays out the tree at `source`, CUDA's headers and the stand-ins in a new folder below `scratch`.
     pub(super) fn new(source: &Path, cuda_include: &Path, shim: Option<&Path>, scratch: &Path) -> io::Result<Self> {
-        let folder = tempfile::Builder::new().prefix(".compile-").tempdir_in(scratch)?;
+        // Without links: a compiler asks the system for the path.
+        let folder = tempfile::Builder::new().prefix(".compile-").tempdir_in(scratch.canonicalize()?)?;
+        let path = lengthened(folder.path());
+        std::fs::create_dir_all(&path)?;
         for entry in std::fs::read_dir(source)? {
             let entry = entry?;
-            symlink(std::path::absolute(entry.path())?, folder.path().join(entry.file_name()))?;
+            symlink(std::path::absolute(entry.path())?, path.join(entry.file_name()))?;
         }
-        symlink(std::path::absolute(cuda_include)?, folder.path().join(CUDA))?;
+        symlink(std::path::absolute(cuda_include)?, path.join(CUDA))?;
         if let Some(shim) = shim {
-            symlink(std::path::absolute(shim)?, folder.path().join(SHIM))?;
+            symlink(std::path::absolute(shim)?, path.join(SHIM))?;
         }
-        Ok(Stage { folder, has_cccl: cuda_include.join("cccl").is_dir() })
+        Ok(Stage { _folder: folder, path, has_cccl: cuda_include.join("cccl").is_dir() })
     }
 
     /// The path of the folder.
     pub(super) fn path(&self) -> &Path {
-        self.folder.path()
+        &self.path
     }
 
     /// Include folders of the source, in order: the folder of the file itself, then the declared ones.
@@ -118,4 +143,22 @@ pub(super) fn main_file(params: &CompileParams, source: &Path) -> Result<(PathBu
     let path = source.join(name);
     let bytes = std::fs::read(&path).map_err(|e| format!("could not read `{}`: {e}", params.main))?;
     Ok((path, bytes))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn working_directories_have_paths_of_one_length() {
+        for length in 1..300 {
+            let folder = PathBuf::from(format!("/{}", "x".repeat(length)));
+            let path = lengthened(&folder);
+            let whole = path.as_os_str().len();
+            assert_eq!(whole % LENGTH, 0, "{length}: {}", path.display());
+            assert!(whole <= (length + 3).next_multiple_of(LENGTH), "{length}: {whole}");
+            assert!(path.starts_with(&folder) && path != folder);
+            assert!(path.strip_prefix(&folder).unwrap().iter().all(|name| name.len() < 256));
+        }
+    }
 }

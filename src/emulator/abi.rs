@@ -96,7 +96,15 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
         let body = format!("\tmovl ${}, %edx\n{}", kind | UNALIGNED, jump(ACCESS));
         function(&format!("__tsan_{operation}_range"), &body);
     }
-    for name in ["__tsan_init", "__tsan_func_entry", "__tsan_func_exit", "__tsan_vptr_update", "__tsan_vptr_read"] {
+    // The last one is clang++'s check of what a source only says of a pointer (`__builtin_assume_aligned`); accesses through it have a check of their own.
+    for name in [
+        "__tsan_init",
+        "__tsan_func_entry",
+        "__tsan_func_exit",
+        "__tsan_vptr_update",
+        "__tsan_vptr_read",
+        "__ubsan_handle_alignment_assumption",
+    ] {
         function(name, "\tret\n");
     }
     // Copies and fills of check builds: each range is an access at the place of the call.

@@ -91,6 +91,23 @@ impl From<String> for CompileFailed {
 
 /// Compiles into the existing folder `out`: the files `binary` and `lines`. The working folder is created in the scratch folder of [`EmulatorCompile::within`].
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
+    match compile_as(what, out, &[]) {
+        // PTX in a statement with another spelling of `asm` reaches the host's assembler, which does not know it. These spellings also occur in headers of the
+        // system, where they are no statements, so they become PTX only where the source does not compile otherwise.
+        Err(refused) if refused.ended.is_none() && spells_asm(what.source) => {
+            compile_as(what, out, &["KF_EVERY_ASM"]).map_err(|_| refused)
+        }
+        compiled => compiled,
+    }
+}
+
+/// Whether a source names `__asm__` or `__asm`.
+fn spells_asm(source: &Path) -> bool {
+    texts(source).is_ok_and(|texts| texts.iter().any(|(_, text)| named_in(text, &["__asm__", "__asm"]).is_some()))
+}
+
+/// Compiles with these further macros of the prelude.
+fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result<Compiled, CompileFailed> {
     let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
     let room = room.map_err(|e| fail("make a working folder", e))?;
@@ -139,7 +156,7 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
     let every = || texts.iter().map(|(_, text)| text).chain(given()).map(String::as_str);
     let aligned = what.check || may_misalign(every());
     let compile_with = |left_out: &[&str]| {
-        let mut args = arguments(what, &cwd, left_out);
+        let mut args = arguments(what, &cwd, &[left_out, macros].concat());
         if aligned {
             // After the kernel's own flags, because the last one of several counts.
             args.push("-fsanitize=alignment".into());

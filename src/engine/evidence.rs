@@ -309,7 +309,8 @@ impl Index {
         for seen in files.iter().filter_map(|path| read(path)) {
             let mut seen = self.authenticated(seen);
             let documents = names.iter().filter_map(|name| signers::document(name, &seen.digest));
-            seen.signer = documents.filter_map(|document| self.signers.signer(document, &seen.digest)).next();
+            seen.signer =
+                documents.filter_map(|document| self.signers.signer(document, &seen.origin, &seen.digest)).next();
             match all.iter_mut().find(|held| held.digest == seen.digest) {
                 Some(held) if held.standing() < seen.standing() => *held = seen,
                 Some(_) => {}

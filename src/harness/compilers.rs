@@ -6,8 +6,8 @@
 //! | process or thread | allowed |
 //! |---|---|
 //! | the thread that executes the step: stages sources, reads outputs | to read the step's inputs and the toolchain and to write the step's outputs |
-//! | NVRTC, in a thread of its own | the same, but writes only in its working folder; no sockets, no processes, no signals |
-//! | the worker, whose other threads are within reach of code that a source might make NVRTC run | to read toolchains and to write the folders of steps |
+//! | NVRTC, in a process of its own for each compilation | the same, but writes only in its working folder; no sockets, no processes, no signals |
+//! | the worker, and the process from which those of NVRTC are copied | to read toolchains and to write the folders of steps |
 //! | g++, nvcc, nvdisasm and the processes that they start | to read the same and to write in their folder, within limits and one [`Room`] for all of them |
 //!
 //! So a link that a compiler left behind cannot lead the step's thread to other files. A time limit ends a step's programs as a group, which they cannot leave.
@@ -80,13 +80,9 @@ impl Bounds {
         }
     }
 
-    /// Confines this thread, in which a compiler runs as a library, and the threads that it starts: they write only in `folder`.
-    ///
-    /// # Errors
-    /// The system supports confinement but it failed.
-    pub fn confine_thread(&self, folder: &Path) -> io::Result<()> {
-        let keep = Confinement { programs: false, ..self.confinement(folder, Limits::default()) };
-        confine::confine_thread(&keep)
+    /// The confinement of a compiler that runs as a library: it writes only in `folder` and starts no programs.
+    pub fn of_library(&self, folder: &Path) -> Confinement {
+        Confinement { programs: false, ..self.confinement(folder, Limits::default()) }
     }
 }
 
@@ -131,15 +127,19 @@ pub fn confined<T: Send>(task: &Task, work: impl FnOnce(&Bounds) -> Result<T, Re
     let cannot = |e: io::Error| super::task::failed(format!("cannot confine the compilers of this step: {e}"));
     std::thread::scope(|scope| {
         let inside = || {
-            // Applies only to this thread and to the threads and processes that it starts. If it is refused, they merely run at normal priority.
-            let _ = rustix::process::getpriority_process(None)
-                .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
+            lower_priority();
             confine::confine_thread(&keep).map_err(cannot)?;
             work(&bounds)
         };
         let thread = std::thread::Builder::new().name("step".into()).spawn_scoped(scope, inside).map_err(cannot)?;
         thread.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
     })
+}
+
+/// Gives this thread, and the threads and processes that it starts, the priority of compilers. If that is refused, they merely run at normal priority.
+pub fn lower_priority() {
+    let _ = rustix::process::getpriority_process(None)
+        .and_then(|now| rustix::process::setpriority_process(None, now + NICE));
 }
 
 /// Refuses if the system cannot confine `what`, unless the user permits that.

@@ -25,6 +25,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+mod addresses;
 mod attempts;
 mod calls;
 mod descriptors;
@@ -33,6 +34,7 @@ pub mod examined;
 mod files;
 mod table;
 
+pub use addresses::fix_addresses;
 pub use attempts::{candidate_thread, watch};
 pub use table::attempt;
 

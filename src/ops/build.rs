@@ -116,8 +116,10 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
     ready.sweep_lost(&outcome);
     // Nothing may have been said since the plan, except about signatures, which a certificate repeats.
     let is_plain = said == session.reporter.said();
-    for why in ready.signed.distrusted() {
-        session.reporter.warn(Warning::Distrusted { name: "imported evidence".into(), why });
+    for (bundles, why) in ready.signed.distrusted() {
+        let quoted: Vec<String> = bundles.iter().map(|name| format!("`{name}`")).collect();
+        let name = if quoted.is_empty() { "imported evidence".into() } else { quoted.join(", ") };
+        session.reporter.warn(Warning::Distrusted { name, why });
     }
     let said = session.reporter.said();
     let mut report = report::assemble(&ready, &outcome);

@@ -372,7 +372,7 @@ fn with_binary(seated: &Seated, digest: Digest) -> Result<Seated, Error> {
             binary.digest = Some(digest);
         }
         let variant = format!("binary {}", digest.short());
-        (seat.clone(), Stood { variant, spec, benches: vec![] })
+        (seat.clone(), Stood { variant, spec, benches: vec![], refused: None })
     };
     Ok(seated.iter().map(with).collect())
 }

@@ -23,7 +23,7 @@ pub use self::results::Became;
 use self::results::Results;
 use crate::build::report::{assemble, keep};
 use crate::build::steps::execute;
-use crate::build::{Champion, Ended, result};
+use crate::build::{Champion, Ended, result, trusting};
 use crate::contradictions;
 use crate::event::{Event, Purpose};
 use crate::session::Opened;
@@ -35,6 +35,7 @@ use kforge_pipeline::optimize::agents::ask::{AskError, Clock, Ledger, Spent, Sys
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::report::Report;
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::record::Standing;
 use kforge_types::record::event::{StepCounts, VerdictCounts};
 
 /// The request for rounds.
@@ -46,6 +47,10 @@ pub struct OptimizeRequest {
     pub rounds: Option<u32>,
     /// The number of steps to run in parallel; a negative number means all cores except that many. If none, the setting `build.jobs`.
     pub jobs: Option<i64>,
+    /// The least standing of evidence that is required; none if evidence need not exist.
+    pub require_evidence: Option<Standing>,
+    /// A revision whose `.kforge/allowed_signers` is trusted. If none, the sources of trust of the session.
+    pub base: Option<String>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
 }
@@ -102,8 +107,14 @@ pub enum OptimizeError {
 /// [`OptimizeError`], or a build could not be started. An agent that does not answer is reported, and the rounds of other agents continue.
 pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimized, Error> {
     let mut run = Run::new();
+    let mut judging = None;
     loop {
         let mut opened = session.open()?;
+        // Once, so that one run says once what it does not trust.
+        if judging.is_none() {
+            judging = trusting(session, &opened, request.base.as_deref())?;
+        }
+        let session = judging.as_ref().unwrap_or(session);
         let selected = session.select_over(&opened.workspace, &request.words, request.overlay.as_deref())?;
         let asked = PlanRequest {
             selected,
@@ -111,7 +122,7 @@ pub fn optimize(session: &Session, request: &OptimizeRequest) -> Result<Optimize
             jobs: request.jobs,
             keep_going: true,
             remeasure: false,
-            evidence: EvidencePolicy::default(),
+            evidence: EvidencePolicy::requiring(request.require_evidence),
             overlay: request.overlay.clone(),
             write: true,
             looks: false,
@@ -218,11 +229,14 @@ fn turn(
         _ if run.failed => Ended::NotBuilt,
         // No variant of a seat can be a correct kernel.
         Ended::Done if none => Ended::NotBuilt,
-        ended => ended,
+        ended => ended.unless_lacking_evidence(asked.evidence, &outcome),
     };
     let (steps, verdicts) = (outcome.counts, outcome.verdicts);
     let turn = if due.is_empty() {
         keep(opened, &report)?;
+        if asked.evidence.required == Some(Standing::Claimed) {
+            session.report_claims(&outcome);
+        }
         let champions = result::champions(&ready, &outcome);
         let spent = run.ledger.all();
         Turn::Over(Optimized::Finished(Box::new(Finished { ended, report, champions, spent, steps, verdicts })))

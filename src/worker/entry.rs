@@ -6,6 +6,7 @@
 //! | `--within CONFINEMENT` | the same, but confined from the start ([`kforge_harness::compilers::of_worker`]) |
 //! | `--once SPEC IN OUT` | executes one step; prints the response to standard output as JSON ([`once`]) |
 //! | `--runner CONFINEMENT` | runs candidate code ([`runner`]) |
+//! | `--nvrtc START` | holds NVRTC for a worker, and compiles in copies of itself ([`kforge_cuda::compiler_server_main`]) |
 //! | `--device-runner START` | holds a device's context for a worker ([`kforge_cuda::device`]) |
 //! | `--product-runner START` | computes matrix products for the oracle on a device ([`kforge_cuda::device`]) |
 //! | `--check-products` | prints whether products on a device equal those of the host bit for bit |
@@ -56,6 +57,7 @@ pub fn worker_main(args: &[OsString], parts: &Parts, places: impl FnOnce() -> Pl
             tell(&once::once(paths[0], paths[1], paths[2], places(), limits, parts.steps))
         }
         (Some("--runner"), rest) => runner::runner_main(rest, parts.run),
+        (Some("--nvrtc"), rest) => kforge_cuda::compiler_server_main(rest),
         (Some("--device-runner"), rest) => device::device_runner_main(rest),
         (Some("--product-runner"), rest) => device::product_runner_main(rest),
         (Some("--check-products"), []) => device::check_products_main(),
@@ -90,6 +92,8 @@ fn become_confined(args: &[OsString]) -> io::Error {
     let [confinement, program, args @ ..] = args else {
         return io::Error::other("expected a confinement, a program and its arguments");
     };
+    // Most of these programs are compilers, which repeat their machine code more often this way.
+    confine::fix_addresses();
     match keep(confinement).and_then(|keep| confine::confine(&keep)) {
         Ok(_) => std::process::Command::new(program).args(args).exec(),
         Err(e) => e,

@@ -219,7 +219,10 @@ fn metadata_tells_of_the_workspace_and_leaves_no_trace() {
     assert_eq!(package["operators"][0]["shapes"][0]["dims"]["n"], 5);
     assert_eq!(json["lockfile"]["empty"], true);
     assert!(!place.home().exists() && !place.at("target").exists() && !place.at("kforge.lock").exists());
-    place.run("metadata --format-version 2").expect(2).says("expected 1");
+    assert_eq!(json["format_version"], 1);
+    assert_eq!(place.run("metadata --format-version 2").expect(0).json()["format_version"], 2);
+    assert_eq!(place.run("metadata").expect(0).json()["format_version"], 2);
+    place.run("metadata --format-version 3").expect(2).says("expected 1 or 2");
 }
 
 #[test]

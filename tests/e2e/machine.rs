@@ -2,11 +2,12 @@
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use crate::project::{Project, ids};
+use crate::project::{Built, Project, id, ids};
 use crate::sample::{ONE, one_kernel};
 use kforge::base::testing::skipped;
+use serde_json::Value;
 
 const KERNEL: &str = r#"
 __global__ void k(const float *x, float *y, int n) {
@@ -19,13 +20,19 @@ __global__ void k(const float *x, float *y, int n) {
 }
 "#;
 
-/// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain. None, after printing the reason, if there is no toolchain.
-fn with_method() -> Option<Project> {
+/// The home of the installed toolchain, and its lockfile. None, after printing the reason, if there is no toolchain.
+fn installed() -> Option<(PathBuf, String)> {
     let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
     let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
         skipped("no toolchain is installed; `cargo test --test acquire` installs one");
         return None;
     };
+    Some((installed, lock))
+}
+
+/// A kernel with a method on `cpu` and `sm_90a`, and a home with the installed toolchain. None, after printing the reason, if there is no toolchain.
+fn with_method() -> Option<Project> {
+    let (installed, lock) = installed()?;
     let project = one_kernel(KERNEL).file("kforge.lock", &lock);
     let manifest = ONE
         .replace("[targets.cpu]", "[toolchain]\ncuda = \"13.0\"\n\n[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"")
@@ -87,7 +94,7 @@ fn what_wants_a_device_is_unavailable_and_counted_as_neither_pass_nor_fail() {
     let built = project.built(&[]);
     for step in built.finished().filter(|s| s["kind"] == "verify" && s["labels"]["target"] == "h200") {
         assert!(step["outcome"]["unavailable"].as_str().unwrap().contains("sm_90a"), "{step}");
-        assert_eq!(step["verdict"], serde_json::Value::Null);
+        assert_eq!(step["verdict"], Value::Null);
     }
     project.build(&["--require-evidence"]).expect(103);
 }
@@ -131,12 +138,72 @@ fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_afte
     bytes.push(0);
     fs::remove_file(&library).unwrap();
     fs::write(&library, bytes).unwrap();
-    let compiles: BTreeSet<String> = first
-        .finished()
-        .filter(|s| s["kind"] == "compile" && s["labels"]["target"] == "h200")
-        .map(crate::project::id)
-        .collect();
+    let compiles: BTreeSet<String> =
+        first.finished().filter(|s| s["kind"] == "compile" && s["labels"]["target"] == "h200").map(id).collect();
     assert_eq!(project.built(&[]).executed(), compiles);
     let why = project.explain("one/k/DOUBLE=1/h200/compile");
     assert_eq!(why["because"][0]["why"]["field"], "inputs.toolchain");
+}
+
+/// A kernel of which NVRTC makes other machine code when its memory is laid out differently.
+const CONVOLUTION: &str = r#"
+[package]
+name = "p"
+version = "0.1.0"
+
+[toolchain]
+cuda = "13.0"
+
+[targets.h200]
+arch = "sm_90a"
+
+[operator.conv2d]
+dims = ["n", "c", "h", "w_", "k", "r"]
+derived = { p = "h + 3 - r", q = "w_ + 3 - r" }
+inputs.x = { dtype = "f32", shape = ["n", "c", "h", "w_"] }
+inputs.w = { dtype = "f32", shape = ["k", "c", "r", "r"] }
+inputs.bias = { dtype = "f32", shape = ["k"] }
+outputs.y = { dtype = "f32", shape = ["n", "k", "p", "q"] }
+reference = { builtin = "conv2d", padding = 1, activation = "relu" }
+tolerance = { atol = 5e-5, rtol = 1e-5 }
+shapes.ragged = { n = 2, c = 3, h = 11, w_ = 13, k = 5, r = 3 }
+
+[kernel.conv2d]
+operator = "conv2d"
+source = "conv2d.cu"
+tune = { FILTER = [3, 5], CHANNELS = [4, 1] }
+launch = [{ entry = "conv2d<FILTER, CHANNELS>", grid = ["k"], block = [16, 16], args = ["x", "w", "bias", "y", "c", "h", "w_", "k", "p", "q"] }]
+"#;
+
+/// The kernel of an example. Before each compilation had a process of its own, its binaries differed from build to build.
+#[test]
+fn machine_code_does_not_depend_on_places_the_environment_and_what_was_compiled_before() {
+    let Some((installed, lock)) = installed() else { return };
+    let source = include_str!("../../examples/kernels/convolution/conv2d.cu");
+    let project = Project::new().file("kernel.toml", CONVOLUTION).file("conv2d.cu", source).file("kforge.lock", &lock);
+    let compiled = |project: &Project, words: &[&str]| -> Vec<(String, Value)> {
+        fs::create_dir_all(project.home()).unwrap();
+        std::os::unix::fs::symlink(installed.join("toolchains"), project.home().join("toolchains")).unwrap();
+        let check = [&["check", "--offline", "--message-format", "json"], words].concat();
+        let built = Built::of(&project.command(&check).output().unwrap());
+        let steps = built.finished().filter(|s| s["kind"] == "compile" && s["outcome"] == "executed");
+        let mut all: Vec<(String, Value)> = steps.map(|s| (id(s), s["result"].clone())).collect();
+        all.sort_by(|a, b| a.0.cmp(&b.0));
+        all
+    };
+    let first = compiled(&project, &["-j1"]);
+    if first.is_empty() {
+        skipped("the installed toolchain is not that of its lockfile");
+        return;
+    }
+    assert_eq!(first.len(), 4);
+    let elsewhere = project.cloned("a/workspace/whose/path/is/longer").fresh_home("and/a/home/whose/path/is/longer");
+    let elsewhere =
+        elsewhere.var("LC_ALL", "C.UTF-8").var("TZ", "Asia/Kolkata").var("SOME_OTHER_VARIABLE", "x".repeat(3000));
+    assert_eq!(compiled(&elsewhere, &["-j2"]), first);
+    // Each of them by itself, so after no other.
+    let alone = project.cloned("alone").fresh_home("alone-home");
+    alone.edit("kernel.toml", "FILTER = [3, 5], CHANNELS = [4, 1]", "FILTER = [5], CHANNELS = [1]");
+    let one = compiled(&alone, &[]);
+    assert_eq!(one, first.into_iter().filter(|(id, _)| one[0].0 == *id).collect::<Vec<_>>());
 }

@@ -7,6 +7,7 @@ mod bounded;
 mod compared;
 mod evidence;
 mod explained;
+mod forged;
 mod growth;
 mod hung;
 mod implausible;

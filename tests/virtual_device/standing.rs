@@ -13,9 +13,9 @@ use serde_json::Value;
 use crate::lab::{Lab, Machine, SOURCE, champion, steps};
 use crate::project::{Built, ids};
 
-const EVIL: &str = "template <int V> __global__ void k(const float *x, float *y, int n) { y[0] = 0; }\n";
+pub(crate) const EVIL: &str = "template <int V> __global__ void k(const float *x, float *y, int n) { y[0] = 0; }\n";
 
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     Machine::with(&[(1, 1004.0), (2, 1000.0), (4, 1500.0)])
 }
 
@@ -29,7 +29,7 @@ fn without() -> Machine {
 }
 
 /// What `kforge build` in a lab would export, without a file in its workspace.
-fn exported(lab: &Lab) -> Bundle {
+pub(crate) fn exported(lab: &Lab) -> Bundle {
     let path = lab.project.place().join("exported.kfe");
     let words = ["evidence", "export", "--offline", "--output", path.to_str().unwrap()];
     let output = lab.project.command(&words).output().unwrap();
@@ -38,39 +38,39 @@ fn exported(lab: &Lab) -> Bundle {
 }
 
 /// Puts a bundle into the repository of a lab.
-fn bring(lab: &Lab, name: &str, bundle: &Bundle) {
+pub(crate) fn bring(lab: &Lab, name: &str, bundle: &Bundle) {
     let folder = lab.project.root().join("evidence");
     fs::create_dir_all(&folder).unwrap();
     fs::write(folder.join(name), archive::encode(bundle).unwrap()).unwrap();
 }
 
 /// A copy of the workspace with another home, on a machine without a device.
-fn laptop(lab: &Lab, name: &str) -> Lab {
+pub(crate) fn laptop(lab: &Lab, name: &str) -> Lab {
     let other = lab.anew(name);
     other.on(&without());
     other
 }
 
 /// Puts `bytes` in the place of an output of a record. A content that no record names any more is removed.
-fn replace(bundle: &mut Bundle, question: usize, output: &str, bytes: Vec<u8>) {
+pub(crate) fn replace(bundle: &mut Bundle, question: usize, output: &str, bytes: Vec<u8>) {
     let digest = Digest::of(&bytes);
     bundle.contents.insert(digest, bytes);
     bundle.questions[question].records[0].result.outputs.insert(output.into(), digest);
     prune(bundle);
 }
 
-fn prune(bundle: &mut Bundle) {
+pub(crate) fn prune(bundle: &mut Bundle) {
     let named: Vec<Digest> = bundle.records().flat_map(|r| r.result.outputs.values().copied()).collect();
     bundle.contents.retain(|digest, _| named.contains(digest));
 }
 
 /// The place of the question of a step.
-fn asks(bundle: &Bundle, step: &str) -> usize {
+pub(crate) fn asks(bundle: &Bundle, step: &str) -> usize {
     bundle.questions.iter().position(|q| q.steps.iter().any(|s| s.id == step)).unwrap()
 }
 
 /// Says of every record that it was measured at another time.
-fn dated(mut bundle: Bundle, time: &str) -> Bundle {
+pub(crate) fn dated(mut bundle: Bundle, time: &str) -> Bundle {
     for at in 0..bundle.questions.len() {
         bundle.questions[at].records.truncate(1);
         let record = &mut bundle.questions[at].records[0];
@@ -85,7 +85,7 @@ fn dated(mut bundle: Bundle, time: &str) -> Bundle {
 }
 
 /// The verdicts of judgements, by kind.
-fn verdicts(built: &Built) -> [usize; 3] {
+pub(crate) fn verdicts(built: &Built) -> [usize; 3] {
     let judged: Vec<&Value> = built.finished().filter(|s| s["kind"] == "judge").map(|s| &s["verdict"]).collect();
     let unknown = |v: &&&Value| v["unknown"].is_object();
     let fail = |v: &&&Value| v["fail"].is_string();
@@ -101,11 +101,9 @@ fn key(lab: &Lab) -> PathBuf {
     lab.project.place().join("user/.local/state/kforge/machine-key")
 }
 
-#[test]
-fn a_bundle_does_not_decide_which_machine_code_a_source_is() {
-    let lab = Lab::new(&machine());
-    lab.built(&[]);
-    let honest = exported(&lab);
+/// A bundle that says that the honest binaries of a lab, and what was observed of them, came of a wrong source.
+pub(crate) fn rekeyed(lab: &Lab) -> Bundle {
+    let honest = exported(lab);
     // Whoever attacks compiles the wrong source, and says that the honest binaries came of it.
     let attacker = lab.anew("attacker");
     attacker.project.write("k.cu", EVIL);
@@ -121,6 +119,14 @@ fn a_bundle_does_not_decide_which_machine_code_a_source_is() {
     }
     bundle.questions.extend(honest.questions.iter().filter(|q| !q.steps[0].id.ends_with("/compile")).cloned());
     prune(&mut bundle);
+    bundle
+}
+
+#[test]
+fn a_bundle_does_not_decide_which_machine_code_a_source_is() {
+    let lab = Lab::new(&machine());
+    lab.built(&[]);
+    let bundle = rekeyed(&lab);
     let victim = laptop(&lab, "victim");
     victim.project.write("k.cu", EVIL);
     bring(&victim, "virtual-h.kfe", &bundle);

@@ -233,7 +233,7 @@ fn trust_is_asked_for_again_in_each_build_with_imported_evidence() {
     assert_eq!(standing(&trusted.built(&[])), claimed());
     for _ in 0..3 {
         let said = run(&trusted, &["build"], 0);
-        assert!(said.contains("imported evidence is only claimed") && said.contains("does not list"), "{said}");
+        assert!(said.contains("`h.kfe` is only claimed") && said.contains("does not list"), "{said}");
     }
     fs::write(&keys, &line).unwrap();
     assert_eq!(standing(&trusted.built(&[])), by("ci@x"));

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
+use super::build::RequiredStanding;
 use super::{MessageFormat, Select};
 use kforge_types::model::Pattern;
 use kforge_types::model::pattern::HIGHEST_LEVEL;
@@ -26,6 +27,12 @@ pub struct OptimizeArgs {
     /// Output format; `json` prints one event per line
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
+    /// Exit with code 103 if evidence from a device is missing; `claimed` also takes evidence that nobody whom you trust signed
+    #[arg(long, value_name = "STANDING", num_args = 0..=1, require_equals = true, default_missing_value = "signed")]
+    pub require_evidence: Option<RequiredStanding>,
+    /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
+    #[arg(long, value_name = "REV")]
+    pub base: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,

@@ -62,8 +62,8 @@ pub struct ExplainArgs {
 /// `kforge metadata`.
 #[derive(Debug, Clone, Args)]
 pub struct MetadataArgs {
-    /// Version of the output format; only 1 exists
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    /// Version of the output format: 1 or 2
+    #[arg(long, value_name = "N", default_value_t = kforge_types::record::FORMAT_VERSION)]
     pub format_version: u32,
 }
 

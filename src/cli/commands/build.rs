@@ -6,7 +6,7 @@ use super::{CommandResult, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::words::{reason, say_champions, summary};
+use crate::cli::words::{reason, say_champions, say_lacking, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
 use kforge_ops::cache;
@@ -164,10 +164,7 @@ fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant
     match &finished.ended {
         Ended::Done => console.status("Finished", &text),
         Ended::Interrupted => console.error(&format!("interrupted; {text}")),
-        Ended::NoEvidence(lacking) => {
-            console.error(&format!("evidence from a device was required and is missing; {text}"));
-            lacking.iter().for_each(|step| console.err(&format!("  {}: {}\n", step.id, step.why)));
-        }
+        Ended::NoEvidence(lacking) => say_lacking(console, lacking, &text),
         Ended::Contradicted(_) => console.error(&format!("evidence contradicts itself; {text}")),
         Ended::NotBuilt | Ended::Wrong => console.error(&text),
     }

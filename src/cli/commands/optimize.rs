@@ -7,10 +7,12 @@ use crate::cli::Context;
 use crate::cli::agent_progress::amounts;
 use crate::cli::args::OptimizeArgs;
 use crate::cli::exit::Exit;
-use crate::cli::words::{say_champions, summary};
+use crate::cli::words::{say_champions, say_lacking, summary};
+use kforge_ops::build::Ended;
 use kforge_ops::optimize::{Finished, OptimizeRequest, Optimized, optimize};
 use kforge_pipeline::report;
 use kforge_pipeline::report::text::Failures;
+use kforge_types::record::Standing;
 use kforge_types::record::event::Event;
 
 /// Runs the command.
@@ -19,7 +21,14 @@ pub fn run(context: &Context, args: &OptimizeArgs) -> CommandResult {
     let mut words = args.select.words();
     words.kernels.extend(args.kernels.iter().cloned());
     context.interrupts()?;
-    let request = OptimizeRequest { words, rounds: args.rounds, jobs: args.jobs, overlay: args.overlay.clone() };
+    let request = OptimizeRequest {
+        words,
+        rounds: args.rounds,
+        jobs: args.jobs,
+        require_evidence: args.require_evidence.map(Standing::from),
+        base: args.base.clone(),
+        overlay: args.overlay.clone(),
+    };
     let exit = match optimize(&context.session, &request)? {
         Optimized::Interrupted { asking: true } => {
             context.console.error("interrupted; answers are kept: run the same command to continue");
@@ -46,8 +55,9 @@ fn finish(context: &Context, finished: &Finished, began: Instant) -> Exit {
     }
     let exit = Exit::from(&finished.ended);
     let told = summary(&finished.steps, &finished.verdicts, began);
-    match exit {
-        Exit::Done => console.status("Finished", &told),
+    match &finished.ended {
+        Ended::Done => console.status("Finished", &told),
+        Ended::NoEvidence(lacking) => say_lacking(console, lacking, &told),
         _ => console.error(&told),
     }
     let (steps, verdicts) = (finished.steps, finished.verdicts);

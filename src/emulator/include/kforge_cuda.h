@@ -70,3 +70,10 @@ char kf_warp_synchronous = 1;
 #define asm(...) __asm__("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
 #define volatile(...) ("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
 #define __volatile__(...) ("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#ifdef KF_EVERY_ASM
+// A macro does not expand in its own expansion, so each spelling expands to itself.
+#undef asm
+#define asm(...) asm("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#define __asm__(...) __asm__("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#define __asm(...) __asm("" : : "r"(kf_not_emulated("inline PTX " #__VA_ARGS__)))
+#endif

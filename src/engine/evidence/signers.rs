@@ -7,15 +7,16 @@ pub(crate) const SIGNED: &str = "signed";
 
 /// Says whose trusted key signed the document that a record came in.
 pub trait Signers: Send + Sync {
-    /// The principal of the trusted key that signed a document of that name; none if no trusted key did, or if the document does not hold the record.
-    fn signer(&self, document: &str, record: &Digest) -> Option<String>;
+    /// The principal of the trusted key that signed a document of that name; none if no trusted key did, or if the document does not hold the record. `origin`
+    /// is where the record came from, for messages.
+    fn signer(&self, document: &str, origin: &str, record: &Digest) -> Option<String>;
 }
 
 /// Trusts nobody.
 pub(super) struct Nobody;
 
 impl Signers for Nobody {
-    fn signer(&self, _: &str, _: &Digest) -> Option<String> {
+    fn signer(&self, _: &str, _: &str, _: &Digest) -> Option<String> {
         None
     }
 }

@@ -91,26 +91,26 @@ pub fn kill_group(leader: u32) {
 
 /// Kills every descendant of a process, but not the process itself.
 pub fn kill_descendants(of: u32) {
-    kill_below(of, None, |_| true);
+    kill_below(of, &[], |_| true);
 }
 
-/// Like [`kill_descendants`], but spares one descendant and everything below it.
-pub fn kill_descendants_but(of: u32, spared: Option<u32>) {
+/// Like [`kill_descendants`], but spares these descendants and everything below them.
+pub fn kill_descendants_but(of: u32, spared: &[u32]) {
     kill_below(of, spared, |_| true);
 }
 
 /// Kills a child that leads a group, its group, and its descendants in all other groups. Kills the descendants outside the group first, while they can still be
 /// found through their ancestors. The system kills a group at once, so the members of the group have no time to start further processes.
 pub fn kill_family(leader: u32) {
-    kill_below(leader, None, |group| group != leader);
+    kill_below(leader, &[], |group| group != leader);
     kill_group(leader);
 }
 
 /// Kills every descendant of a process whose group `wanted` accepts, except `spared` and its descendants. Repeats until no descendant is left, because a
 /// descendant may be starting another process. Stops after 100 passes, because a process that cannot be killed (stuck in the kernel) must not block kforge.
-fn kill_below(of: u32, spared: Option<u32>, wanted: impl Fn(u32) -> bool) {
+fn kill_below(of: u32, spared: &[u32], wanted: impl Fn(u32) -> bool) {
     for _ in 0..100 {
-        let kept: Vec<u32> = spared.into_iter().chain(spared.into_iter().flat_map(descendants)).collect();
+        let kept: Vec<u32> = spared.iter().copied().chain(spared.iter().flat_map(|pid| descendants(*pid))).collect();
         let all: Vec<u32> = descendants(of).into_iter().filter(|pid| !kept.contains(pid)).collect();
         let living: Vec<(u32, u32)> = all
             .iter()

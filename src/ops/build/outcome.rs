@@ -6,6 +6,7 @@ use std::sync::atomic::Ordering;
 use super::BuildRequest;
 use crate::contradictions::Contradiction;
 use crate::session::build::Ready;
+use crate::session::evidence_policy::EvidencePolicy;
 use kforge_engine::{BuildOutcome, Done, Node, Unanswered};
 use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
@@ -45,14 +46,8 @@ impl Ended {
         outcome: &BuildOutcome,
         contradictions: Vec<Contradiction>,
     ) -> Ended {
-        match Ended::plain(outcome, is_interrupted(ready, outcome)).unless_contradicted(contradictions) {
-            Ended::Done if request.evidence.required.is_some() => match lacking(outcome) {
-                lacking if lacking.is_empty() => Ended::Done,
-                lacking => Ended::NoEvidence(lacking),
-            },
-            ended => ended,
-        }
-        .unless_lacking_toolchain(ready)
+        let ended = Ended::plain(outcome, is_interrupted(ready, outcome)).unless_contradicted(contradictions);
+        ended.unless_lacking_evidence(request.evidence, outcome).unless_lacking_toolchain(ready)
     }
 
     /// How a build that requires no evidence ended.
@@ -69,6 +64,17 @@ impl Ended {
     pub(crate) fn unless_contradicted(self, contradictions: Vec<Contradiction>) -> Ended {
         match self {
             Ended::Done | Ended::Wrong if !contradictions.is_empty() => Ended::Contradicted(contradictions),
+            ended => ended,
+        }
+    }
+
+    /// The same, unless evidence is required and missing.
+    pub(crate) fn unless_lacking_evidence(self, policy: EvidencePolicy, outcome: &BuildOutcome) -> Ended {
+        match self {
+            Ended::Done if policy.required.is_some() => match lacking(outcome) {
+                lacking if lacking.is_empty() => Ended::Done,
+                lacking => Ended::NoEvidence(lacking),
+            },
             ended => ended,
         }
     }

@@ -113,5 +113,7 @@ pub(super) fn apart(side: &Side<'_, '_>, seat: &Seat, head: &Stood, base: &Stood
             }
         }
     }
-    Decision::unknown(format!("no {}: {why}", StepKind::Pairs))
+    let refused = [("head", head), ("base", base)].into_iter();
+    let refused = refused.filter_map(|(side, stood)| Some(format!("; for the {side}, {}", stood.refused.as_ref()?)));
+    Decision::unknown(format!("no {}: {why}{}", StepKind::Pairs, refused.collect::<String>()))
 }

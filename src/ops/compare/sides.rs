@@ -35,6 +35,8 @@ pub(super) struct Stood {
     pub(super) spec: Spec,
     /// The champion's times, with the class of the device.
     pub(super) benches: Vec<(DeviceClass, BenchObserved)>,
+    /// Why stored times of the kernel at this shape do not count, if there are such.
+    pub(super) refused: Option<String>,
 }
 
 impl Stood {
@@ -103,6 +105,7 @@ pub(super) fn built<R>(
     }
     let unbuilt = unbuilt(&packages, &outcome).ok_or(CompareError::NotBuilt)?;
     let wrong = wrong(&outcome);
+    let refused = refused(&outcome);
     // This build's measurements are stored now and need not be repeated.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
     let graph = ended(outcome)?;
@@ -114,8 +117,10 @@ pub(super) fn built<R>(
         let seen = evidence.seen(&champion.bench, spec, node.product.as_deref())?;
         let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
         let benches = seen.and_then(|seen| Stood::benched(&seen.record, read)).into_iter().collect();
-        let stood = Stood { variant: champion.variant.clone(), spec: spec.clone(), benches };
-        seated.insert(Seat::of(champion), stood);
+        let seat = Seat::of(champion);
+        let at = [&seat.package, &seat.kernel, &seat.target, &seat.shape].map(Clone::clone);
+        let refused = refused.get(&at).cloned();
+        seated.insert(seat, Stood { variant: champion.variant.clone(), spec: spec.clone(), benches, refused });
     }
     let label = |text: &Option<String>| text.clone().unwrap_or_default();
     let benches = known.asked.iter().map(|q| &q.node).filter(|node| node.kind == StepKind::Bench);
@@ -168,6 +173,18 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> 
     Some(all.into_values().collect())
 }
 
+/// Why stored times do not count, by package, kernel, target and shape: for example, they are only claimed.
+fn refused(outcome: &BuildOutcome) -> BTreeMap<[String; 4], String> {
+    let label = |text: &Option<String>| text.clone().unwrap_or_default();
+    let benches = outcome.graph.nodes().zip(&outcome.steps).filter(|(node, _)| node.kind == StepKind::Bench);
+    let why = |(node, done): (&Node, &Done)| {
+        let why = done.unanswered.as_ref().filter(|why| why.is_refused())?;
+        let of = &node.labels;
+        Some(([of.package.clone(), label(&of.kernel), label(&of.target), label(&of.shape)], why.to_string()))
+    };
+    benches.filter_map(why).collect()
+}
+
 /// What is wrong: each kernel once per target, and each operator once, in the order of the plan.
 fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
@@ -193,7 +210,7 @@ pub(super) fn of_bundle(bundle: &Bundle) -> Seated {
         // A bundle with champions that were not timed is refused earlier.
         let Some(question) = bundle.questions.iter().find(|q| q.key == champion.bench) else { continue };
         let benches = question.records.iter().filter_map(|record| Stood::benched(record, read)).collect();
-        let stood = Stood { variant: champion.variant.clone(), spec: question.spec.clone(), benches };
+        let stood = Stood { variant: champion.variant.clone(), spec: question.spec.clone(), benches, refused: None };
         seated.insert(Seat::of(champion), stood);
     }
     seated

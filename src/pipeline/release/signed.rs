@@ -14,7 +14,7 @@ use super::archive;
 use super::bundle;
 use super::signature::Signature;
 use super::trust::{Distrusted, Trust};
-use kforge_engine::evidence::Signers;
+use kforge_engine::evidence::{HERE, HOME, Signers};
 use kforge_engine::home::Home;
 use kforge_foundation::base::Digest;
 
@@ -33,7 +33,13 @@ pub fn keep(home: &Home, document: &[u8], signature: &Signature) -> io::Result<S
 pub struct SignedDocuments {
     home: Home,
     trust: Arc<Trust>,
-    read: Mutex<BTreeMap<String, Arc<Judged>>>,
+    read: Mutex<BTreeMap<String, Read>>,
+}
+
+/// A document that was read, and the bundles that records of it came in.
+struct Read {
+    judged: Arc<Judged>,
+    bundles: BTreeSet<String>,
 }
 
 /// A document that was read.
@@ -50,9 +56,16 @@ impl SignedDocuments {
         SignedDocuments { home: home.clone(), trust, read: Mutex::default() }
     }
 
-    fn judged(&self, name: &str) -> Arc<Judged> {
+    fn judged(&self, name: &str, origin: &str) -> Arc<Judged> {
         let mut read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        read.entry(name.to_string()).or_insert_with(|| Arc::new(self.judge(name))).clone()
+        let entry = read
+            .entry(name.to_string())
+            .or_insert_with(|| Read { judged: Arc::new(self.judge(name)), bundles: BTreeSet::new() });
+        // A record may also have been observed here; then the name of the bundle stands at its other file.
+        if ![HERE, HOME].contains(&origin) {
+            entry.bundles.insert(origin.to_string());
+        }
+        entry.judged.clone()
     }
 
     fn judge(&self, name: &str) -> Judged {
@@ -67,15 +80,15 @@ impl SignedDocuments {
         }
     }
 
-    /// The documents that were read and whose signature does not count, each with the reason.
-    pub fn distrusted(&self) -> Vec<Distrusted> {
+    /// The bundles whose documents were read and whose signature does not count, with the reason. Bundles with one reason are together.
+    pub fn distrusted(&self) -> Vec<(BTreeSet<String>, Distrusted)> {
         let read = self.read.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut all: Vec<Distrusted> = vec![];
-        for judged in read.values() {
-            if let Some(Err(why)) = &judged.signer
-                && !all.contains(why)
-            {
-                all.push(why.clone());
+        let mut all: Vec<(BTreeSet<String>, Distrusted)> = vec![];
+        for Read { judged, bundles } in read.values() {
+            let Some(Err(why)) = &judged.signer else { continue };
+            match all.iter_mut().find(|(_, known)| known == why) {
+                Some((known, _)) => known.extend(bundles.iter().cloned()),
+                None => all.push((bundles.clone(), why.clone())),
             }
         }
         all
@@ -89,8 +102,8 @@ impl SignedDocuments {
 }
 
 impl Signers for SignedDocuments {
-    fn signer(&self, document: &str, record: &Digest) -> Option<String> {
-        let judged = self.judged(document);
+    fn signer(&self, document: &str, origin: &str, record: &Digest) -> Option<String> {
+        let judged = self.judged(document, origin);
         let signer = judged.signer.as_ref()?.as_ref().ok()?;
         judged.records.contains(record).then(|| signer.clone())
     }

@@ -40,5 +40,6 @@ pub use spec::{Form, Input, Spec};
 pub use standing::Standing;
 pub use verdict::{Outcome, Unknown, Verdict};
 
-/// The version of the formats this program writes into events, evidence and reports.
-pub const FORMAT_VERSION: u32 = 1;
+/// The version of the formats that this program writes into events, evidence and reports. Version 2 has the reason `indecisive` of a verdict that is unknown,
+/// which version 1 rules out.
+pub const FORMAT_VERSION: u32 = 2;

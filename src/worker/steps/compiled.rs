@@ -13,6 +13,10 @@ pub const NVCC: &str = "nvcc";
 
 /// Compiles machine code.
 pub fn compile(task: &Task) -> Response {
+    // Here, because it would inherit the confinement of the step.
+    if let Err(e) = kforge_cuda::prepare(&task.places.tools) {
+        return task::failed(format!("cannot start NVRTC's process: {e}"));
+    }
     confined(task, |bounds| compile_for_device(task, bounds)).unwrap_or_else(|r| r)
 }
 
@@ -46,8 +50,9 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             Ok(remembered(task::refused(&params, message.as_str(), &log), ended, &format!("{message} {log}")))
         }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::NeedsTool { tool: NVCC.into(), why }),
-        Err(CudaCompileError::NeedsFreshProcess { why }) => Ok(kforge_cuda::in_fresh_process(task, &why)),
-        Err(CudaCompileError::Unavailable { why }) => Ok(Response::Unavailable { why }),
+        Err(CudaCompileError::NeedsFreshProcess { why } | CudaCompileError::Unavailable { why }) => {
+            Ok(Response::Unavailable { why })
+        }
     }
 }
 
