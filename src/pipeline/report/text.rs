@@ -36,12 +36,19 @@ pub enum Failures {
 
 /// The report with ANSI styles. With the present time, it also says how old observations are, and ends with the build that it is of.
 pub fn text(report: &Report, failures: Failures, now: Option<Timestamp>) -> String {
+    written(report, failures, now, false)
+}
+
+/// Like [`text`], with the reasons of failures and with details that concern most kernels, for kernels that were asked for by name.
+pub fn detailed(report: &Report, now: Option<Timestamp>) -> String {
+    written(report, Failures::Why, now, true)
+}
+
+fn written(report: &Report, failures: Failures, now: Option<Timestamp>, detailed: bool) -> String {
     let mut out = String::new();
     // A failure leaves the results of later steps unknown, and headings for them would look as if all were well.
     let begun = report.has_failed().then(|| report.clone().begun());
     let report = begun.as_ref().unwrap_or(report);
-    // Details that concern most kernels are shown only where one kernel was asked for.
-    let detailed = failures == Failures::Why && report.packages.iter().map(|p| p.kernels.len()).sum::<usize>() == 1;
     for package in &report.packages {
         write_package(&mut out, package, failures, now, detailed);
     }
