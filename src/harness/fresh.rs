@@ -6,15 +6,15 @@
 //! code that was planned later could have been chosen by somebody who saw what an earlier candidate reported of these inputs. A draw never leaves its process,
 //! except as the seed in an observation.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::SystemTime;
 
 use crate::message::Response;
-use crate::oracle::{Named, Source};
+use crate::oracle::{Source, TrialValues};
 use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_numerics::reference::fresh;
-use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_types::model::Problem;
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Fresh, FreshTrial};
 
@@ -77,16 +77,41 @@ impl From<Response> for NotComputed {
 }
 
 /// The expected values of a trial: their digests, and the inputs and values if they were computed just now.
-pub type Computed = (Expected, Option<(Named, OracleOutput)>);
+pub type Computed = (Expected, Option<TrialValues>);
 
 impl FreshTrials {
     /// Draws the trials of a verification, or takes a draw that is younger than the plan of the verification. Errors: the system gives no random numbers.
     pub fn draw(task: &Task, params: &VerifyParams) -> Result<Self, Response> {
+        Self::drawn(task, params, "", fresh::numbers)
+    }
+
+    /// A trial of a stress class for launches among timed ones, with its position: one that a verification of the same problem drew, or one that is drawn now;
+    /// none if no stress class suits the problem. Which one, if there are several, follows from `luck`. Errors: those of [`FreshTrials::draw`].
+    pub fn stress(task: &Task, params: &VerifyParams, luck: u64) -> Result<Option<(Self, usize)>, Response> {
+        if fresh::classes(&params.problem).is_empty() {
+            return Ok(None);
+        }
+        let drawn = Self::draw(task, params)?;
+        let stress = |trial: &Trial| fresh::STRESS.contains(&trial.distribution.as_str());
+        let fitting: Vec<usize> = (0..drawn.trials.len()).filter(|at| stress(&drawn.trials[*at])).collect();
+        match fitting.len() {
+            0 => Ok(Some((Self::drawn(task, params, "timed", fresh::stress_number)?, 0))),
+            all => Ok(Some((drawn, fitting[(luck % all as u64) as usize]))),
+        }
+    }
+
+    /// Draws numbers for a purpose, or takes a draw for it that is younger than the step's plan.
+    fn drawn(
+        task: &Task,
+        params: &VerifyParams,
+        purpose: &str,
+        numbers: fn(&Problem, [u64; 4]) -> Vec<u64>,
+    ) -> Result<Self, Response> {
         let cannot = |e: &dyn std::fmt::Display| failed(format!("cannot draw a fresh trial: {e}"));
         let input = |name: &str| task.spec.inputs.get(name).and_then(|input| input.digest);
         let of = ["tree:reference", "toolchain:python", "toolchain:c++"].map(input);
         let scaled = !params.scaled.is_empty();
-        let of = serde_json::to_vec(&(&params.problem, scaled, of)).map_err(|e| cannot(&e))?;
+        let of = serde_json::to_vec(&(&params.problem, scaled, of, purpose)).map_err(|e| cannot(&e))?;
         let of = Digest::of(&of);
         let mut all = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
         let known = all.iter().find(|draw| draw.of == of && task.planned < draw.at).map(|draw| draw.seeds.clone());
@@ -97,7 +122,7 @@ impl FreshTrials {
                 for word in &mut random {
                     *word = getrandom::u64().map_err(|e| cannot(&e))?;
                 }
-                let seeds = fresh::numbers(&params.problem, random);
+                let seeds = numbers(&params.problem, random);
                 all.retain(|draw| draw.of != of);
                 if all.len() >= KEPT {
                     all.remove(0);
@@ -114,6 +139,11 @@ impl FreshTrials {
     /// The trials, with the numbers that follow those of the other trials.
     pub fn trials(&self) -> &[Trial] {
         &self.trials
+    }
+
+    /// The trial at that position, and the seed that was drawn for it.
+    pub fn trial(&self, at: usize) -> (Trial, u64) {
+        (self.trials[at].clone(), self.seeds[at])
     }
 
     /// The trials as an observation names them.
@@ -147,15 +177,11 @@ impl FreshTrials {
     }
 
     /// The inputs and expected values of the trial at that position.
-    pub fn held(&self, at: usize, source: &Source<'_>) -> Result<(Named, OracleOutput), NotComputed> {
-        match self.expected(at, source)? {
-            (_, Some(held)) => Ok(held),
-            (expected, None) => {
-                let inputs = source.inputs(&self.trials[at])?;
-                let output = source.recall(&expected, &inputs)?;
-                Ok((inputs, output))
-            }
-        }
+    pub fn held(&self, at: usize, source: &Source<'_>) -> Result<Arc<TrialValues>, NotComputed> {
+        Ok(match self.expected(at, source)? {
+            (expected, Some(held)) => source.share(&self.trials[at], &expected, held)?,
+            (expected, None) => source.whole(&self.trials[at], &expected)?,
+        })
     }
 }
 

@@ -9,7 +9,7 @@ use crate::compare::{Compared, Leniency, observe, spread};
 use crate::fresh::{FreshTrials, NotComputed};
 use crate::layout;
 use crate::message::Response;
-use crate::oracle::{Named, python};
+use crate::oracle::{Named, TrialValues, python};
 use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_numerics::reference::Values;
@@ -56,9 +56,6 @@ impl Bytes<'_> {
         self.digest.unwrap_or_else(|| Digest::of_long(self.of))
     }
 }
-
-/// The inputs and the expected values of a trial.
-type TrialValues = (Named, OracleOutput);
 
 /// The inputs and expected values with which outputs of a trial are compared.
 pub enum Against<'a> {

@@ -9,7 +9,7 @@ pub(crate) const PARTS: &[Part] = &[
         files: &["measure/compare.rs", "measure/front.rs", "measure/judge.rs", "measure/pattern.rs"],
         packages: &[],
     },
-    Part { name: "numerics/tolerance", files: &["measure/tolerate.rs"], packages: &[] },
+    Part { name: "numerics/tolerance", files: &["measure/confirm.rs", "measure/tolerate.rs"], packages: &[] },
     Part { name: "numerics/calibration", files: &["measure/calibrate.rs", "measure/deciding.rs"], packages: &[] },
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
     Part { name: "numerics/statistics", files: &["measure/stats.rs"], packages: &[] },
@@ -33,4 +33,5 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("measure/implausible.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/sampling.rs", "decides while a device is observed: the protocols in the parameters stand for it"),
     ("measure/score.rs", "figures for reports, which no step makes"),
+    ("measure/apart.rs", "figures for reports, which no step makes"),
 ];

@@ -124,6 +124,7 @@ fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<Fo
         let labels = &node.labels;
         let mine = node.kind == StepKind::Judge
             && labels.method.is_none()
+            && !labels.confirms
             && labels.package == seat.package
             && labels.kernel.as_ref() == Some(&seat.kernel)
             && labels.target.as_ref() == Some(&seat.target);

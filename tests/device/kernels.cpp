@@ -1,6 +1,7 @@
 // Candidates for the driver in `driver.cpp`: y = a * x + w over n elements, honest or not. Parameters: x, y, w (a workspace of one element), n.
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/ptrace.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -10,7 +11,9 @@ static void work(const float* x, float* y, long long n) { for (long long i = 0; 
 KERNEL(honest) { ARGS; *w = 1; work(x, y, n); return 50000; }
 KERNEL(mapped) { ARGS; *w = 1; work(x, y, n); return 50000; }
 KERNEL(slower) { ARGS; *w = 2; work(x, y, n); return 52500; }
-KERNEL(hopeless) { ARGS; *w = 1; work(x, y, n); return 100000; }
+KERNEL(lengthy) { ARGS; *w = 1; work(x, y, n); return 300000; }
+// Wrong, and faster than the others.
+KERNEL(wrong_and_fast) { ARGS; *w = 1; work(x, y, n); y[n - 1] += 1; return 10000; }
 KERNEL(brief) { ARGS; work(x, y, n); return 2000; }
 KERNEL(wrong) { ARGS; work(x, y, n); y[n - 1] += 1; return 50000; }
 KERNEL(far_from_zero) { ARGS; work(x, y, n); bool far = false; for (long long i = 0; i < n; ++i) far = far || x[i] > 0.01f; y[0] += far ? 0 : 1; return 50000; }
@@ -27,10 +30,30 @@ static float kept[1 << 20];
 static bool have;
 KERNEL(remembers) { ARGS; if (!have) work(x, kept, n); have = true; for (long long i = 0; i < n; ++i) y[i] = kept[i]; return 50000; }
 // Takes long for its first launch.
-KERNEL(slow_to_start) { ARGS; *w = 1; work(x, y, n); static int launches; return ++launches < 2 ? 100000 : 50000; }
+KERNEL(slow_to_start) { ARGS; *w = 1; work(x, y, n); static int launches; return ++launches < 2 ? 300000 : 50000; }
 // Does nothing from its twentieth launch on.
 static int count;
 KERNEL(gives_up) { ARGS; if (++count > 20) return 1000; work(x, y, n); return 50000; }
+// Whether most values are small, as those of the class `tiny` are.
+static bool small(const float* x, long long n) { long long all = 0; for (long long i = 0; i < n; ++i) all += x[i] < 4e-3f && x[i] > -4e-3f; return all > n / 2; }
+// Takes small values for zero once it was launched more often than in a verification.
+KERNEL(careless_when_timed) { ARGS; *w = 1; work(x, y, n); if (++count > 24 && small(x, n)) for (long long i = 0; i < n; ++i) y[i] = 0; return 50000; }
+KERNEL(slow_on_small) { ARGS; *w = 1; work(x, y, n); return small(x, n) ? 90000 : 50000; }
+// Keeps its answers by content, and uses one only at the third launch on the same inputs.
+static struct { float first; int met; } met[16];
+static int latest;
+KERNEL(caches_late) {
+    ARGS;
+    *w = 1;
+    work(x, y, n);
+    int at = 0;
+    while (at < 16 && met[at].first != x[0]) at++;
+    if (at == 16) { at = latest++ % 16; met[at].first = x[0]; met[at].met = 0; }
+    return ++met[at].met > 2 ? 20000 : 200000;
+}
+// Leaves something in the memory of the runner that another candidate looks for. Device code would leave it in device memory.
+KERNEL(plants) { ARGS; *w = 1; work(x, y, n); setenv("KFORGE_PLANTED", "1", 1); return 50000; }
+KERNEL(gathers) { ARGS; *w = 1; work(x, y, n); if (!getenv("KFORGE_PLANTED")) y[0] += 1; return 50000; }
 // Adds what an earlier launch left.
 KERNEL(uses_stale) { ARGS; for (long long i = 0; i < n; ++i) y[i] = y[i] == 2 * x[i] ? y[i] : 2 * x[i]; return 50000; }
 // Says it takes less than its bytes can move in.

@@ -60,6 +60,7 @@ pub(crate) struct Lab {
     pub(crate) hang: Option<HangMark>,
     /// When steps are planned. Long ago, so that verifications share what they draw.
     pub(crate) planned: SystemTime,
+    pub(crate) isolated: bool,
     pub(crate) samples: Option<u32>,
     pub(crate) only: Option<Metric>,
     pub(crate) flops_min: Option<f64>,
@@ -112,6 +113,7 @@ impl Lab {
             allow_unconfined: false,
             hang: None,
             planned: SystemTime::UNIX_EPOCH,
+            isolated: false,
             samples: None,
             only: None,
             flops_min: None,
@@ -152,6 +154,7 @@ impl Lab {
             protocol: 1,
             host: None,
             holdout: false,
+            isolated: self.isolated,
             sanitize: self.sanitize.iter().map(|&tool| Sanitized { tool, protocol: 1 }).collect(),
             only: self.only,
             samples: self.samples,
@@ -200,6 +203,14 @@ impl Lab {
         let facts = CompileFacts { compiler: "nvrtc".into(), symbols: vec![entry.into()], spills: BTreeMap::new() };
         let binary = fs::read(built().join("kernels.so")).unwrap();
         vec![(format!("binary{suffix}"), binary), (format!("facts{suffix}"), serde_json::to_vec(&facts).unwrap())]
+    }
+
+    /// Verifies the entry in a binary of its own.
+    pub(crate) fn verify_apart(&self, entry: &str) -> Seen {
+        let mut inputs = self.candidate(entry, "");
+        // A loader ignores what follows a library.
+        inputs[0].1.extend(entry.as_bytes());
+        self.verify_on(&self.params(entry), inputs)
     }
 
     pub(crate) fn verify(&self, entry: &str) -> Seen {

@@ -6,7 +6,7 @@ use kforge::record::peaks::{PeaksObserved, PeaksParams};
 use kforge::record::timing::{BenchObserved, PairsObserved};
 use kforge::record::{Provenance, StepKind, Unknown, Verdict};
 
-use crate::lab::{Lab, Seen};
+use crate::lab::{Lab, Seen, differing};
 
 fn near(samples: &[f64], ns: f64) {
     let middle = kforge::measure::stats::median(samples);
@@ -53,21 +53,97 @@ pub(crate) fn few_launches() {
     let observed: BenchObserved = hot.bench("slower").read("observation");
     assert!(observed.few && observed.verified && observed.cold.is_none(), "{observed:?}");
     assert_eq!(observed.hot.unwrap().samples_ns.len(), 5);
-    // A variant that cannot win is sampled once, after a launch that prepares it, and is verified like the others.
-    launched(&hot, &|| hot.verify("hopeless"));
-    assert_eq!(launched(&hot, &|| hot.bench("hopeless")), 2);
+    // Of a long launch one sample is enough, after a launch that prepares it; its output is verified like that of others.
+    launched(&hot, &|| hot.verify("lengthy"));
+    assert_eq!(launched(&hot, &|| hot.bench("lengthy")), 2);
+    // How many samples a variant gets does not depend on a wrong one that was faster.
+    launched(&hot, &|| hot.verify("wrong_and_fast"));
+    launched(&hot, &|| hot.bench("wrong_and_fast"));
+    assert_eq!(launched(&hot, &|| hot.bench("slower")), 7);
     // A variant of which only the first launch is slow gets all its samples.
     launched(&hot, &|| hot.verify("slow_to_start"));
     assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 7);
     let cold = lab(Metric::Cold);
-    for kernel in ["honest", "hopeless"] {
+    for kernel in ["honest", "lengthy"] {
         launched(&cold, &|| cold.verify(kernel));
     }
     assert_eq!(launched(&cold, &|| cold.bench("honest")), 7);
-    assert_eq!(launched(&cold, &|| cold.bench("hopeless")), 2);
-    let observed: BenchObserved = cold.bench("hopeless").read("observation");
+    assert_eq!(launched(&cold, &|| cold.bench("lengthy")), 2);
+    let observed: BenchObserved = cold.bench("lengthy").read("observation");
     assert!(observed.few && observed.verified, "{observed:?}");
     assert_eq!(observed.cold.unwrap().samples_ns.len(), 1);
+}
+
+pub(crate) fn stressed() {
+    let seen = Lab::new().bench("honest");
+    let observed: BenchObserved = seen.read("observation");
+    let stress = observed.stress.unwrap();
+    assert!(["tiny", "ties"].contains(&stress.class.as_str()), "{stress:?}");
+    assert!((5..=20).contains(&stress.cold_ns.len()) && (5..=20).contains(&stress.hot_ns.len()), "{stress:?}");
+    near(&stress.cold_ns, 50_000.0);
+    assert_eq!(stress.outputs.len(), 1, "{stress:?}");
+    assert!(stress.outputs[0].elements == 1000 && stress.outputs[0].gross.is_none(), "{stress:?}");
+    // A bench with few samples has none.
+    let observed: BenchObserved = Lab { samples: Some(5), ..Lab::new() }.bench("honest").read("observation");
+    assert_eq!(observed.stress, None);
+}
+
+/// A stress class is drawn for each bench, so a kernel that is careless with one of two is caught in half of them.
+fn until<T>(lab: impl Fn() -> Option<T>) -> T {
+    (0..40).find_map(|_| lab()).expect("a class that has equal chances is drawn in forty attempts")
+}
+
+pub(crate) fn careless() {
+    assert!(Lab::new().verify("careless_when_timed").observed().findings.is_empty());
+    let why = until(|| match Lab::new().bench("careless_when_timed").verdict() {
+        Some(Verdict::Fail(why)) => Some(why),
+        other => {
+            assert_eq!(other, None);
+            None
+        }
+    });
+    let said =
+        "`y` of a timed launch differs from that of an untimed launch, on inputs of the stress class `tiny` (seed ";
+    assert!(why.starts_with(said), "{why}");
+}
+
+pub(crate) fn data_dependent() {
+    let observed = until(|| {
+        let seen = Lab::new().bench("slow_on_small");
+        assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+        let observed: BenchObserved = seen.read("observation");
+        (observed.stress.as_ref().unwrap().class == "tiny").then_some(observed)
+    });
+    // The times of the class are in no series.
+    near(&observed.stress.unwrap().cold_ns, 90_000.0);
+    let cold = observed.cold.unwrap().samples_ns;
+    assert!(cold.iter().all(|ns| *ns < 60_000.0), "{cold:?}");
+}
+
+pub(crate) fn caches_late() {
+    let seen = Lab::new().bench("caches_late");
+    let said = |why: &str| why.contains("ns on fresh inputs, in 3 draws, but ");
+    let verdict = seen.verdict();
+    assert!(matches!(&verdict, Some(Verdict::Unknown(Unknown::Implausible(why))) if said(why)), "{:?}", seen.response);
+    // A kernel that is always slow on some inputs keeps no answers.
+    assert_eq!(Lab::new().bench("slow_on_small").verdict(), None);
+}
+
+pub(crate) fn planted() {
+    let lab = Lab::new();
+    assert!(lab.verify_apart("plants").observed().findings.is_empty());
+    assert_eq!(differing(&lab.verify_apart("gathers").observed()), 0, "it finds what another candidate left");
+    assert_eq!(lab.starts(), 1);
+    // Confirmed in a runner of its own, it is wrong. The same runner serves it at every shape.
+    let lab = Lab { isolated: true, ..lab };
+    let lab = (0..2).fold(lab, |lab, _| {
+        assert!(differing(&lab.verify_apart("gathers").observed()) > 0);
+        lab
+    });
+    assert_eq!(lab.starts(), 2);
+    // Another candidate has another runner, even if the last one planted nothing.
+    assert!(lab.verify_apart("plants").observed().findings.is_empty());
+    assert_eq!(lab.starts(), 3);
 }
 
 pub(crate) fn short() {

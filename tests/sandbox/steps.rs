@@ -244,6 +244,7 @@ impl Bench {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             holdout: self.holdout,
+            isolated: false,
             sanitize: vec![],
             samples: None,
             only: None,

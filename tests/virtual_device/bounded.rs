@@ -97,10 +97,15 @@ fn without_the_device_a_profile_is_evidence_like_any_other_and_lacking_one_is_no
     assert_eq!((built.count("unavailable"), lab.project.report()), (0, report));
     // Nothing was profiled for another champion.
     let lab = lab.manifest("tune.V = [1, 2, 4]", "tune.V = [1, 4]");
-    let built = lab.built(&["--require-evidence"]);
+    let built = lab.built(&[]);
     assert_eq!(champion(&built), ("V=4".into(), false));
     assert_eq!(steps(&built, "profile", "unavailable"), ids(&["p/k/V=4/h/big/profile"]));
     assert_eq!(gaps(&roofline(&lab)), [93, 64, -1], "the times are known");
+    // Nor was it confirmed, and that is a lack of evidence.
+    let built = lab.project.build(&["--require-evidence"]).expect(103);
+    built.says("p/k/V=4/h/big/confirmed/verify: no device").says("  p/k/V=4/h/tiny/confirmed/verify: no device");
+    let lab = lab.manifest("tune.V = [1, 4]", "tune.V = [1, 2, 4]");
+    assert_eq!(lab.built(&["--require-evidence"]).count("unavailable"), 0);
 }
 
 #[test]

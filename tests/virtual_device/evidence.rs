@@ -106,7 +106,7 @@ fn a_target_that_names_none_asks_the_device_that_is_here() {
         Machine { device: Some(("Virtual X", "580.1")), ..Machine::with(&[(1, 3000.0), (2, 2000.0), (4, 1000.0)]) };
     lab.on(&other);
     let built = lab.built(&[]);
-    assert_eq!((asked(&built).len(), lab.records()), (10, records + 11), "another product knows nothing of this one");
+    assert_eq!((asked(&built).len(), lab.records()), (12, records + 13), "another product knows nothing of this one");
     assert_eq!(champion(&built).0, "V=4");
     // Now two products have answered, and without a device neither answer counts.
     lab.on(&without(&machine()));
@@ -130,7 +130,8 @@ fn a_verification_outlives_a_driver_and_a_timing_does_not() {
     lab.on(&newer);
     let built = lab.built(&[]);
     let benches = ["p/k/V=1/h/big/bench", "p/k/V=2/h/big/bench", "p/k/V=4/h/big/bench"];
-    assert_eq!(asked(&built), ids(&[&benches[..], &["p/k/V=2/h/big/profile"]].concat()));
+    let champions = ["p/k/V=2/h/big/profile", "p/k/V=2/h/big/confirmed/verify", "p/k/V=2/h/tiny/confirmed/verify"];
+    assert_eq!(asked(&built), ids(&[&benches[..], &champions].concat()));
     assert_eq!(champion(&built).0, "V=2");
     lab.on(&without(&machine()));
     let built = lab.built(&["--require-evidence"]);

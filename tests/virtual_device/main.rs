@@ -5,6 +5,7 @@
 mod ablated;
 mod bounded;
 mod compared;
+mod confirmed;
 mod evidence;
 mod explained;
 mod forged;

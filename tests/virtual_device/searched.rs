@@ -300,7 +300,9 @@ fn a_pin_takes_part_and_does_not_change_the_way() {
     assert_eq!(champion(&built), (pinned.into(), false));
     let big = format!("p/k/{pinned}/h/big");
     let tiny = format!("p/k/{pinned}/h/tiny/verify");
-    assert_eq!(asked(&built), ids(&[&format!("{big}/verify"), &format!("{big}/bench"), &tiny]));
+    let confirmed = ["big", "tiny"].map(|shape| format!("p/k/{pinned}/h/{shape}/confirmed/verify"));
+    let ran = [&format!("{big}/verify"), &format!("{big}/bench"), &tiny, &confirmed[0], &confirmed[1]];
+    assert_eq!(asked(&built), ids(&ran.map(String::as_str)));
 }
 
 #[test]

@@ -25,8 +25,8 @@ fn the_fastest_by_far_stands_by_evidence_and_needs_no_pairs() {
     assert_eq!(steps(&built, "pairs", "executed"), ids(&[]));
     assert_eq!(
         lab.records(),
-        6 + 3 + 1 + 1,
-        "verifications, benches, the profile of the champion and the device's peaks"
+        6 + 2 + 3 + 1 + 1,
+        "verifications, confirmations, benches, the profile of the champion and the device's peaks"
     );
     assert_eq!(lab.target()["variants"], serde_json::json!([3, 3, 0]));
 }
@@ -81,7 +81,7 @@ fn noise_flips_no_champion_over_rebuilds() {
 }
 
 /// The kinds of steps that another champion needs if everything is known of it except its distance from a peak.
-const PINNED: [&str; 4] = ["inspect", "profile", "roofline", "select"];
+const PINNED: [&str; 6] = ["inspect", "judge", "profile", "roofline", "select", "verify"];
 
 #[test]
 fn a_pin_holds_among_equals_and_not_against_a_faster_one() {

@@ -147,7 +147,7 @@ fn a_bundle_does_not_decide_which_machine_code_a_source_is() {
     assert!(importer.project.command(&words).output().unwrap().status.success());
     importer.project.build(&["--require-evidence=claimed"]).expect(103).says("(claimed by `virtual-h.kfe`)");
     importer.project.write("k.cu", SOURCE);
-    assert_eq!(verdicts(&importer.built(&["--require-evidence=claimed"])), [6, 0, 0]);
+    assert_eq!(verdicts(&importer.built(&["--require-evidence=claimed"])), [8, 0, 0]);
 }
 
 #[test]
@@ -162,7 +162,7 @@ fn a_forged_verification_passes_only_where_claims_are_taken_and_says_whose_it_is
     assert!(built.stderr().contains("only claimed by `evidence/virtual-h.kfe`"), "{}", built.stderr());
     let taken = |words: &[&str]| {
         let built = laptop.built(words);
-        assert_eq!(verdicts(&built)[0], 6);
+        assert_eq!(verdicts(&built)[0], 8);
         built.stderr().matches("claimed by `evidence/virtual-h.kfe`: nobody whom this build trusts signed them").count()
     };
     assert_eq!(taken(&["--require-evidence=claimed"]), 1);
@@ -177,7 +177,7 @@ fn a_forged_verification_passes_only_where_claims_are_taken_and_says_whose_it_is
     laptop.project.build(&["--require-evidence=here"]).expect(2);
     // With the device, a build that takes no claims asks it, and every later build believes it.
     laptop.on(&wrong());
-    assert_eq!(verdicts(&laptop.built(&[]))[0], 6);
+    assert_eq!(verdicts(&laptop.built(&[]))[0], 8);
     let built = laptop.project.build(&["--require-evidence", "--keep-going"]);
     assert_eq!(verdicts(&built), [0, 6, 0]);
     assert_eq!(built.code(), 100);
@@ -240,10 +240,10 @@ fn a_home_that_another_machine_wrote_is_claimed() {
     // The device observes again what nobody authenticated.
     lab.on(&machine());
     let built = lab.built(&["--require-evidence"]);
-    assert_eq!(steps(&built, "verify", "executed").len(), 6);
+    assert_eq!(steps(&built, "verify", "executed").len(), 8);
     lab.on(&without());
     let built = lab.built(&["--require-evidence"]);
-    assert_eq!((built.count("executed"), verdicts(&built)), (0, [6, 0, 0]));
+    assert_eq!((built.count("executed"), verdicts(&built)), (0, [8, 0, 0]));
 }
 
 #[test]
@@ -265,14 +265,14 @@ fn without_a_key_nothing_stands_here_and_one_warning_says_so() {
             "{name}: {}",
             built.stderr()
         );
-        assert_eq!(verdicts(&built), [6, 0, 0], "what this build observed itself counts");
+        assert_eq!(verdicts(&built), [8, 0, 0], "what this build observed itself counts");
         let records = fs::read_dir(lab.project.home().join("evidence"))
             .unwrap()
             .flat_map(|f| fs::read_dir(f.unwrap().path()).unwrap());
         assert_eq!(records.filter(|f| f.as_ref().unwrap().path().extension().is_some_and(|e| e == "tag")).count(), 0);
         lab.on(&without());
         lab.project.build(&["--require-evidence"]).expect(103);
-        assert_eq!(verdicts(&lab.built(&["--require-evidence=claimed"])), [6, 0, 0]);
+        assert_eq!(verdicts(&lab.built(&["--require-evidence=claimed"])), [8, 0, 0]);
     }
 }
 
@@ -313,7 +313,7 @@ fn an_observation_of_this_machine_refuses_the_bundle_that_says_otherwise() {
     // With the device, the claims answer, unless they are repeated.
     assert_eq!(steps(&user.built(&[]), "verify", "executed"), ids(&[]));
     let built = user.built(&["--recheck", "100%"]);
-    assert_eq!(steps(&built, "verify", "executed").len(), 6);
+    assert_eq!(steps(&built, "verify", "executed").len(), 8);
     assert_eq!(user.built(&["--recheck", "100"]).count("executed"), 0, "what was observed here is not repeated");
     let other = lab.anew("other");
     bring(&other, "virtual-h.kfe", &honest);

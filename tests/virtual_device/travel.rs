@@ -108,7 +108,7 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     let laptop = laptop(&lab, "laptop");
     laptop.project.build(&["--require-evidence=claimed"]).expect(103).says("p/k/V=1/h/big/bench: no device");
     let said = run(&laptop, &["evidence", "import", text(&bundle)], 0);
-    assert!(said.contains("Imported 18 records of Virtual H (sm_90, driver 580)"), "{said}");
+    assert!(said.contains("Imported 20 records of Virtual H (sm_90, driver 580)"), "{said}");
     assert!(said.contains("only claimed"), "{said}");
     let built = laptop.built(&["--require-evidence=claimed"]);
     assert_eq!(open(&built), Vec::<String>::new());
@@ -123,11 +123,11 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     }
     let said = run(&laptop, &["build"], 0);
     let line = said.lines().find(|l| l.contains("Reusing")).unwrap_or_else(|| panic!("{said}"));
-    assert!(line.contains("14 observations of Virtual H (sm_90, driver 580) claimed by `h.kfe`"), "{line}");
+    assert!(line.contains("16 observations of Virtual H (sm_90, driver 580) claimed by `h.kfe`"), "{line}");
     assert!(line.contains("days ago") || line.contains("in the future"), "{line}");
     // A second import adds nothing, and imported records are exported unchanged.
     let again = run(&laptop, &["evidence", "import", text(&bundle)], 0);
-    assert!(again.contains("Imported 0 records") && again.contains("18 held already"), "{again}");
+    assert!(again.contains("Imported 0 records") && again.contains("20 held already"), "{again}");
     assert_eq!(fs::read(export(&laptop, "again.kfe")).unwrap(), fs::read(&bundle).unwrap());
 }
 
@@ -341,8 +341,8 @@ fn a_bundle_holds_what_the_selection_asks() {
     assert_eq!(kernels(&["--kernel", "j", "--target", "h", "-p", "p"]), ["j"]);
     assert_eq!(
         of(&["--kernel", "j"]).records().count(),
-        6 + 3 + 2 + 1 + 1 + 3,
-        "each is near the best, but for the best, which is profiled; what the device does at most; and three binaries"
+        6 + 2 + 3 + 2 + 1 + 1 + 3,
+        "each is near the best, but for the best, which is confirmed and profiled; what the device does at most; and three binaries"
     );
     run(&lab, &["evidence", "export", "--kernel", "nothing"], 4);
     let laptop = laptop(&lab, "laptop");
@@ -362,9 +362,9 @@ fn records_of_one_question_are_all_kept_and_the_newest_answers() {
     let both = place(&lab, "both.kfe");
     run(&lab, &["evidence", "export", "--all", "--output", text(&both)], 0);
     let count = |path: &Path| archive::read(path).unwrap().records().count();
-    assert_eq!((count(&old), count(&new), count(&both)), (18, 18, 32));
+    assert_eq!((count(&old), count(&new), count(&both)), (20, 20, 36));
     // A binary is listed under the time of its first observation in the bundle.
-    for (name, bundles, records) in [("a", vec![&old, &new], 36), ("b", vec![&new, &old], 36), ("c", vec![&both], 32)] {
+    for (name, bundles, records) in [("a", vec![&old, &new], 40), ("b", vec![&new, &old], 40), ("c", vec![&both], 36)] {
         let laptop = laptop(&lab, name);
         let words = ["evidence", "import"].into_iter().chain(bundles.iter().map(|b| text(b)));
         run(&laptop, &words.collect::<Vec<_>>(), 0);
@@ -407,9 +407,9 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     let lab = lab();
     lab.built(&[]);
     let lines = listed(&lab, &[]);
-    assert_eq!(lines.len(), 14);
+    assert_eq!(lines.len(), 16);
     let of = |kind: &str| lines.iter().filter(|l| l["kind"] == kind).count();
-    assert_eq!((of("verify"), of("bench"), of("pairs")), (7, 3, 2));
+    assert_eq!((of("verify"), of("bench"), of("pairs")), (9, 3, 2));
     assert!(lines.iter().all(|l| l["origin"] == "here" && l["provenance"]["device"]["product"] == "Virtual H"));
     assert!(lines.iter().all(|l| (l["steps"][0]["labels"]["kernel"] == "k") != (l["kind"] == "peaks")));
     run(&lab, &["evidence", "export"], 0);
@@ -423,7 +423,7 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     let said = human(&[]);
     assert!(said.starts_with("p on h\n") && said.contains("\np/k on h\n"), "{said}");
     for kind in
-        ["verify       7", "bench        3", "pairs        2", "profile      1", "peaks        1", "compile      4"]
+        ["verify       9", "bench        3", "pairs        2", "profile      1", "peaks        1", "compile      4"]
     {
         let line = said.lines().find(|l| l.trim_start().starts_with(kind)).unwrap_or_else(|| panic!("{said}"));
         assert!(line.contains("Virtual H (sm_90, driver 580), driver 580.1"), "{line}");
@@ -434,7 +434,7 @@ fn what_is_held_is_listed_by_who_asks_and_who_said_it() {
     laptop.project.edit("k.cu", "{}", "{ return; }");
     laptop.built(&[]);
     assert_eq!(listed(&laptop, &[]).len(), 0);
-    assert!(run(&laptop, &["evidence", "list"], 0).contains("18 more answer no question of this plan"));
+    assert!(run(&laptop, &["evidence", "list"], 0).contains("20 more answer no question of this plan"));
     assert!(human(&["--all"]).starts_with("no step here asks for it\n"));
 }
 

@@ -122,7 +122,7 @@ fn a_bundle_signed_by_a_trusted_key_is_said_to_be_and_any_other_signature_is_nam
     assert_eq!(standing(&built), by("ci@x"));
     for _ in 0..3 {
         let said = run(&lab, &[&["build"], &trusting[..]].concat(), 0);
-        let line = "11 observations of Virtual H (sm_90, driver 580) from `evidence/virtual-h.kfe`, signed by ci@x";
+        let line = "13 observations of Virtual H (sm_90, driver 580) from `evidence/virtual-h.kfe`, signed by ci@x";
         assert!(said.contains(line) && !said.contains("claimed"), "{said}");
     }
     // A signature for another purpose.

@@ -22,6 +22,9 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
     // A clock before 1970 or far in the future gives no meaningful ages.
     let now = jiff::Timestamp::try_from(context.session.began).ok();
     match (&scores, args.format) {
+        (None, ReportFormat::Text) if !args.select.kernel.is_empty() => {
+            context.console.out_fitted(&report::text::detailed(&report, now));
+        }
         (None, ReportFormat::Text) => context.console.out_fitted(&report::text::text(&report, Failures::Why, now)),
         (None, ReportFormat::Markdown) => context.console.out(&report::markdown::markdown(&report, now)),
         (None, ReportFormat::Json) => return print_json(context, &report),

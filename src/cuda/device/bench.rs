@@ -9,9 +9,11 @@
 //! | give other outputs when it is timed | outputs must equal those of an untimed launch of a newly loaded module |
 //! | finish faster than bytes can move | a floor; for times below it, the worker measures again with its own clock |
 //!
+//! | be careful only with inputs that a verification may have, and only until it is timed | between timed launches there are others, in the same way, on inputs of a stress class; [`stress`] compares them with the expected values |
+//!
 //! A bench with few samples (`samples`) decides which variants are timed in full; no variant is selected because of it. Its outputs are checked once, at its
-//! end, and may equal those that a launch of any variant left when that variant was verified. If each of the first two launches of a variant takes over 1.4
-//! times as long as the best variant with few samples, the second launch is enough.
+//! end, and may equal those that a launch of any variant left when that variant was verified. If each of the first two launches is long, the second is enough:
+//! the number of samples depends on the request and on the series, never on what another variant took, because that variant may be wrong.
 //!
 //! This step reads no tolerance: outputs of timed and untimed launches may differ as much as another order of the same additions explains. Verify decides what
 //! is correct.
@@ -38,13 +40,13 @@ use kforge_types::record::params::{Trial, VerifyParams};
 use kforge_types::record::timing::{BenchObserved, Series};
 use kforge_types::record::{Provenance, Verdict};
 
-mod best;
 mod output_checks;
 mod plausible;
 mod samples;
+mod stress;
 
-use best::{best, remember, work};
 use output_checks::FreshInputs;
+use stress::StressTrial;
 
 const SLOT: u8 = 0;
 /// Sets of buffers that cold samples use in turn.
@@ -67,17 +69,20 @@ fn benched(task: &Task) -> Result<Response, Response> {
         peaks: None,
         few: params.samples.is_some(),
         took_s: None,
+        stress: None,
     };
     let mut rig = Rig::new(task, &params.arch, false)?;
     let mut provenance = rig.provenance(params.protocol);
     rig.possible(&params)?;
     // Inputs are made before the device is locked, so that no other process waits for them.
     let draw = || inputs::unkept(task, &params.problem, &unseen(&params));
-    let (inputs, fresh) = match params.samples {
+    let (mut inputs, fresh) = match params.samples {
         Some(_) => (inputs(task, &params, 1)?, None),
         None => (inputs(task, &params, 2)?, Some(FreshInputs::new(&draw)?)),
     };
-    let work = work(&params, &rig.client.facts.uuid)?;
+    let ordinary = inputs.len();
+    let mut stress = if fresh.is_some() { StressTrial::draw(task, &params)? } else { None };
+    inputs.extend(stress.iter().map(StressTrial::inputs));
     let monitor = Monitor::new(&rig.client.facts.uuid);
     rig.lock(true)?;
     let sets = rig.sets(&params, sets(&params))?;
@@ -91,11 +96,13 @@ fn benched(task: &Task) -> Result<Response, Response> {
         sets,
         turn: 0,
         inputs: &inputs,
+        ordinary,
+        stress: stress.as_mut(),
+        is_stressed: false,
         untimed,
         states: vec![],
         luck: inputs::secret(),
         is_warm: false,
-        best: best(&work),
     };
     let verdict = match bench.all(fresh.as_ref(), &mut seen) {
         Ok(verdict) => verdict.map(|verdict| (verdict, false)),
@@ -106,14 +113,10 @@ fn benched(task: &Task) -> Result<Response, Response> {
     seen.took_s = Some(held.elapsed().as_secs_f64());
     bench.rig.unlock();
     bench.rig.leave(&mut provenance);
+    // Like a verification, the comparison does not keep others from the device.
+    seen.stress = stress.map(|stress| stress.compared(task, &params)).transpose()?;
     task.write_document("observation", &seen)?;
     task.write_document(PROVENANCE, &provenance)?;
-    // Only samples that count become the best time with which others are compared.
-    if let ([Some(series), None] | [None, Some(series)], true) = ([&seen.cold, &seen.hot], seen.verified && seen.few)
-        && !series.samples_ns.is_empty()
-    {
-        remember(work, median(&series.samples_ns));
-    }
     let kept = |series: &Option<Series>| series.as_ref().map_or(0, |s| s.samples_ns.len());
     let summary = format!("{} cold and {} hot samples", kept(&seen.cold), kept(&seen.hot));
     let (verdict, forget) = verdict.map_or((None, false), |(verdict, forget)| (Some(verdict), forget));
@@ -170,7 +173,13 @@ struct Bench<'a> {
     sets: u32,
     /// How often the sets have swapped inputs.
     turn: u32,
+    /// The inputs of timed launches, and then those of the stress class, if there are any.
     inputs: &'a [Arc<Inputs>],
+    /// The number of inputs of timed launches.
+    ordinary: usize,
+    stress: Option<&'a mut StressTrial>,
+    /// Whether the sets hold the inputs of the stress class.
+    is_stressed: bool,
     /// The outputs of untimed launches, for each of the inputs.
     untimed: Vec<UntimedRuns<'a>>,
     states: Vec<State>,
@@ -178,8 +187,6 @@ struct Bench<'a> {
     luck: u64,
     /// Whether the last launch was a hot sample whose buffers are unchanged since then.
     is_warm: bool,
-    /// The lowest median of few samples that this process has seen for another variant of the same work.
-    best: Option<f64>,
 }
 
 impl<'a> Bench<'a> {
@@ -249,7 +256,10 @@ impl<'a> Bench<'a> {
 
     /// The index of the inputs that a set currently holds.
     fn trial(&self, set: u32) -> usize {
-        (set + self.turn) as usize % self.inputs.len()
+        match self.is_stressed {
+            true => self.ordinary,
+            false => (set + self.turn) as usize % self.ordinary,
+        }
     }
 
     fn lay(&mut self, set: u32) -> Result<(), Lost> {

@@ -5,7 +5,7 @@
 //! buffer, only inputs that the next step may need again, and unused memory. After an error of the driver (other than a refused launch), a time-out or a crash,
 //! the runner is ended with its process group, and the next step starts another one.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -21,6 +21,7 @@ use super::facts::{DeviceFacts, Probed};
 use super::fault::{Fault, Meaning};
 use super::wire::{Answer, Ask, Start};
 use kforge_engine::lock::{Lock, Mode, Wait};
+use kforge_foundation::base::Digest;
 use kforge_foundation::process::{Command, End, Limits, Talker};
 use kforge_harness::confine;
 use kforge_harness::message::{Places, Response};
@@ -49,6 +50,7 @@ struct Idle {
     free: u64,
     contents: Vec<(String, u64)>,
     is_salted: bool,
+    ran: BTreeSet<Digest>,
     unconfined: Vec<String>,
 }
 
@@ -163,6 +165,8 @@ pub(super) struct Client {
     is_handed: bool,
     /// Whether the runner ever received the salt of the sums, which may then still be in its memory.
     pub(super) is_salted: bool,
+    /// The binaries that were loaded into the runner since it started.
+    pub(super) ran: BTreeSet<Digest>,
     /// In which respects the runner is not confined, one sentence each.
     pub(super) unconfined: Vec<String>,
 }
@@ -226,12 +230,29 @@ impl Client {
 
     /// A runner on the task's device: the warm one, unless `fresh` is set.
     pub(super) fn start(task: &Task, arch: &str, fresh: bool) -> Result<Self, Response> {
+        Self::start_where(task, arch, &|_| !fresh)
+    }
+
+    /// A runner on the task's device that has run no other binary than this one: the warm one, if that is true of it.
+    pub(super) fn start_isolated(task: &Task, arch: &str, binary: &Digest) -> Result<Self, Response> {
+        Self::start_where(task, arch, &|ran| ran.iter().all(|other| other == binary))
+    }
+
+    /// A runner on the task's device: the warm one, if the binaries that it ran suit.
+    fn start_where(task: &Task, arch: &str, suits: &dyn Fn(&BTreeSet<Digest>) -> bool) -> Result<Self, Response> {
         let (probed, facts) = Self::find(task, arch)?;
         let idle = IDLE.lock().unwrap_or_else(PoisonError::into_inner).take();
         let fits = |i: &Idle| i.uuid == facts.uuid && (i.unconfined.is_empty() || task.allow_unconfined);
-        if let Some(idle) = idle.filter(|i| !fresh && fits(i) && i.talker.is_alive()) {
-            let Idle { talker, exchange, free, contents, is_salted, unconfined, .. } = idle;
-            return Ok(Client { free, contents, is_salted, unconfined, ..Self::new(talker, exchange, facts, false) });
+        if let Some(idle) = idle.filter(|i| suits(&i.ran) && fits(i) && i.talker.is_alive()) {
+            let Idle { talker, exchange, free, contents, is_salted, ran, unconfined, .. } = idle;
+            return Ok(Client {
+                free,
+                contents,
+                is_salted,
+                ran,
+                unconfined,
+                ..Self::new(talker, exchange, facts, false)
+            });
         }
         let turn = starting(task, &facts)?;
         let begun = Self::begin(&probed, facts.clone(), task.left(), &Starter::Confined);
@@ -314,6 +335,7 @@ impl Client {
             queued: vec![],
             is_handed: false,
             is_salted: false,
+            ran: BTreeSet::new(),
             unconfined: vec![],
         }
     }
@@ -444,8 +466,8 @@ impl Client {
             return;
         }
         let (Some(talker), Ok(())) = (self.talker.take(), self.exchange.empty()) else { return };
-        let Client { exchange, facts, free, contents, is_salted, unconfined, .. } = self;
-        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted, unconfined };
+        let Client { exchange, facts, free, contents, is_salted, ran, unconfined, .. } = self;
+        let idle = Idle { uuid: facts.uuid, talker, exchange, free, contents, is_salted, ran, unconfined };
         *IDLE.lock().unwrap_or_else(PoisonError::into_inner) = Some(idle);
     }
 }

@@ -13,6 +13,7 @@ use super::read_back::{self, Outputs, UntimedOutputs};
 use super::run_limit::run_limit;
 use super::wire::{Answer, Ask, BufferSum, SampleRequest, Set, Slot};
 use kforge_engine::lock::{Lock, Mode, Wait};
+use kforge_foundation::base::Digest;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::Provenance;
@@ -86,6 +87,11 @@ impl<'a> Rig<'a> {
     /// A runner on the device that the task names.
     pub(super) fn new(task: &'a Task, arch: &str, fresh: bool) -> Result<Self, Response> {
         Ok(Self::of(task, Client::start(task, arch, fresh)?))
+    }
+
+    /// A runner on the device that the task names, which has run no other candidate than this one.
+    pub(super) fn isolated(task: &'a Task, arch: &str, candidate: &Launchable<'_>) -> Result<Self, Response> {
+        Ok(Self::of(task, Client::start_isolated(task, arch, &Digest::of(&candidate.binary))?))
     }
 
     /// Uses a runner that was started for this step.
@@ -166,6 +172,7 @@ impl<'a> Rig<'a> {
     pub(super) fn load(&mut self, slot: Slot, candidate: &Launchable<'_>) -> Result<(), Lost> {
         let (bytes, entries) = (candidate.binary.len() as u64, candidate.entries.clone());
         let left = self.left();
+        self.client.ran.insert(Digest::of(&candidate.binary));
         self.client.hand(&candidate.binary, Ask::Load { slot, bytes, entries }, left)?;
         self.client.later(Ask::Launches { slot, launches: candidate.params.launches.clone() });
         Ok(())
@@ -292,13 +299,18 @@ impl<'a> Rig<'a> {
         let mut outputs = vec![];
         for image in images {
             if let Some(tensor) = image.written() {
-                let mut bytes = self.read(set, image)?;
-                bytes.truncate((image.offset() + image.own) as usize);
-                bytes.drain(..image.offset() as usize);
-                outputs.push((tensor, bytes));
+                outputs.push((tensor, self.own(set, image)?));
             }
         }
         Ok(outputs)
+    }
+
+    /// The contents of a buffer without its canaries.
+    pub(super) fn own(&mut self, set: Set, image: &Image<'_>) -> Result<Vec<u8>, Lost> {
+        let mut bytes = self.read(set, image)?;
+        bytes.truncate((image.offset() + image.own) as usize);
+        bytes.drain(..image.offset() as usize);
+        Ok(bytes)
     }
 
     /// Frees all buffers and modules with the next request.

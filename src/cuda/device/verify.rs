@@ -9,6 +9,9 @@
 //! | again after other inputs | those of the first trial, after all other trials have run | state in the module's globals |
 //! | of a fresh trial, once | inputs that were drawn for this verification | answers that were known before |
 //!
+//! A verification that confirms a champion (`isolated`) runs in a process that has run no other candidate, which could have left something in its memory. The
+//! others share a warm process.
+//!
 //! All runs use one loaded module, and nothing resets its globals, so an answer that was kept from an earlier trial is now wrong.
 //!
 //! Buffers are read back only if that gives new information: outputs whose sum on the device is new to this process (in this step and in those of other
@@ -97,7 +100,10 @@ fn observed(
     candidate: &Launchable<'_>,
     new_runner: bool,
 ) -> Result<Response, Response> {
-    let mut rig = Rig::new(task, &params.arch, new_runner)?;
+    let mut rig = match params.isolated && !new_runner {
+        true => Rig::isolated(task, &params.arch, candidate)?,
+        false => Rig::new(task, &params.arch, new_runner)?,
+    };
     let provenance = rig.provenance(params.protocol);
     rig.possible(params)?;
     inputs::ahead(task, &params.problem, trials.1)?;

@@ -6,9 +6,11 @@ mod cpp;
 mod nulls;
 pub mod python;
 mod scratch;
+mod shared;
 mod source;
 mod step;
 
 pub use scratch::Scratch;
+pub use shared::TrialValues;
 pub use source::{Named, Source};
 pub use step::run;

@@ -1,12 +1,15 @@
 //! The inputs and expected values of a trial. Knows the three kinds of reference; does not know how each is run.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
+use super::shared::{self, TrialValues};
 use super::{cpp, python};
 use crate::compare::CheckResult;
 use crate::message::Response;
 use crate::oracle::Scratch;
 use crate::task::{Task, failed};
+use kforge_foundation::base::Digest;
 use kforge_numerics::reference::oracle::{self, OracleOutput};
 use kforge_numerics::reference::{ProductBackend, Values, generate};
 use kforge_types::model::{Compare, DType, Problem, Reference, Tensor};
@@ -79,7 +82,7 @@ impl<'a> Source<'a> {
             Some(scratch) => scratch
                 .put(&bytes)
                 .map_err(|e| failed(format!("cannot write expected values to the scratch folder: {e}"))),
-            None => Ok(kforge_foundation::base::Digest::of_long(&bytes)),
+            None => Ok(Digest::of_long(&bytes)),
         };
         let mut expected = Expected::default();
         for (name, values) in &output.outputs {
@@ -126,6 +129,38 @@ impl<'a> Source<'a> {
         let inputs = self.inputs(trial)?;
         let expected = self.recall(expected, &inputs)?;
         Ok((inputs, expected))
+    }
+
+    /// All values of a trial: kept by this process, or made and computed. Inputs that a function of the package makes are not kept, because its files may change.
+    pub fn whole(&self, trial: &Trial, expected: &Expected) -> Result<Arc<TrialValues>, Response> {
+        if let Some((_, name)) = self.names(trial, expected)?
+            && let Some(kept) = shared::kept(&name)
+        {
+            return Ok(kept);
+        }
+        let inputs = self.inputs(trial)?;
+        let output = self.recall(expected, &inputs)?;
+        self.share(trial, expected, (inputs, output))
+    }
+
+    /// Keeps all values of a trial for later calls of [`Source::whole`].
+    pub fn share(&self, trial: &Trial, expected: &Expected, values: TrialValues) -> Result<Arc<TrialValues>, Response> {
+        let values = Arc::new(values);
+        if let Some((problem, name)) = self.names(trial, expected)? {
+            shared::keep(problem, name, &values);
+        }
+        Ok(values)
+    }
+
+    /// What identifies the problem, and what identifies the values of a trial; none if they are not kept.
+    fn names(&self, trial: &Trial, expected: &Expected) -> Result<Option<(Digest, Digest)>, Response> {
+        if self.problem.generate_inputs.is_some() {
+            return Ok(None);
+        }
+        let cannot = |e: serde_json::Error| failed(e.to_string());
+        let problem = serde_json::to_vec(&self.problem).map_err(cannot)?;
+        let all = serde_json::to_vec(&(&self.problem, trial, expected)).map_err(cannot)?;
+        Ok(Some((Digest::of(&problem), Digest::of(&all))))
     }
 
     fn kept(&self, expected: &Expected) -> Option<OracleOutput> {

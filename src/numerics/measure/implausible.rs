@@ -24,7 +24,7 @@ const CLOCKS: (f64, f64) = (0.5, 1.5);
 pub struct OnFresh {
     /// Nanoseconds of the first launch on these inputs.
     pub first_ns: f64,
-    /// Nanoseconds of the second launch on these inputs.
+    /// Nanoseconds of the fastest later launch on these inputs.
     pub again_ns: f64,
 }
 
@@ -39,15 +39,24 @@ pub enum Freshness {
     Refused(Unknown),
 }
 
+/// Whether a first launch on fresh inputs is slower than a series of cold samples explains.
+pub fn is_slow(first_ns: f64, cold_ns: &[f64]) -> bool {
+    first_ns > FRESH.0 * median(cold_ns) + FRESH.1
+}
+
+/// Whether a later launch on the same inputs is faster than the first by more than chance explains.
+pub fn is_faster(again_ns: f64, first_ns: f64) -> bool {
+    again_ns < first_ns / FRESH.0
+}
+
 /// What samples on sets of fresh inputs say of a series of cold samples on other inputs. The fastest launch counts, because what slows an honest launch down is
 /// rare.
 pub fn freshness(cold_ns: &[f64], fresh: &[OnFresh]) -> Freshness {
     let usual = median(cold_ns);
     let least = |of: fn(&OnFresh) -> f64| fresh.iter().map(of).fold(f64::INFINITY, f64::min);
     let (first, again) = (least(|on| on.first_ns), least(|on| on.again_ns));
-    let slow = first > FRESH.0 * usual + FRESH.1;
     // A kernel that takes as long on inputs that are no longer fresh is slow for another reason.
-    if fresh.is_empty() || !slow || again >= first / FRESH.0 {
+    if fresh.is_empty() || !is_slow(first, cold_ns) || !is_faster(again, first) {
         return Freshness::Believed;
     }
     let draws = match fresh.len() {

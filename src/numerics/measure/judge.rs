@@ -9,8 +9,7 @@ use kforge_types::model::{DType, Nonfinite, Tolerance};
 use kforge_types::record::observation::Mismatch;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{
-    CheckObserved, Determinism, Finding, FreshTrial, FrontPoint, OutputObserved, TrialObserved, Unknown, Verdict,
-    VerifyObservation,
+    CheckObserved, Determinism, Finding, FreshTrial, FrontPoint, OutputObserved, Unknown, Verdict, VerifyObservation,
 };
 
 /// The start of a reason about the element with the largest error relative to its allowance. In all reasons, *wrong* elements exceed their allowance, and *far
@@ -166,6 +165,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         emulated,
         unconfined: observation.unconfined.clone(),
         worst,
+        confirms: false,
     };
     let mut lines = String::new();
     // Findings are ordered by kind. An access out of bounds may hit memory that another thread writes, which looks like a race, and either explains the reads
@@ -193,7 +193,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
                 worst = worst.max(judged.worst);
             }
             if !judged.pass {
-                let text = describe(trial, seen, &judged);
+                let inputs = format!("trial {} ({})", trial.trial, trial.distribution);
+                let text = describe(&inputs, seen, &judged);
                 failed.get_or_insert_with(|| headline(seen, &judged));
                 fails_anyway |= fresh.is_none();
                 let _ = writeln!(lines, "{text}");
@@ -234,7 +235,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
 }
 
 /// The one-line summary of a failure: output, element, got, want.
-fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
+pub(super) fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
     match &seen.gross {
         Some(gross) if seen.checked.is_none() => {
             format!("`{}` is wrong at {}", seen.output, mismatch(seen, &gross.first))
@@ -247,9 +248,8 @@ fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
 }
 
 /// The full description of a failure: what failed, where first, how many elements, how the errors are distributed, and what would explain them.
-fn describe(trial: &TrialObserved, seen: &OutputObserved, judged: &OutputJudged) -> String {
-    let mut text =
-        format!("`{}`, trial {} ({}): {}", seen.output, trial.trial, trial.distribution, judged.reasons.join("; "));
+pub(super) fn describe(inputs: &str, seen: &OutputObserved, judged: &OutputJudged) -> String {
+    let mut text = format!("`{}`, {inputs}: {}", seen.output, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
         // If a condition counts exactly the same elements, they are not reported twice.
         let told = |count: u64, first: &Option<Mismatch>| count == gross.count && first.as_ref() == Some(&gross.first);

@@ -2,10 +2,12 @@
 //! times, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, attribution, search over tunables. Pure functions of
 //! observations and policy. Knows no files, clock or processes.
 
+pub mod apart;
 pub mod attribute;
 pub mod calibrate;
 pub mod ceiling;
 pub mod compare;
+pub mod confirm;
 pub mod deciding;
 pub mod derived;
 pub mod floor;

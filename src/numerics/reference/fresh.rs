@@ -63,10 +63,6 @@ pub fn numbers(problem: &Problem, random: [u64; 4]) -> Vec<u64> {
     let ordinary = generate::distributions(problem);
     let stress = classes(problem);
     let [luck, words @ ..] = random;
-    let number = |class: &str, word: u64| {
-        let at = DISTRIBUTIONS.iter().chain(&STRESS).position(|name| *name == class).unwrap_or(0) as u64;
-        FRESH | at << CLASS | (word & ((1 << CLASS) - 1))
-    };
     let any = ordinary[(luck >> 32) as usize % ordinary.len()];
     if cost::work(problem) > EVERY_CLASS {
         let one = stress.get(luck as u32 as usize % (stress.len() + 1)).unwrap_or(&any);
@@ -75,6 +71,21 @@ pub fn numbers(problem: &Problem, random: [u64; 4]) -> Vec<u64> {
     // Each number needs bits of its own. With three words, the first serves twice.
     let all = std::iter::once(&any).chain(&stress).enumerate();
     all.map(|(at, class)| number(class, words[at % words.len()].rotate_left(at as u32))).collect()
+}
+
+/// A number of a stress class that suits the problem, from random words; of an ordinary distribution if none does.
+pub fn stress_number(problem: &Problem, [luck, word, ..]: [u64; 4]) -> Vec<u64> {
+    let classes = match classes(problem) {
+        none if none.is_empty() => generate::distributions(problem),
+        classes => classes,
+    };
+    vec![number(classes[luck as u32 as usize % classes.len()], word)]
+}
+
+/// The number of a distribution, from a random word.
+fn number(class: &str, word: u64) -> u64 {
+    let at = DISTRIBUTIONS.iter().chain(&STRESS).position(|name| *name == class).unwrap_or(0) as u64;
+    FRESH | at << CLASS | (word & ((1 << CLASS) - 1))
 }
 
 /// The distribution of that position in numbers.

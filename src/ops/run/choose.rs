@@ -36,7 +36,7 @@ pub(super) fn shape(kernel: &str, named: Option<&str>, packages: &Packages) -> R
 
 /// The judge step of the requested variant: the named one, or the first in declared order.
 pub(super) fn variant(kernel: &str, named: Option<&str>, shape: &str, graph: &Graph) -> Result<Node, RunError> {
-    let judges: Vec<&Node> = graph.nodes().filter(|n| n.kind == StepKind::Judge).collect();
+    let judges: Vec<&Node> = graph.nodes().filter(|n| n.kind == StepKind::Judge && !n.labels.confirms).collect();
     let Some(wanted) = named else {
         let first = judges.first().map(|judge| (*judge).clone());
         return first.ok_or_else(|| RunError::NotServed { kernel: kernel.into(), shape: shape.into() });

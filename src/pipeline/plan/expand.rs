@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::context::{Planner, Scope, is_benched};
+use super::index_width::{IndexLimit, index_limit};
 use super::kernels::{NominationContext, Selected};
 use super::node_builder::{ABLATION, NodeBuilder, PAIRING};
 use super::operators::Case;
@@ -62,6 +63,7 @@ impl<'a> Expander<'a> {
             host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
             hot: found.kernel.select.metric == Metric::Hot,
             whole: found.kernel.launches.iter().all(own),
+            index_limit: index_limit(found.scope(&selected.choice, 0), selected),
         })
     }
 }
@@ -80,6 +82,8 @@ pub struct ResultContext {
     pub hot: bool,
     /// Whether it launches only its own code.
     pub whole: bool,
+    /// The index type that none of its shapes comes near, if its arguments show one.
+    pub index_limit: Option<IndexLimit>,
 }
 
 impl Expand for Expander<'_> {
@@ -188,6 +192,7 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         let scope = scope.of(build);
+        self.confirmations(selected, scope, build, of)?;
         let on = self.disassemble(scope, build);
         // A provisional champion is not timed, so nothing could show the value of a method.
         let timed = of.iter().filter(|c| !c.provisional);
@@ -198,6 +203,27 @@ impl<'a> Planner<'a> {
             }
         }
         self.roofline(scope, build, &benched)
+    }
+
+    /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and what was neither observed
+    /// nor can be observed here is not confirmed.
+    fn confirmations(
+        &mut self,
+        selected: &Selected,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        of: &[&Champion],
+    ) -> Result<(), Diagnostic> {
+        let observed = of.iter().any(|champion| !champion.provisional) || self.no_device(scope).is_none();
+        if scope.kernel.host.is_some() || !observed {
+            return Ok(());
+        }
+        for (at, case) in selected.cases.iter().enumerate() {
+            let Some(champion) = of.iter().find(|champion| champion.class == selected.shapes[at]) else { continue };
+            let timed = if champion.provisional { None } else { self.bench(scope, build, case)? };
+            self.confirm(scope, build, case, timed)?;
+        }
+        Ok(())
     }
 
     /// The champion without a method: another variant of the space under its own name, or one that is built only for this comparison.

@@ -76,7 +76,7 @@ pub fn verify(params: &VerifyParams) -> u64 {
 
 /// Memory for timing a variant, in MiB.
 pub fn timing(params: &VerifyParams) -> u64 {
-    CONTEXT + mib(buffers(params).saturating_mul(2))
+    CONTEXT + mib(buffers(params).saturating_mul(4))
 }
 
 fn buffers(params: &VerifyParams) -> u64 {

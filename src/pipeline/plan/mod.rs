@@ -13,10 +13,10 @@
 //! | inspect | architecture, entries, whether to disassemble | the binary, the facts in the compiler's log | names |
 //! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them; the processor features by which numeric libraries choose code | the tolerance (unless `matched` is below one); the kernel |
 //! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |
-//! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
-//! | bench | problem, launches | binary, inspection | the device; tolerances |
+//! | verify | problem, launches, trials, how outputs compare, whether it runs in a process of its own | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
+//! | bench | problem, launches, which outputs need a scale | binary, inspection | the device; tolerances |
 //! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; which variants were nominated |
-//! | judge | tolerance | the observation of verify; whether the operator decides | names, the device |
+//! | judge | tolerance, whether it confirms a champion | the observation of verify; whether the operator decides; for a champion that of bench | names, the device |
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |
@@ -28,7 +28,7 @@
 //! # What is added by results
 //!
 //! On a device target the plan has four phases ([`kforge_engine::Rank`]): all variants up to the nominating select step; pairs of the variants near the best;
-//! the deciding select step; ablation and profiles of its champions. On `cpu`, where nothing is timed, the first select step decides.
+//! the deciding select step; confirmation, ablation and profiles of its champions. On `cpu`, where nothing is timed, the first select step decides.
 //!
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
@@ -45,6 +45,7 @@ pub mod bound;
 pub mod context;
 pub mod expand;
 pub mod finals;
+pub mod index_width;
 pub mod input;
 pub mod kernels;
 pub mod node_builder;

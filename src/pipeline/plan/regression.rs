@@ -42,7 +42,15 @@ pub fn pairs(bench: &Node, head: &Spec, base: &Spec, hot: bool) -> Result<Node, 
     let read = |spec: &Spec| -> Result<VerifyParams, NotPaired> {
         let timed: VerifyParams = serde_json::from_value(spec.params.clone()).map_err(NotPaired::Read)?;
         // Clears the parameters that only a single timing has. The plan's own pairs steps lack them too, so such a step may already have an answer.
-        Ok(VerifyParams { protocol: VERIFY_PROTOCOL, samples: None, only: None, flops_min: None, bytes: None, ..timed })
+        Ok(VerifyParams {
+            protocol: VERIFY_PROTOCOL,
+            scaled: vec![],
+            samples: None,
+            only: None,
+            flops_min: None,
+            bytes: None,
+            ..timed
+        })
     };
     let (a, b) = (read(head)?, read(base)?);
     if a.problem != b.problem {

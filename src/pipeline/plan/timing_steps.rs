@@ -6,7 +6,7 @@ use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
 use super::memory;
 use super::node_builder::{MAIN, NodeBuilder};
-use super::operators::Case;
+use super::operators::{Case, scaled};
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::{Arch, Metric};
@@ -14,7 +14,7 @@ use kforge_types::record::StepKind;
 use kforge_types::record::params::PairsParams;
 
 /// Version of the timing protocol. Raise it when what a sample is, or how it is taken, changes.
-pub const BENCH_PROTOCOL: u32 = 3;
+pub const BENCH_PROTOCOL: u32 = 4;
 
 /// Version of the pairing protocol. Raise it when the way of taking pairs changes.
 pub const PAIRS_PROTOCOL: u32 = 2;
@@ -48,6 +48,10 @@ impl Planner<'_> {
         let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.protocol = BENCH_PROTOCOL;
+        if few.is_none() {
+            // Launches on inputs of a stress class are compared with the expected values, and judged when a champion is confirmed.
+            params.scaled = scaled(&case.tolerance);
+        }
         params.samples = few;
         params.only = few.map(|_| scope.kernel.select.metric);
         params.flops_min = scope.operator.flops_min(scope.choice, shape)?;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
 use super::input::SourceReach;
 use super::memory;
-use super::node_builder::{self, NodeBuilder};
+use super::node_builder::{self, ABLATION, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
@@ -110,6 +110,7 @@ impl Planner<'_> {
             target: Some(scope.target.name.clone()),
             shape: shape.map(String::from),
             method: build.method.clone(),
+            confirms: false,
         }
     }
 
@@ -318,6 +319,29 @@ impl Planner<'_> {
         phase: u8,
         after: &[String],
     ) -> Result<String, Diagnostic> {
+        self.verified(scope, build, case, phase, (after, None))
+    }
+
+    /// Plans the steps that confirm a champion at a shape: its verification in a process that runs no other candidate, and the judgement of that and of what was
+    /// observed when it was timed. A failure counts in every round, because nothing of it was known when the champion was selected.
+    pub(super) fn confirm(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        case: &Case,
+        timed: Option<String>,
+    ) -> Result<(), Diagnostic> {
+        self.verified(scope, build, case, ABLATION, (&[], Some(Confirmation { timed }))).map(drop)
+    }
+
+    fn verified(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        case: &Case,
+        phase: u8,
+        (after, confirmation): (&[String], Option<Confirmation>),
+    ) -> Result<String, Diagnostic> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
@@ -325,18 +349,31 @@ impl Planner<'_> {
         let absent = self.absence(scope, case);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
-        let labels = self.labels(scope, build, Some(&shape.name));
-        let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent };
+        let mut labels = self.labels(scope, build, Some(&shape.name));
+        labels.confirms = confirmation.is_some();
+        parts.extend(confirmation.is_some().then_some("confirmed"));
+        let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent, confirms: confirmation.is_some() };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
         let mut judge = NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params)
             .phase(phase)
             .round(scope.round)
             .optional("calibration", &calibration, "indecision");
+        if let Some(Confirmation { timed }) = &confirmation {
+            judge = judge.binding();
+            if let Some(bench) = timed {
+                judge = judge.optional("timed", bench, "observation");
+            }
+        }
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
         let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
-            params.sanitize = sanitized(&scope.kernel.sanitize, emulated, case.work);
+            // A sanitizer runs a candidate in a process of its own anyway.
+            params.sanitize = match &confirmation {
+                None => sanitized(&scope.kernel.sanitize, emulated, case.work),
+                Some(_) => vec![],
+            };
+            params.isolated = confirmation.is_some();
             params.holdout = emulated && shape.role == ShapeRole::Holdout;
             let products = if emulated { 0 } else { self.products(&case.problem) };
             let needs = memory::verify(&params).saturating_add(products);
@@ -408,6 +445,7 @@ impl Planner<'_> {
                 .as_ref()
                 .map(|host| HostLaunch { function: host.function.clone(), protocol: HOST_PROTOCOL }),
             holdout: false,
+            isolated: false,
             sanitize: vec![],
             samples: None,
             only: None,
@@ -459,6 +497,12 @@ impl Planner<'_> {
         let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
         Some(format!("no {wanted} here, only {}", here.join(", ")))
     }
+}
+
+/// What confirms a champion besides its verification.
+struct Confirmation {
+    /// The step that timed it at that shape, if it is timed there.
+    timed: Option<String>,
 }
 
 /// The device that a target needs, as text.

@@ -5,18 +5,19 @@ use std::collections::{BTreeMap, HashMap};
 use serde::de::DeserializeOwned;
 
 use super::document::{
-    BasisReport, ChampionReport, KernelReport, MachineReport, MethodReport, OperatorReport, PackageReport, Report,
-    RooflineReport, ShapeReport, TargetReport, TimeReport,
+    BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
+    OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport, TimeReport,
 };
 use super::provenance;
 use super::search::SearchReport;
 use kforge_foundation::base::Digest;
+use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::event::{EvidenceSeen, Labels};
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::Searched;
-use kforge_types::record::timing::{BenchObserved, Series};
+use kforge_types::record::timing::{BenchObserved, Series, StressObserved};
 use kforge_types::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that has ended.
@@ -55,6 +56,8 @@ pub struct Names {
     pub accepted: bool,
     /// The kernel's own launcher, if it has one.
     pub host: Option<String>,
+    /// The index type that none of its shapes comes near.
+    pub index_limit: Option<IndexLimitReport>,
 }
 
 /// Reads documents of results.
@@ -259,6 +262,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
     report.accepted = names.accepted;
     report.host.clone_from(&names.host);
+    report.index_limit.clone_from(&names.index_limit);
     report.per.clone_from(&names.per);
     for champion in selection.champions {
         report.champions.push(ChampionReport {
@@ -321,6 +325,19 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 && step.labels.method.is_none()
             {
                 let text = |t: &str| (reader.places)(step.id, t);
+                // A confirmation is filed under the verdict that it confirms, which is that of an earlier step.
+                let earlier = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant);
+                if let (true, Some(earlier)) = (step.labels.confirms, earlier) {
+                    match judgement.verdict {
+                        Verdict::Pass => earlier.confirmed = true,
+                        Verdict::Fail(why) => {
+                            (earlier.verdict, earlier.explanation) =
+                                (Verdict::Fail(text(&why)), text(&judgement.explanation));
+                        }
+                        Verdict::Unknown(_) => {}
+                    }
+                    return;
+                }
                 report.shapes.push(ShapeReport {
                     shape: shape.clone(),
                     variant,
@@ -335,6 +352,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     no_fresh: judgement.no_fresh,
+                    confirmed: false,
                     explanation: text(&judgement.explanation),
                 });
             }
@@ -347,7 +365,15 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     series.as_ref().map(|s| median(&s.samples_ns)).filter(|ns| ns.is_finite() && *ns > 0.0)
                 };
                 let (cold_ns, hot_ns) = (of(&seen.cold), of(&seen.hot));
-                report.times.push(TimeReport { shape: shape.clone(), variant, cold_ns, hot_ns, few: seen.few });
+                let by_class = seen.stress.as_ref().map(|stress| by_class(stress, &seen));
+                report.times.push(TimeReport {
+                    shape: shape.clone(),
+                    variant,
+                    cold_ns,
+                    hot_ns,
+                    few: seen.few,
+                    by_class,
+                });
             }
         }
         StepKind::Inspect if is_champion && step.labels.method.is_none() => {
@@ -377,6 +403,21 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
             }
         }
         _ => {}
+    }
+}
+
+/// The times on inputs of a stress class.
+fn by_class(stress: &StressObserved, seen: &BenchObserved) -> ClassTimeReport {
+    let both = [(&seen.cold, &stress.cold_ns), (&seen.hot, &stress.hot_ns)];
+    let of = |ns: &[f64]| Some(median(ns)).filter(|ns| ns.is_finite() && *ns > 0.0);
+    let apart = |(series, class): &(&Option<Series>, &Vec<f64>)| {
+        series.as_ref().is_some_and(|series| is_apart(&series.samples_ns, class))
+    };
+    ClassTimeReport {
+        class: stress.class.clone(),
+        cold_ns: of(&stress.cold_ns),
+        hot_ns: of(&stress.hot_ns),
+        differs: both.iter().any(apart),
     }
 }
 

@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
+use kforge_types::model::DType;
 use kforge_types::record::params::{Attribution, Matched};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::{FunctionFacts, Verdict};
@@ -79,6 +80,9 @@ pub struct TargetReport {
     /// Its own launcher, if it has one: `launch.cu::run`. Its verdicts are then about a host-launched kernel, and its times are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The narrow integers with which it seems to index, if no shape comes near what they can count: nothing was shown there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub index_limit: Option<IndexLimitReport>,
     /// The expression of `select.per` whose values are the classes of shapes; none if classes are not values.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub per: Option<String>,
@@ -113,6 +117,33 @@ pub struct TargetReport {
     pub failed: Vec<(String, String)>,
 }
 
+/// An index type of 16 or 32 bits that no shape comes near. It is taken from the kernel's declared arguments only: an argument of that type that depends on the
+/// operator's dims suggests that indices are computed in it. Neither the source nor the machine code was examined.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct IndexLimitReport {
+    /// The arguments with that type, as declared.
+    pub arguments: Vec<String>,
+    /// Their type.
+    pub dtype: DType,
+    /// The elements that it can count.
+    pub limit: u64,
+    /// The elements of the largest tensor at any shape.
+    pub elements: u64,
+}
+
+impl IndexLimitReport {
+    /// As a sentence.
+    pub fn line(&self) -> String {
+        let IndexLimitReport { arguments, dtype, limit, elements } = self;
+        let names: Vec<String> = arguments.iter().map(|name| format!("`{name}`")).collect();
+        let verb = if names.len() == 1 { "is" } else { "are" };
+        format!(
+            "nothing is shown near the limit of its indices: {} {verb} {dtype} and can count {limit} elements, and the largest tensor of any shape has {elements}",
+            names.join(", ")
+        )
+    }
+}
+
 /// The champion of a class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChampionReport {
@@ -145,6 +176,9 @@ pub struct ShapeReport {
     /// Why the verdict rests on no fresh trial, whose inputs nobody knew before; none if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_fresh: Option<String>,
+    /// Whether a process that ran no other kernel confirmed the verdict. Only champions on a device are confirmed.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirmed: bool,
     /// For failures: the full explanation.
     pub explanation: String,
 }
@@ -215,6 +249,22 @@ pub struct TimeReport {
     /// only the check of outputs was made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,
+    /// The times on inputs of a stress class, which are in no median; none if there were no such launches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub by_class: Option<ClassTimeReport>,
+}
+
+/// The times of launches on inputs of a stress class among the timed ones, in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ClassTimeReport {
+    /// The stress class.
+    pub class: String,
+    /// The median of cold times, if there are any.
+    pub cold_ns: Option<f64>,
+    /// The median of hot times.
+    pub hot_ns: Option<f64>,
+    /// Whether cold or hot times differ from those on other inputs by more than noise and power explain.
+    pub differs: bool,
 }
 
 impl Report {

@@ -292,6 +292,8 @@ impl Seat<'_> {
                     let told = (self.reader.places)(step.id, &told.unwrap_or_else(|| why.clone()));
                     return (Became::Wrong, format!("at {shape}: {told}"));
                 }
+                // A champion whose confirmation is missing is as correct as it was when it was selected.
+                _ if step.labels.confirms => {}
                 Some(Verdict::Unknown(why)) => drop(unknown.get_or_insert_with(|| format!("at {shape}: {why}"))),
                 None => drop(unknown.get_or_insert_with(|| format!("at {shape}: no verdict"))),
             }

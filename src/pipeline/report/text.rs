@@ -36,12 +36,21 @@ pub enum Failures {
 
 /// The report with ANSI styles. With the present time, it also says how old observations are, and ends with the build that it is of.
 pub fn text(report: &Report, failures: Failures, now: Option<Timestamp>) -> String {
+    written(report, failures, now, false)
+}
+
+/// Like [`text`], with the reasons of failures and with details that concern most kernels, for kernels that were asked for by name.
+pub fn detailed(report: &Report, now: Option<Timestamp>) -> String {
+    written(report, Failures::Why, now, true)
+}
+
+fn written(report: &Report, failures: Failures, now: Option<Timestamp>, detailed: bool) -> String {
     let mut out = String::new();
     // A failure leaves the results of later steps unknown, and headings for them would look as if all were well.
     let begun = report.has_failed().then(|| report.clone().begun());
     let report = begun.as_ref().unwrap_or(report);
     for package in &report.packages {
-        write_package(&mut out, package, failures, now);
+        write_package(&mut out, package, failures, now, detailed);
     }
     if let (Some(built), Some(_)) = (&report.built, now) {
         let _ = writeln!(out, "{}", paint(DIM, &provenance::built(built, now)));
@@ -53,17 +62,23 @@ pub fn text(report: &Report, failures: Failures, now: Option<Timestamp>) -> Stri
     out
 }
 
-fn write_package(out: &mut String, package: &PackageReport, failures: Failures, now: Option<Timestamp>) {
+fn write_package(
+    out: &mut String,
+    package: &PackageReport,
+    failures: Failures,
+    now: Option<Timestamp>,
+    detailed: bool,
+) {
     let _ = writeln!(out, "{}", paint(BOLD, &package.name));
     for operator in package.operators.iter().filter(|o| o.verdict != Verdict::Pass) {
         let _ = writeln!(out, "  operator {}: {}", operator.name, verdict(&operator.verdict, failures));
     }
     for kernel in &package.kernels {
-        write_kernel(out, kernel, failures, now);
+        write_kernel(out, kernel, failures, now, detailed);
     }
 }
 
-fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now: Option<Timestamp>) {
+fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now: Option<Timestamp>, detailed: bool) {
     for target in &kernel.targets {
         let types = if target.types.is_empty() { String::new() } else { format!(" [{}]", target.types) };
         let _ = write!(out, "  {}{types} on {}", paint(BOLD, &kernel.name), paint(BOLD, &target.target));
@@ -73,7 +88,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
             let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
         }
         out.push('\n');
-        write_target(out, target, failures, now);
+        write_target(out, target, failures, now, detailed);
     }
 }
 
@@ -88,7 +103,7 @@ pub(super) fn host_launched(host: &str) -> String {
     )
 }
 
-fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now: Option<Timestamp>) {
+fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now: Option<Timestamp>, detailed: bool) {
     if let Some(why) = &target.stale {
         let _ = writeln!(out, "    {}: {why}", paint(BAD, "stale"));
     }
@@ -136,6 +151,10 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
         write_roofline(out, found, target);
     }
     write_times(out, target);
+    write_classes(out, target);
+    if let Some(limit) = target.index_limit.as_ref().filter(|_| detailed) {
+        let _ = writeln!(out, "    {}", paint(DIM, &limit.line()));
+    }
     if let Some(rounds) = &target.rounds {
         rounds_text::write(out, rounds, failures);
     }
@@ -348,6 +367,24 @@ fn write_roofline(out: &mut String, found: &RooflineReport, target: &TargetRepor
     }
 }
 
+/// The times of champions that differ by class of inputs.
+fn write_classes(out: &mut String, target: &TargetReport) {
+    let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
+    let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));
+    for time in target.times.iter().filter(|time| stands(&time.variant)) {
+        let Some(by) = time.by_class.as_ref().filter(|by| by.differs) else { continue };
+        let of = |cold: Option<f64>, is_hot: Option<f64>| if hot { is_hot } else { cold };
+        if let (Some(usual), Some(class)) = (of(time.cold_ns, time.hot_ns), of(by.cold_ns, by.hot_ns)) {
+            let (class, usual) = (rounds_text::duration(class), rounds_text::duration(usual));
+            let said = format!(
+                "its time depends on the data: {class} on inputs of the class `{}`, {usual} on others",
+                by.class
+            );
+            let _ = writeln!(out, "    {}  {}", time.shape, paint(OPEN, &said));
+        }
+    }
+}
+
 /// The times of champions that no roofline shows: a champion may be provisional because a new shape was never observed, or its profile may be missing.
 fn write_times(out: &mut String, target: &TargetReport) {
     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
@@ -395,6 +432,7 @@ mod tests {
             unconfined: vec![],
             worst: Some(0.02),
             no_fresh: None,
+            confirmed: false,
             explanation: String::new(),
         }
     }
@@ -478,6 +516,7 @@ mod tests {
             cold_ns: Some(ns),
             hot_ns: Some(ns / 2.0),
             few: false,
+            by_class: None,
         };
         let target = |hot: bool| TargetReport {
             champions: vec![champion("all", "A=1")],

@@ -2,6 +2,7 @@
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_foundation::base::Severity;
+use kforge_numerics::measure::confirm::confirmed;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::tolerate::tolerated;
 use kforge_types::record::params::{Indecision, JudgeParams, Judgement};
@@ -55,6 +56,10 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             let why = params.absent.unwrap_or_else(|| Unknown::Missing("verify gave no result".into()));
             Judgement::bare(Verdict::Unknown(why))
         }
+    };
+    let judgement = match params.confirms {
+        true => confirmed(judgement, io::document(job, "timed")?.as_ref(), &params.tolerance),
+        false => judgement,
     };
     let summary = match (&judgement.verdict, judgement.worst) {
         (Verdict::Pass, Some(worst)) => format!("worst error is {:.2} of what is allowed", worst),

@@ -274,6 +274,9 @@ pub struct VerifyParams {
     /// verify only: the tools of Compute Sanitizer that also watch the launches, on the inputs of the first trial.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sanitize: Vec<Sanitized>,
+    /// verify on a device only: whether the candidate runs in a process that has run no other candidate. Champions are verified in this way.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub isolated: bool,
     /// bench only: the maximum number of samples of a series, if a few samples are to decide whether more are worth the time. None for as many as the protocol
     /// takes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -304,14 +307,17 @@ pub struct PairsParams {
     pub protocol: u32,
 }
 
-/// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, an [`Indecision`], absent if calibrate gave nothing. Output `judgement`: a
-/// [`Judgement`].
+/// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, an [`Indecision`], absent if calibrate gave nothing. If it confirms a champion,
+/// also `timed`, a [`super::timing::BenchObserved`], absent if the shape is not timed. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {
     /// The tolerance of each output, declared or derived.
     pub tolerance: BTreeMap<String, Tolerance>,
     /// Why the observation may be absent, for the verdict.
     pub absent: Option<Unknown>,
+    /// Whether it confirms a champion: the observation is of a process that ran no other candidate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
 }
 
 /// What judge concludes.
@@ -332,6 +338,9 @@ pub struct Judgement {
     /// Why a verdict rests on no fresh trial. None if there was one, or if the verdict needs none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_fresh: Option<String>,
+    /// Whether it confirms a champion, as in [`JudgeParams::confirms`].
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub confirms: bool,
 }
 
 impl Judgement {
@@ -344,6 +353,7 @@ impl Judgement {
             unconfined: vec![],
             worst: None,
             no_fresh: None,
+            confirms: false,
         }
     }
 }

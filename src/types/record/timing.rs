@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::OutputObserved;
 use super::profile::Peaks;
 
 /// Samples of one series.
@@ -25,7 +26,7 @@ pub struct BenchObserved {
     /// The theoretical peaks of the device; none if it does not report them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub peaks: Option<Peaks>,
-    /// Whether only few samples of one series were requested, to decide which variants are worth more of them. A variant that is much slower than another gets
+    /// Whether only few samples of one series were requested, to decide which variants are worth more of them. A variant whose launches are long gets
     /// only one sample. The only measure against kernels that detect timing is then a check of their outputs.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,
@@ -33,6 +34,27 @@ pub struct BenchObserved {
     /// not counted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub took_s: Option<f64>,
+    /// Launches on inputs of a stress class, which were made among the timed ones. None with few samples, where no stress class suits the operator, and in
+    /// observations of an older kforge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stress: Option<StressObserved>,
+}
+
+/// What launches on inputs of a stress class left, and how long they took. They were made at random positions among the timed launches, in the same way. Their
+/// times are in no series, because the power that a launch draws, and so its time, may depend on the data.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StressObserved {
+    /// The stress class.
+    pub class: String,
+    /// The seed that was drawn. An overlay with this seed verifies on the same inputs.
+    pub seed: u64,
+    /// Nanoseconds of cold launches.
+    pub cold_ns: Vec<f64>,
+    /// Nanoseconds of hot launches.
+    pub hot_ns: Vec<f64>,
+    /// How the outputs compare with the expected values: one entry for each output of each launch that left other bytes than those before it. Empty where a
+    /// function of the package computes or compares them; such outputs were only compared with those of an untimed launch.
+    pub outputs: Vec<OutputObserved>,
 }
 
 /// What a pairs step saw of two binaries A and B.

@@ -109,6 +109,14 @@ pub struct Rule {
     /// The same in fresh trials only: the kernel knows the inputs of the others.
     #[serde(default)]
     pub fresh_error: f64,
+    /// The same when a timed launch has inputs of a stress class: the kernel is careful only while it is verified.
+    #[serde(default)]
+    pub stress_error: f64,
+    /// The same in a runner that ran no other candidate: elsewhere another candidate has planted its answers.
+    #[serde(default)]
+    pub isolated_error: f64,
+    /// Nanoseconds of a launch on inputs of a stress class; those of other inputs if not given.
+    pub stress_ns: Option<f64>,
     /// Whether the device is observed by a kforge that runs no fresh trials.
     #[serde(default)]
     pub no_fresh: bool,
@@ -138,6 +146,9 @@ pub(super) struct Behaviour {
     pub(super) metrics: BTreeMap<String, f64>,
     pub(super) error: f64,
     pub(super) fresh_error: f64,
+    pub(super) stress_error: f64,
+    pub(super) isolated_error: f64,
+    pub(super) stress_ns: f64,
     pub(super) no_fresh: bool,
     pub(super) throttled: f64,
     pub(super) hot_ns: f64,
@@ -241,6 +252,9 @@ impl Scenario {
             all.floor_ns = [0, 1].map(|at| all.floor_ns[at] + rule.floor_ns.map_or(0.0, |floor| floor[at]));
             all.error = all.error.max(rule.error);
             all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
+            all.stress_error = all.stress_error.max(rule.stress_error).max(rule.error);
+            all.isolated_error = all.isolated_error.max(rule.isolated_error);
+            all.stress_ns += rule.stress_ns.unwrap_or(ns);
             all.no_fresh |= rule.no_fresh;
             all.throttled = all.throttled.max(rule.throttled);
             all.fault = all.fault.or(rule.fault);

@@ -11,17 +11,20 @@ use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
 use kforge_numerics::measure::floor::Floor;
 use kforge_numerics::measure::implausible::{Freshness, OnFresh, below_floor, freshness};
+use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
-use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
+use kforge_types::record::timing::{BenchObserved, PairsObserved, Series, StressObserved};
 use kforge_types::record::{
     Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 
 /// Samples of a series.
 const SAMPLES: usize = 31;
+/// Samples on inputs of a stress class in a series.
+const STRESSED: usize = 8;
 /// Blocks of pairs, and pairs per block: ABBA twice.
 const BLOCKS: (usize, usize) = (16, 4);
 /// The message of a crash.
@@ -112,6 +115,10 @@ pub(crate) fn verify(task: &Task) -> Response {
         let params: VerifyParams = task.params()?;
         let at = DeviceStep::new(task, params.protocol)?;
         let mut behaviour = at.behaviour(&params)?;
+        if params.isolated {
+            let error = behaviour.isolated_error;
+            (behaviour.error, behaviour.fresh_error) = (behaviour.error.max(error), behaviour.fresh_error.max(error));
+        }
         // Evading shows only when a launch is timed.
         behaviour.fault = behaviour.fault.filter(|fault| *fault != Fault::Evades);
         let written = || params.problem.tensors.iter().filter(|t| t.role != Role::Input);
@@ -176,7 +183,7 @@ pub(crate) fn bench(task: &Task) -> Response {
         let took_s = Some(at.scenario.bench_s * samples as f64 / SAMPLES as f64);
         let fault = behaviour.fault.filter(|fault| *fault != Fault::Evades || params.samples.is_none());
         let few = params.samples.is_some();
-        let mut seen = BenchObserved { cold: None, hot: None, verified: false, peaks: at.peaks.clone(), few, took_s };
+        let mut seen = BenchObserved { peaks: at.peaks.clone(), few, took_s, ..BenchObserved::default() };
         let mut implausible = None;
         if fault.is_none() {
             // Both are drawn, so that the numbers of one do not depend on whether the other was requested.
@@ -185,6 +192,7 @@ pub(crate) fn bench(task: &Task) -> Response {
             let wanted = |metric| params.only.is_none_or(|only| only == metric);
             seen.cold = wanted(Metric::Cold).then_some(cold);
             seen.hot = wanted(Metric::Hot).then_some(hot);
+            seen.stress = stress(&params, &mut at, &behaviour);
             implausible = judged(&seen, &behaviour);
             seen.verified = implausible.is_none();
         }
@@ -198,6 +206,21 @@ pub(crate) fn bench(task: &Task) -> Response {
         })
     };
     run().unwrap_or_else(|response: Response| response)
+}
+
+/// What launches on inputs of a stress class left and took; none with few samples or if no class suits.
+fn stress(params: &VerifyParams, at: &mut DeviceStep, behaviour: &Behaviour) -> Option<StressObserved> {
+    if params.samples.is_some() || behaviour.no_fresh {
+        return None;
+    }
+    // Not drawn, so that what is observed follows from the scenario.
+    let Some(class) = fresh::classes(&params.problem).first().map(|class| (*class).to_string()) else { return None };
+    let seed = fresh::FRESH | at.scenario.seed;
+    let mut series = |ns| at.series(ns, behaviour, STRESSED).samples_ns;
+    let (cold_ns, hot_ns) = (series(behaviour.stress_ns), series(behaviour.stress_ns));
+    let written = params.problem.tensors.iter().filter(|t| t.role != Role::Input);
+    let outputs = written.map(|tensor| output(tensor, behaviour.stress_error)).collect();
+    Some(StressObserved { class, seed, cold_ns, hot_ns, outputs })
 }
 
 /// The verdict on times that are not believed, decided as on a real device.

@@ -9,11 +9,11 @@ use super::super::client::Lost;
 use super::super::inputs::{self, Inputs};
 use super::super::read_back::{self, Outputs, UntimedOutputs};
 use super::super::rig::Rig;
-use super::samples::BATCH;
+use super::samples::{BATCH, WARMING};
 use super::{Bench, CANARY, SLOT};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
-use kforge_numerics::measure::implausible::{Freshness, OnFresh, freshness};
+use kforge_numerics::measure::implausible::{Freshness, OnFresh, freshness, is_faster, is_slow};
 use kforge_types::record::Verdict;
 use kforge_types::record::timing::Series;
 
@@ -99,7 +99,7 @@ impl<'a> Bench<'a> {
         let mut samples = vec![];
         loop {
             let began = Instant::now();
-            match self.on_fresh(&inputs)? {
+            match self.on_fresh(&inputs, &cold.samples_ns)? {
                 Ok(sample) => samples.push(sample),
                 Err(wrong) => return Ok(Some(Verdict::Fail(wrong))),
             }
@@ -121,7 +121,7 @@ impl<'a> Bench<'a> {
     }
 
     /// Takes samples on inputs that were never on the device, or returns the fault of the outputs.
-    fn on_fresh(&mut self, inputs: &Arc<Inputs>) -> Result<Result<OnFresh, String>, Lost> {
+    fn on_fresh(&mut self, inputs: &Arc<Inputs>, cold_ns: &[f64]) -> Result<Result<OnFresh, String>, Lost> {
         let images = Rig::images(self.params, inputs, POISONS[1]);
         self.rig.lay(0, &images, CANARY)?;
         self.rig.constants(SLOT, self.candidate, 0);
@@ -132,12 +132,28 @@ impl<'a> Bench<'a> {
         }
         let now = (read_back::sums(&images, &shown), self.rig.outputs(0, &images)?);
         // Taken before untimed launches see these inputs, because they may also cache answers.
-        let again_ns = self.rig.time(self.shots(true, 1))?[0];
+        let again_ns = self.again(first_ns, cold_ns)?;
         let differing = self.usual(0, &images, Some(&now))?.differing(&now.1);
         Ok(match differing {
             Some(output) => Err(not_the_same(&output)),
             None => Ok(OnFresh { first_ns, again_ns }),
         })
+    }
+
+    /// The fastest of the launches that follow the first one on fresh inputs. A kernel may use its answers only once it has met inputs several times, so if the
+    /// second launch is as slow as the first, there are as many as a series has on each of its inputs, warming up included.
+    fn again(&mut self, first_ns: f64, cold_ns: &[f64]) -> Result<f64, Lost> {
+        let mut least = self.rig.time(self.shots(true, 1))?[0];
+        let half = self.rig.left() / 2;
+        let mut more = WARMING * BATCH + cold_ns.len();
+        more /= self.ordinary;
+        while more > 0 && is_slow(first_ns, cold_ns) && !is_faster(least, first_ns) && self.rig.left() > half {
+            let count = more.min(BATCH);
+            more -= count;
+            let shots = (0..count).flat_map(|_| self.shots(true, 1)).collect();
+            least = self.rig.time(shots)?.into_iter().fold(least, f64::min);
+        }
+        Ok(least)
     }
 }
 

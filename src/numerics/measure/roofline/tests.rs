@@ -14,7 +14,7 @@ fn peaks() -> Peaks {
 }
 
 fn bench(cold: f64, hot: f64, peaks: Option<Peaks>) -> BenchObserved {
-    BenchObserved { cold: series(cold), hot: series(hot), verified: true, peaks, few: false, took_s: None }
+    BenchObserved { cold: series(cold), hot: series(hot), verified: true, peaks, ..BenchObserved::default() }
 }
 
 /// A shape of 1e6 operations and 2e6 bytes: at the peaks, 100 ns of arithmetic and 2000 ns of traffic.

@@ -3,7 +3,7 @@
 use super::super::rounds::Recorded;
 use super::Ready;
 use kforge_pipeline::plan::variants::PlannedVariant;
-use kforge_pipeline::report::document::BasisReport;
+use kforge_pipeline::report::document::{BasisReport, IndexLimitReport};
 use kforge_pipeline::report::{Names, rounds};
 use kforge_types::record::StepKind;
 
@@ -58,6 +58,12 @@ impl Ready<'_> {
             per: about.per,
             accepted: selected.accepted,
             host: about.host,
+            index_limit: about.index_limit.map(|limit| IndexLimitReport {
+                arguments: limit.arguments,
+                dtype: limit.dtype,
+                limit: limit.limit,
+                elements: limit.elements,
+            }),
         })
     }
 }

@@ -2,6 +2,7 @@
 //! count the elements that exceed them.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::buffers::{self, BufferFile, Manner};
 use super::near_inputs;
@@ -16,7 +17,7 @@ use kforge_harness::layout::{BufferAfterRun, POISONS};
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::{NotEmulated, Response, RunnerTrial, ThreadOrder};
 use kforge_harness::observer::{Against, Observer, RunOutputs};
-use kforge_harness::oracle::{Named, Source};
+use kforge_harness::oracle::{Named, Source, TrialValues};
 use kforge_harness::reports::RunSummary;
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::reference::float::gather_strided;
@@ -149,7 +150,7 @@ struct Verifier<'a> {
     params: &'a VerifyParams,
     candidate: Launchable<'a>,
     /// Inputs of the previous trial, until a kernel that can keep state between launches has been launched on both.
-    before: Option<Named>,
+    before: Option<Arc<TrialValues>>,
     observer: Observer<'a>,
     notes: Vec<Note>,
     /// A failure that may not recur, such as a time-out.
@@ -168,13 +169,13 @@ impl<'a> Verifier<'a> {
     fn trial(&mut self, trial: &Trial) -> Result<(), Response> {
         let problem = &self.params.problem;
         let source = Source::new(self.task, problem);
-        let inputs = source.inputs(trial)?;
         let expected: Expected = self.task.document(&format!("expected:{}", trial.trial))?;
-        let expected = source.recall(&expected, &inputs)?;
+        let held = source.whole(trial, &expected)?;
+        let (inputs, expected) = &*held;
         let runs = runs(trial);
         let mut sealed = BTreeMap::new();
         let make = |run: &Run, sealed: &mut _| {
-            buffers::make(problem, &self.params.workspaces, &inputs, run.manner, sealed)
+            buffers::make(problem, &self.params.workspaces, inputs, run.manner, sealed)
                 .map_err(|e| failed(format!("cannot make buffers: {e}")))
         };
         let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
@@ -192,19 +193,19 @@ impl<'a> Verifier<'a> {
             }
         }
         self.stop |= ended.len() < runs.len();
-        self.compare(trial, &inputs, &expected, &ended)?;
+        self.compare(trial, inputs, expected, &ended)?;
         if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
             match self.before.take() {
                 None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => {
-                    self.before = Some(inputs)
+                    self.before = Some(Arc::clone(&held))
                 }
                 None => {}
                 Some(before) => {
-                    self.again(trial, ("other inputs", &before), (&inputs, &expected), ended[0])?;
-                    let near = near_inputs::near(problem, &inputs, &before, trial.seed).filter(|_| !self.stop);
+                    self.again(trial, ("other inputs", &before.0), (inputs, expected), ended[0])?;
+                    let near = near_inputs::near(problem, inputs, &before.0, trial.seed).filter(|_| !self.stop);
                     if let Some(near) = near {
                         let said = "inputs that differ in one element";
-                        self.again(trial, (said, &near), (&inputs, &expected), ended[0])?;
+                        self.again(trial, (said, &near), (inputs, expected), ended[0])?;
                     }
                 }
             }
@@ -226,7 +227,8 @@ impl<'a> Verifier<'a> {
             }
         };
         self.observer.drawn(&drawn);
-        for (at, (trial, (inputs, expected))) in drawn.trials().iter().zip(&held).enumerate() {
+        for (at, (trial, held)) in drawn.trials().iter().zip(&held).enumerate() {
+            let (inputs, expected) = &**held;
             let [forward, reversed, shuffled] = runs(trial);
             let run = match at % Trial::RUNS {
                 0 => forward,
