@@ -16,7 +16,9 @@ use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
-use kforge_types::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use kforge_types::record::params::{
+    AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection, TURNED,
+};
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
 use kforge_types::record::{Form, StepKind, StepResult};
@@ -168,9 +170,10 @@ impl<'a> Planner<'a> {
             let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
             for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
                 for (at, case) in selected.benched(found.operator, &class.class) {
-                    let node = self.pairs(scope, near, against, case, PAIRING)?;
-                    let source = Source::Output { node, name: "observation".into(), required: false };
-                    decision.inputs.insert(format!("pairs:{order}:{best}:{at}"), InputRef { source, form: Form::Blob });
+                    let pair = self.pairs(scope, near, against, case, PAIRING)?;
+                    let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
+                    let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
+                    decision.inputs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
                 }
             }
         }
@@ -288,8 +291,9 @@ impl<'a> Planner<'a> {
         let mut judged = Vec::new();
         for (at, case) in benched {
             if serves(case)? {
-                let pairs = self.pairs(scope, off, build, case, ABLATION)?;
-                attribute = attribute.optional(&format!("pairs:{at}"), &pairs, "observation");
+                let pair = self.pairs(scope, off, build, case, ABLATION)?;
+                let name = format!("pairs:{at}{}", if pair.turned { TURNED } else { "" });
+                attribute = attribute.optional(&name, &pair.id, "observation");
                 judged.push((*at, *case));
             }
         }
