@@ -5,25 +5,30 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::challenge::Without;
 use super::context::{Planner, Scope, is_benched};
 use super::index_width::{IndexLimit, index_limit};
-use super::kernels::{NominationContext, Selected};
-use super::node_builder::{ABLATION, NodeBuilder, PAIRING};
+use super::kernels::{MARGIN, NominationContext, Selected};
+use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES};
 use super::operators::Case;
 use super::search::SearchProgress;
-use super::timing_steps::is_timed;
+use super::timing_steps::{PairStep, is_timed};
 use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
-use kforge_types::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use kforge_types::record::event::Labels;
+use kforge_types::record::params::{
+    AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection, TURNED,
+};
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
 use kforge_types::record::{Form, StepKind, StepResult};
 
-/// Share of time that the lower bound of a method's saving must exceed (docs/design.md, section 9.5).
-const THRESHOLD: f64 = 0.02;
+/// When a method is effective, and when it is harmful: the lower bound of its saving exceeds two per cent, or the kernel without it would take its place by the
+/// margin of the selection (docs/design.md, section 9.5).
+const ATTRIBUTE: AttributeParams = AttributeParams { threshold: 0.02, margin: MARGIN, unused: false };
 
 /// Adds the nodes that follow from results.
 pub struct Expander<'a> {
@@ -41,9 +46,20 @@ impl<'a> Expander<'a> {
         self.planner.lock().ok()?.searching.get(id).cloned()
     }
 
-    /// The selection of a deciding select node; none for a nominating one.
+    /// The selection of a deciding select node; none for a nominating one, and for one whose place another one took.
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
-        self.planner.lock().ok()?.selected.get(id).cloned()
+        let planner = self.planner.lock().ok()?;
+        planner.selected.get(id).filter(|_| !planner.superseded.contains_key(id)).cloned()
+    }
+
+    /// The id of the select node that took the place of this one, after a challenge; its own if none did.
+    pub fn decisive(&self, id: &str) -> String {
+        let Ok(planner) = self.planner.lock() else { return id.to_string() };
+        let mut last = id;
+        while let Some(next) = planner.superseded.get(last) {
+            last = next;
+        }
+        last.to_string()
     }
 
     /// The parts of a kernel's declaration that say how its results are read.
@@ -94,6 +110,8 @@ impl Expand for Expander<'_> {
         read: &dyn Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<Vec<Node>, ExpandError> {
         let mut planner = self.planner.lock().map_err(|_| ExpandError::Panicked)?;
+        // An expansion that failed may have left its own.
+        planner.later = 0;
         if let Some(searching) = planner.searching.get(&node.id).cloned() {
             let bytes = read("search").ok_or(ExpandError::NotStored("what the search decided"))?;
             let searched: Searched = serde_json::from_slice(&bytes)?;
@@ -116,10 +134,21 @@ impl Expand for Expander<'_> {
                     champions.entry(variant).or_default().push(champion);
                 }
             }
+            let first = selection.champions.iter().find_map(|c| c.variant);
+            planner.later = PHASES * selected.challenge;
+            let mut without = vec![];
             for (variant, of) in &champions {
-                planner.champion(&selected, *variant, of)?;
+                without.extend(planner.champion(&selected, *variant, of)?);
             }
-            planner.next_round(&selected, selection.champions.iter().find_map(|c| c.variant));
+            if !planner.challenge(&node.id, &selected, first, without)? {
+                planner.later = PHASES * selected.challenge;
+                planner.next_round(&selected, first);
+            }
+            planner.later = 0;
+        } else if let Some(challenge) = planner.challenges.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
+            let nomination: Nomination = serde_json::from_slice(&bytes)?;
+            planner.challenged(&challenge, &nomination)?;
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
             let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
             let decision: Decision = serde_json::from_slice(&bytes)?;
@@ -164,33 +193,39 @@ impl<'a> Planner<'a> {
 
     /// Pairs of the variants near the best with the best, and the decision that reads them.
     fn nominees(&mut self, nominated: NominationContext, nomination: &Nomination) -> Result<(), Diagnostic> {
-        let NominationContext { mut decision, selected } = nominated;
+        let NominationContext { mut decision, mut selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
+        let mut pairs = BTreeMap::new();
         let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
         for class in &nomination.classes {
             let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
             for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
                 for (at, case) in selected.benched(found.operator, &class.class) {
-                    let node = self.pairs(scope, near, against, case, PAIRING)?;
-                    let source = Source::Output { node, name: "observation".into(), required: false };
-                    decision.inputs.insert(format!("pairs:{order}:{best}:{at}"), InputRef { source, form: Form::Blob });
+                    let pair = self.pairs(scope, near, against, case, PAIRING)?;
+                    let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
+                    let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
+                    pairs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
                 }
             }
         }
+        decision.inputs.extend(pairs.clone());
+        selected.pairs = pairs;
         let id = self.add(decision);
         self.selected.insert(id, Arc::new(selected));
         Ok(())
     }
 
-    /// Plans a champion's machine code and each of its methods. `of` are the classes that it serves, at least one.
-    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
-        let Some(found) = self.found(selected) else { return Ok(()) };
-        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
+    /// Plans a champion's machine code and each of its methods. `of` are the classes that it serves, at least one. Returns the kernels without a method that are
+    /// timed against it at all of its bench shapes.
+    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<Vec<Without>, Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(vec![]) };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(vec![]) };
         let scope = found.scope(&selected.choice, selected.stage.round);
         if scope.target.arch == Arch::Cpu {
-            return Ok(());
+            return Ok(vec![]);
         }
+        let mut without = vec![];
         let scope = scope.of(build);
         self.confirmations(selected, scope, build, of)?;
         let on = self.disassemble(scope, build);
@@ -199,10 +234,18 @@ impl<'a> Planner<'a> {
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
             if let Some(off) = self.without(scope, build, method) {
-                self.method(selected, scope, build, method, &on, &off, &benched)?;
+                let (attribute, pairs) = self.method(selected, scope, build, method, &on, &off, &benched)?;
+                if !pairs.is_empty() && pairs.len() == benched.len() {
+                    without.push(Without { build: off, champion, attribute, pairs });
+                }
+            } else if scope.kernel.leaves_out(&build.variant, method) {
+                let params = AttributeParams { unused: true, ..ATTRIBUTE };
+                let attribute = self.attribute(scope, build, method, &params).done();
+                self.add(attribute);
             }
         }
-        self.roofline(scope, build, &benched)
+        self.roofline(scope, build, &benched)?;
+        Ok(without)
     }
 
     /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and what was neither observed
@@ -278,6 +321,20 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// The step that concludes what a method is worth to a champion, without its inputs.
+    fn attribute(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        method: &Method,
+        params: &AttributeParams,
+    ) -> NodeBuilder {
+        let labels = Labels { method: Some(method.id.clone()), ..self.labels(scope, build, None) };
+        let mut parts = self.parts(scope, build);
+        parts.push(&method.id);
+        NodeBuilder::new(StepKind::Attribute, &parts, labels, params).phase(ABLATION).round(scope.round)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "a champion, a method of it, and the shapes at which both count")]
     fn method(
         &mut self,
@@ -288,7 +345,7 @@ impl<'a> Planner<'a> {
         on: &str,
         off: &PlannedVariant,
         benched: &[(usize, &Case)],
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(String, Vec<(usize, PairStep)>), Diagnostic> {
         let without = self.disassemble(scope, off);
         let mut labels = self.labels(scope, build, None);
         labels.method = Some(method.id.clone());
@@ -301,21 +358,20 @@ impl<'a> Planner<'a> {
                 .output("on", on, "inspection")
                 .output("off", &without, "inspection")
                 .done();
-        let mut attribute =
-            NodeBuilder::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
-                .phase(ABLATION)
-                .round(scope.round);
+        let mut attribute = self.attribute(scope, build, method, &ATTRIBUTE);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");
         let serves = |case: &Case| {
             let shape = &scope.operator.shapes[case.at];
             scope.kernel.serves(&off.variant, scope.operator, scope.choice, shape)
         };
-        let mut judged = Vec::new();
+        let (mut judged, mut paired) = (Vec::new(), Vec::new());
         for (at, case) in benched {
             if serves(case)? {
-                let pairs = self.pairs(scope, off, build, case, ABLATION)?;
-                attribute = attribute.optional(&format!("pairs:{at}"), &pairs, "observation");
+                let pair = self.pairs(scope, off, build, case, ABLATION)?;
+                let name = format!("pairs:{at}{}", if pair.turned { TURNED } else { "" });
+                attribute = attribute.optional(&name, &pair.id, "observation");
+                paired.push((*at, pair));
                 judged.push((*at, *case));
             }
         }
@@ -335,7 +391,6 @@ impl<'a> Planner<'a> {
             let judge = self.verify(scope, off, case, ABLATION)?;
             attribute = attribute.optional(&format!("judgement:{at}"), &judge, "judgement");
         }
-        self.add(attribute.done());
-        Ok(())
+        Ok((self.add(attribute.done()), paired))
     }
 }

@@ -15,12 +15,12 @@
 //! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |
 //! | verify | problem, launches, trials, how outputs compare, whether it runs in a process of its own | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
 //! | bench | problem, launches, which outputs need a scale | binary, inspection | the device; tolerances |
-//! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; which variants were nominated |
+//! | pairs | problem, launches of both in an order that follows from content, cold or hot | both binaries, inspections | the device; which variants were nominated; who compares them |
 //! | judge | tolerance, whether it confirms a champion | the observation of verify; whether the operator decides; for a champion that of bench | names, the device |
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |
-//! | attribute | threshold | match, pairs, judgements without the method | the method's name |
+//! | attribute | threshold, margin, whether the champion uses the method | match, pairs, judgements without the method | the method's name |
 //! | profile | problem, launches, the requested metrics | binary, inspection | the device; which variant is champion |
 //! | roofline | operations, bytes and arithmetic of each bench shape, cold or hot | times, metrics | names of shapes |
 //! | round | number, architecture, what is known of operator and kernel, methods, what was tried | roofline, attributions, the previous decision | names |
@@ -33,6 +33,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
 //!
+//! If an attribution shows that the kernel without a method is faster than the champion, it takes part in a further selection ([`challenge`]).
+//!
 //! If a kernel has many variants, all are timed with few samples first; those that may be the fastest are timed in full in the next wave ([`finals`]).
 //!
 //! A kernel with rounds is planned from its recorded rounds, with one selection after each ([`rounds`]). Only the decision of the round after the last one
@@ -40,6 +42,7 @@
 //!
 //! Names of packages, kernels, operators and shapes are only in ids and labels, so the same work under other names has the same keys.
 
+pub mod challenge;
 mod compile_order;
 pub mod bound;
 pub mod context;
@@ -51,6 +54,7 @@ pub mod kernels;
 pub mod node_builder;
 pub mod memory;
 pub mod operators;
+mod pair_order;
 pub mod regression;
 pub mod rounds;
 pub mod search;

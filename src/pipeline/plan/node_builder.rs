@@ -20,6 +20,8 @@ pub const PAIRING: u8 = 1;
 pub const DECISION: u8 = 2;
 /// The phase of nodes that are known only once champions are selected.
 pub const ABLATION: u8 = 3;
+/// The number of phases. Each challenge of a selection has them again ([`super::challenge`]).
+pub(super) const PHASES: u8 = 4;
 
 /// A node while it is built.
 pub struct NodeBuilder(Node);

@@ -292,7 +292,7 @@ pub struct VerifyParams {
     pub bytes: Option<f64>,
 }
 
-/// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
+/// pairs. Which of two binaries is A follows from their content, so that they have one question, whoever compares them. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairsParams {
     /// The architecture for which both binaries were built.
@@ -428,6 +428,10 @@ pub struct SelectParams {
     /// that were already timed in full). Its output is then `nomination`, a [`Nomination`], instead of `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finals: Option<Finals>,
+    /// Set if the step only names the methods that are harmful, by their inputs `attribution:I`. Its output is then `nomination`, a [`Nomination`] with one class
+    /// whose `near` holds these I.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub challenge: bool,
 }
 
 /// Which variants are near enough to the fastest after few samples to be timed in full.
@@ -488,12 +492,20 @@ pub struct Selection {
     pub wrong: Vec<u32>,
 }
 
-/// attribute. Inputs: `match`; for each shape S, `pairs:S` (of the variant without and with the method) and `judgement:S` (of the variant without the method),
-/// each absent if there is none. Output `attribution`: an [`Attribution`].
+/// The end of the name of an input with pairs whose A is the second of the variants that the step compares.
+pub const TURNED: &str = ":turned";
+
+/// attribute. Inputs: `match`; for each shape S, `pairs:S` (of the variant without and with the method) or `pairs:S:turned` (of the variant with and without
+/// it), and `judgement:S` (of the variant without the method), each absent if there is none. Output `attribution`: an [`Attribution`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeParams {
     /// The share of time that the lower bound of the saving must exceed.
     pub threshold: f64,
+    /// The share of time by which the kernel without the method must be faster before the method counts as harmful: the margin of the selection.
+    pub margin: f64,
+    /// Whether the champion does not use the method. There are then no inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unused: bool,
 }
 
 /// The conclusion about a method.
@@ -504,10 +516,28 @@ pub enum Fate {
     Effective,
     /// The machine code shows it, but the lower bound of its saving does not exceed the threshold.
     Ineffective,
-    /// The machine code does not show it. Its time does not matter.
+    /// The kernel is decidedly faster without it.
+    Harmful,
+    /// The machine code does not show it. What it saves does not matter.
     ImplementationFailed,
     /// It is unknown.
     Inconclusive,
+    /// The champion does not use it.
+    NotUsed,
+}
+
+impl Fate {
+    /// The conclusion in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Effective => "effective",
+            Fate::Ineffective => "ineffective",
+            Fate::Harmful => "harmful",
+            Fate::ImplementationFailed => "implementation failed",
+            Fate::Inconclusive => "inconclusive",
+            Fate::NotUsed => "not used",
+        }
+    }
 }
 
 /// What a method is worth.
