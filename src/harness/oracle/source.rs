@@ -131,7 +131,8 @@ impl<'a> Source<'a> {
         Ok((inputs, expected))
     }
 
-    /// All values of a trial: kept by this process, or made and computed. Inputs that a function of the package makes are not kept, because its files may change.
+    /// All values of a trial: kept by this process, or made and computed. Inputs that a function of the package makes are not kept, because its files may
+    /// change.
     pub fn whole(&self, trial: &Trial, expected: &Expected) -> Result<Arc<TrialValues>, Response> {
         if let Some((_, name)) = self.names(trial, expected)?
             && let Some(kept) = shared::kept(&name)

@@ -14,8 +14,8 @@ pub(super) const BATCH: usize = 10;
 pub(super) const WARMING: usize = 20;
 /// On average, outputs are checked after one of this many batches.
 const LOOKS: u64 = 3;
-/// The nanoseconds from which a launch is long. A bench with few samples takes one sample of long launches: two launches in a row are slower than a median by at
-/// most 5 %, and all variants within 7 % of the best are timed in full. Below 0.2 ms, five more launches take about a millisecond, with what is between them.
+/// The nanoseconds from which a launch is long. A bench with few samples takes one sample of long launches: two launches in a row are slower than a median by
+/// at most 5 %, and all variants within 7 % of the best are timed in full. Below 0.2 ms, five more launches take about a millisecond, with what is between them.
 const LONG_NS: f64 = 200_000.0;
 
 impl Bench<'_> {

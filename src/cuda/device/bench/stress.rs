@@ -1,8 +1,8 @@
 //! Launches on inputs of a stress class, at random positions among the timed ones. Knows trials, outputs and expected values; uses no tolerance: the step that
 //! confirms a champion judges what is observed here.
 //!
-//! Such a launch is made exactly like a timed one: in a batch of random length, after all sets were laid again, on the same buffers, behind the same gate, and in
-//! graphs if the others are. Only its inputs differ, which it cannot know without reading them. Its outputs must equal those of an untimed launch, like those
+//! Such a launch is made exactly like a timed one: in a batch of random length, after all sets were laid again, on the same buffers, behind the same gate, and
+//! in graphs if the others are. Only its inputs differ, which it cannot know without reading them. Its outputs must equal those of an untimed launch, like those
 //! of timed launches, and are compared with the expected values.
 
 use std::sync::Arc;
@@ -28,6 +28,9 @@ use kforge_types::record::timing::StressObserved;
 /// The most different outputs of one tensor that are kept. Only a kernel whose additions have no order leaves more.
 const KEPT: usize = 4;
 
+/// What a launch left: the sums and the bytes of each written tensor.
+type Left = (Vec<u64>, Vec<Arc<ReadBack>>);
+
 /// A trial of a stress class, and what launches on its inputs left.
 pub(super) struct StressTrial {
     drawn: FreshTrials,
@@ -36,8 +39,8 @@ pub(super) struct StressTrial {
     trial: Trial,
     inputs: Arc<Inputs>,
     seen: StressObserved,
-    /// Outputs of launches with different sums: the sums, and the bytes of each written tensor.
-    left: Vec<(Vec<u64>, Vec<Arc<ReadBack>>)>,
+    /// Outputs of launches with different sums.
+    left: Vec<Left>,
 }
 
 /// Whether the expected values are computed and compared by kforge itself. What a function of the package needs is no input of this step.
@@ -53,8 +56,8 @@ fn source<'a>(task: &'a Task, params: &'a VerifyParams) -> Source<'a> {
 }
 
 impl StressTrial {
-    /// Draws a trial, or takes one that a verification drew; none if no stress class suits the problem. The expected values are computed here, before the device
-    /// is locked, unless a verification has computed them.
+    /// Draws a trial, or takes one that a verification drew; none if no stress class suits the problem. The expected values are computed here, before the
+    /// device is locked, unless a verification has computed them.
     pub(super) fn draw(task: &Task, params: &VerifyParams) -> Result<Option<Self>, Response> {
         let Some((drawn, at)) = FreshTrials::stress(task, params, inputs::secret())? else { return Ok(None) };
         if is_own(params)
@@ -132,9 +135,9 @@ impl Bench<'_> {
     }
 
     /// The outputs that the first sets hold, with their sums. Bytes that this process knows are not read again.
-    fn left(&mut self, sets: u32) -> Result<Vec<(Vec<u64>, Vec<Arc<ReadBack>>)>, Lost> {
+    fn left(&mut self, sets: u32) -> Result<Vec<Left>, Lost> {
         let sets = if self.params.constants.is_empty() { sets } else { 1 };
-        let mut all: Vec<(Vec<u64>, Vec<Arc<ReadBack>>)> = vec![];
+        let mut all: Vec<Left> = vec![];
         for set in 0..sets {
             let images: Vec<Image<'_>> =
                 Rig::images(self.params, &self.inputs[self.trial(set)], POISONS[self.turn as usize % 2]);
