@@ -326,6 +326,7 @@ mod tests {
             peaks: None,
             few: false,
             took_s: None,
+            stress: None,
         };
         SelectInputs {
             unbuilt: BTreeSet::new(),

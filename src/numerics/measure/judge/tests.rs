@@ -3,7 +3,7 @@
 use super::*;
 use crate::measure::compare::{Comparison, rms};
 use crate::measure::testing::observed;
-use kforge_types::record::{FindingKind, Fresh};
+use kforge_types::record::{FindingKind, Fresh, TrialObserved};
 
 fn observation(got: &[f64], want: &[f64]) -> VerifyObservation {
     let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
