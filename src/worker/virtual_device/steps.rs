@@ -215,7 +215,7 @@ fn stress(params: &VerifyParams, at: &mut DeviceStep, behaviour: &Behaviour) -> 
         return None;
     }
     // Not drawn, so that what is observed follows from the scenario.
-    let Some(class) = fresh::classes(&params.problem).first().map(|class| (*class).to_string()) else { return None };
+    let class = fresh::classes(&params.problem).first().map(|class| (*class).to_string())?;
     let seed = fresh::FRESH | at.scenario.seed;
     let mut series = |ns| at.series(ns, behaviour, STRESSED).samples_ns;
     let (cold_ns, hot_ns) = (series(behaviour.stress_ns), series(behaviour.stress_ns));
