@@ -124,6 +124,7 @@ mod tests {
         };
         let champion = ChampionReport {
             class: "all".into(),
+            shapes: vec![],
             variant: Some("V=4".into()),
             provisional: false,
             because: String::new(),

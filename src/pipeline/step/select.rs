@@ -38,7 +38,8 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     if let Some(shortlist) = &params.shortlist {
         let nomination = nominate(&params, shortlist, &known);
         let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
-        return io::one(job, "nomination", &nomination, format!("{near} to be paired with the best"));
+        let with = if shortlist.splits { "the champions of their classes" } else { "the best" };
+        return io::one(job, "nomination", &nomination, format!("{near} to be paired with {with}"));
     }
     let selection = select(&params, &known);
     let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();
