@@ -6,9 +6,9 @@ use crate::Error;
 use crate::event::Event;
 use crate::session::open::make_target;
 use crate::session::{Opened, Session};
-use kforge_engine::{Blobs, Node};
+use kforge_engine::Blobs;
 use kforge_foundation::base::Digest;
-use kforge_pipeline::plan::regression;
+use kforge_pipeline::plan::regression::{self, ChampionPair};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
@@ -308,7 +308,7 @@ fn rows(
     };
     // A bundle as the base brings no more than claims, also about what its champions are.
     let claimed = base.bundle().is_some() && side.ready.policy.refuses_claims();
-    let mut nodes: Vec<Node> = vec![];
+    let mut all: Vec<ChampionPair> = vec![];
     let mut asked: Vec<(Seat, Result<usize, Decision>)> = vec![];
     for champion in &side.champions {
         let seat = Seat::of(&champion.timed);
@@ -319,15 +319,15 @@ fn rows(
             Err(Decision::identical())
         } else {
             regression::pairs(&champion.node, &champion.spec, &before.spec, champion.timed.hot)
-                .map(|node| {
-                    nodes.push(pairs::whole(side, node));
-                    nodes.len() - 1
+                .map(|pair| {
+                    all.push(pairs::whole(side, pair));
+                    all.len() - 1
                 })
                 .map_err(|why| Decision::unknown(why.to_string()))
         };
         asked.push((seat, question));
     }
-    let mut known = pairs::paired(session, side, nodes, base.bundle())?;
+    let mut known = pairs::paired(session, side, all, base.bundle())?;
     for (seat, question) in asked {
         // Both exist, because the question was asked.
         let (Some(head), Some(before)) = (side.seated.get(&seat), seated.get(&seat)) else { continue };

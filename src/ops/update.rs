@@ -111,12 +111,14 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
                 target: target.target.clone(),
                 class: class.into(),
             };
-            // A class that no longer splits has no champion at the shape any more.
-            let is_left =
-                |class: &str| target.champions.is_empty() || target.champions.iter().any(|c| c.class == class);
+            // Where a class no longer splits, its champion has the shape again.
+            let is_past = |class: &str| {
+                split_from(class).is_some_and(|(_, shape)| {
+                    target.champions.iter().any(|c| c.class != class && c.shapes.iter().any(|s| s == shape))
+                })
+            };
             lock.champions.retain(|pinned, pin| {
-                let of_seat = *pinned == seat(&pinned.class) && split_from(&pinned.class).is_some();
-                !of_seat || is_left(&pinned.class) || matches!(pin, Pin::Accepted(_))
+                *pinned != seat(&pinned.class) || !is_past(&pinned.class) || matches!(pin, Pin::Accepted(_))
             });
             for champion in &target.champions {
                 let Some(label) = &champion.variant else { continue };

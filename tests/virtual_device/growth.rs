@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use crate::lab::{Lab, Machine, SOURCE, champion, steps};
+use crate::lab::{Lab, Machine, SOURCE, champion, paired, steps};
 use crate::project::{Built, id, ids};
 
 fn all(built: &Built) -> BTreeSet<String> {
@@ -18,7 +18,9 @@ fn the_plan_grows_by_pairs_then_the_decision_then_the_champion() {
     let grown = all(&built);
     let late: BTreeSet<String> =
         grown.iter().filter(|id| ["pairs", "select", "sass"].iter().any(|part| id.contains(part))).cloned().collect();
-    let pairs = "p/k/V=1/h/big/against/V=2/pairs";
+    assert_eq!(paired(&built, "executed"), ids(&["big: V=1, V=2"]));
+    let pairs = steps(&built, "pairs", "executed").pop_first().unwrap();
+    let pairs = pairs.as_str();
     assert_eq!(late, ids(&["p/k/h/nominate/select", pairs, "p/k/h/select", "p/k/V=1/h/sass/inspect"]));
     let when = |id: &str| built.finished().position(|s| s["id"] == id).unwrap();
     assert!(when("p/k/h/nominate/select") < when(pairs) && when(pairs) < when("p/k/h/select"));
@@ -53,8 +55,7 @@ fn one_variant_needs_no_nomination_and_each_class_of_shapes_pairs_its_own() {
         .manifest("role = \"bench\" }", "role = \"bench\" }\nshapes.large = { n = 200, role = \"bench\" }")
         .manifest("tune.V", "select = { per = \"n\" }\ntune.V");
     let built = lab.built(&[]);
-    let pairs = ids(&["p/k/V=1/h/big/against/V=2/pairs", "p/k/V=2/h/large/against/V=1/pairs"]);
-    assert_eq!(steps(&built, "pairs", "executed"), pairs);
+    assert_eq!(paired(&built, "executed"), ids(&["big: V=1, V=2", "large: V=1, V=2"]));
     let champions = lab.target()["champions"].as_array().unwrap().clone();
     let of = |c: &serde_json::Value| format!("{}: {} {}", c["class"], c["variant"], c["provisional"]);
     assert_eq!(

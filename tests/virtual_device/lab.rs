@@ -182,6 +182,14 @@ impl Lab {
         self.project.report_value()["packages"][0]["kernels"][0]["targets"][0].clone()
     }
 
+    /// The variant with the least median of cold times.
+    pub(crate) fn fastest(&self) -> String {
+        let times = self.target()["times"].as_array().unwrap().clone();
+        let least =
+            times.iter().min_by(|a, b| a["cold_ns"].as_f64().unwrap().total_cmp(&b["cold_ns"].as_f64().unwrap()));
+        least.unwrap()["variant"].as_str().unwrap().to_string()
+    }
+
     /// The fate and its reason, by method.
     pub(crate) fn fates(&self) -> BTreeMap<String, (String, String)> {
         let text = |v: &Value| v.as_str().unwrap_or_default().to_string();
@@ -218,4 +226,19 @@ pub(crate) fn steps(built: &Built, kind: &str, outcome: &str) -> BTreeSet<String
     };
     let fits = |s: &&Value| s["kind"] == kind && said(s).as_deref() == Some(outcome);
     built.finished().filter(fits).map(crate::project::id).collect()
+}
+
+/// The pairs steps with this outcome, as `big: V=1, V=2`. Which of two variants is A follows from their content, so their order in an id says nothing here.
+pub(crate) fn paired(built: &Built, outcome: &str) -> BTreeSet<String> {
+    let of = |id: &String| {
+        let parts: Vec<&str> = id.split('/').collect();
+        let against = parts.iter().position(|part| *part == "against").unwrap();
+        let mut both = [parts[2], parts[against + 1]];
+        both.sort_unstable();
+        format!("{}: {}", parts[against - 1], both.join(", "))
+    };
+    let ids = steps(built, "pairs", outcome);
+    let pairs: BTreeSet<String> = ids.iter().map(of).collect();
+    assert_eq!(pairs.len(), ids.len(), "two variants have one comparison: {ids:?}");
+    pairs
 }

@@ -3,6 +3,7 @@
 #![cfg(any(debug_assertions, feature = "virtual-device"))]
 
 mod ablated;
+mod agreed;
 mod bounded;
 mod compared;
 mod evidence;

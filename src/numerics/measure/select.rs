@@ -27,8 +27,16 @@ pub struct SelectInputs {
     pub benches: BTreeMap<(u32, u32), BenchObserved>,
     /// Times of (variant, shape) from few samples.
     pub few: BTreeMap<(u32, u32), BenchObserved>,
-    /// Pairs of (variant A, variant B, shape).
+    /// Pairs of (variant A, variant B, shape). Two variants have them in one order only.
     pub pairs: BTreeMap<(u32, u32, u32), PairsObserved>,
+}
+
+impl SelectInputs {
+    /// The pairs of two variants at a shape, with `x` as A, in whichever order they were taken.
+    pub(super) fn paired(&self, x: u32, y: u32, shape: u32) -> Option<PairsObserved> {
+        let straight = self.pairs.get(&(x, y, shape)).cloned();
+        straight.or_else(|| self.pairs.get(&(y, x, shape)).cloned().map(PairsObserved::turned))
+    }
 }
 
 /// What is known about a variant's correctness on a class.
@@ -318,9 +326,9 @@ fn ratios(
     known: &SelectInputs,
 ) -> Option<Vec<Vec<f64>>> {
     let bench = shapes.iter().filter(|s| params.bench.contains(s));
-    let paired: Option<Vec<&[Vec<f64>]>> =
-        bench.map(|s| known.pairs.get(&(candidate.order, best.order, *s)).map(|p| p.blocks.as_slice())).collect();
-    paired.map(|p| stats::over_shapes(&p)).filter(|blocks| stats::block_interval(blocks).is_some())
+    let paired: Option<Vec<PairsObserved>> = bench.map(|s| known.paired(candidate.order, best.order, *s)).collect();
+    let blocks = |seen: &[PairsObserved]| stats::over_shapes(&seen.iter().map(|p| &*p.blocks).collect::<Vec<_>>());
+    paired.map(|seen| blocks(&seen)).filter(|blocks| stats::block_interval(blocks).is_some())
 }
 
 /// The champion by times. The best is the fastest by medians, or a contender that pairs show to be even faster. Contenders that pairs do not show to be slower

@@ -72,11 +72,10 @@ struct Want {
     gain: Gain,
 }
 
-/// Log-ratios of the times of X to those of Y at a shape, in whichever order the two were paired.
+/// Log-ratios of the times of X to those of Y at a shape, if there are enough for an interval.
 fn paired(x: u32, y: u32, shape: u32, known: &SelectInputs) -> Option<Vec<Vec<f64>>> {
-    let blocks = |a, b| known.pairs.get(&(a, b, shape)).map(|pairs| pairs.blocks.clone());
-    let reversed = || blocks(y, x).map(|b| b.into_iter().map(|b| b.into_iter().map(|r| -r).collect()).collect());
-    blocks(x, y).or_else(reversed).filter(|blocks: &Vec<Vec<f64>>| stats::block_interval(blocks).is_some())
+    let blocks = known.paired(x, y, shape)?.blocks;
+    stats::block_interval(&blocks).is_some().then_some(blocks)
 }
 
 /// The log-ratios of X to Y from those of both to a third variant, block by block.

@@ -8,39 +8,42 @@ use crate::{Error, Session};
 use kforge_engine::evidence::Record;
 use kforge_engine::{Blobs, BuildOptions, Graph, Node, Source};
 use kforge_foundation::base::Digest;
-use kforge_pipeline::plan::regression;
+use kforge_pipeline::plan::regression::ChampionPair;
 use kforge_pipeline::release::comparison::{Decision, Seat};
 use kforge_pipeline::release::{Bundle, evidence_list};
 use kforge_types::record::event::Event;
 use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
 use kforge_types::record::{Outcome, StepKind};
 
-/// The node, marked as unavailable if one of its inputs is missing here. Records of the pair still count.
-pub(super) fn whole(side: &Side<'_, '_>, node: Node) -> Node {
-    let lost = node.inputs.iter().find(|(_, input)| match &input.source {
+/// The pair, marked as unavailable if one of its inputs is missing here. Records of the pair still count.
+pub(super) fn whole(side: &Side<'_, '_>, pair: ChampionPair) -> ChampionPair {
+    let lost = pair.node.inputs.iter().find(|(_, input)| match &input.source {
         Source::Blob(digest) => !side.ready.leaves.has(digest),
         Source::Output { .. } => false,
     });
-    let why = lost.map(|(name, _)| format!("the base's `{}` is not in the store", name.trim_end_matches(":b")));
-    Node { unavailable: node.unavailable.clone().or(why), ..node }
+    let name = |name: &str| name.rsplit_once(':').map_or(name, |(what, _)| what).to_string();
+    let why = lost.map(|(input, _)| format!("the base's `{}` is not in the store", name(input)));
+    let ChampionPair { node, turned } = pair;
+    ChampionPair { node: Node { unavailable: node.unavailable.clone().or(why), ..node }, turned }
 }
 
-/// The observed pairs and their origin, or why there are none.
+/// The observed pairs, with the head as A, and their origin; or why there are none.
 pub(super) type PairResult = Result<(PairsObserved, String), String>;
 
 /// Measures pairs where possible, and looks up records of the others.
 pub(super) fn paired(
     session: &Session,
     side: &Side<'_, '_>,
-    nodes: Vec<Node>,
+    pairs: Vec<ChampionPair>,
     base: Option<&Bundle>,
 ) -> Result<Vec<PairResult>, Error> {
-    if nodes.is_empty() {
+    if pairs.is_empty() {
         return Ok(vec![]);
     }
     let Side { opened, ready, .. } = side;
-    session.reporter.event(&Reported::Comparing(nodes.len()));
-    let graph = Graph::new(nodes.clone())?;
+    session.reporter.event(&Reported::Comparing(pairs.len()));
+    let pairs = in_known_order(side, pairs)?;
+    let graph = Graph::new(pairs.iter().map(|pair| pair.node.clone()).collect())?;
     let options = BuildOptions { keep_going: true, ..ready.options.clone() };
     let mut on_event = |event| {
         if let Event::Diagnostic { message, .. } = event {
@@ -53,36 +56,49 @@ pub(super) fn paired(
     if outcome.interrupted {
         return Err(CompareError::Interrupted.into());
     }
-    let evidence = ready.evidence(opened);
     let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
     let mut all = vec![];
-    for node in &nodes {
-        let done = outcome.step(&node.id);
+    for pair in &pairs {
+        let turn = |seen: PairsObserved, turned: bool| if turned { seen.turned() } else { seen };
+        let done = outcome.step(&pair.node.id);
         let result = done.and_then(|done| done.result.as_ref());
         let seen = result.and_then(|result| serde_json::from_slice(&read(result.outputs.get("observation")?)?).ok());
         if let (Some(seen), Some(from)) = (seen, done.and_then(|done| done.evidence.as_ref())) {
-            all.push(Ok((seen, evidence_list::source(from))));
+            all.push(Ok((turn(seen, pair.turned), evidence_list::source(from))));
             continue;
         }
-        // Records of the swapped pair (B, A), and records in the bundle, are equivalent.
-        let (straight, swapped) = (regression::spec(node, false), regression::spec(node, true));
-        let held = evidence.seen(&swapped.key(), &swapped, node.product.as_deref())?;
-        let held = held.and_then(|seen| Some((observed(&seen.record, read)?, about(&seen.record), true)));
+        // Records in the bundle, in either order.
         let brought = || {
             let bundle = base?;
-            [(straight.key(), false), (swapped.key(), true)].into_iter().find_map(|(key, turned)| {
-                let question = bundle.questions.iter().find(|q| q.key == key)?;
+            [pair.clone(), pair.exchanged()].into_iter().find_map(|pair| {
+                let question = bundle.questions.iter().find(|q| q.key == pair.spec().key())?;
                 let newest =
                     question.records.iter().max_by_key(|r| r.provenance.measured_at.parse::<jiff::Timestamp>().ok())?;
                 let seen = observed(newest, |digest| bundle.contents.get(digest).cloned())?;
-                Some((seen, about(newest), turned))
+                Some((turn(seen, pair.turned), about(newest)))
             })
         };
         let why = match done.map(|done| &done.outcome) {
             Some(Outcome::Unavailable(why) | Outcome::Failed(why) | Outcome::Skipped(why)) => why.clone(),
             _ => "nothing was observed".to_string(),
         };
-        all.push(held.or_else(brought).map(|(seen, on, turned)| (turn(seen, turned), on)).ok_or(why));
+        all.push(brought().ok_or(why));
+    }
+    Ok(all)
+}
+
+/// The pairs, each in the order in which it was already observed. Champions that launch the same are ordered by their binaries here, and by their compilations
+/// in a plan, where they may have been variants of one kernel.
+fn in_known_order(side: &Side<'_, '_>, pairs: Vec<ChampionPair>) -> Result<Vec<ChampionPair>, Error> {
+    let evidence = side.ready.evidence(side.opened);
+    let is_known = |pair: &ChampionPair| -> Result<bool, Error> {
+        let spec = pair.spec();
+        Ok(evidence.seen(&spec.key(), &spec, pair.node.product.as_deref())?.is_some())
+    };
+    let mut all = vec![];
+    for pair in pairs {
+        let other = pair.exchanged();
+        all.push(if !is_known(&pair)? && is_known(&other)? { other } else { pair });
     }
     Ok(all)
 }
@@ -93,12 +109,6 @@ fn observed(record: &Record, read: impl Fn(&Digest) -> Option<Vec<u8>>) -> Optio
 
 fn about(record: &Record) -> String {
     format!("{}, {}", record.provenance.device, record.provenance.measured_at)
-}
-
-/// Converts pairs of (B, A) to pairs of (A, B).
-fn turn(seen: PairsObserved, turned: bool) -> PairsObserved {
-    let sign = if turned { -1.0 } else { 1.0 };
-    PairsObserved { blocks: seen.blocks.into_iter().map(|b| b.into_iter().map(|r| sign * r).collect()).collect() }
 }
 
 /// Decides from separate benches of both variants on one class of devices, if there are no pairs.

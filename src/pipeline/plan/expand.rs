@@ -17,7 +17,9 @@ use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
-use kforge_types::record::params::{AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection};
+use kforge_types::record::params::{
+    AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection, TURNED,
+};
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
 use kforge_types::record::{Form, StepKind, StepResult};
@@ -170,13 +172,10 @@ impl<'a> Planner<'a> {
             let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
             for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
                 for (at, case) in selected.benched(found.operator, &class.shapes) {
-                    // Two variants may have been paired for the whole class already.
-                    if decision.inputs.contains_key(&format!("pairs:{best}:{order}:{at}")) {
-                        continue;
-                    }
-                    let node = self.pairs(scope, near, against, case, phase)?;
-                    let source = Source::Output { node, name: "observation".into(), required: false };
-                    decision.inputs.insert(format!("pairs:{order}:{best}:{at}"), InputRef { source, form: Form::Blob });
+                    let pair = self.pairs(scope, near, against, case, phase)?;
+                    let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
+                    let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
+                    decision.inputs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
                 }
             }
         }
@@ -299,8 +298,9 @@ impl<'a> Planner<'a> {
         let mut judged = Vec::new();
         for (at, case) in benched {
             if serves(case)? {
-                let pairs = self.pairs(scope, off, build, case, ABLATION)?;
-                attribute = attribute.optional(&format!("pairs:{at}"), &pairs, "observation");
+                let pair = self.pairs(scope, off, build, case, ABLATION)?;
+                let name = format!("pairs:{at}{}", if pair.turned { TURNED } else { "" });
+                attribute = attribute.optional(&name, &pair.id, "observation");
                 judged.push((*at, *case));
             }
         }

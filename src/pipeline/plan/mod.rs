@@ -15,7 +15,7 @@
 //! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |
 //! | verify | problem, launches, trials, how outputs compare | binary, inspection, expected digests, own functions as for oracle; on `cpu` the C library, libm, libstdc++ and the processor features by which they choose code | the tolerance (unless `matched` is below one) |
 //! | bench | problem, launches | binary, inspection | the device; tolerances |
-//! | pairs | problem, launches of both, cold or hot | both binaries, inspections | the device; which variants were nominated |
+//! | pairs | problem, launches of both in an order that follows from content, cold or hot | both binaries, inspections | the device; which variants were nominated; who compares them |
 //! | judge | tolerance | the observation of verify; whether the operator decides | names, the device |
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
@@ -52,6 +52,7 @@ pub mod kernels;
 pub mod node_builder;
 pub mod memory;
 pub mod operators;
+mod pair_order;
 pub mod regression;
 pub mod rounds;
 pub mod search;

@@ -7,6 +7,7 @@ use super::input::Goal;
 use super::memory;
 use super::node_builder::{MAIN, NodeBuilder};
 use super::operators::Case;
+use super::pair_order::{by_content, is_turned};
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::{Arch, Metric};
@@ -66,30 +67,36 @@ impl Planner<'_> {
         Ok(Some(self.add(node)))
     }
 
-    /// The pairs step of two variants on a bench shape: A against B. Returns its id.
+    /// The pairs step of two variants on a bench shape. It is the same step for `y` and `x`; its labels are those of the one that was named first when it was
+    /// planned.
     pub fn pairs(
         &mut self,
         scope: Scope<'_>,
-        a: &PlannedVariant,
-        b: &PlannedVariant,
+        x: &PlannedVariant,
+        y: &PlannedVariant,
         case: &Case,
         phase: u8,
-    ) -> Result<String, Diagnostic> {
+    ) -> Result<PairStep, Diagnostic> {
         let compiler = Self::compiler(scope, case.work);
+        let launched = |build| self.verify_params(scope, build, case, compiler, &BTreeMap::new());
+        let (of_x, of_y) = (launched(x)?, launched(y)?);
+        let compiled = |build| self.compile_params(scope, build, compiler);
+        let turned = is_turned(&of_x, &of_y, || by_content(&compiled(x), &compiled(y)));
+        let (a, b, of_a, of_b) = if turned { (y, x, of_y, of_x) } else { (x, y, of_x, of_y) };
         let params = PairsParams {
             arch: scope.target.arch.name().into(),
             hot: scope.kernel.select.metric == Metric::Hot,
-            a: self.verify_params(scope, a, case, compiler, &BTreeMap::new())?,
-            b: self.verify_params(scope, b, case, compiler, &BTreeMap::new())?,
+            a: of_a,
+            b: of_b,
             protocol: PAIRS_PROTOCOL,
         };
         let shape = &scope.operator.shapes[case.at].name;
         let mut parts = self.parts(scope, a);
         parts.push(shape);
-        if !b.label.is_empty() {
-            parts.extend(["against", &b.label]);
+        if !b.label.is_empty() || !b.without.is_empty() {
+            parts.extend(["against", &b.label, &b.without]);
         }
-        let mut node = NodeBuilder::new(StepKind::Pairs, &parts, self.labels(scope, a, Some(shape)), &params)
+        let mut node = NodeBuilder::new(StepKind::Pairs, &parts, self.labels(scope, x, Some(shape)), &params)
             .phase(phase)
             .round(scope.round)
             .memory(memory::timing(&params.a).saturating_add(memory::timing(&params.b)))
@@ -99,8 +106,17 @@ impl Planner<'_> {
             let (compile, inspect) = self.compile(scope, build, compiler, phase);
             node = node.build(side, &compile, &inspect);
         }
-        Ok(self.add(node.done()))
+        Ok(PairStep { id: self.add(node.done()), turned })
     }
+}
+
+/// A pairs step as one of its two variants sees it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PairStep {
+    /// The id of the step.
+    pub id: String,
+    /// Whether the variant is B of the step's parameters rather than A.
+    pub turned: bool,
 }
 
 /// Whether a kernel is timed on a target. A kernel's own launcher shares the process, the context and the clock with the code that would take its times, so its

@@ -169,25 +169,8 @@ impl Planner<'_> {
         let source = self.generate(scope, &build.source);
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
-        let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
-        let defines = visible(kernel.defines(&build.variant, scope.choice), kernel, &reach);
-        let entries = kernel.entries(&build.variant, scope.choice);
-        let flags: Vec<String> =
-            kernel.flags(&build.variant, scope.choice).into_iter().chain(build.flags.iter().cloned()).collect();
-        let arch = scope.target.arch.name().to_string();
-        let params = CompileParams {
-            compiler,
-            arch: arch.clone(),
-            main: build.source.clone(),
-            entries: entries.clone(),
-            defines,
-            std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
-            include: input.include.iter().chain(&kernel.include).cloned().collect(),
-            flags,
-            candidate: build.round > 0,
-            lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
-            host: kernel.host.as_ref().map(|host| host.function.clone()),
-        };
+        let params = self.compile_params(scope, build, compiler);
+        let (arch, entries) = (params.arch.clone(), params.entries.clone());
         let mut parts = self.parts(scope, build);
         parts.push(plain);
         let mut node = NodeBuilder::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
@@ -221,6 +204,27 @@ impl Planner<'_> {
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
         (compile, inspect)
+    }
+
+    /// The parameters of the compilation of a variant.
+    pub(super) fn compile_params(&self, scope: Scope<'_>, build: &PlannedVariant, compiler: Compiler) -> CompileParams {
+        let scope = scope.of(build);
+        let kernel = scope.kernel;
+        let input = self.package_input(scope.package);
+        let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
+        CompileParams {
+            compiler,
+            arch: scope.target.arch.name().to_string(),
+            main: build.source.clone(),
+            entries: kernel.entries(&build.variant, scope.choice),
+            defines: visible(kernel.defines(&build.variant, scope.choice), kernel, &reach),
+            std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
+            include: input.include.iter().chain(&kernel.include).cloned().collect(),
+            flags: kernel.flags(&build.variant, scope.choice).into_iter().chain(build.flags.iter().cloned()).collect(),
+            candidate: build.round > 0,
+            lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
+            host: kernel.host.as_ref().map(|host| host.function.clone()),
+        }
     }
 
     /// The launches that an inspection checks. For a variant that a search asks for, only the arguments are checked: the search itself finds blocks that exceed

@@ -2,7 +2,7 @@
 
 use kforge_engine::{Execution, Job, RunError};
 use kforge_numerics::measure::attribute::attribute;
-use kforge_types::record::params::{AttributeParams, Judgement, Matched};
+use kforge_types::record::params::{AttributeParams, Judgement, Matched, TURNED};
 use kforge_types::record::timing::PairsObserved;
 
 use super::io;
@@ -15,7 +15,10 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let mut without = vec![];
     for name in job.spec.inputs.keys() {
         match name.split_once(':').map_or(name.as_str(), |(kind, _)| kind) {
-            "pairs" => pairs.push(io::document(job, name)?),
+            "pairs" => {
+                let seen: Option<PairsObserved> = io::document(job, name)?;
+                pairs.push(if name.ends_with(TURNED) { seen.map(PairsObserved::turned) } else { seen });
+            }
             "judgement" => without.push(io::document::<Judgement>(job, name)?.map(|j| j.verdict)),
             "match" => {}
             _ => return Err(io::failed(format!("BUG: attribute does not know input `{name}`"))),

@@ -290,7 +290,7 @@ pub struct VerifyParams {
     pub bytes: Option<f64>,
 }
 
-/// pairs. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
+/// pairs. Which of two binaries is A follows from their content, so that they have one question, whoever compares them. Inputs: `binary:a`, `facts:a`, `inspection:a` and the same for `b`. Output `observation`: a [`super::timing::PairsObserved`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct PairsParams {
     /// The architecture for which both binaries were built.
@@ -570,8 +570,11 @@ pub struct Selection {
     pub wrong: Vec<u32>,
 }
 
-/// attribute. Inputs: `match`; for each shape S, `pairs:S` (of the variant without and with the method) and `judgement:S` (of the variant without the method),
-/// each absent if there is none. Output `attribution`: an [`Attribution`].
+/// The end of the name of an input with pairs whose A is the second of the variants that the step compares.
+pub const TURNED: &str = ":turned";
+
+/// attribute. Inputs: `match`; for each shape S, `pairs:S` (of the variant without and with the method) or `pairs:S:turned` (of the variant with and without
+/// it), and `judgement:S` (of the variant without the method), each absent if there is none. Output `attribution`: an [`Attribution`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct AttributeParams {
     /// The share of time that the lower bound of the saving must exceed.

@@ -41,3 +41,11 @@ pub struct PairsObserved {
     /// One entry per block of ABBA pairs: the logarithms of (time of A / time of B).
     pub blocks: Vec<Vec<f64>>,
 }
+
+impl PairsObserved {
+    /// The same pairs with the names of the binaries exchanged.
+    #[must_use]
+    pub fn turned(self) -> Self {
+        PairsObserved { blocks: self.blocks.into_iter().map(|b| b.into_iter().map(|ratio| -ratio).collect()).collect() }
+    }
+}
