@@ -64,6 +64,8 @@ fn each_of_two_variants_is_champion_where_it_is_faster() {
     let lab = lab(&EACH_AT_ONE);
     let built = lab.built(&[]);
     assert_eq!(champions(&built), are(&SPLIT));
+    let shapes: Vec<&Value> = built.events("champion").map(|c| &c["shapes"]).collect();
+    assert_eq!(shapes, [&json!(["tiny", "a"]), &json!(["b"])]);
     // The two are paired at that shape only, and each champion is examined where it is champion.
     assert_eq!(paired(&built, "executed"), ids(&["b: V=1, V=2"]));
     assert_eq!(steps(&built, "profile", "executed"), ids(&["p/k/V=1/h/a/profile", "p/k/V=2/h/b/profile"]));

@@ -31,7 +31,7 @@ pub struct Choice {
     /// Why it was selected.
     pub because: String,
     /// Bench shapes of the class at which another variant is faster, as far as is known.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub overtaken: Vec<OvertakenReport>,
     /// The longest of its median times at the bench shapes, in nanoseconds, and the shape.
     #[serde(skip_serializing_if = "Option::is_none")]
