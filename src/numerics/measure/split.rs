@@ -4,10 +4,10 @@
 //! | decision | why |
 //! |---|---|
 //! | Only pairs with the champion split a class. | Medians of separate runs differ by more than the margin without any cause. |
-//! | A contender must be correct at the shape. It need not serve or be verified at others, but must not be wrong at any. | The class of the shape has no other shape. What is wrong somewhere, such as at a holdout shape, is not to be trusted at others. |
+//! | A contender must be correct at the shape, and wrong at none. | It serves only this shape. What is wrong elsewhere, as at a holdout, is not trusted. |
 //! | The greatest gains come first if there are more than the classes that the manifest allows. | They are worth a class most. |
-//! | If a class loses every bench shape, one of the new champions takes it over, if it is correct on the rest. | A champion that is champion nowhere where it is timed would have no reason. |
-//! | A variant that `kforge.lock` pins for the class of a shape keeps it unless it is shown to be slower. | A split must not come and go with noise. Without times, the pin is all that is known. |
+//! | If a class loses every bench shape, one of the new champions that is correct on the rest takes it over. | No time would support its champion. |
+//! | A variant that is pinned for the class of a shape keeps it unless pairs show it to be slower. | Noise must not move splits. Without times, pins decide. |
 //! | A shape that could not be split is named with the variant that is faster there. | Nobody should take the champion for the fastest where it is not. |
 
 use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
@@ -27,8 +27,8 @@ pub(super) fn divisible(shapes: &[u32], classes: usize, params: &SelectParams) -
     if bench.len() > 1 && classes < params.most_classes as usize { bench } else { vec![] }
 }
 
-/// Names, for each bench shape of a class with several, the champion of the class and the variants whose median there is better than the champion's and near the
-/// best: only pairs can decide whether they are faster. A variant that is pinned for the shape is named, too, if it is near the best.
+/// Names, for each bench shape of a class with several, the champion of the class and the variants whose median there is better than the champion's and near
+/// the best: only pairs can decide whether they are faster. A variant that is pinned for the shape is named, too, if it is near the best.
 pub(super) fn nominate(
     params: &SelectParams,
     shortlist: &Shortlist,

@@ -1,5 +1,5 @@
-//! Classes of shapes in words: for which shapes a champion is, why a class was split, and where another variant is faster than the champion. Knows names; selects
-//! nothing.
+//! Classes of shapes in words: for which shapes a champion is, why a class was split, and where another variant is faster than the champion. Knows names;
+//! selects nothing.
 
 use serde::{Deserialize, Serialize};
 

@@ -120,7 +120,7 @@ pub struct TargetReport {
 /// The champion of a class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChampionReport {
-    /// The class: `all`, a shape's name, or the value of the class expression. If the class of a shape was split from one of these: its name, `@`, and the shape.
+    /// The class: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split from it.
     pub class: String,
     /// The shapes for which it is champion.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -556,7 +556,7 @@ pub enum Stays {
     Classes,
 }
 
-/// What select decides. Nothing that is built depends on the figures in it, only on the champions, so noise in new measurements changes nothing after this step.
+/// What select decides. What is built depends only on the champions in it, not on the figures, so noise in new measurements changes nothing after this step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Selection {
     /// One per class, in the order of the first shape; each class before those that were split from it.
