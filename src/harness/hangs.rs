@@ -67,7 +67,7 @@ impl Task {
                 self.write_document("observation", &VerifyObservation { not_launched: Some(why.clone()), ..begun })
             }
             StepKind::Bench => self.write_document("observation", &BenchObserved::default()),
-            StepKind::Pairs => self.write_document("observation", &PairsObserved { blocks: vec![] }),
+            StepKind::Pairs => self.write_document("observation", &PairsObserved::default()),
             StepKind::Profile => {
                 let seen = ProfileObserved { absent: Some(unknown.clone()), ..ProfileObserved::default() };
                 self.write_document("observation", &seen)

@@ -334,7 +334,7 @@ fn rows(
         let decision = match question {
             Err(decision) => decision,
             Ok(at) => match std::mem::replace(&mut known[at], Err(String::new())) {
-                Ok((seen, on)) => Decision::by_pairs(&seen.blocks, found.margin, &on),
+                Ok((seen, on)) => Decision::by_pairs(&seen, found.margin, &on),
                 Err(why) => pairs::apart(side, &seat, head, before, found.margin, &why),
             },
         };

@@ -1,8 +1,9 @@
 //! The pairs step: times two binaries against each other on the same buffers. Knows runners and blocks; [`sampling`] decides the order of samples and the
 //! result of a block.
 //!
-//! Each block allocates its buffers at new addresses and loads the modules in reversed order; its samples are in ABBA order. Workspaces with the same name
-//! share one buffer, which has the larger size and is zero before each sample, regardless of its declaration: poison is for verify.
+//! Each block allocates its buffers at new addresses. Which binary comes first in it is drawn, in half of the blocks each: that one is loaded, checked, warmed
+//! up and timed first, in the runner's first slot; the samples are in ABBA order. The observation says for each block which it was. The draws follow from the
+//! step's key, so that a repetition has the same ones. If the two orders disagree, more blocks are taken. Workspaces with the same name share one buffer, which has the larger size and is zero before each sample, regardless of its declaration: poison is for verify.
 
 use std::sync::Arc;
 
@@ -26,8 +27,7 @@ use kforge_types::record::Verdict;
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::timing::PairsObserved;
 
-/// The most blocks, and ABBA rounds per block.
-const BLOCKS: usize = 16;
+/// ABBA rounds per block.
 const ROUNDS: usize = 4;
 /// Samples of each side before the samples of a block count.
 const WARMING: usize = 5;
@@ -63,8 +63,10 @@ fn paired(task: &Task) -> Result<Response, Response> {
         states: vec![],
         copies: None,
         luck: inputs::secret(),
+        seed: sampling::seed(task.spec.key().hash()),
+        lead: Side::A,
     };
-    let mut seen = PairsObserved { blocks: vec![] };
+    let mut seen = PairsObserved::default();
     let verdict = match pairs.all(&candidates, &inputs, &mut seen) {
         Ok(wrong) => wrong.map(|wrong| (Verdict::Fail(wrong), false)),
         Err(lost) => Some(lost.verdict()?),
@@ -95,7 +97,7 @@ fn shared(a: &VerifyParams, b: &VerifyParams) -> VerifyParams {
 }
 
 /// The side and the inputs, the sums of the first outputs, and the outputs of untimed launches if they were needed.
-type FirstRun<'a> = ((usize, usize), Vec<u64>, Option<UntimedOutputs<'a>>);
+type FirstRun<'a> = ((Side, usize), Vec<u64>, Option<UntimedOutputs<'a>>);
 
 struct Pairs<'a> {
     both: &'a VerifyParams,
@@ -109,9 +111,14 @@ struct Pairs<'a> {
     copies: Option<(u32, f64)>,
     /// The random state that decides after which samples outputs are checked.
     luck: u64,
+    /// The seed of the orders of blocks.
+    seed: u64,
+    /// The binary that comes first in the current block.
+    lead: Side,
 }
 
-fn slot(side: Side) -> u8 {
+/// The position of a binary among the candidates.
+fn at(side: Side) -> usize {
     match side {
         Side::A => 0,
         Side::B => 1,
@@ -127,7 +134,11 @@ impl<'a> Pairs<'a> {
         seen: &mut PairsObserved,
     ) -> Result<Option<String>, Lost> {
         let reserve = self.rig.left() / 10;
-        for block in 0..BLOCKS {
+        for block in 0.. {
+            if block >= sampling::most(seen) {
+                break;
+            }
+            self.lead = sampling::first(self.seed, block);
             // The inputs change after every two blocks, so that each of the inputs is used with each order.
             let trial = block / 2 % inputs.len();
             let images = Rig::images(self.both, &inputs[trial], POISONS[0]);
@@ -135,8 +146,11 @@ impl<'a> Pairs<'a> {
             if let Some(wrong) = self.check(candidates, trial, &images)? {
                 return Ok(Some(wrong));
             }
-            match self.block(candidates, (block, trial), &images)? {
-                Ok(ratios) => seen.blocks.push(ratios),
+            match self.block(candidates, trial, &images)? {
+                Ok(ratios) => {
+                    seen.blocks.push(ratios);
+                    seen.first.push(self.lead);
+                }
                 Err(wrong) => return Ok(Some(wrong)),
             }
             if let Some(wrong) = self.check(candidates, trial, &images)? {
@@ -149,6 +163,16 @@ impl<'a> Pairs<'a> {
         Ok(None)
     }
 
+    /// The binaries in the order of the current block.
+    fn sides(&self) -> [Side; 2] {
+        [self.lead, self.lead.other()]
+    }
+
+    /// The runner's slot of a binary in the current block.
+    fn slot(&self, side: Side) -> u8 {
+        u8::from(side != self.lead)
+    }
+
     /// Allocates the buffers again at other addresses and loads both modules.
     fn lay(&mut self, candidates: &[Launchable<'_>; 2], block: usize, images: &[Image<'_>]) -> Result<(), Lost> {
         self.rig.clear();
@@ -156,10 +180,9 @@ impl<'a> Pairs<'a> {
         self.rig.pad(PADDING, (block as u64 * 37 % 16) * (3 << 18) + 512);
         self.rig.allocate(0, images);
         self.rig.lay(0, images, CANARY)?;
-        let order = if block.is_multiple_of(2) { [0, 1] } else { [1, 0] };
-        for at in order {
-            self.rig.load(at as u8, &candidates[at])?;
-            self.rig.constants(at as u8, &candidates[at], 0);
+        for side in self.sides() {
+            self.rig.load(self.slot(side), &candidates[at(side)])?;
+            self.rig.constants(self.slot(side), &candidates[at(side)], 0);
         }
         Ok(())
     }
@@ -171,9 +194,9 @@ impl<'a> Pairs<'a> {
         trial: usize,
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
-        for side in 0..candidates.len() {
+        for side in self.sides() {
             self.rig.lay(0, images, CANARY)?;
-            let shown = self.rig.run_and_show(side as u8, 0, images, CANARY)?;
+            let shown = self.rig.run_and_show(self.slot(side), 0, images, CANARY)?;
             if let Some(wrong) = self.seen(candidates, (side, trial), images, &shown)? {
                 return Ok(Some(wrong));
             }
@@ -185,7 +208,7 @@ impl<'a> Pairs<'a> {
     fn look(
         &mut self,
         candidates: &[Launchable<'_>; 2],
-        (side, trial): (usize, usize),
+        (side, trial): (Side, usize),
         images: &[Image<'a>],
     ) -> Result<Option<String>, Lost> {
         let shown = self.rig.show(0, images.iter(), CANARY, inputs::salt())?;
@@ -196,7 +219,7 @@ impl<'a> Pairs<'a> {
     fn seen(
         &mut self,
         candidates: &[Launchable<'_>; 2],
-        (side, trial): (usize, usize),
+        (side, trial): (Side, usize),
         images: &[Image<'a>],
         shown: &[BufferSum],
     ) -> Result<Option<String>, Lost> {
@@ -204,32 +227,32 @@ impl<'a> Pairs<'a> {
             return Ok(Some(damage));
         }
         let sums = read_back::sums(images, shown);
-        let Some(at) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
+        let Some(known) = self.first.iter().position(|(of, ..)| *of == (side, trial)) else {
             self.first.push(((side, trial), sums, None));
             return Ok(None);
         };
-        if self.first[at].1 == sums {
+        if self.first[known].1 == sums {
             return Ok(None);
         }
         let now = self.rig.outputs(0, images)?;
-        if self.first[at].2.is_none() {
-            let usual = self.rig.usual(side as u8, &candidates[side], (0, images, CANARY), REPEATS, None)?;
-            self.first[at].2 = Some(usual);
+        if self.first[known].2.is_none() {
+            let of = (0, images, CANARY);
+            let usual = self.rig.usual(self.slot(side), &candidates[at(side)], of, REPEATS, None)?;
+            self.first[known].2 = Some(usual);
         }
-        let wrong = self.first[at].2.as_ref().and_then(|usual| usual.differing(&now));
-        let side = ["A", "B"][side];
+        let wrong = self.first[known].2.as_ref().and_then(|usual| usual.differing(&now));
+        let side = ["A", "B"][at(side)];
         Ok(wrong.map(|output| format!("`{output}` of {side} differs from its value before the timing")))
     }
 
     /// Takes a sample of each of these sides, in order.
     fn samples(&mut self, sides: &[Side]) -> Result<Vec<f64>, Lost> {
-        let cold = self.cold;
-        let shot =
-            |side: Side, copies| SampleRequest { slot: slot(side), set: 0, cold, copies, bare: false, warm: false };
+        let (cold, slots) = (self.cold, sides.iter().map(|side| self.slot(*side)));
+        let shot = |slot, copies| SampleRequest { slot, set: 0, cold, copies, bare: false, warm: false };
         match self.copies.unwrap_or((0, 0.0)) {
-            (0, _) => self.rig.time(sides.iter().map(|side| shot(*side, 0)).collect()),
+            (0, _) => self.rig.time(slots.map(|slot| shot(slot, 0)).collect()),
             (many, bare) => {
-                let ns = self.rig.time(sides.iter().flat_map(|side| [shot(*side, 1), shot(*side, many)]).collect())?;
+                let ns = self.rig.time(slots.flat_map(|slot| [shot(slot, 1), shot(slot, many)]).collect())?;
                 // A time that cannot be distinguished from zero is not a sample.
                 let of = |pair: &[f64]| sampling::slope(pair[0], pair[1], many).map_or(0.0, |ns| (ns - bare).max(0.0));
                 Ok(ns.chunks(2).map(of).collect())
@@ -255,12 +278,13 @@ impl<'a> Pairs<'a> {
     fn block(
         &mut self,
         candidates: &[Launchable<'_>; 2],
-        (block, trial): (usize, usize),
+        trial: usize,
         images: &[Image<'a>],
     ) -> Result<Result<Vec<f64>, String>, Lost> {
         let mut warming = vec![];
-        for side in [Side::A, Side::B] {
-            let shot = SampleRequest { slot: slot(side), set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
+        for side in self.sides() {
+            let slot = self.slot(side);
+            let shot = SampleRequest { slot, set: 0, cold: self.cold, copies: 0, bare: false, warm: false };
             let shots = (0..WARMING).map(|i| SampleRequest { warm: !self.cold && i > 0, ..shot });
             warming.extend(self.rig.time(shots.collect())?);
         }
@@ -269,14 +293,14 @@ impl<'a> Pairs<'a> {
         }
         let mut ratios = vec![];
         for _ in 0..ROUNDS {
-            let order = sampling::order(block);
+            let order = sampling::order(self.lead);
             let before = self.monitor.state();
             // On average, outputs are checked in half of the rounds.
             let until = self.chance(2 * order.len() as u64) as usize;
             let mut ns = vec![];
             if until < order.len() {
                 ns.extend(self.samples(&order[..=until])?);
-                if let Some(wrong) = self.look(candidates, (usize::from(slot(order[until])), trial), images)? {
+                if let Some(wrong) = self.look(candidates, (order[until], trial), images)? {
                     return Ok(Err(wrong));
                 }
             }

@@ -1,8 +1,9 @@
 //! Attribution: whether machine code shows a method, and the time without it minus the time with it (docs/design.md, section 9.5).
 
-use super::stats::{block_interval, over_shapes};
+use super::orders::{Comparison, Orders};
+use super::stats::{Paired, answer};
 use kforge_types::record::Verdict;
-use kforge_types::record::params::{Attribution, Fate, Matched, Shown};
+use kforge_types::record::params::{AttributeParams, Attribution, Fate, Matched, Shown};
 use kforge_types::record::timing::PairsObserved;
 
 /// The reason if the kernel without the method has no result: there was no device, or the kernel could not be built.
@@ -10,26 +11,38 @@ const UNTRIED: &str =
     "the kernel without it was neither verified nor timed on a device, so the saving of the method is unknown";
 
 /// Classifies a method from its match, from pairs of (without, with), and from the verdict on the kernel without the method, at each shape where these were
-/// requested; none if that step had no result. `threshold` is the share of time (0.02) that the lower bound of the interval must exceed.
+/// requested; none if that step had no result.
 pub fn attribute(
     matched: Option<&Matched>,
     pairs: &[Option<PairsObserved>],
     without: &[Option<Verdict>],
-    threshold: f64,
+    policy: &AttributeParams,
 ) -> Attribution {
+    if policy.unused {
+        let because = "the champion does not use it".into();
+        return Attribution { fate: Fate::NotUsed, because, detail: None, saving: None };
+    }
     // A saving covers all bench shapes: if it is unknown at one shape, it is unknown.
-    let blocks: Option<Vec<&[Vec<f64>]>> = pairs.iter().map(|p| p.as_ref().map(|p| p.blocks.as_slice())).collect();
+    let all: Option<Vec<&PairsObserved>> = pairs.iter().map(Option::as_ref).collect();
     // Log-ratios of time(without)/time(with): the saving relative to the champion is their exponential minus one.
-    let interval = blocks.and_then(|b| block_interval(&over_shapes(&b)));
-    let interval = interval.map(|(m, l, h)| (m.exp_m1(), l.exp_m1(), h.exp_m1()));
+    let seen = all.and_then(|shapes| Comparison::of(&shapes));
+    let interval = seen.as_ref().map(|seen| share(seen.interval));
+    let effect = seen.as_ref().map(|seen| effect(seen, policy));
     let without = worst(without);
+    let shown = matched.map(|m| &m.shown);
+    let harmful = match (without, &effect) {
+        // Whether machine code shows a method does not matter if the method costs time.
+        (Some(Verdict::Pass), Some((Fate::Harmful, because))) => Some(because.clone()),
+        _ => None,
+    };
     // The text of a verdict may name a shape.
-    let detail = match (matched.map(|m| &m.shown), without) {
+    let detail = match (shown, without) {
         (Some(Shown::Shown), Some(Verdict::Fail(why))) => Some(why.clone()),
         (Some(Shown::Shown), Some(Verdict::Unknown(why))) => Some(why.to_string()),
         _ => None,
     };
-    let (fate, because) = match (matched.map(|m| &m.shown), without, interval) {
+    let (fate, because) = match (shown, without, effect) {
+        _ if harmful.is_some() => (Fate::Harmful, harmful.unwrap_or_default()),
         (Some(Shown::NotShown), ..) => (Fate::ImplementationFailed, "the machine code does not show it".to_string()),
         (None, ..) => (Fate::Inconclusive, "the machine code was not inspected".into()),
         (Some(Shown::Unknown(why)), ..) => (Fate::Inconclusive, why.clone()),
@@ -42,13 +55,50 @@ pub fn attribute(
             (Fate::Inconclusive, "the kernel without it was not verified, so its times do not count".into())
         }
         (.., None) => (Fate::Inconclusive, "not timed in pairs".into()),
-        (.., Some((_, low, _))) if low > threshold => (Fate::Effective, format!("saves at least {:.1} %", low * 100.0)),
-        (.., Some((_, low, _))) => (
-            Fate::Ineffective,
-            format!("saves at least {:.1} %, which is within the noise of {:.1} %", low * 100.0, threshold * 100.0),
-        ),
+        (.., Some(effect)) => effect,
     };
     Attribution { fate, because, detail, saving: interval }
+}
+
+/// A median and an interval of log-ratios as shares of time.
+fn share((median, low, high): (f64, f64, f64)) -> (f64, f64, f64) {
+    (median.exp_m1(), low.exp_m1(), high.exp_m1())
+}
+
+/// What an interval of log-ratios says of a method that machine code shows.
+fn fate_of(interval: (f64, f64, f64), policy: &AttributeParams) -> Fate {
+    if answer(interval, policy.margin) == Paired::Faster {
+        return Fate::Harmful;
+    }
+    if share(interval).1 > policy.threshold { Fate::Effective } else { Fate::Ineffective }
+}
+
+/// What pairs say of a method that machine code shows, and why.
+fn effect(seen: &Comparison, policy: &AttributeParams) -> (Fate, String) {
+    let apart = seen.orders.filter(|orders| orders.are_apart());
+    if let Some(Orders { a_first, b_first }) =
+        apart.filter(|orders| fate_of(orders.a_first, policy) != fate_of(orders.b_first, policy))
+    {
+        let of = |interval| {
+            let (median, low, high) = share(interval);
+            format!("{:.1} % [{:.1}, {:.1}]", median * 100.0, low * 100.0, high * 100.0)
+        };
+        let because = format!(
+            "the two orders disagree: it saves {} where the kernel without it came first, and {} where it came second",
+            of(a_first),
+            of(b_first)
+        );
+        return (Fate::Inconclusive, because);
+    }
+    let (_, low, high) = share(seen.interval);
+    let per_cent = |share: f64| format!("{:.1} %", share * 100.0);
+    let because = match fate_of(seen.interval, policy) {
+        Fate::Harmful => format!("costs at least {}", per_cent(-high)),
+        Fate::Effective => format!("saves at least {}", per_cent(low)),
+        _ if low < 0.0 => format!("no saving is shown: the interval is {} to {}", per_cent(low), per_cent(high)),
+        _ => format!("saves at least {}, which is within the noise of {}", per_cent(low), per_cent(policy.threshold)),
+    };
+    (fate_of(seen.interval, policy), because)
 }
 
 /// The verdict over all shapes: wrong at one shape means wrong, and otherwise unknown at one shape means unknown.
@@ -66,33 +116,44 @@ fn worst(verdicts: &[Option<Verdict>]) -> Option<&Verdict> {
 mod tests {
     use super::*;
     use kforge_types::record::Unknown;
+    use kforge_types::record::timing::Side;
+
+    const POLICY: AttributeParams = AttributeParams { threshold: 0.02, margin: 0.01, unused: false };
 
     fn shown(shown: Shown) -> Matched {
         Matched { shown, counts: vec![] }
     }
 
+    fn unordered(blocks: Vec<Vec<f64>>) -> PairsObserved {
+        PairsObserved { blocks, first: vec![] }
+    }
+
     fn pairs(low: f64, high: f64) -> PairsObserved {
-        PairsObserved { blocks: (0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect() }
+        unordered((0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect())
     }
 
     fn fate(m: Shown, p: Option<PairsObserved>, v: Verdict) -> Fate {
-        attribute(Some(&shown(m)), &[p], &[Some(v)], 0.02).fate
+        attribute(Some(&shown(m)), &[p], &[Some(v)], &POLICY).fate
     }
 
     #[test]
     fn what_a_verdict_adds_is_apart_from_the_reason() {
-        let bad =
-            attribute(Some(&shown(Shown::Shown)), &[None], &[Some(Verdict::Fail("`y` is wrong at 7918".into()))], 0.02);
+        let bad = attribute(
+            Some(&shown(Shown::Shown)),
+            &[None],
+            &[Some(Verdict::Fail("`y` is wrong at 7918".into()))],
+            &POLICY,
+        );
         assert_eq!(
             (&*bad.because, bad.detail.as_deref()),
             ("the kernel without it is wrong", Some("`y` is wrong at 7918"))
         );
         assert_eq!(bad.reason(), "the kernel without it is wrong: `y` is wrong at 7918");
         let unknown = Some(Verdict::Unknown(Unknown::Missing("only 1 of 4 trials were compared".into())));
-        let open = attribute(Some(&shown(Shown::Shown)), &[None], &[unknown], 0.02);
+        let open = attribute(Some(&shown(Shown::Shown)), &[None], &[unknown], &POLICY);
         assert_eq!(open.because, "it is unknown whether the kernel without it is correct");
         assert_eq!(open.detail.as_deref(), Some("missing: only 1 of 4 trials were compared"));
-        let faster = attribute(Some(&shown(Shown::Shown)), &[Some(pairs(0.5, 0.6))], &[Some(Verdict::Pass)], 0.02);
+        let faster = attribute(Some(&shown(Shown::Shown)), &[Some(pairs(0.5, 0.6))], &[Some(Verdict::Pass)], &POLICY);
         assert_eq!((faster.detail.as_deref(), faster.reason()), (None, faster.because.clone()));
     }
 
@@ -105,6 +166,49 @@ mod tests {
     }
 
     #[test]
+    fn a_method_without_which_the_kernel_is_decidedly_faster_is_harmful() {
+        let told = |low, high, verdict, seen| {
+            attribute(Some(&shown(seen)), &[Some(pairs(low, high))], &[Some(verdict)], &POLICY)
+        };
+        let found = told(-0.054, -0.029, Verdict::Pass, Shown::Shown);
+        assert_eq!(found.fate, Fate::Harmful);
+        assert!(found.because.starts_with("costs at least 3."), "{}", found.because);
+        // Within the margin of the selection it costs nothing that would move a champion.
+        let little = told(-0.009, -0.002, Verdict::Pass, Shown::Shown);
+        assert_eq!(little.fate, Fate::Ineffective);
+        assert!(little.because.starts_with("no saving is shown: the interval is -0."), "{}", little.because);
+        // Time decides, whether or not machine code shows the method, but only if the kernel without it is correct.
+        for seen in [Shown::NotShown, Shown::Unknown("x".into())] {
+            assert_eq!(told(-0.054, -0.029, Verdict::Pass, seen).fate, Fate::Harmful);
+        }
+        assert_eq!(told(-0.054, -0.029, Verdict::Fail("x".into()), Shown::Shown).fate, Fate::Inconclusive);
+    }
+
+    #[test]
+    fn orders_that_disagree_are_inconclusive_with_both_answers() {
+        let ordered = |a: f64, b: f64| {
+            let first: Vec<Side> = (0..16).map(|i| if i % 2 == 0 { Side::A } else { Side::B }).collect();
+            let block = |(i, side): (usize, &Side)| {
+                vec![if *side == Side::A { a } else { b } + 0.001 * ((i / 2 % 4) as f64 - 1.5)]
+            };
+            Some(PairsObserved { blocks: first.iter().enumerate().map(block).collect(), first })
+        };
+        let told = |a, b| attribute(Some(&shown(Shown::Shown)), &[ordered(a, b)], &[Some(Verdict::Pass)], &POLICY);
+        let found = told(0.05, -0.03);
+        assert_eq!(found.fate, Fate::Inconclusive);
+        assert!(found.because.starts_with("the two orders disagree: it saves 5.1 % ["), "{}", found.because);
+        assert!(found.because.contains(", and -3.0 % ["), "{}", found.because);
+        // Orders that differ but lead to one fate decide.
+        assert_eq!((told(0.08, 0.04).fate, told(-0.08, -0.04).fate), (Fate::Effective, Fate::Harmful));
+    }
+
+    #[test]
+    fn a_method_that_the_champion_does_not_use_has_no_other_fate() {
+        let found = attribute(None, &[], &[], &AttributeParams { unused: true, ..POLICY });
+        assert_eq!((found.fate, &*found.because), (Fate::NotUsed, "the champion does not use it"));
+    }
+
+    #[test]
     fn code_that_does_not_show_it_failed_whatever_the_time() {
         assert_eq!(fate(Shown::NotShown, Some(pairs(0.5, 0.6)), Verdict::Pass), Fate::ImplementationFailed);
     }
@@ -114,21 +218,23 @@ mod tests {
         assert_eq!(fate(Shown::Unknown("x".into()), Some(pairs(0.5, 0.6)), Verdict::Pass), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, Some(pairs(0.5, 0.6)), Verdict::Fail("x".into())), Fate::Inconclusive);
         assert_eq!(fate(Shown::Shown, None, Verdict::Pass), Fate::Inconclusive);
-        assert_eq!(attribute(None, &[], &[], 0.02).fate, Fate::Inconclusive);
+        assert_eq!(attribute(None, &[], &[], &POLICY).fate, Fate::Inconclusive);
         // The reason says which of the two is unknown: the kernel was never tried, or it has times but no verdict.
-        let of = |pairs| attribute(Some(&shown(Shown::Shown)), &[pairs], &[None], 0.02).because;
+        let of = |pairs| attribute(Some(&shown(Shown::Shown)), &[pairs], &[None], &POLICY).because;
         assert_eq!(of(None), UNTRIED);
         assert!(of(Some(pairs(0.5, 0.6))).contains("was not verified, so its times"), "{}", of(Some(pairs(0.5, 0.6))));
     }
 
     #[test]
     fn every_shape_counts() {
-        let at =
-            |p: &[Option<PairsObserved>], v: &[Option<Verdict>]| attribute(Some(&shown(Shown::Shown)), p, v, 0.02).fate;
+        let at = |p: &[Option<PairsObserved>], v: &[Option<Verdict>]| {
+            attribute(Some(&shown(Shown::Shown)), p, v, &POLICY).fate
+        };
         let (pass, fast, slow) = (Some(Verdict::Pass), Some(pairs(0.5, 0.6)), Some(pairs(-0.5, -0.4)));
         let passes = [pass.clone(), pass.clone()];
         assert_eq!(at(&[fast.clone(), fast.clone()], &passes), Fate::Effective);
-        assert_eq!(at(&[fast.clone(), slow], &passes), Fate::Ineffective);
+        assert_eq!(at(&[fast.clone(), slow.clone()], &passes), Fate::Harmful, "1.55 times 0.55");
+        assert_eq!(at(&[slow.clone(), None], &passes), Fate::Inconclusive);
         assert_eq!(at(&[fast.clone(), None], &passes), Fate::Inconclusive);
         for bad in [None, Some(Verdict::Fail("x".into()))] {
             assert_eq!(at(&[fast.clone(), fast.clone()], &[pass.clone(), bad]), Fate::Inconclusive);
@@ -137,7 +243,7 @@ mod tests {
 
     /// Pairs in which every block shows the same saving, so that the interval is that saving.
     fn exactly(saving: f64) -> Option<PairsObserved> {
-        Some(PairsObserved { blocks: vec![vec![saving.ln_1p()]; 12] })
+        Some(unordered(vec![vec![saving.ln_1p()]; 12]))
     }
 
     #[test]
@@ -146,7 +252,7 @@ mod tests {
         let (champion, a, b, c) = (2.14, 4.82, 2.31, 2.19);
         let told = |without: f64| {
             let pairs = exactly(without / champion - 1.0);
-            attribute(Some(&shown(Shown::Shown)), &[pairs], &[Some(Verdict::Pass)], 0.02)
+            attribute(Some(&shown(Shown::Shown)), &[pairs], &[Some(Verdict::Pass)], &POLICY)
         };
         let saved = |a: &Attribution| (a.saving.unwrap().0 * 1000.0).round() / 10.0;
         let (a, b, c) = (told(a), told(b), told(c));
@@ -155,13 +261,13 @@ mod tests {
         // The median is 2.3 %, but the interval decides.
         assert_eq!(saved(&c), 2.3);
         let c = |low: f64, high: f64| {
-            attribute(Some(&shown(Shown::Shown)), &[between(low, high)], &[Some(Verdict::Pass)], 0.02)
+            attribute(Some(&shown(Shown::Shown)), &[between(low, high)], &[Some(Verdict::Pass)], &POLICY)
         };
         let (wide, narrow) = (c(0.016, 0.031), c(0.021, 0.026));
         assert_eq!((wide.fate, interval(&wide)), (Fate::Ineffective, (1.6, 3.1)));
         assert_eq!((narrow.fate, interval(&narrow)), (Fate::Effective, (2.1, 2.6)));
         // The compiler did not emit the method, though the kernel is faster with it.
-        let unseen = attribute(Some(&shown(Shown::NotShown)), &[exactly(0.08)], &[Some(Verdict::Pass)], 0.02);
+        let unseen = attribute(Some(&shown(Shown::NotShown)), &[exactly(0.08)], &[Some(Verdict::Pass)], &POLICY);
         assert_eq!(unseen.fate, Fate::ImplementationFailed);
         assert!(unseen.saving.is_some_and(|(_, low, _)| low > 0.07), "what it saved is still said");
     }
@@ -169,7 +275,7 @@ mod tests {
     /// Blocks that show one end or the other equally often: the interval of their median spans both ends.
     fn between(low: f64, high: f64) -> Option<PairsObserved> {
         let blocks = (0..12).map(|i| vec![if i % 2 == 0 { low } else { high }.ln_1p()]).collect();
-        Some(PairsObserved { blocks })
+        Some(unordered(blocks))
     }
 
     fn interval(of: &Attribution) -> (f64, f64) {

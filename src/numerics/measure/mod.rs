@@ -12,6 +12,7 @@ pub mod floor;
 pub mod front;
 pub mod implausible;
 pub mod judge;
+pub mod orders;
 pub mod pattern;
 pub mod roofline;
 pub mod sampling;

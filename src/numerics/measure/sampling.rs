@@ -1,7 +1,10 @@
 //! Sampling: when there are enough samples, which of them count, and how short times are measured (docs/design.md, section 7). Pure:
 //! samples and states are arguments.
 
-use super::stats::{block_interval, median};
+use super::orders::Orders;
+use super::stats::{Resampler, block_interval, median};
+use kforge_types::record::timing::PairsObserved;
+pub use kforge_types::record::timing::Side;
 
 /// The resolution of event times in nanoseconds: CUDA documents about half a microsecond (cuEventElapsedTime).
 const RESOLUTION_NS: f64 = 500.0;
@@ -57,6 +60,8 @@ pub fn median_interval(samples: &[f64]) -> Option<(f64, f64)> {
 
 /// The number of blocks of pairs that may be enough: each order on each of two inputs, twice.
 const BLOCKS: usize = 8;
+/// The most blocks of pairs if both orders agree, and if they do not.
+const MOST: (usize, usize) = (16, 32);
 /// The width of the log-ratio's interval at which the ratio is known well enough: half the margin of one percent, so that a ratio
 /// beyond the margin, or within half of it, is decided.
 const PRECISE: f64 = 0.005;
@@ -65,6 +70,23 @@ const PRECISE: f64 = 0.005;
 /// finds differences that do not exist.
 pub fn known(blocks: &[Vec<f64>]) -> bool {
     blocks.len() >= BLOCKS && block_interval(blocks).is_some_and(|(_, low, high)| high - low <= PRECISE)
+}
+
+/// The most blocks of these pairs: twice as many if the orders are apart after the usual number, whatever they say. It depends on those blocks only, so later
+/// ones cannot end a disagreement early.
+pub fn most(seen: &PairsObserved) -> usize {
+    let (usual, more) = MOST;
+    if seen.blocks.len() < usual {
+        return usual;
+    }
+    let until = |n: usize| PairsObserved {
+        blocks: seen.blocks.iter().take(n).cloned().collect(),
+        first: seen.first.iter().take(n).copied().collect(),
+    };
+    match Orders::of(&[&until(usual)]).is_some_and(|orders| orders.are_apart()) {
+        true => more,
+        false => usual,
+    }
 }
 
 /// The number of samples per check of whether a device has warmed up.
@@ -120,20 +142,23 @@ pub fn alike(a_mhz: u32, b_mhz: u32) -> bool {
     a_mhz.abs_diff(b_mhz) as f64 <= 0.02 * f64::from(a_mhz.max(b_mhz))
 }
 
-/// One of two binaries.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the two binaries of a pair")]
-pub enum Side {
-    A,
-    B,
+/// The seed of the orders of a pair's blocks, from the key of its step.
+pub fn seed(key: &[u8; 32]) -> u64 {
+    key.chunks_exact(8).fold(0, |sum: u64, part| {
+        part.iter().fold(sum.rotate_left(17), |word, byte| word.rotate_left(8) ^ u64::from(*byte))
+    })
 }
 
-/// The order of the samples in a block of pairs: ABBA and BAAB in turn, so that neither side profits from coming first or from a drift.
-pub fn order(block: usize) -> [Side; 4] {
-    match block % 2 {
-        0 => [Side::A, Side::B, Side::B, Side::A],
-        _ => [Side::B, Side::A, Side::A, Side::B],
-    }
+/// The binary that comes first in a block of pairs: drawn from the seed for every two blocks, of which each has the other order. So both orders have as many
+/// blocks, and no order coincides with a period of the device.
+pub fn first(seed: u64, block: usize) -> Side {
+    let draw = Resampler::new(seed ^ (block as u64 / 2).wrapping_mul(0xd6e8_feb8_6659_fd93)).below(2);
+    if (draw == 0) == block.is_multiple_of(2) { Side::A } else { Side::B }
+}
+
+/// The order of the samples in a block of pairs: ABBA or BAAB, so that neither side profits from a drift.
+pub fn order(first: Side) -> [Side; 4] {
+    [first, first.other(), first.other(), first]
 }
 
 /// The logarithm of (time of A / time of B) from four samples in their order: the mean over the outer and the inner pair, which cancels a drift that is linear
@@ -215,16 +240,48 @@ mod tests {
     }
 
     #[test]
+    fn orders_are_drawn_and_balanced_after_every_two_blocks() {
+        let drawn = |seed: u64| (0..32).map(|block| first(seed, block)).collect::<Vec<_>>();
+        assert_eq!(drawn(7), drawn(7));
+        assert_ne!(drawn(7), drawn(8));
+        for seed in 0..20 {
+            assert!(drawn(seed).chunks(2).all(|two| two[0] == two[1].other()), "{seed}");
+        }
+        let begins: Vec<Side> = (0..200).flat_map(|seed| drawn(seed).into_iter().step_by(2)).collect();
+        let a = begins.iter().filter(|side| **side == Side::A).count();
+        assert!((1450..1750).contains(&a), "{a} of {}", begins.len());
+    }
+
+    #[test]
+    fn orders_that_are_apart_get_twice_as_many_blocks() {
+        let of = |blocks: usize, effect: f64| {
+            let first: Vec<Side> = (0..blocks).map(|block| first(3, block)).collect();
+            let ratio = |(block, first): (usize, &Side)| {
+                let noise = 0.002 * ((block * 7 % 5) as f64 / 2.0 - 1.0);
+                vec![noise + if *first == Side::A { effect } else { -effect }]
+            };
+            PairsObserved { blocks: first.iter().enumerate().map(ratio).collect(), first }
+        };
+        assert_eq!(
+            (most(&of(15, 0.02)), most(&of(16, 0.02)), most(&of(20, 0.02)), most(&of(16, 0.0))),
+            (16, 32, 32, 16)
+        );
+        let mut healed = of(32, 0.0);
+        healed.blocks[..16].clone_from_slice(&of(16, 0.02).blocks);
+        assert_eq!(most(&healed), 32, "later blocks do not matter");
+    }
+
+    #[test]
     fn a_linear_drift_favours_neither_side() {
-        for block in 0..2 {
-            let order = order(block);
+        for first in [Side::A, Side::B] {
+            let order = order(first);
             // Each sample takes longer than the one before by the same factor.
             let drifting =
                 std::array::from_fn(|i| 1000.0 * 1.01f64.powi(i as i32) * if order[i] == Side::A { 1.05 } else { 1.0 });
             let ratio = log_ratio(order, drifting).unwrap();
             assert!((ratio - 1.05f64.ln()).abs() < 1e-12, "{ratio}");
         }
-        assert_eq!(log_ratio(order(0), [1.0, 0.0, 1.0, 1.0]), None);
+        assert_eq!(log_ratio(order(Side::A), [1.0, 0.0, 1.0, 1.0]), None);
     }
 
     /// Tests on the arithmetic what the suite tests on a device: a planted difference of two percent is found, and no difference is found if there is none.
@@ -234,7 +291,7 @@ mod tests {
             (0..16)
                 .map(|block| {
                     let noise = noisy(400, 1000.0, 0.01);
-                    let order = order(block);
+                    let order = order(first(salt as u64, block));
                     (0..4)
                         .filter_map(|at| {
                             let ns = std::array::from_fn(|i| {

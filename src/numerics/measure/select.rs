@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::orders::Comparison;
 use super::split;
 use super::stats::{self, Paired};
 use kforge_types::record::params::{
@@ -316,19 +317,18 @@ fn over<'b>(
     times.filter(|m| !m.is_empty()).map(|m| stats::geometric_mean(&m))
 }
 
-/// Log-ratios of a contender's times to those of the best by medians, over all bench shapes of a class; none unless pairs were taken
-/// at all of them and sufficed for an interval.
+/// The pairs of a contender and the best by medians, over all bench shapes of a class; none unless pairs were taken at all of them and sufficed for an
+/// interval.
 fn ratios(
     candidate: &Contender,
     best: &Contender,
     shapes: &[u32],
     params: &SelectParams,
     known: &SelectInputs,
-) -> Option<Vec<Vec<f64>>> {
+) -> Option<Comparison> {
     let bench = shapes.iter().filter(|s| params.bench.contains(s));
     let paired: Option<Vec<PairsObserved>> = bench.map(|s| known.paired(candidate.order, best.order, *s)).collect();
-    let blocks = |seen: &[PairsObserved]| stats::over_shapes(&seen.iter().map(|p| &*p.blocks).collect::<Vec<_>>());
-    paired.map(|seen| blocks(&seen)).filter(|blocks| stats::block_interval(blocks).is_some())
+    Comparison::of(&paired?.iter().collect::<Vec<_>>())
 }
 
 /// The champion by times. The best is the fastest by medians, or a contender that pairs show to be even faster. Contenders that pairs do not show to be slower
@@ -342,23 +342,24 @@ fn timed(
     known: &SelectInputs,
 ) -> Champion {
     let margin = params.margin;
-    let paired: BTreeMap<u32, Vec<Vec<f64>>> =
+    let paired: BTreeMap<u32, Comparison> =
         (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
-    let typical = |blocks: &[Vec<f64>]| stats::median(&blocks.concat());
     // Clocks drift between runs, so medians may have named the wrong one.
-    let faster = paired.values().filter(|blocks| stats::decide(blocks, margin) == Paired::Faster);
-    let beat = faster.min_by(|a, b| typical(a).total_cmp(&typical(b)));
+    let faster = paired.values().filter(|seen| seen.decide(margin) == Paired::Faster);
+    let beat = faster.min_by(|a, b| a.typical().total_cmp(&b.typical()));
+    let contested = |c: &Contender| paired.get(&c.order).is_some_and(|seen| seen.contested(margin).is_some());
     let slower = |c: &Contender, t: f64| match (paired.get(&c.order), beat) {
         // Undecided is not slower: a contender that noise alone could exclude stays.
-        (Some(blocks), None) => stats::decide(blocks, margin) == Paired::Slower,
+        (Some(seen), None) => seen.decide(margin) == Paired::Slower,
+        (Some(_), Some(_)) if contested(c) => false,
         // Both were paired with the same contender, block by block.
-        (Some(blocks), Some(beat)) => {
+        (Some(seen), Some(beat)) => {
             let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
-            stats::decide(&blocks.iter().zip(beat).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
+            stats::decide(&seen.blocks.iter().zip(&beat.blocks).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
         }
         (None, _) if c.order == best.order => beat.is_some(),
         // Pairs are taken only among variants near the best, and all samples of a pair may have been dropped; then the medians decide.
-        (None, _) => t > best_time * beat.map_or(1.0, |b| typical(b).exp()) * (1.0 + margin),
+        (None, _) => t > best_time * beat.map_or(1.0, |b| b.typical().exp()) * (1.0 + margin),
     };
     let running: Vec<&Contender> = {
         let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
@@ -371,6 +372,10 @@ fn timed(
         (true, n) => format!("pinned in kforge.lock, among {n} variants that tie for fastest"),
         (false, 1) => "faster than every other by more than the margin".into(),
         (false, n) => format!("first declared of {n} variants that tie for fastest"),
+    };
+    let because = match running.iter().filter(|c| contested(c)).count() {
+        0 => because,
+        n => format!("{because}; undecided: the two orders disagree about {n} of them"),
     };
     let (class, shapes) = (class.into(), shapes.to_vec());
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
@@ -416,6 +421,10 @@ mod tests {
             few: BTreeMap::new(),
             pairs: BTreeMap::new(),
         }
+    }
+
+    fn unordered(blocks: Vec<Vec<f64>>) -> PairsObserved {
+        PairsObserved { blocks, first: vec![] }
     }
 
     fn unknown() -> Verdict {
@@ -525,9 +534,9 @@ mod tests {
     #[test]
     fn pairs_overrule_medians() {
         let mut k = known(&[Verdict::Pass, Verdict::Pass], &[105.0, 100.0]);
-        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        k.pairs.insert((0, 1, 0), unordered(vec![vec![0.0, 0.001]; 8]));
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
-        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.03, 0.031]; 8] });
+        k.pairs.insert((0, 1, 0), unordered(vec![vec![0.03, 0.031]; 8]));
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
     }
 
@@ -542,17 +551,17 @@ mod tests {
             k.judgements.insert((v, 1), Judgement::bare(Verdict::Pass));
             k.benches.insert((v, 1), k.benches[&(v, 0)].clone());
         }
-        k.pairs.insert((0, 1, 0), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        k.pairs.insert((0, 1, 0), unordered(vec![vec![0.0, 0.001]; 8]));
         assert_eq!(select(&p, &k).champions[0].variant, Some(1));
-        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![] });
+        k.pairs.insert((0, 1, 1), unordered(vec![]));
         assert_eq!(select(&p, &k).champions[0].variant, Some(1));
-        k.pairs.insert((0, 1, 1), PairsObserved { blocks: vec![vec![0.0, 0.001]; 8] });
+        k.pairs.insert((0, 1, 1), unordered(vec![vec![0.0, 0.001]; 8]));
         assert_eq!(select(&p, &k).champions[0].variant, Some(0));
     }
 
     #[test]
     fn whoever_pairs_show_faster_than_the_best_by_medians_is_the_one_to_beat() {
-        let ratio = |centre: f64| PairsObserved { blocks: vec![vec![centre, centre + 0.001]; 8] };
+        let ratio = |centre: f64| unordered(vec![vec![centre, centre + 0.001]; 8]);
         let mut k = known(&[Verdict::Pass, Verdict::Pass, Verdict::Pass], &[100.0, 101.0, 102.0]);
         k.pairs.insert((1, 0, 0), ratio(-0.03));
         assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1));

@@ -10,6 +10,7 @@
 //! | A variant that is pinned for the class of a shape keeps it unless pairs show it to be slower. | Noise must not move splits. Without times, pins decide. |
 //! | A shape that could not be split is named with the variant that is faster there. | Nobody should take the champion for the fastest where it is not. |
 
+use super::orders::Comparison;
 use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
 use super::stats::{self, Paired};
 use kforge_types::record::params::{
@@ -72,47 +73,47 @@ struct Want {
     gain: Gain,
 }
 
-/// Log-ratios of the times of X to those of Y at a shape, if there are enough for an interval.
-fn paired(x: u32, y: u32, shape: u32, known: &SelectInputs) -> Option<Vec<Vec<f64>>> {
-    let blocks = known.paired(x, y, shape)?.blocks;
-    stats::block_interval(&blocks).is_some().then_some(blocks)
+/// The pairs of X, as A, and Y at a shape, if there are enough for an interval.
+fn paired(x: u32, y: u32, shape: u32, known: &SelectInputs) -> Option<Comparison> {
+    Comparison::of(&[&known.paired(x, y, shape)?])
 }
 
-/// The log-ratios of X to Y from those of both to a third variant, block by block.
-fn difference(x: &[Vec<f64>], y: &[Vec<f64>]) -> Vec<Vec<f64>> {
-    let both = x.iter().zip(y).filter(|(x, y)| !x.is_empty() && !y.is_empty());
-    both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect()
+/// How X compares with Y from the pairs of both with a third variant, block by block.
+fn through(x: &Comparison, y: &Comparison, margin: f64) -> Paired {
+    if x.contested(margin).or(y.contested(margin)).is_some() {
+        return Paired::Undecided;
+    }
+    let both = x.blocks.iter().zip(&y.blocks);
+    stats::decide(&both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect::<Vec<_>>(), margin)
 }
 
-/// Like [`paired`]; if the two were not paired with each other, through a third variant with which both were.
-fn compared(x: u32, y: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Vec<Vec<f64>>> {
-    let through = |z: u32| Some(difference(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?));
-    let enough = |blocks: &Vec<Vec<f64>>| stats::block_interval(blocks).is_some();
-    paired(x, y, shape, known).or_else(|| params.candidates.iter().filter_map(|z| through(z.order)).find(enough))
+/// How X compares with Y at a shape: by their pairs, otherwise through a third variant with which both were paired. None if there is no such variant.
+fn compared(x: u32, y: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Paired> {
+    let third = |z: u32| Some(through(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?, params.margin));
+    let direct = paired(x, y, shape, known).map(|seen| seen.decide(params.margin));
+    direct.or_else(|| params.candidates.iter().find_map(|z| third(z.order)))
 }
 
 /// The champion that a bench shape would have as a class of its own, if it is not the champion of its class.
 fn want(class: usize, champion: &Champion, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Want> {
     let over = champion.variant?;
-    let ratios: Vec<(&Contender, Vec<Vec<f64>>)> = at_shape(shape, params, known)
+    let rivals: Vec<(&Contender, Comparison)> = at_shape(shape, params, known)
         .into_iter()
         .filter(|(_, c)| c.order != over)
         .filter_map(|(_, c)| Some((c, paired(c.order, over, shape, known)?)))
         .collect();
-    let typical = |blocks: &[Vec<f64>]| stats::median(&blocks.concat());
-    let is = |blocks: &[Vec<f64>], decision| stats::decide(blocks, params.margin) == decision;
-    let faster = || ratios.iter().filter(|(_, blocks)| is(blocks, Paired::Faster));
-    let best = faster().min_by(|a, b| typical(&a.1).total_cmp(&typical(&b.1)));
-    let slower = |blocks: &[Vec<f64>]| match best {
-        Some((_, best)) => is(&difference(blocks, best), Paired::Slower),
-        None => is(blocks, Paired::Slower),
+    let faster = || rivals.iter().filter(|(_, seen)| seen.decide(params.margin) == Paired::Faster);
+    let best = faster().min_by(|a, b| a.1.typical().total_cmp(&b.1.typical()));
+    let slower = |seen: &Comparison| {
+        let decided = best.map_or_else(|| seen.decide(params.margin), |(_, best)| through(seen, best, params.margin));
+        decided == Paired::Slower
     };
-    let running: Vec<&(&Contender, Vec<Vec<f64>>)> = faster().filter(|(_, blocks)| !slower(blocks)).collect();
+    let running: Vec<&(&Contender, Comparison)> = faster().filter(|(_, seen)| !slower(seen)).collect();
     let pin = params.pinned.get(&split_class(&champion.class, shape));
-    let pinned = ratios.iter().find(|(c, blocks)| pin == Some(&c.identity) && !slower(blocks));
+    let pinned = rivals.iter().find(|(c, seen)| pin == Some(&c.identity) && !slower(seen));
     let first = running.iter().copied().min_by_key(|(c, _)| c.order);
-    let (winner, blocks) = pinned.or(first)?;
-    let (estimate, low, high) = stats::block_interval(blocks)?;
+    let (winner, seen) = pinned.or(first)?;
+    let (estimate, low, high) = seen.interval;
     let saved = |log: f64| -log.exp_m1();
     let gain = Gain {
         over,
@@ -242,7 +243,7 @@ fn faster_by_medians(
     let near = at_shape(shape, params, known);
     let faster = near.into_iter().filter(|(t, c)| c.order != order && t * (1.0 + params.margin) < own && might_win(c));
     faster.into_iter().find_map(|(time, c)| {
-        let because = match compared(c.order, order, shape, params, known).map(|b| stats::decide(&b, params.margin)) {
+        let because = match compared(c.order, order, shape, params, known) {
             Some(Paired::Same | Paired::Slower) => return None,
             _ if of_class.len() > 1 && divisible(&undivided.shapes, whole.len(), params).is_empty() => Stays::Classes,
             Some(_) => Stays::Undecided,
@@ -260,7 +261,7 @@ mod tests {
     use super::*;
     use kforge_types::record::Verdict;
     use kforge_types::record::params::Judgement;
-    use kforge_types::record::timing::{BenchObserved, PairsObserved, Series};
+    use kforge_types::record::timing::{BenchObserved, PairsObserved, Series, Side};
 
     /// Variants with their median times at the bench shapes 1, 2, and so on; shape 0 is only verified.
     fn timed(times: &[&[f64]]) -> (SelectParams, SelectInputs) {
@@ -294,7 +295,7 @@ mod tests {
 
     fn pair(known: &mut SelectInputs, (a, b, shape): (u32, u32, u32), ratio: f64, spread: f64) {
         let block = |i: u32| vec![ratio.ln() + spread * (f64::from(i % 5) - 2.0); 2];
-        known.pairs.insert((a, b, shape), PairsObserved { blocks: (0..10).map(block).collect() });
+        known.pairs.insert((a, b, shape), PairsObserved { blocks: (0..10).map(block).collect(), first: vec![] });
     }
 
     /// Pairs of everything with everything at the bench shapes, as the medians are.
@@ -329,8 +330,7 @@ mod tests {
         assert_eq!((found.overtaken, found.frontier), (vec![], vec![]));
         // Also where the pair was taken in the other order.
         let pairs = known.pairs.remove(&(1, 0, 2)).unwrap();
-        let blocks = pairs.blocks.iter().map(|b| b.iter().map(|r| -r).collect()).collect();
-        known.pairs.insert((0, 1, 2), PairsObserved { blocks });
+        known.pairs.insert((0, 1, 2), pairs.turned());
         assert_eq!(seats(&select(&params, &known).champions), [("0", 0, &[0, 1][..]), ("0@2", 1, &[2])]);
     }
 
@@ -342,6 +342,12 @@ mod tests {
         let found = select(&params, &known);
         assert_eq!((found.champions.len(), left(&found.overtaken)), (1, vec![(2, 1, Stays::Undecided)]));
         assert!((found.overtaken[0].faster_by - 0.1).abs() < 1e-9);
+        // Where the two orders disagree, nothing is decided either.
+        let first: Vec<Side> = (0..16).map(|i| if i % 2 == 0 { Side::A } else { Side::B }).collect();
+        let blocks = first.iter().map(|side| vec![if *side == Side::A { -0.2 } else { -0.001 }; 2]).collect();
+        known.pairs.insert((1, 0, 2), PairsObserved { blocks, first });
+        let found = select(&params, &known);
+        assert_eq!((found.champions.len(), left(&found.overtaken)), (1, vec![(2, 1, Stays::Undecided)]));
         // Pairs overrule medians.
         pair(&mut known, (1, 0, 2), 1.0, 0.001);
         let found = select(&params, &known);

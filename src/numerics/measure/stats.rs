@@ -18,10 +18,14 @@ pub fn geometric_mean(values: &[f64]) -> f64 {
 }
 
 /// A 64-bit counter generator (splitmix64, Steele et al. 2014), enough for resampling.
-struct Resampler(u64);
+pub(super) struct Resampler(u64);
 
 impl Resampler {
-    fn below(&mut self, n: usize) -> usize {
+    pub(super) fn new(seed: u64) -> Self {
+        Resampler(seed)
+    }
+
+    pub(super) fn below(&mut self, n: usize) -> usize {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut z = self.0;
         z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -72,7 +76,11 @@ pub enum Paired {
 
 /// Compares A with B from log-ratios of time, against a margin (0.01: one percent).
 pub fn decide(blocks: &[Vec<f64>], margin: f64) -> Paired {
-    let Some((_, low, high)) = block_interval(blocks) else { return Paired::Undecided };
+    block_interval(blocks).map_or(Paired::Undecided, |interval| answer(interval, margin))
+}
+
+/// The answer of an interval of log-ratios at a margin.
+pub fn answer((_, low, high): (f64, f64, f64), margin: f64) -> Paired {
     let edge = margin.ln_1p();
     if high < -edge {
         Paired::Faster

@@ -6,8 +6,9 @@ use serde::de::DeserializeOwned;
 
 use crate::session::build::Ready;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
-use kforge_numerics::measure::stats::{block_interval, geometric_mean, median};
-use kforge_pipeline::plan::kernels::Selected;
+use kforge_numerics::measure::orders::Comparison;
+use kforge_numerics::measure::stats::{geometric_mean, median};
+use kforge_pipeline::plan::kernels::{MARGIN, Selected};
 use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::choice::{Choice, Compared, HeldBack, Rival, Time};
 use kforge_pipeline::report::classes::{OvertakenReport, reason, stands_for};
@@ -130,14 +131,15 @@ impl Inputs<'_, '_> {
 
     /// The pairs of a rival and the champion at a shape, in whichever order they were taken.
     fn pairs(&self, rival: u32, champion: u32, at: u32) -> Option<Compared> {
-        let blocks = |a: u32, b: u32| self.input::<PairsObserved>(&format!("pairs:{a}:{b}:{at}")).map(|p| p.blocks);
-        let (blocks, sign) = match blocks(rival, champion) {
-            Some(found) => (found, 1.0),
-            None => (blocks(champion, rival)?, -1.0),
-        };
-        let (estimate, low, high) = block_interval(&blocks)?;
-        let share = |log: f64| (sign * log).exp_m1();
-        let (low, high) = if sign < 0.0 { (share(high), share(low)) } else { (share(low), share(high)) };
-        Some(Compared { shape: self.shape(at), slower_by: share(estimate), interval: (low, high) })
+        let pairs = |a: u32, b: u32| self.input::<PairsObserved>(&format!("pairs:{a}:{b}:{at}"));
+        let seen = pairs(rival, champion).or_else(|| pairs(champion, rival).map(PairsObserved::turned))?;
+        let found = Comparison::of(&[&seen])?;
+        let (estimate, low, high) = found.interval;
+        Some(Compared {
+            shape: self.shape(at),
+            slower_by: estimate.exp_m1(),
+            interval: (low.exp_m1(), high.exp_m1()),
+            orders_disagree: found.contested(MARGIN).map(|o| (o.a_first.0.exp_m1(), o.b_first.0.exp_m1())),
+        })
     }
 }

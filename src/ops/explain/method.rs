@@ -50,7 +50,7 @@ pub(super) fn uses(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, 
             let kernel = build.written.as_ref().map_or(kernel, |written| &written.kernel);
             let declared = kernel.methods.iter().find(|m| m.id == method);
             // A method that turning off changes nothing of is not used.
-            let absent = declared.is_none_or(|m| m.off.is_some() && kernel.without(&build.variant, m).is_none());
+            let absent = declared.is_none_or(|m| kernel.leaves_out(&build.variant, m));
             let (used, steps) = match absent {
                 true => (Used::No, vec![]),
                 false => found(ready, known, node, build, method),

@@ -12,7 +12,6 @@ use kforge_pipeline::optimize::exemplars::{TAU, exemplars as draw};
 use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_types::model::limits::{REGISTERS_OF_A_BLOCK, shared_of_a_block};
 use kforge_types::model::{Operator, ShapeRole, Target, Tolerance, TypeChoice};
-use kforge_types::record::params::Fate;
 use kforge_types::record::round::Decision;
 
 /// The briefing of an agent before an attempt at a round. `decision` states what the round tries.
@@ -124,13 +123,7 @@ fn past(about: About<'_>, recorded: &Recorded, results: &Results<'_, '_>, round:
         became.push(match settled.get(method) {
             None => format!("{method}: no champion has used it"),
             Some(settled) => {
-                let fate = match settled.fate {
-                    Fate::Effective => "effective",
-                    Fate::Ineffective => "ineffective",
-                    Fate::ImplementationFailed => "implementation failed",
-                    Fate::Inconclusive => "inconclusive",
-                };
-                format!("{method}: {fate}: {}", settled.attribution.because)
+                format!("{method}: {}: {}", settled.fate.name(), settled.attribution.because)
             }
         });
     }

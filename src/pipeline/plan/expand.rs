@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
 use super::context::{Planner, Scope, is_benched};
-use super::kernels::{NominationContext, Selected};
+use super::kernels::{MARGIN, NominationContext, Selected};
 use super::node_builder::{ABLATION, NodeBuilder, PAIRING, SPLIT_PAIRING};
 use super::operators::Case;
 use super::search::SearchProgress;
@@ -17,6 +17,7 @@ use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
+use kforge_types::record::event::Labels;
 use kforge_types::record::params::{
     AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection, TURNED,
 };
@@ -24,8 +25,9 @@ use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
 use kforge_types::record::{Form, StepKind, StepResult};
 
-/// Share of time that the lower bound of a method's saving must exceed (docs/design.md, section 9.5).
-const THRESHOLD: f64 = 0.02;
+/// When a method is effective, and when it is harmful: the lower bound of its saving exceeds two per cent, or the kernel without it would take its place by the
+/// margin of the selection (docs/design.md, section 9.5).
+const ATTRIBUTE: AttributeParams = AttributeParams { threshold: 0.02, margin: MARGIN, unused: false };
 
 /// Adds the nodes that follow from results.
 pub struct Expander<'a> {
@@ -205,6 +207,10 @@ impl<'a> Planner<'a> {
         for method in &scope.kernel.methods {
             if let Some(off) = self.without(scope, build, method) {
                 self.method(selected, scope, build, method, &on, &off, &benched)?;
+            } else if scope.kernel.leaves_out(&build.variant, method) {
+                let params = AttributeParams { unused: true, ..ATTRIBUTE };
+                let attribute = self.attribute(scope, build, method, &params).done();
+                self.add(attribute);
             }
         }
         self.roofline(scope, build, &benched)
@@ -262,6 +268,20 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// The step that concludes what a method is worth to a champion, without its inputs.
+    fn attribute(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        method: &Method,
+        params: &AttributeParams,
+    ) -> NodeBuilder {
+        let labels = Labels { method: Some(method.id.clone()), ..self.labels(scope, build, None) };
+        let mut parts = self.parts(scope, build);
+        parts.push(&method.id);
+        NodeBuilder::new(StepKind::Attribute, &parts, labels, params).phase(ABLATION).round(scope.round)
+    }
+
     #[expect(clippy::too_many_arguments, reason = "a champion, a method of it, and the shapes at which both count")]
     fn method(
         &mut self,
@@ -285,10 +305,7 @@ impl<'a> Planner<'a> {
                 .output("on", on, "inspection")
                 .output("off", &without, "inspection")
                 .done();
-        let mut attribute =
-            NodeBuilder::new(StepKind::Attribute, &parts, labels, &AttributeParams { threshold: THRESHOLD })
-                .phase(ABLATION)
-                .round(scope.round);
+        let mut attribute = self.attribute(scope, build, method, &ATTRIBUTE);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");
         let serves = |case: &Case| {

@@ -18,7 +18,7 @@ use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist, split_class};
 
 /// By how much a paired comparison must show a variant to be slower before the variant loses its place, as a share (docs/design.md, section 4.7).
-const MARGIN: f64 = 0.01;
+pub const MARGIN: f64 = 0.01;
 
 /// Which variants are paired with the best. Medians of separate runs of the same binary differ by a few percent as clocks and temperatures change. Five percent
 /// covers every variant that could be the best; pairs of the others would take device time and change nothing. Eight limits that time.

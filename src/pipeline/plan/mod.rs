@@ -20,7 +20,7 @@
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |
-//! | attribute | threshold | match, pairs, judgements without the method | the method's name |
+//! | attribute | threshold, margin, whether the champion uses the method | match, pairs, judgements without the method | the method's name |
 //! | profile | problem, launches, the requested metrics | binary, inspection | the device; which variant is champion |
 //! | roofline | operations, bytes and arithmetic of each bench shape, cold or hot | times, metrics | names of shapes |
 //! | round | number, architecture, what is known of operator and kernel, methods, what was tried | roofline, attributions, the previous decision | names |

@@ -17,8 +17,9 @@ use kforge_types::record::params::PairsParams;
 /// Version of the timing protocol. Raise it when what a sample is, or how it is taken, changes.
 pub const BENCH_PROTOCOL: u32 = 3;
 
-/// Version of the pairing protocol. Raise it when the way of taking pairs changes.
-pub const PAIRS_PROTOCOL: u32 = 2;
+/// Version of the pairing protocol. Raise it when the way of taking pairs changes. 3: the order of each block is drawn, covers slots, checks and warming, and is
+/// recorded; orders that disagree get more blocks.
+pub const PAIRS_PROTOCOL: u32 = 3;
 
 impl Planner<'_> {
     /// The bench step of a variant on a bench shape of a device target; none if nothing is timed.

@@ -14,8 +14,10 @@ use anstyle::{AnsiColor, Style};
 use serde::{Deserialize, Serialize};
 
 use super::bundle::TimedChampion;
-use kforge_numerics::measure::stats::{Paired, block_interval, decide, median};
+use kforge_numerics::measure::orders::Comparison as Pairs;
+use kforge_numerics::measure::stats::{Paired, median};
 use kforge_types::record::FORMAT_VERSION;
+use kforge_types::record::timing::PairsObserved;
 
 /// By how much medians of separate runs of one binary may differ as clocks and temperatures change: the same share within which select uses pairs.
 pub const APART: f64 = 0.05;
@@ -119,20 +121,29 @@ impl Decision {
         }
     }
 
-    /// Decides from log-ratios of (time of the head / time of the base), block by block.
-    pub fn by_pairs(blocks: &[Vec<f64>], margin: f64, on: &str) -> Self {
-        let Some((middle, low, high)) = block_interval(blocks) else {
+    /// Decides from pairs of the head (A) and the base (B).
+    pub fn by_pairs(seen: &PairsObserved, margin: f64, on: &str) -> Self {
+        let Some(pairs) = Pairs::of(&[seen]) else {
             let because = format!("too few of the pairs on {on} have samples");
             return Decision { change: Change::Undecided, difference: None, because };
         };
-        let change = match decide(blocks, margin) {
+        let (middle, low, high) = pairs.interval;
+        let because = match pairs.contested(margin) {
+            None => format!("in pairs on {on}"),
+            Some(orders) => format!(
+                "in pairs on {on}; the two orders disagree: {:+.1} % where the head came first, {:+.1} % where the base did",
+                orders.a_first.0.exp_m1() * 100.0,
+                orders.b_first.0.exp_m1() * 100.0
+            ),
+        };
+        let change = match pairs.decide(margin) {
             Paired::Faster => Change::Faster,
             Paired::Slower => Change::Slower,
             Paired::Same => Change::Same,
             Paired::Undecided => Change::Undecided,
         };
         let difference = Some((middle.exp_m1(), Some((low.exp_m1(), high.exp_m1()))));
-        Decision { change, difference, because: format!("in pairs on {on}") }
+        Decision { change, difference, because }
     }
 
     /// Decides from samples of separate runs, in nanoseconds, on devices of one class.
@@ -374,9 +385,25 @@ fn shown((middle, ends): (f64, Option<(f64, f64)>)) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use kforge_types::record::timing::Side;
 
-    fn pairs(low: f64, high: f64) -> Vec<Vec<f64>> {
-        (0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect()
+    fn pairs(low: f64, high: f64) -> PairsObserved {
+        let blocks = (0..=20).map(|i| vec![(low + (high - low) * f64::from(i) / 20.0).ln_1p()]).collect();
+        PairsObserved { blocks, first: vec![] }
+    }
+
+    #[test]
+    fn orders_that_disagree_are_undecided_with_both_answers() {
+        let first: Vec<Side> = (0..16).map(|i| if i % 2 == 0 { Side::A } else { Side::B }).collect();
+        let block = |(i, side): (usize, &Side)| vec![if *side == Side::A { 0.04 } else { 0.0 } + 0.0001 * i as f64];
+        let seen = PairsObserved { blocks: first.iter().enumerate().map(block).collect(), first };
+        let decision = Decision::by_pairs(&seen, 0.01, "X");
+        assert_eq!(decision.change, Change::Undecided);
+        assert!(
+            decision.because.contains("the two orders disagree: +4.2 % where the head came first, +0."),
+            "{decision:?}"
+        );
+        assert_eq!(Decision::by_pairs(&seen, 0.1, "X").change, Change::Same, "both orders lead to the same answer");
     }
 
     #[test]
@@ -387,7 +414,8 @@ mod tests {
         assert_eq!(of(-0.003, 0.003, 0.01), Change::Same);
         assert_eq!(of(-0.02, 0.04, 0.01), Change::Undecided);
         assert_eq!(of(0.02, 0.03, 0.05), Change::Same, "another margin");
-        let few = Decision::by_pairs(&[vec![0.1], vec![]], 0.01, "X");
+        let few = PairsObserved { blocks: vec![vec![0.1], vec![]], first: vec![] };
+        let few = Decision::by_pairs(&few, 0.01, "X");
         assert_eq!((few.change, few.difference), (Change::Undecided, None));
     }
 

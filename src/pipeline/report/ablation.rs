@@ -6,6 +6,7 @@ use anstyle::{AnsiColor, Style};
 
 use super::document::{MethodReport, Report, TargetReport};
 use super::text::{fate, seen, variant};
+use kforge_types::record::params::Fate;
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -66,7 +67,7 @@ fn write_target(out: &mut String, target: &TargetReport, methods: &[String]) {
                 None => {
                     let _ = writeln!(
                         out,
-                        "      {method}\n        not compared: the champion does not use it, or every variant does"
+                        "      {method}\n        not compared: the kernel does not say how to turn it off"
                     );
                 }
             }
@@ -75,6 +76,10 @@ fn write_target(out: &mut String, target: &TargetReport, methods: &[String]) {
 }
 
 fn write_method(out: &mut String, method: &MethodReport) {
+    if method.is_unused() {
+        let _ = writeln!(out, "      {}\n        {}", method.method, fate(Fate::NotUsed));
+        return;
+    }
     let (shown, counts) = seen(method);
     let counts = if counts.is_empty() { String::new() } else { format!("  {DIM}{counts}{DIM:#}") };
     let _ = writeln!(out, "      {}\n        machine code: {shown}{counts}", method.method);
@@ -93,7 +98,7 @@ fn write_method(out: &mut String, method: &MethodReport) {
 mod tests {
     use super::*;
     use crate::report::document::{ChampionReport, KernelReport, PackageReport};
-    use kforge_types::record::params::{Attribution, Fate, Matched, Shown};
+    use kforge_types::record::params::{Attribution, Matched, Shown};
 
     fn report(target: TargetReport) -> Report {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
@@ -129,17 +134,24 @@ mod tests {
             provisional: false,
             because: String::new(),
         };
+        let unused = MethodReport {
+            method: "memory.other".into(),
+            variant: "V=4".into(),
+            matched: None,
+            attribution: Some(Attribution { fate: Fate::NotUsed, because: String::new(), detail: None, saving: None }),
+        };
         let target = TargetReport {
             target: "h".into(),
             champions: vec![champion],
-            methods: vec![method],
+            methods: vec![method, unused],
             ..TargetReport::default()
         };
-        let text = said(target, &["memory.wide", "compute.none"]);
+        let text = said(target, &["memory.wide", "memory.other", "compute.none"]);
         for part in [
             "champion: V=4",
             "machine code: shown  LDG 4 times, 0 without it",
             "effective: it saves time; saves 10.0 % (8.0 to 12.0)",
+            "memory.other\n        not used\n",
             "compute.none\n        not compared",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");

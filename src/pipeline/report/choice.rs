@@ -85,6 +85,9 @@ pub struct Compared {
     pub slower_by: f64,
     /// Its interval of 95 %.
     pub interval: (f64, f64),
+    /// The estimates where the rival came first and where the champion did, if they disagree. The comparison then decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_disagree: Option<(f64, f64)>,
 }
 
 impl Rival {
@@ -111,6 +114,12 @@ impl Rival {
                 low * 100.0,
                 high * 100.0
             ));
+            if let Some((rival, champion)) = pair.orders_disagree {
+                let (rival, champion) = (than(rival), than(champion));
+                parts.push(format!(
+                    "the two orders disagree: {rival} where it came first, {champion} where it came second"
+                ));
+            }
         }
         if self.slower_by.is_none() && self.pairs.is_empty() {
             parts.push("not timed".into());
@@ -161,7 +170,10 @@ mod tests {
     #[test]
     fn each_rival_is_told_by_what_decided_against_it() {
         let held = |verdict: Option<Verdict>| Some(HeldBack { shape: "odd".into(), verdict });
-        let pairs = vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (0.009, 0.025) }];
+        let paired = |orders_disagree| {
+            vec![Compared { shape: "big".into(), slower_by: 0.018, interval: (0.009, 0.025), orders_disagree }]
+        };
+        let (pairs, contested) = (paired(None), paired(Some((0.03, -0.01))));
         let rivals = vec![
             Rival { slower_by: Some(0.02), pairs, ..rival("A=2") },
             Rival { held_back: held(Some(Verdict::Fail("`y` is wrong".into()))), ..rival("A=3") },
@@ -169,6 +181,7 @@ mod tests {
             Rival { held_back: held(None), ..rival("A=5") },
             Rival { serves: false, ..rival("A=6") },
             Rival { slower_by: Some(-0.004), ..rival("A=7") },
+            Rival { pairs: contested, ..rival("A=8") },
             rival(""),
         ];
         let choice = Choice {
@@ -190,6 +203,7 @@ mod tests {
             "    A=5  not verified at odd",
             "    A=6  does not serve every shape of the class",
             "    A=7  correct; median 0.4 % faster",
+            "    A=8  correct; in pairs at big 1.8 % slower [+0.9, +2.5]; the two orders disagree: 3.0 % slower where it came first, 1.0 % faster where it came second",
             "    the only variant  correct; not timed",
         ];
         assert_eq!(plain, lines.join("\n") + "\n");

@@ -8,7 +8,7 @@ use super::classes::{OvertakenReport, stands_for};
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
-use kforge_types::record::params::{Attribution, Matched};
+use kforge_types::record::params::{Attribution, Fate, Matched};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::{FunctionFacts, Verdict};
 
@@ -180,6 +180,13 @@ pub struct MethodReport {
     pub attribution: Option<Attribution>,
 }
 
+impl MethodReport {
+    /// Whether the variant is known not to use it.
+    pub(super) fn is_unused(&self) -> bool {
+        self.attribution.as_ref().is_some_and(|a| a.fate == Fate::NotUsed)
+    }
+}
+
 /// How far a champion is from the peaks of its device.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RooflineReport {
@@ -222,6 +229,23 @@ pub struct TimeReport {
     /// only the check of outputs was made.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub few: bool,
+}
+
+impl TargetReport {
+    /// The methods of the champions. Methods of a variant that lost its place are left out.
+    pub(super) fn methods_of_champions(&self) -> impl Iterator<Item = &MethodReport> {
+        let is_champion = |label: &str| self.champions.iter().any(|c| c.variant.as_deref() == Some(label));
+        self.methods.iter().filter(move |m| self.champions.is_empty() || is_champion(&m.variant))
+    }
+
+    /// The methods that cost a champion time, with the reason.
+    pub(super) fn harmful<'r>(&'r self, champion: &'r ChampionReport) -> impl Iterator<Item = (&'r str, String)> {
+        let mine = self.methods.iter().filter(|m| Some(&m.variant) == champion.variant.as_ref());
+        mine.filter_map(|m| {
+            let attribution = m.attribution.as_ref().filter(|a| a.fate == Fate::Harmful)?;
+            Some((m.method.as_str(), attribution.reason()))
+        })
+    }
 }
 
 impl Report {

@@ -56,13 +56,16 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 };
                 let standing = if champion.provisional { "provisional" } else { "champion" };
                 let standing = format!("{standing}{}", target.stands_for(&champion.class));
+                let warnings =
+                    target.harmful(champion).map(|(method, why)| format!("; warning: {method} is harmful: {why}"));
+                let because = champion.because.clone() + &warnings.collect::<String>();
                 let _ = writeln!(
                     out,
                     "| {} | {} | {name} | {} | {} |",
                     cell(&kernel.name),
                     cell(&target.target),
                     cell(&standing),
-                    cell(&champion.because)
+                    cell(&because)
                 );
             }
         }
@@ -108,8 +111,9 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
             table(&mut out, "kernel | target | method | machine code | effect");
         }
         for (kernel, target) in targets() {
-            for method in &target.methods {
+            for method in target.methods_of_champions() {
                 let shown = match method.matched.as_ref().map(|m| &m.shown) {
+                    None if method.is_unused() => "not used".to_string(),
                     Some(Shown::Shown) => "shown".to_string(),
                     Some(Shown::NotShown) => "not shown".to_string(),
                     Some(Shown::Unknown(why)) => format!("unknown: {why}"),

@@ -200,11 +200,5 @@ pub(super) fn markdown(out: &mut String, name: &str, found: &RoundsReport) {
 }
 
 fn word(fate: kforge_types::record::params::Fate) -> &'static str {
-    use kforge_types::record::params::Fate;
-    match fate {
-        Fate::Effective => "effective",
-        Fate::Ineffective => "ineffective",
-        Fate::ImplementationFailed => "implementation failed",
-        Fate::Inconclusive => "inconclusive",
-    }
+    fate.name()
 }

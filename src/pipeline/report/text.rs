@@ -116,6 +116,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
             "champion".into()
         };
         let _ = writeln!(out, "    {standing}{class}: {name}  {}", paint(DIM, &format!("({})", champion.because)));
+        for (method, why) in target.harmful(champion) {
+            let _ = writeln!(out, "    {}: {method} is harmful: {why}", paint(OPEN, "warning"));
+        }
     }
     for overtaken in &target.overtaken {
         let _ = writeln!(out, "    {}", paint(OPEN, &overtaken.line()));
@@ -132,7 +135,7 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
     for machine in &target.machine {
         write_machine(out, machine);
     }
-    for method in target.methods.iter().filter(|_| target.rounds.is_none() || failures == Failures::Told) {
+    for method in target.methods_of_champions().filter(|_| target.rounds.is_none() || failures == Failures::Told) {
         write_method(out, method);
     }
     for found in &target.rooflines {
@@ -311,14 +314,18 @@ pub(super) fn seen(method: &MethodReport) -> (String, String) {
 /// The result of a method, as one word.
 pub(super) fn fate(fate: Fate) -> String {
     match fate {
-        Fate::Effective => paint(GOOD, "effective"),
-        Fate::Ineffective => "ineffective".into(),
-        Fate::ImplementationFailed => paint(BAD, "implementation failed"),
-        Fate::Inconclusive => paint(OPEN, "inconclusive"),
+        Fate::Effective => paint(GOOD, fate.name()),
+        Fate::Ineffective | Fate::NotUsed => fate.name().into(),
+        Fate::Harmful | Fate::ImplementationFailed => paint(BAD, fate.name()),
+        Fate::Inconclusive => paint(OPEN, fate.name()),
     }
 }
 
 fn write_method(out: &mut String, method: &MethodReport) {
+    if method.is_unused() {
+        let _ = writeln!(out, "    {}  {}", method.method, fate(Fate::NotUsed));
+        return;
+    }
     let (shown, counts) = seen(method);
     let _ = write!(out, "    {}  {shown}", method.method);
     if !counts.is_empty() {
@@ -379,7 +386,7 @@ mod tests {
     use super::super::classes::OvertakenReport;
     use super::super::document::{BasisReport, ChampionReport};
     use super::*;
-    use kforge_types::record::params::Stays;
+    use kforge_types::record::params::{Attribution, Matched, Stays};
 
     fn told(target: TargetReport) -> String {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
@@ -463,6 +470,35 @@ mod tests {
         assert!(told(Some("r"), "all").contains("    champion for r = all: A=1"));
         let long = told(Some("1 if cols <= 128 else 2"), "2");
         assert!(long.contains("    champion for `1 if cols <= 128 else 2` = 2: A=1"), "{long}");
+    }
+
+    #[test]
+    fn a_method_that_costs_time_is_told_beside_the_champion_and_one_that_is_not_used_without_more() {
+        let method = |id: &str, variant: &str, fate: Fate, because: &str| MethodReport {
+            method: id.into(),
+            variant: variant.into(),
+            matched: (fate == Fate::Harmful).then(|| Matched { shown: Shown::Shown, counts: vec![] }),
+            attribution: Some(Attribution { fate, because: because.into(), detail: None, saving: None }),
+        };
+        let told = told(TargetReport {
+            target: "h".into(),
+            champions: vec![champion("all", "A=1")],
+            methods: vec![
+                method("memory.wide", "A=1", Fate::Harmful, "costs at least 2.9 %"),
+                method("memory.other", "A=1", Fate::NotUsed, "the champion does not use it"),
+                method("memory.wide", "A=2", Fate::Effective, "saves at least 9.0 %"),
+            ],
+            ..TargetReport::default()
+        });
+        assert!(
+            told.contains("champion: A=1  (of one)\n    warning: memory.wide is harmful: costs at least 2.9 %\n"),
+            "{told}"
+        );
+        assert!(
+            told.contains("    memory.wide  shown  harmful: costs at least 2.9 %\n    memory.other  not used\n"),
+            "{told}"
+        );
+        assert!(!told.contains("9.0 %"), "it is no champion's: {told}");
     }
 
     #[test]

@@ -24,9 +24,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             _ => return Err(io::failed(format!("BUG: attribute does not know input `{name}`"))),
         }
     }
-    let found = attribute(matched.as_ref(), &pairs, &without, params.threshold);
-    let fate =
-        serde_json::to_value(found.fate).ok().and_then(|v| v.as_str().map(|s| s.replace('-', " "))).unwrap_or_default();
-    let summary = format!("{fate}: {}", found.because);
+    let found = attribute(matched.as_ref(), &pairs, &without, &params);
+    let summary = format!("{}: {}", found.fate.name(), found.because);
     io::one(job, "attribution", &found, summary)
 }

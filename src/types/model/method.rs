@@ -135,6 +135,8 @@ pub struct Method {
     pub place: Place,
     /// The resource it relieves.
     pub axis: Axis,
+    /// The values of tunables that choose it, by tunable. A variant with another value of one of them does not use it. Empty if the kernel does not say.
+    pub on: Vec<(Text, Vec<TuneValue>)>,
     /// What turning it off means; none if the kernel does not say.
     pub off: Option<OffDecl>,
     /// The machine code that shows it, as the manifest states. Empty if the manifest leaves this to the registry.
@@ -145,6 +147,11 @@ impl Method {
     /// The source without the method, if turning it off needs another file.
     pub fn other_source(&self) -> Option<&str> {
         self.off.as_ref()?.source.as_deref()
+    }
+
+    /// Whether a variant has the values that choose it.
+    fn is_chosen(&self, variant: &Variant) -> bool {
+        self.on.iter().all(|(name, values)| variant.values.get(&name.value).is_none_or(|value| values.contains(value)))
     }
 
     /// The tunables that turn it off.
@@ -171,10 +178,14 @@ impl Kernel {
         self.flags.iter().chain(off).map(String::as_str)
     }
 
-    /// The variant without a method. None if the kernel does not say how, or if turning the method off changes nothing; the variant then does not use the
-    /// method.
+    /// Whether a variant is known not to use a method: it has other values than those that choose the method, or turning the method off changes nothing.
+    pub fn leaves_out(&self, variant: &Variant, method: &Method) -> bool {
+        !method.is_chosen(variant) || method.off.is_some() && self.without(variant, method).is_none()
+    }
+
+    /// The variant without a method. None if the kernel does not say how, or if the variant does not use the method ([`Kernel::leaves_out`]).
     pub fn without(&self, variant: &Variant, method: &Method) -> Option<Off> {
-        let off = method.off.as_ref()?;
+        let off = method.off.as_ref().filter(|_| method.is_chosen(variant))?;
         let mut values = variant.values.clone();
         values.extend(off.values.iter().map(|(name, value)| (name.value.clone(), value.clone())));
         let source = off.source.clone().filter(|s| *s != self.source);

@@ -579,6 +579,11 @@ pub const TURNED: &str = ":turned";
 pub struct AttributeParams {
     /// The share of time that the lower bound of the saving must exceed.
     pub threshold: f64,
+    /// The share of time by which the kernel without the method must be faster before the method counts as harmful: the margin of the selection.
+    pub margin: f64,
+    /// Whether the champion does not use the method. There are then no inputs.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub unused: bool,
 }
 
 /// The conclusion about a method.
@@ -589,10 +594,28 @@ pub enum Fate {
     Effective,
     /// The machine code shows it, but the lower bound of its saving does not exceed the threshold.
     Ineffective,
-    /// The machine code does not show it. Its time does not matter.
+    /// The kernel is decidedly faster without it.
+    Harmful,
+    /// The machine code does not show it. What it saves does not matter.
     ImplementationFailed,
     /// It is unknown.
     Inconclusive,
+    /// The champion does not use it.
+    NotUsed,
+}
+
+impl Fate {
+    /// The conclusion in words.
+    pub fn name(self) -> &'static str {
+        match self {
+            Fate::Effective => "effective",
+            Fate::Ineffective => "ineffective",
+            Fate::Harmful => "harmful",
+            Fate::ImplementationFailed => "implementation failed",
+            Fate::Inconclusive => "inconclusive",
+            Fate::NotUsed => "not used",
+        }
+    }
 }
 
 /// What a method is worth.

@@ -35,17 +35,44 @@ pub struct BenchObserved {
     pub took_s: Option<f64>,
 }
 
+/// One of the two binaries of a pair.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[expect(missing_docs, reason = "the two binaries of a pair")]
+pub enum Side {
+    A,
+    B,
+}
+
+impl Side {
+    /// The other one.
+    #[must_use]
+    pub fn other(self) -> Self {
+        match self {
+            Side::A => Side::B,
+            Side::B => Side::A,
+        }
+    }
+}
+
 /// What a pairs step saw of two binaries A and B.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PairsObserved {
     /// One entry per block of ABBA pairs: the logarithms of (time of A / time of B).
     pub blocks: Vec<Vec<f64>>,
+    /// The binary that came first in each block: that was loaded, warmed up and timed first. Empty if it was not recorded.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub first: Vec<Side>,
 }
 
 impl PairsObserved {
     /// The same pairs with the names of the binaries exchanged.
     #[must_use]
     pub fn turned(self) -> Self {
-        PairsObserved { blocks: self.blocks.into_iter().map(|b| b.into_iter().map(|ratio| -ratio).collect()).collect() }
+        let turned = |block: Vec<f64>| block.into_iter().map(|ratio| -ratio).collect();
+        PairsObserved {
+            blocks: self.blocks.into_iter().map(turned).collect(),
+            first: self.first.into_iter().map(Side::other).collect(),
+        }
     }
 }

@@ -49,6 +49,10 @@ fn one_second() -> f64 {
     1.0
 }
 
+fn unchanged() -> f64 {
+    1.0
+}
+
 /// A virtual device.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -117,6 +121,9 @@ pub struct Rule {
     pub throttled: f64,
     /// Nanoseconds of a hot launch; those of a cold one if not given.
     pub hot_ns: Option<f64>,
+    /// A factor for the nanoseconds in those blocks of pairs in which the launch comes first.
+    #[serde(default = "unchanged")]
+    pub when_first: f64,
     /// Nanoseconds of the first launch on each set of fresh inputs of a bench with all samples, in order. Sets beyond the list take as long as other inputs.
     #[serde(default)]
     pub fresh_ns: Vec<f64>,
@@ -141,6 +148,7 @@ pub(super) struct Behaviour {
     pub(super) no_fresh: bool,
     pub(super) throttled: f64,
     pub(super) hot_ns: f64,
+    pub(super) when_first: f64,
     pub(super) fresh_ns: Vec<f64>,
     pub(super) floor_ns: [f64; 2],
     pub(super) clock_ns: f64,
@@ -210,7 +218,7 @@ impl Scenario {
     /// The behavior of launches on a product: times and floors add up, the largest error, the
     /// first fault and the first list for fresh inputs apply, and metrics are those of the longest launch.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, NoBehaviour> {
-        let (mut all, mut longest) = (Behaviour::default(), 0.0);
+        let (mut all, mut longest) = (Behaviour { when_first: 1.0, ..Behaviour::default() }, 0.0);
         // A virtual device has the size of the emulator's device.
         for launch in &grid::emulated(launches)? {
             let (text, threads) = text(launch, product);
@@ -234,6 +242,7 @@ impl Scenario {
             let hot_ns = rule.hot_ns.unwrap_or(ns);
             all.ns += ns;
             all.hot_ns += hot_ns;
+            all.when_first *= rule.when_first;
             all.clock_ns += rule.clock_ns.unwrap_or(hot_ns);
             if all.fresh_ns.is_empty() {
                 all.fresh_ns.clone_from(&rule.fresh_ns);

@@ -11,6 +11,7 @@ use kforge_harness::task::{Task, failed};
 use kforge_numerics::measure::compare::Comparison;
 use kforge_numerics::measure::floor::Floor;
 use kforge_numerics::measure::implausible::{Freshness, OnFresh, below_floor, freshness};
+use kforge_numerics::measure::sampling::{self, Side};
 use kforge_types::model::{Metric, Role, Tensor};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
@@ -22,8 +23,8 @@ use kforge_types::record::{
 
 /// Samples of a series.
 const SAMPLES: usize = 31;
-/// Blocks of pairs, and pairs per block: ABBA twice.
-const BLOCKS: (usize, usize) = (16, 4);
+/// Pairs per block: ABBA twice.
+const PAIRS_PER_BLOCK: usize = 4;
 /// The message of a crash.
 const CRASHED: &str = "CUDA error 700: an illegal memory access was encountered";
 
@@ -238,17 +239,22 @@ pub(crate) fn pairs(task: &Task) -> Response {
         let mut at = DeviceStep::new(task, params.protocol)?;
         let (a, b) = (at.behaviour(&params.a)?, at.behaviour(&params.b)?);
         let fault = a.fault.or(b.fault);
-        let mut seen = PairsObserved { blocks: vec![] };
-        for _ in 0..if fault.is_none() { BLOCKS.0 } else { 0 } {
+        let mut seen = PairsObserved::default();
+        let seed = sampling::seed(task.spec.key().hash());
+        while fault.is_none() && seen.blocks.len() < sampling::most(&seen) {
+            let first = sampling::first(seed, seen.blocks.len());
+            let of = |side: Side, seen: &Behaviour| seen.ns * if side == first { seen.when_first } else { 1.0 };
+            let (a_ns, b_ns) = (of(Side::A, &a), of(Side::B, &b));
             let moment = at.clock.moment();
             let mut block = vec![];
-            for _ in 0..BLOCKS.1 {
-                let ratio = (at.clock.sample(a.ns, moment) / at.clock.sample(b.ns, moment)).ln();
+            for _ in 0..PAIRS_PER_BLOCK {
+                let ratio = (at.clock.sample(a_ns, moment) / at.clock.sample(b_ns, moment)).ln();
                 if at.clock.uniform() >= a.throttled.max(b.throttled) {
                     block.push(ratio);
                 }
             }
             seen.blocks.push(block);
+            seen.first.push(first);
         }
         let blocks = seen.blocks.len();
         at.done(task, &seen, fault, format!("{blocks} blocks"))

@@ -212,7 +212,7 @@ impl<'f> ChoiceInputs<'f> {
         for had in self.params.methods.iter().filter(|m| m.on && m.id != open.id && conflicts.contains(&m.id)) {
             match self.settled.get(&had.id).map(|s| s.fate) {
                 // A method that gains nothing does not exclude others.
-                Some(Fate::Ineffective | Fate::ImplementationFailed) => {
+                Some(Fate::Ineffective | Fate::Harmful | Fate::ImplementationFailed) => {
                     notes.push(format!("in place of `{}`, which gained the champion nothing", had.id));
                 }
                 _ => return Err(format!("not together with `{}`, which the champion has", had.id)),
@@ -255,13 +255,14 @@ impl<'f> ChoiceInputs<'f> {
         let (what, tries) = match settled.map(|s| (s.fate, s)) {
             Some((Fate::Effective, s)) => return Err(format!("settled: effective, {}", s.attribution.because)),
             Some((Fate::Ineffective, s)) => return Err(format!("settled: ineffective, {}", s.attribution.because)),
+            Some((Fate::Harmful, s)) => return Err(format!("settled: harmful, {}", s.attribution.because)),
             Some((Fate::ImplementationFailed, s)) => {
                 (format!("its implementation failed{when}: {}", s.attribution.because), rounds.len())
             }
             Some((Fate::Inconclusive, s)) if !rounds.is_empty() => {
                 (format!("tried{when} without a decision: {}", s.attribution.because), rounds.len())
             }
-            Some((Fate::Inconclusive, _)) => return Ok(false),
+            Some((Fate::Inconclusive | Fate::NotUsed, _)) => return Ok(false),
             None if rounds.is_empty() => return Ok(false),
             None => (format!("tried{when}, and no champion has it"), rounds.len()),
         };

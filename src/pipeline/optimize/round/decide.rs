@@ -71,7 +71,8 @@ fn settled(
     before: Option<&Decision>,
 ) -> BTreeMap<String, SettledMethod> {
     let mut settled = before.map(|b| b.settled.clone()).unwrap_or_default();
-    for (id, attribution) in attributions {
+    // That a champion does not use a method settles nothing about the method.
+    for (id, attribution) in attributions.iter().filter(|(_, attribution)| attribution.fate != Fate::NotUsed) {
         let old = settled.get(id);
         let same = old.is_some_and(|old| old.attribution == *attribution);
         let worse = old.is_some_and(|old| old.fate != Fate::Inconclusive) && attribution.fate == Fate::Inconclusive;

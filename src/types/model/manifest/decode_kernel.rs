@@ -262,7 +262,8 @@ impl Reader<'_> {
                 }
             }
             let off = sub(inner, "off").map(|t| self.off(t));
-            out.push(Method { id: name.value, place: name.place, axis, off, signature });
+            let on = sub(inner, "on").map(|t| self.on(t)).unwrap_or_default();
+            out.push(Method { id: name.value, place: name.place, axis, on, off, signature });
         }
         out
     }
@@ -298,6 +299,14 @@ impl Reader<'_> {
                 None
             }
         }
+    }
+
+    fn on(&mut self, table: &DeTable<'_>) -> Vec<(Text, Vec<TuneValue>)> {
+        let values = |value: &DeValue<'_>| match value.as_array() {
+            Some(list) => list.iter().filter_map(|one| tune_value(one.get_ref())).collect(),
+            None => tune_value(value).into_iter().collect(),
+        };
+        self.keys(table).into_iter().map(|(key, value)| (key, values(value.get_ref()))).collect()
     }
 
     fn off(&mut self, table: &DeTable<'_>) -> OffDecl {

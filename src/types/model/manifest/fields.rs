@@ -393,11 +393,18 @@ static METHOD: Spec = Spec {
             Ty::Words(&["compute", "memory", "latency"], &[]),
             "the resource it relieves; by default the first part of its name",
         ),
+        opt("on", Ty::Table(&ON), "the values of tunables that choose it; with others, a variant does not use it"),
         opt("off", Ty::Table(&OFF), "how to turn it off"),
         opt("sass", Ty::Table(&SASS), "the machine code that shows it; by default that of the registry"),
     ],
     rest: None,
 };
+static ON: Spec = Spec {
+    doc: "The values of tunables that choose a method.",
+    fields: &[],
+    rest: Some(("tunable", Ty::Any(&[Ty::Int, Ty::Bool, STR, Ty::List(&ONE_VALUE)]))),
+};
+static ONE_VALUE: Ty = Ty::Any(&[Ty::Int, Ty::Bool, STR]);
 static OFF: Spec = Spec {
     doc: "What turning a method off means.",
     fields: &[opt("flags", Ty::List(&STR), "flags to add"), opt("source", STR, "another source")],

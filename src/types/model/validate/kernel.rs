@@ -274,6 +274,26 @@ fn no_buffer(name: &Text, buffers: &[&str]) -> Option<Diagnostic> {
 
 fn methods(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     let known: Vec<&str> = kernel.tune.iter().map(|t| t.0.as_str()).collect();
+    for (name, values) in kernel.methods.iter().flat_map(|m| &m.on) {
+        let Some((_, all)) = kernel.tune.iter().find(|t| t.0.value == name.value) else {
+            let error = name
+                .place
+                .error("manifest.unknown-tunable", format!("kernel `{}` has no tunable `{name}`", kernel.name));
+            let expected = if known.is_empty() { "no `on`".into() } else { format!("one of {}", list(&known)) };
+            found.push(error.expected(expected).suggest(&name.value, known.iter().copied()));
+            continue;
+        };
+        if values.is_empty() {
+            let error = name.place.error("manifest.value", format!("`{name}` has no value that chooses the method"));
+            found.push(error.expected("a value or a list of values of the tunable"));
+        }
+        for value in values.iter().filter(|value| !all.contains(value)) {
+            let error = name.place.error("manifest.value", format!("`{name}` is never `{value}`"));
+            let all: Vec<String> = all.iter().map(ToString::to_string).collect();
+            let texts: Vec<&str> = all.iter().map(String::as_str).collect();
+            found.push(error.expected(format!("one of {}", list(&texts))).suggest(&value.to_string(), texts.clone()));
+        }
+    }
     for (name, value) in kernel.methods.iter().filter_map(|m| m.off.as_ref()).flat_map(|o| &o.values) {
         match kernel.tune.iter().find(|t| t.0.value == name.value) {
             None => {

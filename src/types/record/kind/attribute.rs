@@ -6,7 +6,8 @@ use crate::record::params::AttributeParams;
 
 pub(super) const KIND: Descriptor = Descriptor {
     name: "attribute",
-    version: 1,
+    // 2: a method may be harmful, or not used, and pairs may be turned.
+    version: 2,
     verb: "Attributing",
     color: "#96603f",
     usual_ms: 1,

@@ -245,6 +245,22 @@ fn methods_say_what_shows_them_by_architecture() {
 }
 
 #[test]
+fn a_method_that_other_values_choose_is_left_out() {
+    let on = |text: &str| {
+        package(&EVERYTHING.replacen("off = { VEC = 1", &format!("on = {{ {text} }}\noff = {{ VEC = 1"), 1))
+    };
+    for (text, chosen) in [("BLOCK = 128", true), ("BLOCK = [256, 128]", true), ("BLOCK = 256", false)] {
+        let package = on(text);
+        let (kernel, mix) = (&package.kernels[0], &package.operators[0]);
+        let method = kernel.methods.iter().find(|m| !m.on.is_empty()).unwrap();
+        let with = "BLOCK=128,VEC=8,FAST=true,SPLIT=1,REGS=64,LAYOUT=row";
+        let variant = variant(&package, "h100", &mix.choices()[0], with);
+        assert_eq!(kernel.without(&variant, method).is_some(), chosen, "{text}");
+        assert_eq!(kernel.leaves_out(&variant, method), !chosen, "{text}");
+    }
+}
+
+#[test]
 fn a_method_of_its_own_name_states_its_axis_and_one_may_leave_its_signature_to_the_registry() {
     let with = |methods: &str| package(&format!("{}\n{methods}", include_str!("example.toml")));
     let package = with(

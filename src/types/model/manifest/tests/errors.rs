@@ -218,7 +218,7 @@ const VALUES: [Case; 42] = [
     ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
-const NAMES: [Case; 28] = [
+const NAMES: [Case; 31] = [
     (
         "block = [\"BLOCK\"]",
         "block = [\"sm_count * 2\"]",
@@ -296,6 +296,21 @@ const NAMES: [Case; 28] = [
         "each target once",
     ),
     ("off = { VEC = 1 }", "off = { VECT = 1 }", "manifest.unknown-tunable", "VECT", "did you mean `VEC`"),
+    (
+        "off = { VEC = 1 }",
+        "on = { VECT = 4 }\noff = { VEC = 1 }",
+        "manifest.unknown-tunable",
+        "VECT",
+        "did you mean `VEC`",
+    ),
+    ("off = { VEC = 1 }", "on = { VEC = 3 }\noff = { VEC = 1 }", "manifest.value", "VEC", "one of"),
+    (
+        "off = { VEC = 1 }",
+        "on = { VEC = [] }\noff = { VEC = 1 }",
+        "manifest.value",
+        "VEC",
+        "a value or a list of values",
+    ),
     ("off = { VEC = 1 }", "off = { VEC = \"no\" }", "manifest.kind", "VEC", "an integer"),
     (
         "where = [\"BLOCK * VEC <= 2048\"]",

@@ -1,0 +1,160 @@
+//! What pairs say of two kernels, over one or more shapes, and whether the two orders agree in which they were timed. Knows blocks and which binary came first
+//! in each; does not know who compares them.
+//!
+//! # When the orders disagree
+//!
+//! In half of the blocks A comes first, in the other half B. A kernel that profits from its place gives two answers, and their median is neither. The orders
+//! are *apart* if each has at least six blocks with samples and the 95 % intervals of their medians do not overlap. Of two samples of one distribution, 1.3 %
+//! are apart with eight blocks each; then more blocks are taken, and 0.3 % are apart with both eight and sixteen. The orders *disagree* if they are apart and
+//! their answers at a margin differ; the answer is then undecided, whatever all blocks together say.
+
+use super::stats::{Paired, answer, block_interval, median, over_shapes};
+use kforge_types::record::timing::{PairsObserved, Side};
+
+/// The least number of blocks of each order: with fewer, an interval of 95 % would be wider than all of them.
+const LEAST: usize = 6;
+
+/// A median and the ends of its 95 % interval, as logarithms of (time of A / time of B).
+type Interval = (f64, f64, f64);
+
+/// What the blocks of each order say.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Orders {
+    /// The blocks in which A came first.
+    pub a_first: Interval,
+    /// The blocks in which B came first.
+    pub b_first: Interval,
+}
+
+impl Orders {
+    /// The two orders of pairs at these shapes; none if the orders were not recorded, or if one has too few blocks.
+    pub fn of(shapes: &[&PairsObserved]) -> Option<Self> {
+        let of = |side: Side| -> Option<Interval> {
+            let at = |seen: &&PairsObserved| -> Vec<Vec<f64>> {
+                let with =
+                    seen.blocks.iter().zip(&seen.first).filter(|(block, first)| **first == side && !block.is_empty());
+                with.map(|(block, _)| block.clone()).collect()
+            };
+            let each: Vec<Vec<Vec<f64>>> = shapes.iter().map(at).collect();
+            let blocks = over_shapes(&each.iter().map(Vec::as_slice).collect::<Vec<_>>());
+            (blocks.len() >= LEAST).then(|| block_interval(&blocks)).flatten()
+        };
+        Some(Orders { a_first: of(Side::A)?, b_first: of(Side::B)? })
+    }
+
+    /// Whether their intervals do not overlap.
+    pub fn are_apart(&self) -> bool {
+        let ((_, a_low, a_high), (_, b_low, b_high)) = (self.a_first, self.b_first);
+        a_high < b_low || b_high < a_low
+    }
+
+    /// Whether they disagree at a margin.
+    pub fn disagree(&self, margin: f64) -> bool {
+        self.are_apart() && answer(self.a_first, margin) != answer(self.b_first, margin)
+    }
+}
+
+/// Pairs of A and B over all shapes at which they are compared.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Comparison {
+    /// Log-ratios of (time of A / time of B) in each block, over the shapes.
+    pub blocks: Vec<Vec<f64>>,
+    /// The median over the blocks, and its interval.
+    pub interval: Interval,
+    /// What each order says.
+    pub orders: Option<Orders>,
+}
+
+impl Comparison {
+    /// The comparison over these shapes; none if pairs do not suffice for an interval.
+    pub fn of(shapes: &[&PairsObserved]) -> Option<Self> {
+        let blocks = over_shapes(&shapes.iter().map(|seen| seen.blocks.as_slice()).collect::<Vec<_>>());
+        Some(Comparison { interval: block_interval(&blocks)?, orders: Orders::of(shapes), blocks })
+    }
+
+    /// The typical log-ratio.
+    pub fn typical(&self) -> f64 {
+        median(&self.blocks.concat())
+    }
+
+    /// The orders, if they disagree at a margin.
+    pub fn contested(&self, margin: f64) -> Option<Orders> {
+        self.orders.filter(|orders| orders.disagree(margin))
+    }
+
+    /// How A compares with B at a margin. Undecided if the orders disagree.
+    pub fn decide(&self, margin: f64) -> Paired {
+        match self.contested(margin) {
+            Some(_) => Paired::Undecided,
+            None => answer(self.interval, margin),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Blocks in which A and B come first in turn, around a centre for each order.
+    fn pairs(blocks: usize, a_first: f64, b_first: f64, spread: f64) -> PairsObserved {
+        let noise = |block: usize| spread * ((block / 2 * 7 % 5) as f64 / 2.0 - 1.0);
+        let of = |block: usize| vec![noise(block) + if block.is_multiple_of(2) { a_first } else { b_first }; 4];
+        let first = (0..blocks).map(|block| if block.is_multiple_of(2) { Side::A } else { Side::B }).collect();
+        PairsObserved { blocks: (0..blocks).map(of).collect(), first }
+    }
+
+    fn of(seen: &PairsObserved) -> Comparison {
+        Comparison::of(&[seen]).unwrap()
+    }
+
+    #[test]
+    fn orders_that_agree_decide_together() {
+        for (centre, answer) in [(0.05, Paired::Slower), (-0.05, Paired::Faster), (0.0, Paired::Same)] {
+            let seen = of(&pairs(16, centre, centre + 0.0005, 0.002));
+            assert_eq!((seen.contested(0.01), seen.decide(0.01)), (None, answer));
+        }
+    }
+
+    #[test]
+    fn orders_that_are_apart_with_other_answers_are_undecided() {
+        let seen = pairs(16, 0.03, 0.001, 0.002);
+        let orders = of(&seen).contested(0.01).unwrap();
+        assert!(orders.a_first.0 > 0.025 && orders.b_first.0 < 0.005, "{orders:?}");
+        assert_eq!(of(&seen).decide(0.01), Paired::Undecided);
+        // Turned, each order has the other sign.
+        let turned = of(&seen.turned()).contested(0.01).unwrap();
+        assert_eq!((turned.a_first.0, turned.b_first.0), (-orders.b_first.0, -orders.a_first.0));
+    }
+
+    #[test]
+    fn a_difference_between_orders_that_changes_no_answer_does_not_matter() {
+        let seen = of(&pairs(16, 0.08, 0.03, 0.002));
+        assert!(seen.orders.unwrap().are_apart());
+        assert_eq!((seen.contested(0.01), seen.decide(0.01)), (None, Paired::Slower));
+    }
+
+    #[test]
+    fn few_blocks_wide_blocks_and_blocks_without_samples_do_not_disagree() {
+        assert_eq!(of(&pairs(11, 0.03, 0.001, 0.002)).orders, None, "five blocks of one order");
+        assert!(of(&pairs(12, 0.03, 0.001, 0.002)).contested(0.01).is_some());
+        assert!(!of(&pairs(16, 0.03, 0.001, 0.04)).orders.unwrap().are_apart());
+        let mut dropped = pairs(16, 0.03, 0.001, 0.002);
+        dropped.blocks[..6].fill(vec![]);
+        assert_eq!(of(&dropped).orders, None);
+        let before = PairsObserved { first: vec![], ..pairs(16, 0.03, 0.001, 0.002) };
+        assert_eq!(of(&before).orders, None, "observed before orders were recorded");
+    }
+
+    #[test]
+    fn shapes_are_weighed_within_each_order() {
+        // The first block of one shape has the order of the second block of the other.
+        let (up, down) = (pairs(16, 0.03, 0.0, 0.002), pairs(16, 0.0, 0.03, 0.002));
+        assert!(Comparison::of(&[&up, &down]).unwrap().contested(0.01).is_none(), "they cancel");
+        assert!(Comparison::of(&[&up, &up]).unwrap().contested(0.01).is_some());
+        let shifted = PairsObserved {
+            blocks: up.blocks.iter().skip(1).chain(&up.blocks[..1]).cloned().collect(),
+            first: up.first.iter().skip(1).chain(&up.first[..1]).copied().collect(),
+        };
+        assert!(Comparison::of(&[&up, &shifted]).unwrap().contested(0.01).is_some());
+    }
+}
