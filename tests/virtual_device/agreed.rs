@@ -2,6 +2,8 @@
 
 use std::process::Command;
 
+use kforge::workspace::lockfile::{Lockfile, Pin, Seat};
+
 use crate::lab::{Lab, Machine, SOURCE, champion, paired, steps};
 use crate::project::ids;
 
@@ -149,4 +151,112 @@ fn a_method_that_the_champion_does_not_use_is_told_as_such_and_fails_at_nothing(
     let explained = lab.project.command(&["explain", "--offline", "memory.vectorized_access"]).output().unwrap();
     let explained = String::from_utf8_lossy(&explained.stdout).into_owned();
     assert!(explained.contains("not used by the champion: V=2"), "{explained}");
+}
+
+/// The report as text.
+fn report(lab: &Lab) -> String {
+    let output = lab.project.command(&["report", "--offline"]).output().unwrap();
+    String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
+}
+
+/// V=4, V=1 and V=2, of which V=4 has a method that V=1 lacks. V=4 ties with V=2, and is decidedly slower than V=1.
+fn costly(seed: u64) -> Lab {
+    let times = [(4, 1018.0), (1, 1000.0), (2, 1009.0)];
+    let lab = Lab::new(&Machine { seed, noise: 0.003, drift: 0.02, ..Machine::with(&times) });
+    let lab = lab.manifest("[1, 2, 4]", "[4, 1, 2]");
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let method = METHOD.replace("off =", "on = { V = 4 }\noff =");
+    lab.project.write("kernel.toml", &format!("{manifest}{method}"));
+    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab
+}
+
+#[test]
+fn no_champion_has_a_method_that_is_known_to_cost_time() {
+    let mut challenged = 0;
+    for seed in 0..8 {
+        let lab = costly(seed);
+        let built = lab.built(&[]);
+        // Whichever was the best by medians: V=4 ties with V=2, but V=1 is faster than V=4, and declared before V=2.
+        assert_eq!(champion(&built), ("V=1".into(), false), "seed {seed}");
+        let selects = steps(&built, "select", "executed");
+        if selects.contains("p/k/h/challenge-1/select") {
+            challenged += 1;
+            assert_ne!(lab.fastest(), "V=1", "seed {seed}: else the selection itself decides");
+            let fates: Vec<(String, String)> = lab.target()["methods"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|m| (m["variant"].to_string(), m["attribution"]["fate"].to_string()))
+                .collect();
+            let expected = [("\"V=1\"", "\"not-used\""), ("\"V=4\"", "\"harmful\"")];
+            assert_eq!(fates, expected.map(|(variant, fate)| (variant.to_string(), fate.to_string())), "seed {seed}");
+            assert_eq!(lab.target()["champions"].as_array().unwrap().len(), 1);
+            let text = report(&lab);
+            assert!(text.contains("champion: V=1") && text.contains("vectorized_access  not used"), "{text}");
+            assert!(!text.contains("harmful") && !text.contains("warning"), "{text}");
+            // The step that decided is the one that explains the champion.
+            let choice = lab.project.explain("p/k/h/challenge-1/select")["choices"][0].clone();
+            assert_eq!(choice["champion"], "V=1");
+            // A pair is one question, also where a selection and an attribution both read it.
+            paired(&built, "executed");
+        }
+        let again = lab.built(&[]);
+        assert_eq!((again.count("executed"), champion(&again).0), (0, "V=1".into()), "seed {seed}");
+        // A clean build without the device selects the same by the same records.
+        let other = lab.anew("other");
+        lab.give_evidence(&other);
+        other.on(&Machine { device: None, ..Machine::default() });
+        assert_eq!(champion(&other.built(&[])), ("V=1".into(), false), "seed {seed}");
+    }
+    assert!(challenged > 1, "{challenged} of 8 selections were challenged");
+}
+
+#[test]
+fn a_harmful_method_stays_with_a_warning_where_the_kernel_without_it_is_no_variant() {
+    // V=8 is not among the values of the tunable.
+    let lab =
+        lab(&Machine::with(&[(4, 1000.0), (1, 1500.0), (8, 900.0)])).manifest("off = { V = 1 }", "off = { V = 8 }");
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built).0, "V=4");
+    let (fate, because) = lab.fates()["memory.vectorized_access"].clone();
+    assert_eq!(fate, "harmful");
+    assert!(because.starts_with("costs at least 9.") || because.starts_with("costs at least 10."), "{because}");
+    let warning = format!("    warning: memory.vectorized_access is harmful: {because}\n");
+    assert!(report(&lab).contains(&warning), "{}", report(&lab));
+    let again = lab.project.command(&["build", "--offline"]).output().unwrap();
+    let again = String::from_utf8_lossy(&again.stdout).into_owned() + &String::from_utf8_lossy(&again.stderr);
+    assert!(again.contains(&warning), "{again}");
+    assert_eq!(steps(&built, "select", "executed"), ids(&["p/k/h/nominate/select", "p/k/h/select"]));
+}
+
+#[test]
+fn a_contender_that_a_search_did_not_visit_is_verified_and_timed_before_it_takes_part() {
+    let times = [(4, 1000.0), (2, 1400.0), (1, 900.0)];
+    let lab = Lab::new(&Machine { noise: 0.003, ..Machine::with(&times) }).manifest("[1, 2, 4]", "[4, 2, 1]");
+    let lab = lab.manifest("tune.V", "tune.strategy = \"random\"\ntune.budget = { variants = 1 }\ntune.V");
+    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));
+    lab.project.write("k.cu", &format!("#pragma sass k<[42]> LDG.E.128 2\n{SOURCE}"));
+    let built = lab.built(&[]);
+    let visited = built.finished().filter(|s| s["kind"] == "bench").count();
+    assert_eq!(champion(&built), ("V=1".into(), false), "{visited} benches: {}", built.stderr());
+    assert_eq!(lab.target()["shapes"].as_array().unwrap().len(), 2, "the champion's verdicts are its own");
+    assert_eq!(lab.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn an_accepted_champion_keeps_a_harmful_method_with_a_warning() {
+    let lab = lab(&machine(1, 1000.0, 900.0));
+    assert_eq!(champion(&lab.built(&[])).0, "V=1");
+    let mut lock = Lockfile::read(lab.project.root()).unwrap();
+    let part = |text: &str| text.to_string();
+    let seat =
+        Seat { package: part("p"), kernel: part("k"), types: String::new(), target: part("h"), class: part("all") };
+    lock.champions.insert(seat, Pin::Accepted("V=4".into()));
+    lock.write(lab.project.root(), false).unwrap();
+    let built = lab.built(&[]);
+    assert_eq!(champion(&built), ("V=4".into(), false));
+    assert!(built.finished().all(|s| !s["id"].as_str().unwrap().contains("challenge")), "nobody else takes part");
+    assert!(report(&lab).contains("warning: memory.vectorized_access is harmful: costs at least "), "{}", report(&lab));
 }

@@ -364,7 +364,7 @@ fn timed(
     let running: Vec<&Contender> = {
         let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
         kept.sort_by_key(|c| c.order);
-        kept
+        unbeaten(kept, by_time, shapes, params, known)
     };
     let pinned = running.iter().find(|c| params.pinned.get(class) == Some(&c.identity));
     let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
@@ -379,6 +379,28 @@ fn timed(
     };
     let (class, shapes) = (class.into(), shapes.to_vec());
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
+}
+
+/// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are:
+/// attribution compares champions with contenders that were never compared with the best. If each is slower than another, all stay.
+fn unbeaten<'c>(
+    running: Vec<&'c Contender>,
+    by_time: &[(f64, &'c Contender)],
+    shapes: &[u32],
+    params: &SelectParams,
+    known: &SelectInputs,
+) -> Vec<&'c Contender> {
+    let slower = |a: &Contender, b: &Contender| {
+        a.order != b.order
+            && ratios(a, b, shapes, params, known).is_some_and(|seen| seen.decide(params.margin) == Paired::Slower)
+    };
+    let all = || by_time.iter().map(|(_, c)| *c);
+    let is_beaten = |c: &Contender| all().any(|other| slower(c, other));
+    let beats = |c: &Contender| running.iter().any(|other| slower(other, c));
+    let is_running = |c: &Contender| running.iter().any(|other| other.order == c.order);
+    let mut kept: Vec<&Contender> = all().filter(|c| (is_running(c) || beats(c)) && !is_beaten(c)).collect();
+    kept.sort_by_key(|c| c.order);
+    if kept.is_empty() { running } else { kept }
 }
 
 #[cfg(test)]
@@ -401,6 +423,7 @@ mod tests {
             answers: false,
             shortlist: None,
             finals: None,
+            challenge: false,
         }
     }
 
@@ -538,6 +561,28 @@ mod tests {
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(0));
         k.pairs.insert((0, 1, 0), unordered(vec![vec![0.03, 0.031]; 8]));
         assert_eq!(select(&params(2, true), &k).champions[0].variant, Some(1));
+    }
+
+    #[test]
+    fn a_contender_that_pairs_show_faster_than_one_in_the_running_takes_its_place() {
+        // V0 ties with the best, V1; V2 is slower than the best by medians, and was paired only with V0.
+        let all = [Verdict::Pass, Verdict::Pass, Verdict::Pass];
+        let mut k = known(&all, &[100.5, 100.0, 103.0]);
+        k.pairs.insert((0, 1, 0), unordered(vec![vec![0.0, 0.001]; 8]));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(0));
+        k.pairs.insert((0, 2, 0), unordered(vec![vec![0.03, 0.031]; 8]));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1), "V1 is declared before V2");
+        k.pairs.insert((1, 2, 0), unordered(vec![vec![0.02, 0.021]; 8]));
+        assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(2));
+        // A pin holds among those that nobody beats.
+        let mut p = params(3, true);
+        p.pinned.insert("all".into(), "v0".into());
+        assert_eq!(select(&p, &k).champions[0].variant, Some(2));
+        // Pairs that contradict each other decide nothing.
+        k.pairs.insert((2, 0, 0), unordered(vec![vec![0.03, 0.031]; 8]));
+        k.pairs.remove(&(0, 2, 0));
+        k.pairs.insert((0, 1, 0), unordered(vec![vec![0.03, 0.031]; 8]));
+        assert!(select(&params(3, true), &k).champions[0].variant.is_some());
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! | decision | why |
 //! |---|---|
-//! | Only pairs with the champion split a class. | Medians of separate runs differ by more than the margin without any cause. |
+//! | Only pairs split a class: with its champion, or of both with a third variant. | Medians of separate runs differ by more than the margin without any cause. |
 //! | A contender must be correct at the shape, and wrong at none. | It serves only this shape. What is wrong elsewhere, as at a holdout, is not trusted. |
 //! | The greatest gains come first if there are more than the classes that the manifest allows. | They are worth a class most. |
 //! | If a class loses every bench shape, one of the new champions that is correct on the rest takes it over. | No time would support its champion. |
@@ -78,20 +78,18 @@ fn paired(x: u32, y: u32, shape: u32, known: &SelectInputs) -> Option<Comparison
     Comparison::of(&[&known.paired(x, y, shape)?])
 }
 
-/// How X compares with Y from the pairs of both with a third variant, block by block.
-fn through(x: &Comparison, y: &Comparison, margin: f64) -> Paired {
-    if x.contested(margin).or(y.contested(margin)).is_some() {
-        return Paired::Undecided;
-    }
+/// X and Y from the comparisons of both with a third variant, block by block. If the orders of one of these disagree, so do they here.
+fn through(x: &Comparison, y: &Comparison, margin: f64) -> Option<Comparison> {
     let both = x.blocks.iter().zip(&y.blocks);
-    stats::decide(&both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect::<Vec<_>>(), margin)
+    let blocks: Vec<Vec<f64>> = both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect();
+    let interval = stats::block_interval(&blocks)?;
+    Some(Comparison { blocks, interval, orders: x.contested(margin).or(y.contested(margin)) })
 }
 
 /// How X compares with Y at a shape: by their pairs, otherwise through a third variant with which both were paired. None if there is no such variant.
-fn compared(x: u32, y: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Paired> {
-    let third = |z: u32| Some(through(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?, params.margin));
-    let direct = paired(x, y, shape, known).map(|seen| seen.decide(params.margin));
-    direct.or_else(|| params.candidates.iter().find_map(|z| third(z.order)))
+fn compared(x: u32, y: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Comparison> {
+    let third = |z: u32| through(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?, params.margin);
+    paired(x, y, shape, known).or_else(|| params.candidates.iter().find_map(|z| third(z.order)))
 }
 
 /// The champion that a bench shape would have as a class of its own, if it is not the champion of its class.
@@ -100,13 +98,13 @@ fn want(class: usize, champion: &Champion, shape: u32, params: &SelectParams, kn
     let rivals: Vec<(&Contender, Comparison)> = at_shape(shape, params, known)
         .into_iter()
         .filter(|(_, c)| c.order != over)
-        .filter_map(|(_, c)| Some((c, paired(c.order, over, shape, known)?)))
+        .filter_map(|(_, c)| Some((c, compared(c.order, over, shape, params, known)?)))
         .collect();
     let faster = || rivals.iter().filter(|(_, seen)| seen.decide(params.margin) == Paired::Faster);
     let best = faster().min_by(|a, b| a.1.typical().total_cmp(&b.1.typical()));
     let slower = |seen: &Comparison| {
-        let decided = best.map_or_else(|| seen.decide(params.margin), |(_, best)| through(seen, best, params.margin));
-        decided == Paired::Slower
+        let than_best = best.and_then(|(_, best)| through(seen, best, params.margin));
+        than_best.as_ref().unwrap_or(seen).decide(params.margin) == Paired::Slower
     };
     let running: Vec<&(&Contender, Comparison)> = faster().filter(|(_, seen)| !slower(seen)).collect();
     let pin = params.pinned.get(&split_class(&champion.class, shape));
@@ -243,7 +241,7 @@ fn faster_by_medians(
     let near = at_shape(shape, params, known);
     let faster = near.into_iter().filter(|(t, c)| c.order != order && t * (1.0 + params.margin) < own && might_win(c));
     faster.into_iter().find_map(|(time, c)| {
-        let because = match compared(c.order, order, shape, params, known) {
+        let because = match compared(c.order, order, shape, params, known).map(|seen| seen.decide(params.margin)) {
             Some(Paired::Same | Paired::Slower) => return None,
             _ if of_class.len() > 1 && divisible(&undivided.shapes, whole.len(), params).is_empty() => Stays::Classes,
             Some(_) => Stays::Undecided,
@@ -279,6 +277,7 @@ mod tests {
             answers: false,
             shortlist: None,
             finals: None,
+            challenge: false,
         };
         let mut known = SelectInputs::default();
         for (v, times) in (0u32..).zip(times) {

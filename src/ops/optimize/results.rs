@@ -50,7 +50,7 @@ impl<'r, 'p> Results<'r, 'p> {
     pub(super) fn new(ready: &'r Ready<'p>, outcome: &'r BuildOutcome, seat: &'r Seat) -> Self {
         let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
         let mut results = Results { ready, places, outcome, seat, selected: None };
-        results.selected = ready.expander.selected(&results.id(&[], StepKind::Select));
+        results.selected = ready.expander.selected(&results.select());
         results
     }
 
@@ -59,6 +59,11 @@ impl<'r, 'p> Results<'r, 'p> {
         let seat = self.seat;
         let front = [seat.package.as_str(), &seat.kernel, &seat.types, &seat.target];
         joined(front.into_iter().chain(parts.iter().copied()).chain([kind.name()]))
+    }
+
+    /// The id of the step that selects the champions.
+    fn select(&self) -> String {
+        self.ready.expander.decisive(&self.id(&[], StepKind::Select))
     }
 
     /// The id of a step of a variant.
@@ -75,7 +80,7 @@ impl<'r, 'p> Results<'r, 'p> {
 
     /// The champion of the last selection, for the first class of shapes that has one.
     pub(super) fn champion(&self) -> Option<&PlannedVariant> {
-        let selection: Selection = self.document(&self.id(&[], StepKind::Select), "selection")?;
+        let selection: Selection = self.document(&self.select(), "selection")?;
         let order = selection.champions.iter().find_map(|c| c.variant)?;
         self.selected.as_ref()?.builds.iter().find(|b| b.variant.order == order)
     }
@@ -180,7 +185,8 @@ impl<'r, 'p> Results<'r, 'p> {
     /// The median times in nanoseconds, by label, of the variants that were timed at the shape with index `at`.
     pub(super) fn times(&self, at: u32) -> BTreeMap<String, f64> {
         let Some(selected) = &self.selected else { return BTreeMap::new() };
-        let Some(select) = self.outcome.graph.nodes().find(|n| n.id == self.id(&[], StepKind::Select)) else {
+        let id = self.select();
+        let Some(select) = self.outcome.graph.nodes().find(|n| n.id == id) else {
             return BTreeMap::new();
         };
         let hot = select.params.get("hot").and_then(serde_json::Value::as_bool).unwrap_or(false);

@@ -179,7 +179,7 @@ fn of_seat(
     let arch = &package.targets.get(&seat.target)?.arch;
     let parts = [seat.package.as_str(), &seat.kernel, &seat.types, &seat.target, StepKind::Select.name()];
     let id: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
-    let selected = ready.expander.selected(&id.join("/"))?;
+    let selected = ready.expander.selected(&ready.expander.decisive(&id.join("/")))?;
     let kind = Kind::of(operator);
     let common = Candidate {
         package: seat.package.clone(),

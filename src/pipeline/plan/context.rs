@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use rayon::prelude::*;
 
+use super::challenge::Challenge;
 use super::finals::Contest;
 use super::input::{Goal, PackageInput, PlanInput, Selection};
 use super::kernels::{NominationContext, Selected};
@@ -48,6 +49,12 @@ pub struct Planner<'a> {
     pub searching: BTreeMap<String, Arc<SearchProgress>>,
     /// The wave of the main-phase nodes that are being planned ([`kforge_engine::Rank::wave`]).
     pub wave: u32,
+    /// How many phases later than usual the planned nodes are, because a challenge comes after the selection that it challenges.
+    pub(super) later: u8,
+    /// By id of a step that names harmful methods: what expands it.
+    pub(super) challenges: BTreeMap<String, Arc<Challenge>>,
+    /// By id of a challenged select node: the id of the one that takes its place.
+    pub(super) superseded: BTreeMap<String, String>,
 }
 
 impl<'a> Planner<'a> {
@@ -84,6 +91,9 @@ impl<'a> Planner<'a> {
             waiting: BTreeMap::new(),
             searching: BTreeMap::new(),
             wave: 0,
+            later: 0,
+            challenges: BTreeMap::new(),
+            superseded: BTreeMap::new(),
         }
     }
 
@@ -166,6 +176,7 @@ impl<'a> Planner<'a> {
         if node.rank.phase == MAIN {
             node.rank.wave = self.wave;
         }
+        node.rank.phase += self.later;
         let id = node.id.clone();
         if self.ids.insert(id.clone()) {
             self.nodes.push(node);

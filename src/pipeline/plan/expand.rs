@@ -6,12 +6,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use super::challenge::Without;
 use super::context::{Planner, Scope, is_benched};
 use super::kernels::{MARGIN, NominationContext, Selected};
-use super::node_builder::{ABLATION, NodeBuilder, PAIRING, SPLIT_PAIRING};
+use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES, SPLIT_PAIRING};
 use super::operators::Case;
 use super::search::SearchProgress;
-use super::timing_steps::is_timed;
+use super::timing_steps::{PairStep, is_timed};
 use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::Diagnostic;
@@ -45,9 +46,20 @@ impl<'a> Expander<'a> {
         self.planner.lock().ok()?.searching.get(id).cloned()
     }
 
-    /// The selection of a deciding select node; none for a nominating one.
+    /// The selection of a deciding select node; none for a nominating one, and for one whose place another one took.
     pub fn selected(&self, id: &str) -> Option<Arc<Selected>> {
-        self.planner.lock().ok()?.selected.get(id).cloned()
+        let planner = self.planner.lock().ok()?;
+        planner.selected.get(id).filter(|_| !planner.superseded.contains_key(id)).cloned()
+    }
+
+    /// The id of the select node that took the place of this one, after a challenge; its own if none did.
+    pub fn decisive(&self, id: &str) -> String {
+        let Ok(planner) = self.planner.lock() else { return id.to_string() };
+        let mut last = id;
+        while let Some(next) = planner.superseded.get(last) {
+            last = next;
+        }
+        last.to_string()
     }
 
     /// The parts of a kernel's declaration that say how its results are read.
@@ -95,6 +107,8 @@ impl Expand for Expander<'_> {
         read: &dyn Fn(&str) -> Option<Vec<u8>>,
     ) -> Result<Vec<Node>, ExpandError> {
         let mut planner = self.planner.lock().map_err(|_| ExpandError::Panicked)?;
+        // An expansion that failed may have left its own.
+        planner.later = 0;
         if let Some(searching) = planner.searching.get(&node.id).cloned() {
             let bytes = read("search").ok_or(ExpandError::NotStored("what the search decided"))?;
             let searched: Searched = serde_json::from_slice(&bytes)?;
@@ -117,10 +131,21 @@ impl Expand for Expander<'_> {
                     champions.entry(variant).or_default().push(champion);
                 }
             }
+            let first = selection.champions.iter().find_map(|c| c.variant);
+            planner.later = PHASES * selected.challenge;
+            let mut without = vec![];
             for (variant, of) in &champions {
-                planner.champion(&selected, *variant, of)?;
+                without.extend(planner.champion(&selected, *variant, of)?);
             }
-            planner.next_round(&selected, selection.champions.iter().find_map(|c| c.variant));
+            if !planner.challenge(&node.id, &selected, first, without)? {
+                planner.later = PHASES * selected.challenge;
+                planner.next_round(&selected, first);
+            }
+            planner.later = 0;
+        } else if let Some(challenge) = planner.challenges.get(&node.id).cloned() {
+            let bytes = read("nomination").ok_or(ExpandError::NotStored("the nomination"))?;
+            let nomination: Nomination = serde_json::from_slice(&bytes)?;
+            planner.challenged(&challenge, &nomination)?;
         } else if let Some(waiting) = planner.waiting.get(&node.id).cloned() {
             let bytes = read("decision").ok_or(ExpandError::NotStored("the decision"))?;
             let decision: Decision = serde_json::from_slice(&bytes)?;
@@ -165,9 +190,10 @@ impl<'a> Planner<'a> {
 
     /// Pairs of the variants near the best with the best, and what reads them: the decision, or before it a step that names variants for single shapes.
     fn nominees(&mut self, nominated: NominationContext, nomination: &Nomination) -> Result<(), Diagnostic> {
-        let NominationContext { mut decision, of_classes, splits, selected } = nominated;
+        let NominationContext { mut decision, of_classes, splits, mut selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
+        let mut pairs = BTreeMap::new();
         let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
         let phase = if of_classes { PAIRING } else { SPLIT_PAIRING };
         for class in &nomination.classes {
@@ -177,10 +203,12 @@ impl<'a> Planner<'a> {
                     let pair = self.pairs(scope, near, against, case, phase)?;
                     let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
                     let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
-                    decision.inputs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
+                    pairs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
                 }
             }
         }
+        decision.inputs.extend(pairs.clone());
+        selected.pairs.extend(pairs);
         if splits {
             let id = self.splitting(scope, &selected.stage, &decision);
             self.nominated.insert(id, NominationContext { decision, of_classes: false, splits: false, selected });
@@ -191,14 +219,16 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// Plans a champion's machine code and each of its methods. `of` are the classes that it serves, at least one.
-    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
-        let Some(found) = self.found(selected) else { return Ok(()) };
-        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
+    /// Plans a champion's machine code and each of its methods. `of` are the classes that it serves, at least one. Returns the kernels without a method that are
+    /// timed against it at all of its bench shapes.
+    fn champion(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<Vec<Without>, Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(vec![]) };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(vec![]) };
         let scope = found.scope(&selected.choice, selected.stage.round);
         if scope.target.arch == Arch::Cpu {
-            return Ok(());
+            return Ok(vec![]);
         }
+        let mut without = vec![];
         let scope = scope.of(build);
         let on = self.disassemble(scope, build);
         // A provisional champion is not timed, so nothing could show the value of a method.
@@ -206,14 +236,18 @@ impl<'a> Planner<'a> {
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.shapes)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
             if let Some(off) = self.without(scope, build, method) {
-                self.method(selected, scope, build, method, &on, &off, &benched)?;
+                let (attribute, pairs) = self.method(selected, scope, build, method, &on, &off, &benched)?;
+                if !pairs.is_empty() && pairs.len() == benched.len() {
+                    without.push(Without { build: off, champion, attribute, pairs });
+                }
             } else if scope.kernel.leaves_out(&build.variant, method) {
                 let params = AttributeParams { unused: true, ..ATTRIBUTE };
                 let attribute = self.attribute(scope, build, method, &params).done();
                 self.add(attribute);
             }
         }
-        self.roofline(scope, build, &benched)
+        self.roofline(scope, build, &benched)?;
+        Ok(without)
     }
 
     /// The champion without a method: another variant of the space under its own name, or one that is built only for this comparison.
@@ -292,7 +326,7 @@ impl<'a> Planner<'a> {
         on: &str,
         off: &PlannedVariant,
         benched: &[(usize, &Case)],
-    ) -> Result<(), Diagnostic> {
+    ) -> Result<(String, Vec<(usize, PairStep)>), Diagnostic> {
         let without = self.disassemble(scope, off);
         let mut labels = self.labels(scope, build, None);
         labels.method = Some(method.id.clone());
@@ -312,12 +346,13 @@ impl<'a> Planner<'a> {
             let shape = &scope.operator.shapes[case.at];
             scope.kernel.serves(&off.variant, scope.operator, scope.choice, shape)
         };
-        let mut judged = Vec::new();
+        let (mut judged, mut paired) = (Vec::new(), Vec::new());
         for (at, case) in benched {
             if serves(case)? {
                 let pair = self.pairs(scope, off, build, case, ABLATION)?;
                 let name = format!("pairs:{at}{}", if pair.turned { TURNED } else { "" });
                 attribute = attribute.optional(&name, &pair.id, "observation");
+                paired.push((*at, pair));
                 judged.push((*at, *case));
             }
         }
@@ -337,7 +372,6 @@ impl<'a> Planner<'a> {
             let judge = self.verify(scope, off, case, ABLATION)?;
             attribute = attribute.optional(&format!("judgement:{at}"), &judge, "judgement");
         }
-        self.add(attribute.done());
-        Ok(())
+        Ok((self.add(attribute.done()), paired))
     }
 }

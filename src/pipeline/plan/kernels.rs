@@ -10,7 +10,7 @@ use super::node_builder::{DECISION, MAIN, NodeBuilder, SPLITTING};
 use super::operators::Case;
 use super::timing_steps::is_timed;
 use super::variants::PlannedVariant;
-use kforge_engine::Node;
+use kforge_engine::{InputRef, Node};
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use kforge_types::record::StepKind;
@@ -93,6 +93,12 @@ pub struct Selected {
     pub stage: Stage,
     /// Whether only the lockfile's variants take part.
     pub accepted: bool,
+    /// The contenders with their judgements and times.
+    pub field: Field,
+    /// The pairs that it reads, by the name of the input.
+    pub pairs: BTreeMap<String, InputRef>,
+    /// How many challenges came before it.
+    pub challenge: u8,
 }
 
 impl Selected {
@@ -272,14 +278,49 @@ impl Planner<'_> {
         cases: &[Case],
         stage: Stage,
     ) -> Result<String, Diagnostic> {
-        let (classes, params) = self.selection(scope, &field, cases, stage.is_last)?;
-        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        let input = self.package_input(scope.package);
         // With one contender or no timed case, the decision needs no pairs.
         let nominates = field.builds.len() > 1 && !field.benched.is_empty();
+        let (decision, selected) = self.deciding(scope, field, cases, stage.clone(), &stage.name())?;
+        // With two nodes, the first one's result adds the second, and by then the previous stage has added its own.
+        let after = if nominates { stage.decided.clone() } else { stage.after.clone() };
+        let decision = Node { after: after.into_iter().collect(), ..decision };
+        if !nominates {
+            let id = self.add(decision);
+            self.selected.insert(id.clone(), Arc::new(selected));
+            return Ok(id);
+        }
+        let (_, params) = self.selection(scope, &selected.field, cases, stage.is_last)?;
         let splits = may_split(&params);
+        let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
+        let package = decision.labels.package.clone();
+        // The last selection's id has no stage part.
+        let name = stage.name();
+        let parts = [package.as_str(), &scope.kernel.name, &scope.choice.label, &scope.target.name, &name, "nominate"];
+        let mut like = NodeBuilder::new(StepKind::Select, &parts, decision.labels.clone(), &params)
+            .round(stage.round)
+            .after(stage.after.clone())
+            .expands();
+        if stage.is_last {
+            like = like.binding();
+        }
+        let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
+        self.nominated.insert(id.clone(), NominationContext { decision, of_classes: true, splits, selected });
+        Ok(id)
+    }
+
+    /// The select node that decides among contenders, without pairs, and what expands it. `part` tells it from the kernel's other selections.
+    pub(super) fn deciding(
+        &mut self,
+        scope: Scope<'_>,
+        field: Field,
+        cases: &[Case],
+        stage: Stage,
+        part: &str,
+    ) -> Result<(Node, Selected), Diagnostic> {
+        let (classes, params) = self.selection(scope, &field, cases, stage.is_last)?;
+        let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
         let shapes = params.shapes.clone();
-        let package = input.package.name.clone();
+        let package = self.package_input(scope.package).package.name.clone();
         let labels = Labels {
             package: package.clone(),
             kernel: Some(kernel.name.clone()),
@@ -287,9 +328,7 @@ impl Planner<'_> {
             target: Some(target.name.clone()),
             ..Labels::default()
         };
-        // The last selection's id has no stage part.
-        let name = stage.name();
-        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, &name];
+        let parts = [package.as_str(), &kernel.name, &choice.label, &target.name, part];
         let phase = if target.arch == Arch::Cpu { MAIN } else { DECISION };
         let mut node =
             NodeBuilder::new(StepKind::Select, &parts, labels, &params).phase(phase).round(stage.round).expands();
@@ -297,43 +336,25 @@ impl Planner<'_> {
             node = node.binding();
         }
         node = self.judged_by(scope, node, &field, cases);
-        let Field { builds, benched, .. } = field;
-        for (variant, shape, bench) in &benched {
+        for (variant, shape, bench) in &field.benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
-        // With two nodes, the first one's result adds the second, and by then the previous stage has added its own.
-        let decision = node.after(if nominates { stage.decided.clone() } else { stage.after.clone() }).done();
         let selected = Selected {
             package: scope.package,
             kernel: kernel.name.clone(),
             target: target.name.clone(),
             choice: choice.clone(),
-            builds,
+            builds: field.builds.clone(),
             cases: cases.to_vec(),
             classes,
             shapes,
-            stage: Stage::default(),
+            stage,
             accepted: self.is_accepted(scope),
+            field,
+            pairs: BTreeMap::new(),
+            challenge: 0,
         };
-        if nominates {
-            let parts = [&parts[..], &["nominate"]].concat();
-            let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
-            let mut like = NodeBuilder::new(StepKind::Select, &parts, decision.labels.clone(), &params)
-                .round(stage.round)
-                .after(stage.after.clone())
-                .expands();
-            if stage.is_last {
-                like = like.binding();
-            }
-            let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
-            let selected = Selected { stage, ..selected };
-            self.nominated.insert(id.clone(), NominationContext { decision, of_classes: true, splits, selected });
-            Ok(id)
-        } else {
-            let id = self.add(decision);
-            self.selected.insert(id.clone(), Arc::new(Selected { stage, ..selected }));
-            Ok(id)
-        }
+        Ok((node.done(), selected))
     }
 
     /// Plans the nomination of variants for single shapes, which reads what the decision reads so far. Returns its id.
@@ -393,6 +414,7 @@ impl Planner<'_> {
             answers: kernel.rounds.is_some() && is_last,
             shortlist: None,
             finals: None,
+            challenge: false,
         };
         Ok((classes, params))
     }

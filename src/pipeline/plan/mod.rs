@@ -35,6 +35,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
 //!
+//! If an attribution shows that the kernel without a method is faster than the champion, it takes part in a further selection ([`challenge`]).
+//!
 //! If a kernel has many variants, all are timed with few samples first; those that may be the fastest are timed in full in the next wave ([`finals`]).
 //!
 //! A kernel with rounds is planned from its recorded rounds, with one selection after each ([`rounds`]). Only the decision of the round after the last one
@@ -42,6 +44,7 @@
 //!
 //! Names of packages, kernels, operators and shapes are only in ids and labels, so the same work under other names has the same keys.
 
+pub mod challenge;
 mod compile_order;
 pub mod bound;
 pub mod context;

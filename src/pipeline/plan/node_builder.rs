@@ -24,6 +24,8 @@ pub const SPLIT_PAIRING: u8 = 3;
 pub const DECISION: u8 = 4;
 /// The phase of nodes that are known only once champions are selected.
 pub const ABLATION: u8 = 5;
+/// The number of phases. Each challenge of a selection has them again ([`super::challenge`]).
+pub(super) const PHASES: u8 = 6;
 
 /// A node while it is built.
 pub struct NodeBuilder(Node);

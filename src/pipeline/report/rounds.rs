@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assemble::{Reader, StepView};
 use super::document::{Report, TargetReport};
+use crate::plan::challenge::{MOST, challenge_name};
 use kforge_types::model::Axis;
 use kforge_types::record::answer::Answer;
 pub use kforge_types::record::candidate::Became;
@@ -233,8 +234,14 @@ impl Seat<'_> {
     }
 
     fn champion(&self, ids: &HashMap<&str, &StepView<'_>>, round: u32, last: u32) -> Option<String> {
-        let part = if round == last { String::new() } else { format!("r{round}") };
-        let step = ids.get(self.id(&part, StepKind::Select).as_str())?;
+        let step = match round == last {
+            false => ids.get(self.id(&format!("r{round}"), StepKind::Select).as_str())?,
+            // A selection after a challenge takes the place of the one before it.
+            true => {
+                let parts = (1..=MOST).rev().map(challenge_name).chain([String::new()]);
+                parts.into_iter().find_map(|part| ids.get(self.id(&part, StepKind::Select).as_str()))?
+            }
+        };
         let selection: Selection = self.reader.document(step.result, "selection")?;
         let order = selection.champions.iter().find_map(|c| c.variant)?;
         self.recorded.candidates.get(order as usize).map(|c| c.0.clone())

@@ -5,7 +5,7 @@ use kforge_foundation::base::Severity;
 use kforge_numerics::measure::select::{SelectInputs, finalists, nominate, select};
 use kforge_types::record::Verdict;
 use kforge_types::record::inspection::Inspection;
-use kforge_types::record::params::SelectParams;
+use kforge_types::record::params::{Attribution, Fate, Nomination, Nominees, SelectParams};
 
 use super::io;
 
@@ -13,6 +13,7 @@ use super::io;
 pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let params: SelectParams = io::params(job)?;
     let mut known = SelectInputs::default();
+    let mut harmful: Vec<u32> = vec![];
     for name in job.spec.inputs.keys() {
         let (kind, numbers) = io::numbered(name);
         match (kind, &numbers[..]) {
@@ -25,10 +26,20 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
             ("judgement", [v, s]) => drop(io::document(job, name)?.map(|d| known.judgements.insert((*v, *s), d))),
             ("emulated", [v, s]) => drop(io::document(job, name)?.map(|d| known.emulated.insert((*v, *s), d))),
             ("bench", [v, s]) => drop(io::document(job, name)?.map(|d| known.benches.insert((*v, *s), d))),
+            ("attribution", [i]) => {
+                let found: Option<Attribution> = io::document(job, name)?;
+                harmful.extend(found.filter(|found| found.fate == Fate::Harmful).map(|_| *i));
+            }
             ("few", [v, s]) => drop(io::document(job, name)?.map(|d| known.few.insert((*v, *s), d))),
             ("pairs", [a, b, s]) => drop(io::document(job, name)?.map(|d| known.pairs.insert((*a, *b, *s), d))),
             _ => return Err(io::failed(format!("BUG: select does not know input `{name}`"))),
         }
+    }
+    if params.challenge {
+        harmful.sort_unstable();
+        let summary = format!("{} of the champions' methods cost time", harmful.len());
+        let class = Nominees { class: String::new(), best: None, near: harmful, shapes: vec![] };
+        return io::one(job, "nomination", &Nomination { classes: vec![class] }, summary);
     }
     if let Some(finals) = &params.finals {
         let nomination = finalists(&params, finals, &known);

@@ -422,6 +422,10 @@ pub struct SelectParams {
     /// that were already timed in full). Its output is then `nomination`, a [`Nomination`], instead of `selection`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finals: Option<Finals>,
+    /// Set if the step only names the methods that are harmful, by their inputs `attribution:I`. Its output is then `nomination`, a [`Nomination`] with one class
+    /// whose `near` holds these I.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub challenge: bool,
 }
 
 pub(super) fn one() -> u32 {

@@ -14,7 +14,8 @@ impl Ready<'_> {
             let seat = &recorded.seat;
             let parts = [&seat.package, &seat.kernel, &seat.types, &seat.target].map(Clone::clone);
             let id: Vec<&str> = parts.iter().map(String::as_str).filter(|p| !p.is_empty()).collect();
-            let selected = self.expander.selected(&format!("{}/{}", id.join("/"), StepKind::Select.name()));
+            let select = format!("{}/{}", id.join("/"), StepKind::Select.name());
+            let selected = self.expander.selected(&self.expander.decisive(&select));
             let candidate = |build: &PlannedVariant| {
                 let name = build.written.as_ref().map_or("", |w| &w.written_in);
                 let attempt = name.split_once('.').and_then(|(_, repair)| repair.parse().ok()).unwrap_or(0);
