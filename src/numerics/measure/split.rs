@@ -334,6 +334,17 @@ mod tests {
     }
 
     #[test]
+    fn who_was_paired_only_with_the_winner_and_is_faster_wins_the_shape() {
+        let (params, mut known) = timed(&[&[100.0, 100.0], &[125.0, 90.0], &[150.0, 91.0]]);
+        pair(&mut known, (1, 0, 2), 0.9, 0.001);
+        // As attribution pairs the champion of the shape with the kernel without a method of it.
+        pair(&mut known, (2, 1, 2), 0.95, 0.001);
+        let found = select(&params, &known);
+        assert_eq!(seats(&found.champions), [("0", 0, &[0, 1][..]), ("0@2", 2, &[2])]);
+        assert!(found.champions[1].because.starts_with("14.5 % "), "{}", found.champions[1].because);
+    }
+
+    #[test]
     fn what_pairs_do_not_decide_splits_nothing_and_is_named() {
         let (params, mut known) = timed(&[&[100.0, 100.0], &[125.0, 90.0]]);
         assert_eq!(left(&select(&params, &known).overtaken), [(2, 1, Stays::Unpaired)]);
