@@ -51,8 +51,9 @@ fn main() -> ExitCode {
         Ok(Built::Finished(built)) => {
             for champion in &built.champions {
                 let standing = if champion.provisional { " (not timed)" } else { "" };
+                let class = if champion.class == "all" { String::new() } else { format!(" ({})", champion.class) };
                 println!(
-                    "{}/{} on {}: `{}`{standing}",
+                    "{}/{} on {}{class}: `{}`{standing}",
                     champion.package, champion.kernel, champion.target, champion.variant
                 );
             }

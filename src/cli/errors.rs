@@ -130,6 +130,10 @@ fn accepting(error: &AcceptError) -> Option<String> {
             format!("run `kforge build`{optimize} first")
         }
         AcceptError::NothingToWrite { .. } => "omit `--as` and `--name` to pin the champion".into(),
+        // Of one target, the champions differ by shape.
+        AcceptError::DifferentSources { champions, .. } if champions.windows(2).all(|of| of[0].0.seat == of[1].0.seat) => {
+            "`select = \"one\"` in the manifest keeps one champion for all shapes; build, then accept it".into()
+        }
         AcceptError::DifferentSources { .. } => {
             "`--target T` (or `--types`) selects the champion whose source is used for all; with `--name NEW`, it becomes a separate kernel for that target".into()
         }

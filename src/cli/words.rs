@@ -60,8 +60,8 @@ pub(super) fn champion(accepted: &AcceptedChampion, place: &str) -> String {
 /// Sends the events of champions.
 pub(super) fn say_champions(console: &Console, champions: &[Champion]) {
     for champion in champions.iter().filter(|_| console.json()) {
-        let Champion { package, kernel, target, class, variant, provisional } = champion.clone();
-        console.event(&Event::Champion { package, kernel, target, class, variant, provisional });
+        let Champion { package, kernel, target, class, shapes, variant, provisional } = champion.clone();
+        console.event(&Event::Champion { package, kernel, target, class, shapes, variant, provisional });
     }
 }
 

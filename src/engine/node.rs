@@ -14,8 +14,8 @@ pub type NodeId = String;
 pub struct Rank {
     /// The round of the optimization loop.
     pub round: u32,
-    /// 0: the main phase, until it is known which variants are near the best; 1: pairing those; 2: the decision; 3: ablation of the champions. Every phase
-    /// except the first is added by a result of an earlier phase.
+    /// 0: the main phase, until it is known which variants are near the best; 1: pairing those; 2: naming variants for single shapes; 3: pairing those; 4: the
+    /// decision; 5: ablation of the champions. Every phase except the first is added by a result of an earlier phase.
     pub phase: u8,
     /// The number of results in the same phase that had to be known before the node could be planned. Each turn of a search over tunables is a wave of the main
     /// phase; all other nodes are in wave 0.

@@ -14,7 +14,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },
     Part { name: "numerics/statistics", files: &["measure/orders.rs", "measure/stats.rs"], packages: &[] },
     Part { name: "numerics/search", files: &["measure/search"], packages: &[] },
-    Part { name: "numerics/selection", files: &["measure/select.rs"], packages: &[] },
+    Part { name: "numerics/selection", files: &["measure/select.rs", "measure/split.rs"], packages: &[] },
     Part { name: "numerics/attribution", files: &["measure/attribute.rs"], packages: &[] },
     Part {
         name: "numerics/roofline",

@@ -10,6 +10,7 @@ use kforge_pipeline::report::Report;
 use kforge_project::toolchain::{Pip, cuda};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use kforge_types::model::{Arch, Dependency};
+use kforge_types::record::params::split_from;
 
 /// The request for an update.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -103,15 +104,25 @@ fn pin(opened: &Opened, report: &Report, lock: &mut Lockfile) {
     lock.champions.retain(|seat, _| known.contains(seat.package.as_str()));
     for package in report.packages.iter().filter(|p| known.contains(p.name.as_str())) {
         for (kernel, target) in package.kernels.iter().flat_map(|k| k.targets.iter().map(move |t| (k, t))) {
+            let seat = |class: &str| Seat {
+                package: package.name.clone(),
+                kernel: kernel.name.clone(),
+                types: target.types.clone(),
+                target: target.target.clone(),
+                class: class.into(),
+            };
+            // Where a class no longer splits, its champion has the shape again.
+            let is_past = |class: &str| {
+                split_from(class).is_some_and(|(_, shape)| {
+                    target.champions.iter().any(|c| c.class != class && c.shapes.iter().any(|s| s == shape))
+                })
+            };
+            lock.champions.retain(|pinned, pin| {
+                *pinned != seat(&pinned.class) || !is_past(&pinned.class) || matches!(pin, Pin::Accepted(_))
+            });
             for champion in &target.champions {
                 let Some(label) = &champion.variant else { continue };
-                let seat = Seat {
-                    package: package.name.clone(),
-                    kernel: kernel.name.clone(),
-                    types: target.types.clone(),
-                    target: target.target.clone(),
-                    class: champion.class.clone(),
-                };
+                let seat = seat(&champion.class);
                 // An accepted champion stays until it is released.
                 if matches!(lock.champions.get(&seat), Some(Pin::Accepted(_))) {
                     continue;

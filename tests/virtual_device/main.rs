@@ -28,6 +28,7 @@ mod rounds;
 mod scored;
 mod searched;
 mod selected;
+mod split;
 mod standing;
 mod travel;
 mod trusted;

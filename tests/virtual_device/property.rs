@@ -19,7 +19,7 @@ struct Made {
     tolerance: u64,
     /// The extents of bench shapes.
     bench: Vec<u64>,
-    per: &'static str,
+    select: &'static str,
     method: Option<u32>,
     signature: &'static str,
     /// How the space is searched.
@@ -33,15 +33,25 @@ const SEARCHES: [&str; 4] = [
     "tune.strategy = \"model\"\ntune.budget = { variants = 2 }\ntune.seed = 4",
 ];
 
+const SELECTS: [&str; 4] = ["{}", "\"one\"", "{ per = \"shape\" }", "{ classes = 2 }"];
+
 const VALUES: [u32; 5] = [1, 2, 4, 8, 16];
 
 impl Made {
     fn random(random: &mut Random) -> Self {
         let kernels = (0..1 + random.below(2)).map(|_| (values(random), random.below(9), 0)).collect();
         let bench = if random.below(2) == 0 { vec![64] } else { vec![64, 96] };
-        let per = ["all", "shape"][random.below(2) as usize];
+        let select = SELECTS[random.below(4) as usize];
         let method = (random.below(2) == 0).then(|| VALUES[random.below(5) as usize]);
-        Made { kernels, tolerance: 1, bench, per, method, signature: "LDG", search: SEARCHES[random.below(4) as usize] }
+        Made {
+            kernels,
+            tolerance: 1,
+            bench,
+            select,
+            method,
+            signature: "LDG",
+            search: SEARCHES[random.below(4) as usize],
+        }
     }
 
     fn edit(&mut self, random: &mut Random) -> &'static str {
@@ -52,7 +62,7 @@ impl Made {
             2 => (self.tolerance += 1, "the tolerance").1,
             3 => (self.kernels[at].0 = values(random), "tunables").1,
             4 => (self.bench = if self.bench.len() == 1 { vec![64, 96] } else { vec![96] }, "bench shapes").1,
-            5 => (self.per = if self.per == "all" { "shape" } else { "all" }, "classes").1,
+            5 => (self.select = SELECTS[random.below(4) as usize], "classes").1,
             8 => (self.search = SEARCHES[random.below(4) as usize], "the search").1,
             6 => (self.method = Some(VALUES[random.below(5) as usize]), "a method").1,
             _ => (self.signature = if self.signature == "LDG" { "STG" } else { "LDG" }, "a signature").1,
@@ -68,9 +78,9 @@ impl Made {
         for (i, (values, code, comments)) in self.kernels.iter().enumerate() {
             let _ = writeln!(
                 text,
-                "[kernel.k{i}]\noperator = \"twice\"\nsource = \"k{i}.cu\"\ntargets = [\"h\"]\nselect = {{ per = \"{}\" }}\ntune.V = {values:?}\n\
+                "[kernel.k{i}]\noperator = \"twice\"\nsource = \"k{i}.cu\"\ntargets = [\"h\"]\nselect = {}\ntune.V = {values:?}\n\
                  launch = [{{ entry = \"k{i}<V>\", grid = [\"n\"], block = [\"32\"], args = [\"x\", \"y\", \"n\"] }}]",
-                self.per
+                self.select
             );
             let _ = writeln!(text, "{}", self.search);
             if let Some(off) = self.method {
@@ -96,7 +106,7 @@ fn values(random: &mut Random) -> Vec<u32> {
     (0..2 + random.below(3)).map(|_| left.remove(random.below(left.len() as u64) as usize)).collect()
 }
 
-/// A machine on which many variants are about equally fast, and one may be wrong or throttled.
+/// A machine on which many variants are about equally fast at each shape, and one may be wrong or throttled.
 fn machine(random: &mut Random) -> Machine {
     let mut machine = Machine { noise: 0.01, drift: 0.01, ..Machine::default() };
     for (kernel, value) in (0..2).flat_map(|k| VALUES.map(|v| (k, v))) {
@@ -106,8 +116,10 @@ fn machine(random: &mut Random) -> Machine {
             2 => "fault = \"crash\"",
             _ => "",
         };
-        let ns = 1000 + 5 * random.below(20);
-        machine = machine.rule(&format!("^k{kernel}<{value}>"), &format!("ns = {ns}.0\n{fault}"));
+        for shape in [" grid 64,", " grid 96,", ""] {
+            let ns = 1000 + 5 * random.below(20);
+            machine = machine.rule(&format!("^k{kernel}<{value}>{shape}"), &format!("ns = {ns}.0\n{fault}"));
+        }
     }
     machine
 }

@@ -2,14 +2,15 @@
 //!
 //! A variant takes part only if it serves the whole class, is correct on all of it, and no paired comparison shows it to be slower than the best by more than
 //! the margin. Of these variants the pinned one wins, or else the first in declaration order. So noise does not change champions, and an incremental build
-//! selects the same variant as a clean one.
+//! selects the same variant as a clean one. [`super::split`] splits classes afterwards.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::orders::Comparison;
+use super::split;
 use super::stats::{self, Paired};
 use kforge_types::record::params::{
-    Champion, Contender, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist,
+    Champion, Contender, Finals, Judgement, Nomination, Nominees, SelectParams, Selection, Shortlist, split_class,
 };
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 use kforge_types::record::{Unknown, Verdict};
@@ -33,7 +34,7 @@ pub struct SelectInputs {
 
 impl SelectInputs {
     /// The pairs of two variants at a shape, with `x` as A, in whichever order they were taken.
-    fn paired(&self, x: u32, y: u32, shape: u32) -> Option<PairsObserved> {
+    pub(super) fn paired(&self, x: u32, y: u32, shape: u32) -> Option<PairsObserved> {
         let straight = self.pairs.get(&(x, y, shape)).cloned();
         straight.or_else(|| self.pairs.get(&(y, x, shape)).cloned().map(PairsObserved::turned))
     }
@@ -81,6 +82,51 @@ fn serving<'p>(shapes: &[u32], params: &'p SelectParams) -> Vec<&'p Contender> {
     params.candidates.iter().filter(|c| shapes.iter().all(|s| c.serves.contains(s))).collect()
 }
 
+/// The median time of a variant at a bench shape, in nanoseconds, if its timing is valid.
+pub(super) fn shape_time(order: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<f64> {
+    over(&[shape], params.hot, stats::median, |s| known.benches.get(&(order, s)))
+}
+
+/// Whether a contender serves a shape, is correct there, and is not known to be wrong at any other shape.
+fn is_fit_at(candidate: &Contender, shape: u32, known: &SelectInputs) -> bool {
+    let of = |s: &u32| supposed(candidate, &[*s], known);
+    candidate.serves.contains(&shape)
+        && standing(candidate, &[shape], known) == Standing::Correct
+        && !candidate.serves.iter().any(|s| matches!(of(s), Standing::Wrong | Standing::Indecisive))
+}
+
+/// The contenders at one bench shape, whether or not they serve the whole class: those that are correct and were timed there and are not known to be wrong
+/// elsewhere, with their times there, the fastest first.
+pub(super) fn at_shape<'p>(shape: u32, params: &'p SelectParams, known: &SelectInputs) -> Vec<(f64, &'p Contender)> {
+    let fit = params.candidates.iter().filter(|c| params.timed && is_fit_at(c, shape, known));
+    let mut by_time: Vec<(f64, &Contender)> =
+        fit.filter_map(|c| Some((shape_time(c.order, shape, params, known)?, c))).collect();
+    by_time.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.order.cmp(&b.1.order)));
+    by_time
+}
+
+/// Whether a variant serves these shapes and is correct at all of them.
+pub(super) fn correct_on(order: u32, shapes: &[u32], params: &SelectParams, known: &SelectInputs) -> bool {
+    let of_order = serving(shapes, params).into_iter().find(|c| c.order == order);
+    of_order.is_some_and(|c| standing(c, shapes, known) == Standing::Correct)
+}
+
+/// Whether a contender was built, serves a shape, and is not known to be wrong at any.
+pub(super) fn may_be_correct_at(candidate: &Contender, shape: u32, known: &SelectInputs) -> bool {
+    candidate.serves.contains(&shape)
+        && !known.unbuilt.contains(&candidate.order)
+        && !matches!(supposed(candidate, &candidate.serves, known), Standing::Wrong | Standing::Indecisive)
+}
+
+/// The standing of a contender on these shapes; where the device has no judgement, according to the emulator's, which is enough for a provisional champion.
+fn supposed(candidate: &Contender, shapes: &[u32], known: &SelectInputs) -> Standing {
+    let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
+        Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
+        known => known,
+    };
+    shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
+}
+
 /// The contenders that serve a class, are correct on all of it and were timed on all its bench shapes: with their times, the fastest first.
 fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -> Vec<(f64, &'p Contender)> {
     let right = serving(shapes, params).into_iter().filter(|c| standing(c, shapes, known) == Standing::Correct);
@@ -92,12 +138,16 @@ fn by_time<'p>(shapes: &[u32], params: &'p SelectParams, known: &SelectInputs) -
 
 /// Names, for each class, the fastest by medians and those so near to it that only pairs can decide. If there are more than a
 /// shortlist holds, it keeps those that [`select`] would take first: the pinned one, then in declaration order. If any of them is not
-/// slower than the best, none of those left out could have won.
+/// slower than the best, none of those left out could have won. If the champions of whole classes are known, [`split::nominate`] names instead.
 pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &SelectInputs) -> Nomination {
+    if shortlist.splits {
+        return split::nominate(params, shortlist, &undivided(params, known), known);
+    }
     let nominees = |(class, shapes): (&str, Vec<u32>)| {
         let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
+        let shapes: Vec<u32> = shapes.into_iter().filter(|s| params.bench.contains(s)).collect();
         let Some((best_time, best)) = by_time.first().copied() else {
-            return Nominees { class: class.into(), best: None, near: vec![] };
+            return Nominees { class: class.into(), best: None, near: vec![], shapes };
         };
         let close = |(t, c): &(f64, &Contender)| c.order != best.order && *t <= best_time * (1.0 + shortlist.within);
         let mut near: Vec<&Contender> = by_time.iter().filter(|e| close(e)).map(|(_, c)| *c).collect();
@@ -105,56 +155,61 @@ pub fn nominate(params: &SelectParams, shortlist: &Shortlist, known: &SelectInpu
         near.truncate((shortlist.most as usize).saturating_sub(1));
         let mut near: Vec<u32> = near.iter().map(|c| c.order).collect();
         near.sort_unstable();
-        Nominees { class: class.into(), best: Some(best.order), near }
+        Nominees { class: class.into(), best: Some(best.order), near, shapes }
     };
     Nomination { classes: classes(params).into_iter().map(nominees).collect() }
 }
 
-/// Names, for each class, the fastest after few samples, and the contenders to be timed in full: those not yet timed in full whose fastest samples are not
-/// slower than the best's median by more than the share. A contender whose full timing failed is excluded. A full timing that is slower than the few samples by
-/// more than the share replaces them, so that a variant that was fast by cheating, or for a moment, does not hide others for long.
+/// Names, for each class and each bench shape at which a class may split, the fastest after few samples, and the contenders to be timed in full: those not yet
+/// timed in full whose fastest samples are not slower than the best's median by more than the share. A contender whose full timing failed is excluded. A full
+/// timing that is slower than the few samples by more than the share replaces them, so that a variant that was fast by cheating, or for a moment, does not
+/// hide others for long.
 pub fn finalists(params: &SelectParams, finals: &Finals, known: &SelectInputs) -> Nomination {
-    let of_class = |(class, shapes): (&str, Vec<u32>)| {
-        let bench: Vec<u32> = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+    let named = |class: String, bench: Vec<u32>, right: Vec<&Contender>| {
         let in_full = |c: &Contender| bench.iter().all(|s| known.benches.contains_key(&(c.order, *s)));
         let failed =
             |c: &Contender| bench.iter().filter_map(|s| known.benches.get(&(c.order, *s))).any(|seen| !seen.verified);
-        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Correct);
         let contenders: Vec<(f64, f64, &Contender)> = right
+            .into_iter()
             .filter(|c| params.timed && !failed(c))
             .filter_map(|c| {
                 let of = |typical| over(&bench, params.hot, typical, |s| known.few.get(&(c.order, s)));
                 let few = of(stats::median)?;
-                let full = time(c, &shapes, params, known).filter(|full| *full > few * (1.0 + finals.within));
+                let full = time(c, &bench, params, known).filter(|full| *full > few * (1.0 + finals.within));
                 Some((full.unwrap_or(few), of(least)?, c))
             })
             .collect();
         let best = contenders.iter().min_by(|a, b| a.0.total_cmp(&b.0).then(a.2.order.cmp(&b.2.order)));
         let Some((best_time, _, best)) = best else {
-            return Nominees { class: class.into(), best: None, near: vec![] };
+            return Nominees { class, best: None, near: vec![], shapes: bench };
         };
         let close =
             |(_, least, c): &&(f64, f64, &Contender)| *least <= best_time * (1.0 + finals.within) && !in_full(c);
         let near = contenders.iter().filter(close).map(|(.., c)| c.order).collect();
-        Nominees { class: class.into(), best: Some(best.order), near }
+        Nominees { class, best: Some(best.order), near, shapes: bench }
     };
-    Nomination { classes: classes(params).into_iter().map(of_class).collect() }
+    let all = classes(params);
+    let count = all.len();
+    let of_class = |(class, shapes): (&str, Vec<u32>)| {
+        let right = serving(&shapes, params).into_iter().filter(|c| standing(c, &shapes, known) == Standing::Correct);
+        let bench = shapes.iter().copied().filter(|s| params.bench.contains(s)).collect();
+        let whole = named(class.into(), bench, right.collect());
+        let of_shape = |shape: u32| {
+            let fit = params.candidates.iter().filter(|c| is_fit_at(c, shape, known)).collect();
+            named(split_class(class, shape), vec![shape], fit)
+        };
+        let single = split::divisible(&shapes, count, params).into_iter().map(of_shape);
+        std::iter::once(whole).chain(single).collect::<Vec<_>>()
+    };
+    Nomination { classes: all.into_iter().flat_map(of_class).collect() }
 }
 
 fn least(samples: &[f64]) -> f64 {
     samples.iter().copied().fold(f64::INFINITY, f64::min)
 }
 
-/// Selects the champions.
-pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
-    // If the device has no judgement, the emulator's: enough for a provisional champion.
-    let supposed = |candidate: &Contender, shapes: &[u32]| {
-        let of = |s: &u32| match one(known.judgements.get(&(candidate.order, *s))) {
-            Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
-            known => known,
-        };
-        shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
-    };
+/// The champions of whole classes.
+fn undivided(params: &SelectParams, known: &SelectInputs) -> Vec<Champion> {
     let mut champions = Vec::new();
     for (class, shapes) in classes(params) {
         let by_time = if params.timed { by_time(&shapes, params, known) } else { vec![] };
@@ -164,10 +219,18 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
                 let built = serving(&shapes, params).into_iter().filter(|c| !known.unbuilt.contains(&c.order));
                 let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
                 let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Correct, is_timed(c));
-                provisional(class, &built.collect::<Vec<_>>(), |c| supposed(c, &shapes), seen, params)
+                let built = built.collect::<Vec<_>>();
+                let found = provisional(class, &built, |c| supposed(c, &shapes, known), seen, params);
+                Champion { shapes, ..found }
             }
         });
     }
+    champions
+}
+
+/// Selects the champions.
+pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
+    let (champions, overtaken) = split::divide(params, undivided(params, known), known);
     let is_champion = |order: u32| champions.iter().any(|c: &Champion| c.variant == Some(order));
     let overall = |c: &Contender| standing(c, &c.serves, known);
     Selection {
@@ -179,6 +242,7 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
             .collect(),
         wrong: params.candidates.iter().filter(|c| overall(c) == Standing::Wrong).map(|c| c.order).collect(),
         champions,
+        overtaken,
     }
 }
 
@@ -219,7 +283,14 @@ fn provisional(
         }
         None => "every variant that serves it is wrong".into(),
     };
-    Champion { class: class.into(), variant: found.map(|f| f.0), provisional: true, because }
+    Champion {
+        class: class.into(),
+        shapes: vec![],
+        variant: found.map(|f| f.0),
+        provisional: true,
+        because,
+        gain: None,
+    }
 }
 
 /// The geometric mean of a variant's median times over the bench shapes of a class, in nanoseconds; none unless all of them have a time.
@@ -306,7 +377,8 @@ fn timed(
         0 => because,
         n => format!("{because}; undecided: the two orders disagree about {n} of them"),
     };
-    Champion { class: class.into(), variant: Some(champion), provisional: false, because }
+    let (class, shapes) = (class.into(), shapes.to_vec());
+    Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
 }
 
 /// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are:
@@ -343,6 +415,7 @@ mod tests {
                 .collect(),
             shapes: vec!["all".into()],
             bench: vec![0],
+            most_classes: 1,
             pinned: BTreeMap::new(),
             margin: 0.01,
             hot: false,
@@ -547,7 +620,7 @@ mod tests {
     #[test]
     fn those_near_the_best_are_nominated_and_nobody_else() {
         let all = vec![Verdict::Pass; 4];
-        let shortlist = |most| Shortlist { within: 0.05, most };
+        let shortlist = |most| Shortlist { within: 0.05, most, splits: false };
         let named = |p: &SelectParams, most, k: &SelectInputs| {
             let Nominees { best, near, .. } = nominate(p, &shortlist(most), k).classes.remove(0);
             (best, near)

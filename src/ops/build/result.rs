@@ -81,8 +81,11 @@ pub struct Champion {
     pub kernel: String,
     /// The target.
     pub target: String,
-    /// The class of shapes: `all`, a shape's name, or the value of the class expression.
+    /// The class of shapes: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split from
+    /// it.
     pub class: String,
+    /// The shapes of the class.
+    pub shapes: Vec<String>,
     /// The variant.
     pub variant: String,
     /// Whether the champion was selected without measurements.
@@ -104,6 +107,7 @@ pub fn champions(ready: &Ready<'_>, outcome: &BuildOutcome) -> Vec<Champion> {
                 kernel: node.labels.kernel.clone().unwrap_or_default(),
                 target: node.labels.target.clone().unwrap_or_default(),
                 class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
+                shapes: champion.shapes.iter().filter_map(|at| names.shapes.get(*at as usize).cloned()).collect(),
                 variant,
                 provisional: champion.provisional,
             });

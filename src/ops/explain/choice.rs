@@ -11,8 +11,8 @@ use kforge_numerics::measure::stats::{geometric_mean, median};
 use kforge_pipeline::plan::kernels::{MARGIN, Selected};
 use kforge_pipeline::plan::variants::PlannedVariant;
 use kforge_pipeline::report::choice::{Choice, Compared, HeldBack, Rival, Time};
-use kforge_pipeline::report::document::stands_for;
-use kforge_types::record::params::{Champion, Judgement, Selection};
+use kforge_pipeline::report::classes::{OvertakenReport, reason, stands_for};
+use kforge_types::record::params::{Champion, Judgement, Overtaken, Selection};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
 use kforge_types::record::{StepKind, Verdict};
 
@@ -41,7 +41,7 @@ pub(super) fn choices(ready: &Ready<'_>, known: &ReadyResult, id: &str) -> Optio
         shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
     };
     let selection: Selection = inputs.read(done.as_ref(), "selection")?;
-    let of = |champion: &Champion| inputs.choice(&selected, about.per.as_deref(), champion);
+    let of = |champion: &Champion| inputs.choice(&selected, about.per.as_deref(), champion, &selection.overtaken);
     Some(selection.champions.iter().map(of).collect())
 }
 
@@ -59,11 +59,15 @@ impl Inputs<'_, '_> {
         }
     }
 
-    fn choice(&self, selected: &Selected, per: Option<&str>, champion: &Champion) -> Choice {
-        let class = selected.classes.get(&champion.class).cloned().unwrap_or(champion.class.clone());
-        let shapes: Vec<u32> =
-            (0u32..).zip(&selected.shapes).filter(|(_, class)| **class == champion.class).map(|(at, _)| at).collect();
+    fn overtaken(&self, found: &Overtaken, named: &dyn Fn(u32) -> String) -> OvertakenReport {
+        OvertakenReport::of(found, self.shape(found.shape), named(found.by))
+    }
+
+    fn choice(&self, selected: &Selected, per: Option<&str>, champion: &Champion, overtaken: &[Overtaken]) -> Choice {
+        let class = selected.class_name(&champion.class);
+        let shapes = &champion.shapes;
         let label = |order: u32| selected.builds.iter().find(|b| b.variant.order == order).map(|b| b.label.clone());
+        let named = |order: u32| label(order).unwrap_or_default();
         let rivals = selected.builds.iter().filter(|b| Some(b.variant.order) != champion.variant);
         let time = champion.variant.and_then(|order| {
             let times = shapes.iter().filter_map(|at| Some((*at, self.time(order, *at)?)));
@@ -74,9 +78,14 @@ impl Inputs<'_, '_> {
             class,
             champion: champion.variant.and_then(label),
             provisional: champion.provisional,
-            because: champion.because.clone(),
+            because: reason(champion, &named, &|at| self.shape(at), &|class| selected.class_name(class)),
+            overtaken: overtaken
+                .iter()
+                .filter(|o| shapes.contains(&o.shape))
+                .map(|o| self.overtaken(o, &named))
+                .collect(),
             time: time.map(|(at, ns)| Time { shape: self.shape(at), ns }),
-            rivals: rivals.map(|build| self.rival(build, champion.variant, &shapes)).collect(),
+            rivals: rivals.map(|build| self.rival(build, champion.variant, shapes)).collect(),
         }
     }
 

@@ -4,7 +4,7 @@
 use crate::session::build::{Packages, Ready};
 use kforge_engine::{Blobs, ReadyResult};
 use kforge_pipeline::plan::variants::PlannedVariant;
-use kforge_pipeline::report::document::stands_for;
+use kforge_pipeline::report::classes::stands_for;
 use kforge_pipeline::report::method::{MethodUse, Used};
 use kforge_types::model::{Arch, Kernel};
 use kforge_types::record::StepKind;
@@ -32,7 +32,7 @@ pub(super) fn uses(packages: &Packages, ready: &Ready<'_>, known: &ReadyResult, 
             kernel: selected.kernel.clone(),
             target: selected.target.clone(),
             types: selected.choice.label.clone(),
-            stands_for: stands_for(per.as_deref(), selected.classes.get(class).map_or(class, String::as_str)),
+            stands_for: stands_for(per.as_deref(), &selected.class_name(class)),
             champion: variant.map(|v| v.label.clone()),
             used,
             steps,

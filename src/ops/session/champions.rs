@@ -26,8 +26,7 @@ impl Ready<'_> {
             let bytes = result.outputs.get("selection").and_then(|digest| self.leaves.get(digest).ok().flatten());
             let Some(selection) = bytes.and_then(|b| serde_json::from_slice::<Selection>(&b).ok()) else { continue };
             for champion in &selection.champions {
-                let of_class = |(_, class): &(usize, &String)| **class == champion.class;
-                for (at, _) in selected.shapes.iter().enumerate().filter(of_class) {
+                for at in &champion.shapes {
                     let Some(variant) = champion.variant else { continue };
                     let Some(input) = node.inputs.get(&format!("bench:{variant}:{at}")) else { continue };
                     let Source::Output { node: bench, .. } = &input.source else { continue };

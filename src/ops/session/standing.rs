@@ -10,7 +10,7 @@ use super::rounds::Seat;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_numerics::measure::stats::median;
 use kforge_pipeline::plan::variants::PlannedVariant;
-use kforge_pipeline::report::document::stands_for;
+use kforge_pipeline::report::classes::stands_for;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{StepKind, Verdict};
@@ -22,7 +22,7 @@ pub struct Stands {
     pub seat: Seat,
     /// The class, for people.
     pub class: String,
-    /// The shapes of the class, in words: empty for all shapes, else ` for SHAPE` or ` for r = 2`.
+    /// The shapes of the class, in words: empty for all shapes, else ` for SHAPE`, ` at SHAPE` or ` for r = 2`.
     pub stands_for: String,
     /// The variant.
     pub build: PlannedVariant,
@@ -80,14 +80,14 @@ impl Ready<'_> {
             let per = about.as_ref().and_then(|about| about.per.clone());
             let shapes: Vec<String> = about.into_iter().flat_map(|about| about.shapes).map(|(name, _)| name).collect();
             for champion in selection.champions {
-                let class = selected.classes.get(&champion.class).cloned().unwrap_or(champion.class.clone());
+                let class = selected.class_name(&champion.class);
                 let stands_for = stands_for(per.as_deref(), &class);
                 let build = selected.builds.iter().find(|b| Some(b.variant.order) == champion.variant);
                 let Some(build) = build else {
                     out.push(Err(Vacant { seat: seat.clone(), stands_for, because: champion.because }));
                     continue;
                 };
-                let of_class = shapes.iter().enumerate().filter(|(at, _)| selected.shapes[*at] == champion.class);
+                let of_class = champion.shapes.iter().filter_map(|at| Some((*at as usize, shapes.get(*at as usize)?)));
                 let of_class: Vec<(usize, &String)> = of_class.collect();
                 let (verified, on) = all.verified(node, build, &of_class);
                 out.push(Ok(Stands {

@@ -93,6 +93,7 @@ impl Planner<'_> {
             candidates: vec![],
             shapes: vec![],
             bench: vec![],
+            most_classes: 1,
             pinned: BTreeMap::new(),
             margin: MARGIN,
             hot: false,

@@ -1,6 +1,7 @@
-//! Steps that are known only after earlier results. Once benches show which variants are near the best: their pairs, and the decision that reads them. Once a
-//! step names variants to time in full: their full timings. Once a champion is known: its machine code; for each of its methods the variant without it,
-//! verified, timed in pairs and compared; and what bounds it. Pure.
+//! Steps that are known only after earlier results. Once benches show which variants are near the best: their pairs. Once these show the champions of whole
+//! classes, and classes may split: pairs of the champions with those that may be faster at one shape. Then the decision, which reads all pairs. Once a step
+//! names variants to time in full: their full timings. Once a champion is known: its machine code; for each of its methods the variant without it, verified,
+//! timed in pairs and compared; and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +10,7 @@ use super::challenge::Without;
 use super::context::{Planner, Scope, is_benched};
 use super::index_width::{IndexLimit, index_limit};
 use super::kernels::{MARGIN, NominationContext, Selected};
-use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES};
+use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES, SPLIT_PAIRING};
 use super::operators::Case;
 use super::search::SearchProgress;
 use super::timing_steps::{PairStep, is_timed};
@@ -66,7 +67,7 @@ impl<'a> Expander<'a> {
     pub fn about(&self, selected: &Selected) -> Option<ResultContext> {
         let planner = self.planner.lock().ok()?;
         let found = planner.found(selected)?;
-        let class = |at: usize| selected.classes.get(&selected.shapes[at]).cloned().unwrap_or_default();
+        let class = |at: usize| selected.class_name(&selected.shapes[at]);
         let shape = |(at, case): (usize, &Case)| (found.operator.shapes[case.at].name.clone(), class(at));
         let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
         Some(ResultContext {
@@ -191,18 +192,19 @@ impl<'a> Planner<'a> {
         Some(DeclaredKernel { package, kernel, operator, target })
     }
 
-    /// Pairs of the variants near the best with the best, and the decision that reads them.
+    /// Pairs of the variants near the best with the best, and what reads them: the decision, or before it a step that names variants for single shapes.
     fn nominees(&mut self, nominated: NominationContext, nomination: &Nomination) -> Result<(), Diagnostic> {
-        let NominationContext { mut decision, mut selected } = nominated;
+        let NominationContext { mut decision, of_classes, splits, mut selected } = nominated;
         let Some(found) = self.found(&selected) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
         let mut pairs = BTreeMap::new();
         let build = |order: u32| selected.builds.iter().find(|b| b.variant.order == order);
+        let phase = if of_classes { PAIRING } else { SPLIT_PAIRING };
         for class in &nomination.classes {
             let Some((best, against)) = class.best.and_then(|o| Some((o, build(o)?))) else { continue };
             for (order, near) in class.near.iter().filter_map(|o| Some((o, build(*o)?))) {
-                for (at, case) in selected.benched(found.operator, &class.class) {
-                    let pair = self.pairs(scope, near, against, case, PAIRING)?;
+                for (at, case) in selected.benched(found.operator, &class.shapes) {
+                    let pair = self.pairs(scope, near, against, case, phase)?;
                     let (a, b) = if pair.turned { (best, *order) } else { (*order, best) };
                     let source = Source::Output { node: pair.id, name: "observation".into(), required: false };
                     pairs.insert(format!("pairs:{a}:{b}:{at}"), InputRef { source, form: Form::Blob });
@@ -210,7 +212,12 @@ impl<'a> Planner<'a> {
             }
         }
         decision.inputs.extend(pairs.clone());
-        selected.pairs = pairs;
+        selected.pairs.extend(pairs);
+        if splits {
+            let id = self.splitting(scope, &selected.stage, &decision);
+            self.nominated.insert(id, NominationContext { decision, of_classes: false, splits: false, selected });
+            return Ok(());
+        }
         let id = self.add(decision);
         self.selected.insert(id, Arc::new(selected));
         Ok(())
@@ -231,7 +238,7 @@ impl<'a> Planner<'a> {
         let on = self.disassemble(scope, build);
         // A provisional champion is not timed, so nothing could show the value of a method.
         let timed = of.iter().filter(|c| !c.provisional);
-        let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.class)).collect::<Vec<_>>();
+        let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.shapes)).collect::<Vec<_>>();
         for method in &scope.kernel.methods {
             if let Some(off) = self.without(scope, build, method) {
                 let (attribute, pairs) = self.method(selected, scope, build, method, &on, &off, &benched)?;
@@ -262,7 +269,7 @@ impl<'a> Planner<'a> {
             return Ok(());
         }
         for (at, case) in selected.cases.iter().enumerate() {
-            let Some(champion) = of.iter().find(|champion| champion.class == selected.shapes[at]) else { continue };
+            let Some(champion) = of.iter().find(|champion| champion.shapes.contains(&(at as u32))) else { continue };
             let timed = if champion.provisional { None } else { self.bench(scope, build, case)? };
             self.confirm(scope, build, case, timed)?;
         }

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::context::{Planner, Scope, is_benched};
+use super::context::{Planner, Scope};
 use super::input::Goal;
 use super::kernels::{Field, Stage};
 use super::node_builder::NodeBuilder;
@@ -24,7 +24,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_types::model::TypeChoice;
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
-use kforge_types::record::params::{Finals, Nomination, SelectParams};
+use kforge_types::record::params::{Finals, Nomination, Nominees, SelectParams};
 
 /// With more variants than this, few samples come first. This many are timed in full within seconds, and their times are worth having.
 const MANY: usize = 8;
@@ -111,25 +111,35 @@ impl Planner<'_> {
         let Some(found) = self.find(contest.package, &contest.kernel, &contest.target) else { return Ok(()) };
         let scope = found.scope(&contest.choice, 0);
         let mut next = Contest { wave: contest.wave + 1, ..contest.clone() };
-        let named: BTreeSet<u32> = nomination.classes.iter().flat_map(|class| class.near.iter().copied()).collect();
+        let of_class = |class: &Nominees| -> Vec<(u32, u32)> {
+            class.near.iter().flat_map(|variant| class.shapes.iter().map(|at| (*variant, *at))).collect()
+        };
+        let named: BTreeSet<(u32, u32)> = nomination.classes.iter().flat_map(of_class).collect();
         self.wave = next.wave;
         let planned = self.next_contest(scope, &mut next, &named);
         self.wave = 0;
         planned
     }
 
-    fn next_contest(&mut self, scope: Scope<'_>, next: &mut Contest, named: &BTreeSet<u32>) -> Result<(), Diagnostic> {
+    /// `named` are variants with the positions of the shapes at which each is to be timed.
+    fn next_contest(
+        &mut self,
+        scope: Scope<'_>,
+        next: &mut Contest,
+        named: &BTreeSet<(u32, u32)>,
+    ) -> Result<(), Diagnostic> {
         if named.is_empty() {
             let field = Field { benched: next.full.clone(), ..next.field.clone() };
             let only = Stage { is_last: true, ..Stage::default() };
             return self.select(scope, field, &next.cases, only).map(drop);
         }
         let (field, asked) = (next.field.clone(), next.full.len());
-        for (build, serves) in field.builds.iter().zip(&field.serves).filter(|(b, _)| named.contains(&b.variant.order))
-        {
-            for at in serves.iter().map(|at| *at as usize) {
+        for build in &field.builds {
+            for at in
+                named.range((build.variant.order, 0)..=(build.variant.order, u32::MAX)).map(|(_, at)| *at as usize)
+            {
                 let known = next.full.iter().any(|(variant, case, _)| (*variant, *case) == (build.variant.order, at));
-                if known || !is_benched(&scope.operator.shapes[next.cases[at].at]) {
+                if known {
                     continue;
                 }
                 if let Some(bench) = self.bench(scope, build, &next.cases[at])? {
@@ -139,7 +149,7 @@ impl Planner<'_> {
         }
         if next.full.len() == asked {
             // All of them were requested before, and no device has answered: they exclude no variant and are not requested again.
-            next.field.benched.retain(|(variant, ..)| !named.contains(variant));
+            next.field.benched.retain(|(variant, at, _)| !named.contains(&(*variant, *at as u32)));
         }
         self.contest(scope, next.clone())
     }

@@ -1,12 +1,12 @@
 //! Steps of one kernel on one target: its variants, and the selection of one for each class of shapes.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::compile_order::by_turns;
 use super::context::{Planner, Scope, is_benched};
 use super::input::Goal;
-use super::node_builder::{DECISION, MAIN, NodeBuilder};
+use super::node_builder::{DECISION, MAIN, NodeBuilder, SPLITTING};
 use super::operators::Case;
 use super::timing_steps::is_timed;
 use super::variants::PlannedVariant;
@@ -15,14 +15,14 @@ use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
-use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist};
+use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist, split_class};
 
 /// By how much a paired comparison must show a variant to be slower before the variant loses its place, as a share (docs/design.md, section 4.7).
 pub const MARGIN: f64 = 0.01;
 
 /// Which variants are paired with the best. Medians of separate runs of the same binary differ by a few percent as clocks and temperatures change. Five percent
 /// covers every variant that could be the best; pairs of the others would take device time and change nothing. Eight limits that time.
-const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8 };
+const SHORTLIST: Shortlist = Shortlist { within: 0.05, most: 8, splits: false };
 
 /// The variants of a kernel on a target for one choice of types that take part in a selection.
 #[derive(Clone, Default)]
@@ -60,8 +60,12 @@ impl Stage {
 /// What expands a nominating select node.
 #[derive(Clone)]
 pub struct NominationContext {
-    /// The deciding select node, without its pairs.
+    /// The deciding select node, with the pairs that are known so far.
     pub decision: Node,
+    /// Whether the variants are nominated for whole classes, not for single shapes.
+    pub of_classes: bool,
+    /// Whether variants are to be nominated for single shapes next, because classes may split.
+    pub splits: bool,
     /// What expands the deciding node.
     pub selected: Selected,
 }
@@ -81,7 +85,7 @@ pub struct Selected {
     pub builds: Vec<PlannedVariant>,
     /// The cases, for verifying ablated variants.
     pub cases: Vec<Case>,
-    /// For each class in [`SelectParams::shapes`]: its display name.
+    /// For each class in [`SelectParams::shapes`], and for each that may be split from one: its display name.
     pub classes: BTreeMap<String, String>,
     /// [`SelectParams::shapes`]: the class of each case.
     pub shapes: Vec<String>,
@@ -98,16 +102,30 @@ pub struct Selected {
 }
 
 impl Selected {
-    /// The timed cases of a class, with their positions.
-    pub fn benched<'c>(&'c self, operator: &Operator, class: &str) -> Vec<(usize, &'c Case)> {
-        let of_class = |(at, case): &(usize, &Case)| self.shapes[*at] == class && is_benched(&operator.shapes[case.at]);
-        self.cases.iter().enumerate().filter(of_class).collect()
+    /// The timed cases among these shapes, with their positions.
+    pub fn benched<'c>(&'c self, operator: &Operator, shapes: &[u32]) -> Vec<(usize, &'c Case)> {
+        let timed =
+            |(at, case): &(usize, &Case)| shapes.contains(&(*at as u32)) && is_benched(&operator.shapes[case.at]);
+        self.cases.iter().enumerate().filter(timed).collect()
+    }
+
+    /// The display name of a class.
+    pub fn class_name(&self, class: &str) -> String {
+        self.classes.get(class).cloned().unwrap_or_else(|| class.into())
     }
 }
 
 /// The name of a variant in the lockfile: a digest of its name without types. That name consists of its tunables, so reordering a manifest keeps the pin.
 pub fn identity(name: &str) -> String {
     Digest::of(name.as_bytes()).short()
+}
+
+/// Whether a class of a selection may split: it has several bench shapes, and the manifest allows more classes than there are.
+fn may_split(params: &SelectParams) -> bool {
+    let of_bench = |at: &u32| &params.shapes[*at as usize];
+    let several = |class: &&String| params.bench.iter().filter(|at| of_bench(at) == *class).count() > 1;
+    let classes: BTreeSet<&String> = params.shapes.iter().collect();
+    classes.len() < params.most_classes as usize && classes.iter().any(several)
 }
 
 /// The display name of each class, and the class of each shape. A class is identified by the position of its first shape, so that names of shapes stay out of
@@ -272,6 +290,7 @@ impl Planner<'_> {
             return Ok(id);
         }
         let (_, params) = self.selection(scope, &selected.field, cases, stage.is_last)?;
+        let splits = may_split(&params);
         let params = SelectParams { shortlist: Some(SHORTLIST), ..params };
         let package = decision.labels.package.clone();
         // The last selection's id has no stage part.
@@ -285,7 +304,7 @@ impl Planner<'_> {
             like = like.binding();
         }
         let id = self.add(Node { inputs: decision.inputs.clone(), ..like.done() });
-        self.nominated.insert(id.clone(), NominationContext { decision, selected });
+        self.nominated.insert(id.clone(), NominationContext { decision, of_classes: true, splits, selected });
         Ok(id)
     }
 
@@ -338,6 +357,26 @@ impl Planner<'_> {
         Ok((node.done(), selected))
     }
 
+    /// Plans the nomination of variants for single shapes, which reads what the decision reads so far. Returns its id.
+    pub(super) fn splitting(&mut self, scope: Scope<'_>, stage: &Stage, decision: &Node) -> String {
+        let package = self.package_input(scope.package).package.name.clone();
+        let name = stage.name();
+        let parts = [package.as_str(), &scope.kernel.name, &scope.choice.label, &scope.target.name, &name, "split"];
+        let shortlist = Shortlist { splits: true, ..SHORTLIST };
+        // Parameters of a selection always serialize.
+        let shortlist = serde_json::to_value(shortlist).expect("BUG: a shortlist that does not serialise");
+        let mut params = decision.params.clone();
+        params["shortlist"] = shortlist;
+        let mut like = NodeBuilder::new(StepKind::Select, &parts, decision.labels.clone(), &params)
+            .phase(SPLITTING)
+            .round(stage.round)
+            .expands();
+        if stage.is_last {
+            like = like.binding();
+        }
+        self.add(Node { inputs: decision.inputs.clone(), ..like.done() })
+    }
+
     /// The parameters of a selection, and the names of its classes.
     pub(super) fn selection(
         &self,
@@ -347,7 +386,11 @@ impl Planner<'_> {
         is_last: bool,
     ) -> Result<(BTreeMap<String, String>, SelectParams), Diagnostic> {
         let (kernel, operator, choice, target) = (scope.kernel, scope.operator, scope.choice, scope.target);
-        let (classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
+        let (mut classes, shapes) = classes(scope, cases.iter().map(|c| &operator.shapes[c.at]))?;
+        let of_cases = cases.iter().map(|c| &operator.shapes[c.at]);
+        for (at, (class, shape)) in shapes.iter().zip(of_cases).enumerate().filter(|(_, (_, s))| is_benched(s)) {
+            classes.insert(split_class(class, at), split_class(&classes[class], &shape.name));
+        }
         let input = self.package_input(scope.package);
         let pin_of = |types: &str, class: &str| {
             input.pins.get(&(kernel.name.clone(), types.into(), target.name.clone(), class.into())).cloned()
@@ -363,6 +406,7 @@ impl Planner<'_> {
             candidates: candidates.map(candidate).collect(),
             shapes,
             bench: (0u32..).zip(cases).filter(|(_, c)| is_benched(&operator.shapes[c.at])).map(|(i, _)| i).collect(),
+            most_classes: kernel.select.classes,
             pinned: classes.iter().filter_map(|(key, name)| Some((key.clone(), pin(name)?))).collect(),
             margin: MARGIN,
             hot: kernel.select.metric == Metric::Hot,

@@ -28,7 +28,9 @@
 //! # What is added by results
 //!
 //! On a device target the plan has four phases ([`kforge_engine::Rank`]): all variants up to the nominating select step; pairs of the variants near the best;
-//! the deciding select step; confirmation, ablation and profiles of its champions. On `cpu`, where nothing is timed, the first select step decides.
+//! the deciding select step; confirmation, ablation and profiles of its champions. If classes may split, two more come before the decision: the select step that knows the
+//! champions of whole classes and names the variants that may be faster at one bench shape, and their pairs with the champions. On `cpu`, where nothing is
+//! timed, the first select step decides.
 //!
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.

@@ -16,12 +16,16 @@ pub const TIME_LIMIT_S: u64 = 600;
 pub const MAIN: u8 = 0;
 /// The phase of pairs among the nominated variants.
 pub const PAIRING: u8 = 1;
+/// The phase in which the champions of whole classes are known, and variants are nominated for single shapes.
+pub const SPLITTING: u8 = 2;
+/// The phase of pairs of these variants with the champions of whole classes.
+pub const SPLIT_PAIRING: u8 = 3;
 /// The phase in which champions are selected.
-pub const DECISION: u8 = 2;
+pub const DECISION: u8 = 4;
 /// The phase of nodes that are known only once champions are selected.
-pub const ABLATION: u8 = 3;
+pub const ABLATION: u8 = 5;
 /// The number of phases. Each challenge of a selection has them again ([`super::challenge`]).
-pub(super) const PHASES: u8 = 4;
+pub(super) const PHASES: u8 = 6;
 
 /// A node while it is built.
 pub struct NodeBuilder(Node);

@@ -199,6 +199,7 @@ impl Planner<'_> {
             within: WITHIN,
             limits: arch_limits,
             bench: bench.collect(),
+            most_classes: kernel.select.classes,
             shapes,
             hot: kernel.select.metric == Metric::Hot,
             timed,

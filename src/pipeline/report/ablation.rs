@@ -129,6 +129,7 @@ mod tests {
         };
         let champion = ChampionReport {
             class: "all".into(),
+            shapes: vec![],
             variant: Some("V=4".into()),
             provisional: false,
             because: String::new(),

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::de::DeserializeOwned;
 
+use super::classes::{OvertakenReport, reason};
 use super::document::{
     BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
     OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport, TimeReport,
@@ -42,7 +43,7 @@ pub struct StepView<'a> {
 pub struct Names {
     /// Labels of its contenders by position.
     pub variants: BTreeMap<u32, String>,
-    /// Names of its classes.
+    /// Names of its classes, with those that may be split from others.
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
@@ -264,14 +265,25 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     report.host.clone_from(&names.host);
     report.index_limit.clone_from(&names.index_limit);
     report.per.clone_from(&names.per);
+    let variant = |order: u32| names.variants.get(&order).cloned().unwrap_or_default();
+    let shape = |at: u32| names.shapes.get(at as usize).cloned().unwrap_or_default();
+    let class = |class: &str| names.classes.get(class).cloned().unwrap_or_else(|| class.into());
     for champion in selection.champions {
+        let shapes: Vec<String> = champion.shapes.iter().map(|at| shape(*at)).collect();
+        let class_name = class(&champion.class);
+        if let Some(basis) = &mut report.basis {
+            basis.classes.extend(shapes.iter().map(|shape| (shape.clone(), class_name.clone())));
+        }
         report.champions.push(ChampionReport {
-            class: names.classes.get(&champion.class).cloned().unwrap_or(champion.class),
+            because: reason(&champion, &variant, &shape, &class),
+            class: class_name,
+            shapes,
             variant: champion.variant.and_then(|v| names.variants.get(&v).cloned()),
             provisional: champion.provisional,
-            because: champion.because,
         });
     }
+    let overtaken = selection.overtaken.iter().map(|o| OvertakenReport::of(o, shape(o.shape), variant(o.by)));
+    report.overtaken.extend(overtaken);
     let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
     report.variants =
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);

@@ -6,6 +6,7 @@ use std::fmt::Write;
 use anstyle::Style;
 use serde::Serialize;
 
+use super::classes::OvertakenReport;
 use super::rounds_text::duration;
 use super::text::variant;
 use kforge_types::record::Verdict;
@@ -18,7 +19,7 @@ const NAMED: usize = 12;
 /// The choice for one class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Choice {
-    /// The class: `all`, a shape's name, or the value of the class expression.
+    /// The class: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split from it.
     pub class: String,
     /// The shapes of the class, as a part of a line: empty for all shapes.
     #[serde(skip)]
@@ -29,6 +30,9 @@ pub struct Choice {
     pub provisional: bool,
     /// Why it was selected.
     pub because: String,
+    /// Bench shapes of the class at which another variant is faster, as far as is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overtaken: Vec<OvertakenReport>,
     /// The longest of its median times at the bench shapes, in nanoseconds, and the shape.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub time: Option<Time>,
@@ -140,6 +144,9 @@ pub fn text(choices: &[Choice]) -> String {
         let time = time.unwrap_or_default();
         let (stands_for, because) = (&choice.stands_for, &choice.because);
         let _ = writeln!(out, "  {standing}{stands_for}: {name}{time}  {DIM}({because}){DIM:#}");
+        for overtaken in &choice.overtaken {
+            let _ = writeln!(out, "    {}", overtaken.line());
+        }
         for rival in choice.rivals.iter().take(NAMED) {
             let _ = writeln!(out, "    {}  {DIM}{}{DIM:#}", variant(&rival.variant), rival.line());
         }
@@ -183,6 +190,7 @@ mod tests {
             champion: Some("A=1".into()),
             provisional: false,
             because: "of two".into(),
+            overtaken: vec![],
             time: Some(Time { shape: "big".into(), ns: 7870.0 }),
             rivals,
         };
@@ -210,6 +218,7 @@ mod tests {
             champion: None,
             provisional: true,
             because: "all are wrong".into(),
+            overtaken: vec![],
             time: None,
             rivals,
         };

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::classes::{OvertakenReport, stands_for};
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
@@ -94,6 +95,9 @@ pub struct TargetReport {
     pub rounds: Option<RoundsReport>,
     /// The champion of each class of shapes.
     pub champions: Vec<ChampionReport>,
+    /// Bench shapes at which another variant is faster than the champion, as far as is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overtaken: Vec<OvertakenReport>,
     /// How to compare its times; none if nothing is timed or no variant was selected.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub basis: Option<BasisReport>,
@@ -147,8 +151,11 @@ impl IndexLimitReport {
 /// The champion of a class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChampionReport {
-    /// The class.
+    /// The class: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split from it.
     pub class: String,
+    /// The shapes for which it is champion.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub shapes: Vec<String>,
     /// The variant; none if no correct variant accepts the class. A kernel without tunables has one variant, with an empty label.
     pub variant: Option<String>,
     /// Whether it is provisional: selected without measurements.
@@ -345,15 +352,14 @@ impl TargetReport {
     pub fn stands_for(&self, class: &str) -> String {
         stands_for(self.per.as_deref(), class)
     }
-}
 
-/// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
-/// expression `r` and 2 is its value.
-pub fn stands_for(per: Option<&str>, class: &str) -> String {
-    match per {
-        None if class == "all" => String::new(),
-        None => format!(" for {class}"),
-        Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
-        Some(expression) => format!(" for `{expression}` = {class}"),
+    /// The champion at a shape. If there are several rounds, the last one counts.
+    pub fn champion_at(&self, shape: &str) -> Option<&ChampionReport> {
+        let class = self.basis.as_ref().and_then(|basis| basis.classes.get(shape));
+        // An older kforge listed no shapes.
+        let of_class = |c: &&ChampionReport| {
+            if c.shapes.is_empty() { class == Some(&c.class) } else { c.shapes.iter().any(|s| s == shape) }
+        };
+        self.champions.iter().rev().find(of_class)
     }
 }

@@ -76,6 +76,7 @@ mod tests {
             champion: Some("A=1".into()),
             provisional: true,
             because: "the first".into(),
+            overtaken: vec![],
             time: None,
             rivals: vec![],
         };

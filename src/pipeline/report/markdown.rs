@@ -41,6 +41,11 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, search.line(target));
             }
         }
+        for (kernel, target) in targets() {
+            for overtaken in &target.overtaken {
+                let _ = writeln!(out, "* `{}` on `{}`: {}", kernel.name, target.target, overtaken.line());
+            }
+        }
         table(&mut out, "kernel | target | champion | standing | why");
         for (kernel, target) in targets() {
             for champion in &target.champions {
@@ -221,6 +226,7 @@ mod tests {
     fn bars_and_newlines_do_not_break_tables() {
         let champion = ChampionReport {
             class: "all".into(),
+            shapes: vec![],
             variant: Some("A=1".into()),
             provisional: true,
             because: "a|b\nc".into(),

@@ -5,6 +5,7 @@ pub mod age;
 pub mod assemble;
 pub mod candidates;
 pub mod choice;
+pub mod classes;
 pub mod document;
 pub mod explanation;
 pub mod fit;

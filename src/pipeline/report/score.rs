@@ -265,8 +265,7 @@ fn candidate(
 
 /// The champion at a shape: that of its class. If there are several rounds, the last one counts.
 fn champion<'r>(target: &'r TargetReport, shape: &str) -> Option<&'r str> {
-    let class = target.basis.as_ref()?.classes.get(shape)?;
-    target.champions.iter().rev().find(|c| c.class == *class)?.variant.as_deref()
+    target.champion_at(shape)?.variant.as_deref()
 }
 
 /// Whether a kernel is correct.

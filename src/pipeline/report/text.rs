@@ -135,6 +135,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
             let _ = writeln!(out, "    {}: {method} is harmful: {why}", paint(OPEN, "warning"));
         }
     }
+    for overtaken in &target.overtaken {
+        let _ = writeln!(out, "    {}", paint(OPEN, &overtaken.line()));
+    }
     let width = target.shapes.iter().map(|s| s.shape.len()).max().unwrap_or(0);
     let unknown: Vec<&ShapeReport> =
         target.shapes.iter().filter(|s| matches!(s.verdict, Verdict::Unknown(_))).collect();
@@ -395,14 +398,16 @@ fn write_classes(out: &mut String, target: &TargetReport) {
 /// The times of champions that no roofline shows: a champion may be provisional because a new shape was never observed, or its profile may be missing.
 fn write_times(out: &mut String, target: &TargetReport) {
     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
-    let stands = |variant: &str| target.champions.iter().any(|c| c.variant.as_deref() == Some(variant));
+    let stands = |time: &TimeReport| {
+        target.champion_at(&time.shape).is_some_and(|c| c.variant.as_deref() == Some(time.variant.as_str()))
+    };
     let is_told = |time: &TimeReport| {
         target.rooflines.iter().any(|found| found.variant == time.variant && found.achieved.contains_key(&time.shape))
     };
     let times: Vec<(&TimeReport, f64)> = target
         .times
         .iter()
-        .filter(|time| stands(&time.variant) && !is_told(time))
+        .filter(|time| stands(time) && !is_told(time))
         .filter_map(|time| Some((time, if hot { time.hot_ns } else { time.cold_ns }?)))
         .collect();
     let width = times.iter().map(|(time, _)| time.shape.len()).max().unwrap_or(0);
@@ -415,9 +420,10 @@ fn write_times(out: &mut String, target: &TargetReport) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::classes::OvertakenReport;
     use super::super::document::{BasisReport, ChampionReport};
     use super::*;
-    use kforge_types::record::params::{Attribution, Matched};
+    use kforge_types::record::params::{Attribution, Matched, Stays};
 
     fn told(target: TargetReport) -> String {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
@@ -428,7 +434,8 @@ mod tests {
 
     fn champion(class: &str, label: &str) -> ChampionReport {
         let (class, variant) = (class.into(), Some(label.into()));
-        ChampionReport { class, variant, provisional: false, because: "of one".into() }
+        let shapes = vec!["big".into(), "short".into()];
+        ChampionReport { class, shapes, variant, provisional: false, because: "of one".into() }
     }
 
     fn right(label: &str) -> ShapeReport {
@@ -558,12 +565,19 @@ mod tests {
         let target = |hot: bool| TargetReport {
             champions: vec![champion("all", "A=1")],
             times: vec![time("A=1", 7900.0), time("A=2", 8100.0)],
+            overtaken: vec![OvertakenReport {
+                shape: "big".into(),
+                by: "A=2".into(),
+                faster_by: 0.02,
+                because: Stays::Undecided,
+            }],
             basis: Some(BasisReport { hot, ..BasisReport::default() }),
             ..TargetReport::default()
         };
         let cold = told(target(false));
         assert!(cold.contains("    big  7.90 us\n") && !cold.contains("8.10"), "{cold}");
         assert!(told(target(true)).contains("    big  3.95 us\n"));
+        assert!(cold.contains("    at big, A=2 is 2.0 % faster than the champion by medians; pairs do not"), "{cold}");
     }
 
     #[test]

@@ -38,7 +38,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     if params.challenge {
         harmful.sort_unstable();
         let summary = format!("{} of the champions' methods cost time", harmful.len());
-        let class = Nominees { class: String::new(), best: None, near: harmful };
+        let class = Nominees { class: String::new(), best: None, near: harmful, shapes: vec![] };
         return io::one(job, "nomination", &Nomination { classes: vec![class] }, summary);
     }
     if let Some(finals) = &params.finals {
@@ -49,7 +49,8 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     if let Some(shortlist) = &params.shortlist {
         let nomination = nominate(&params, shortlist, &known);
         let near: usize = nomination.classes.iter().map(|c| c.near.len()).sum();
-        return io::one(job, "nomination", &nomination, format!("{near} to be paired with the best"));
+        let with = if shortlist.splits { "the champions of their classes" } else { "the best" };
+        return io::one(job, "nomination", &nomination, format!("{near} to be paired with {with}"));
     }
     let selection = select(&params, &known);
     let lines: Vec<String> = selection.champions.iter().map(|c| format!("{}: {}", c.class, c.because)).collect();

@@ -97,13 +97,24 @@ pub enum Per {
     Value(Expr),
 }
 
+/// How many classes of shapes a kernel has on a target at most, unless the manifest says otherwise.
+pub const MOST_CLASSES: u32 = 4;
+
 /// How champions are selected.
-#[derive(Debug, Clone, Default, PartialEq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct Select {
     /// Which shapes share a champion.
     pub per: Per,
     /// The timing that decides.
     pub metric: Metric,
+    /// The most classes that there may be once classes have split at shapes at which another variant is faster; with one, none splits.
+    pub classes: u32,
+}
+
+impl Default for Select {
+    fn default() -> Self {
+        Select { per: Per::All, metric: Metric::Cold, classes: MOST_CLASSES }
+    }
 }
 
 /// The value of a declared macro.

@@ -230,8 +230,12 @@ pub enum Event {
         kernel: String,
         /// The target.
         target: String,
-        /// The class of shapes: `all`, a shape's name, or the value of the class expression.
+        /// The class of shapes: `all`, a shape's name, or the value of the class expression; with `@` and a shape's name, the class of a shape that was split
+        /// from it.
         class: String,
+        /// The shapes of the class.
+        #[serde(default)]
+        shapes: Vec<String>,
         /// The variant.
         variant: String,
         /// Whether it was selected without measurements.

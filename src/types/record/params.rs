@@ -1,6 +1,7 @@
 //! The parameters of each kind of step, and the documents that the steps write. A step reads its parameters from the same value that was hashed into its key.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::{Display, Write};
 
 use serde::{Deserialize, Serialize};
 
@@ -406,11 +407,14 @@ pub struct Contender {
 pub struct SelectParams {
     /// Contenders in declared order.
     pub candidates: Vec<Contender>,
-    /// The class of each shape. Shapes with equal texts get one champion.
+    /// The class of each shape. Shapes with equal texts get one champion, unless the class splits.
     pub shapes: Vec<String>,
     /// Which shapes are benched, by position.
     pub bench: Vec<u32>,
-    /// The identity pinned in `kforge.lock` for a class.
+    /// The most classes that there may be once classes have split; with one, none splits.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub most_classes: u32,
+    /// The identity pinned in `kforge.lock` for a class, also for one that a shape may get ([`split_class`]).
     pub pinned: BTreeMap<String, String>,
     /// The share of time by which a paired comparison must show a variant to be slower before it loses its place.
     pub margin: f64,
@@ -434,6 +438,15 @@ pub struct SelectParams {
     pub challenge: bool,
 }
 
+pub(super) fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+pub(super) fn is_one(n: &u32) -> bool {
+    *n == 1
+}
+
 /// Which variants are near enough to the fastest after few samples to be timed in full.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Finals {
@@ -448,6 +461,19 @@ pub struct Shortlist {
     pub within: f64,
     /// Maximum number of variants of a class, including the best.
     pub most: u32,
+    /// Set if the champions of whole classes are known and the step names the variants that may be faster than them at one bench shape.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub splits: bool,
+}
+
+/// The class that a bench shape gets if it is split from its class: `0@3`. Names of shapes and values of expressions have no `@`, so it is no other class.
+pub fn split_class(class: &str, shape: impl Display) -> String {
+    format!("{class}@{shape}")
+}
+
+/// The class from which a shape was split, and the shape, if it is such a class; the opposite of [`split_class`].
+pub fn split_from(class: &str) -> Option<(&str, &str)> {
+    class.split_once('@')
 }
 
 /// The variants near the best in one class of shapes.
@@ -459,33 +485,99 @@ pub struct Nominees {
     pub best: Option<u32>,
     /// The variants to compare with the best in pairs, in declared order.
     pub near: Vec<u32>,
+    /// The bench shapes at which they are timed, in full or in pairs.
+    pub shapes: Vec<u32>,
 }
 
 /// What the nominating select step decides: only which variants are paired. Noise in new measurements that changes no nominee changes nothing after this step.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Nomination {
-    /// One per class, in the order of the first shape.
+    /// One per class or single bench shape for which variants are named, in the order of the first shape.
     pub classes: Vec<Nominees>,
 }
 
 /// The champion of one class of shapes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Champion {
-    /// The class.
+    /// The class; one of [`split_class`] for a bench shape that was split from its class.
     pub class: String,
+    /// The shapes for which it is champion, by position. Together, the champions have each shape once.
+    pub shapes: Vec<u32>,
     /// The contender's position. None if no contender serves the class and is correct.
     pub variant: Option<u32>,
     /// Whether it was selected without measurements.
     pub provisional: bool,
     /// The reason, in one line.
     pub because: String,
+    /// If the class is the result of a split: what the champion gains over the champion of the undivided class.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gain: Option<Gain>,
 }
 
-/// What select decides. It contains only the decision, so that noise in new measurements changes nothing after this step.
+/// By how much a champion is faster at a bench shape than the champion of the undivided class.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Gain {
+    /// The champion of the undivided class.
+    pub over: u32,
+    /// The bench shape, by position.
+    pub shape: u32,
+    /// The share of time that it saves, from pairs.
+    pub faster_by: f64,
+    /// Its interval of 95 %.
+    pub interval: (f64, f64),
+    /// How many variants tie for fastest at the shape, with this one.
+    pub tied: u32,
+    /// Whether `kforge.lock` pins it for the class.
+    pub pinned: bool,
+}
+
+impl Gain {
+    /// The reason, in one line; `over` names what it is faster than.
+    pub fn reason(&self, over: &str) -> String {
+        let (low, high) = (self.interval.0 * 100.0, self.interval.1 * 100.0);
+        let mut text = format!("{:.1} % [{low:.1}, {high:.1}] faster than {over}", self.faster_by * 100.0);
+        match (self.pinned, self.tied) {
+            (true, _) => text.push_str("; pinned in kforge.lock"),
+            (false, 1) => {}
+            (false, n) => drop(write!(text, "; first declared of {n} variants that tie for fastest there")),
+        }
+        text
+    }
+}
+
+/// A bench shape at which another variant is faster than the champion by more than the margin, as far as is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Overtaken {
+    /// The shape, by position.
+    pub shape: u32,
+    /// The other variant.
+    pub by: u32,
+    /// The share of the champion's time that it saves: from pairs if they decide, otherwise from medians.
+    pub faster_by: f64,
+    /// Why the champion stays.
+    pub because: Stays,
+}
+
+/// Why a champion stays although another variant's times are better at a shape.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stays {
+    /// Pairs do not decide between the two.
+    Undecided,
+    /// The two were not compared in pairs.
+    Unpaired,
+    /// The manifest allows no more classes.
+    Classes,
+}
+
+/// What select decides. What is built depends only on the champions in it, not on the figures, so noise in new measurements changes nothing after this step.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Selection {
-    /// One per class, in the order of the first shape.
+    /// One per class, in the order of the first shape; each class before those that were split from it.
     pub champions: Vec<Champion>,
+    /// Bench shapes at which another variant is faster than the champion, as far as is known.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub overtaken: Vec<Overtaken>,
     /// Correct contenders that are not champions, in declared order.
     pub frontier: Vec<u32>,
     /// Contenders that are known to be wrong.

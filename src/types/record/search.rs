@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::params::{is_one, one};
 use crate::model::TuneValue;
 use crate::model::limits::Limits;
 use crate::model::search::{Budget, Strategy};
@@ -54,6 +55,9 @@ pub struct SearchParams {
     pub shapes: Vec<String>,
     /// Which shapes are benched, by position.
     pub bench: Vec<u32>,
+    /// The most classes that there may be once classes have split, as for select.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
+    pub most_classes: u32,
     /// Whether hot times count rather than cold times.
     pub hot: bool,
     /// Whether anything is timed. Without timings a search has no criterion, and its first step ends it.

@@ -83,6 +83,7 @@ def generated(lab, within):
     lab.row("generated", "the device's peaks are measured", peaks is not None, peaks)
     for figure in figures:
         told(lab, figure, rate_of("read", peaks))
+    fastest(lab, figures)
     again, _ = lab.build(folder, *words, *(word for kernel in ended for word in ("--kernel", kernel)), limit=300)
     ends = [line["steps"] for line in lines(again.out) if line.get("reason") == "build-finished"]
     executed = ends[-1]["executed"] if ends else None
@@ -121,13 +122,23 @@ def large(name, target, steps, theirs):
         figure["bound"] = found["roofline"].get("bound")
         figure["gaps"], figure["missing"] = found["roofline"]["gaps"], found["roofline"].get("missing", {})
         figure["at"] = found["shape"]
-    # One champion stands for all shapes; at this one another variant may be faster.
+    # Pairs may show that the fastest by medians is not faster than the champion.
     times = [(time["cold_ns"], time["variant"]) for time in target.get("times", []) if time["shape"] == "large" and time["cold_ns"]]
     figure["fastest"] = min(times, default=None)
+    figure["overtaken"] = target.get("overtaken", [])
     figure["unknown"] = sorted({f"{step.kind}: {step.wrong()}" for step in steps if step.kernel == name and step.wrong()})
     figure["methods"] = [(m["method"], m["attribution"]["fate"]) for m in target.get("methods", []) if m.get("attribution")]
     figure["beside"] = [line for line in theirs if line["kernel"] == name and line["types"] == types.removeprefix("T=")]
     return figure
+
+
+def fastest(lab, figures):
+    """Whether a champion has a known variant that is more than 1 % faster at a shape of its class. Where pairs do not decide it, that is unknown."""
+    all_of = [(figure["kernel"], figure["types"], of) for figure in figures for of in figure["overtaken"]]
+    open_of = [of for _, _, of in all_of if of["because"] != "classes"]
+    held = True if not all_of else None if len(open_of) == len(all_of) else False
+    said = "; ".join(f"{kernel} {types} at {of['shape']}: {of['by']} {of['faster_by']:.1%} faster, {of['because']}" for kernel, types, of in all_of)
+    lab.row("generated", "no known variant is more than 1 % faster at a shape of a champion's class", held, said or f"{len(figures)} kernels")
 
 
 def rate_of(what, peaks):

@@ -45,6 +45,7 @@ fn params(strategy: Strategy, seed: u64, budget: Budget) -> SearchParams {
         limits: limits(90),
         shapes: vec!["0".into()],
         bench: vec![0],
+        most_classes: 1,
         hot: false,
         timed: true,
         launches: BTreeMap::new(),
@@ -341,6 +342,20 @@ fn classes_take_turns_and_one_at_which_nothing_is_timed_needs_one_right_variant(
     let odd = went.compiled.iter().filter(|v| **v % 2 == 1).count();
     assert!((12..=20).contains(&odd), "{odd} of 32");
     assert!(went.compiled[..8].iter().any(|v| v % 10 == 0), "{:?}", went.compiled);
+}
+
+#[test]
+fn who_is_near_the_best_at_one_shape_is_timed_in_full_if_classes_may_split() {
+    let mut machine = Machine::new(&[9]);
+    machine.space.domains = vec![vec![0, 1]];
+    // Variant 7 is fast at shape 1, and slow at both together.
+    machine.ns = Box::new(|v, s| Some(if v == 7 { [3000.0, 900.0][s as usize] } else { 1000.0 }));
+    let mut params = params(Strategy::Random, 0, variants(9));
+    params.shapes = vec!["0".into(); 2];
+    params.bench = vec![0, 1];
+    assert!(!machine.search(&params).timed.contains(&7));
+    params.most_classes = 2;
+    assert!(machine.search(&params).timed.contains(&7));
 }
 
 #[test]

@@ -93,6 +93,16 @@ impl<'a> Walk<'a> {
         classes
     }
 
+    /// The single bench shapes at which classes may split: variants near the best there are timed in full, too.
+    fn shapes(&self) -> Vec<Class<'a>> {
+        let classes = self.classes();
+        let may_split = |class: &&Class<'a>| class.bench.len() > 1 && classes.len() < self.params.most_classes as usize;
+        let single = |class: &Class<'a>| -> Vec<Class<'a>> {
+            class.bench.iter().map(|at| Class { name: class.name, shapes: vec![*at], bench: vec![*at] }).collect()
+        };
+        classes.iter().filter(may_split).flat_map(single).collect()
+    }
+
     /// The logarithm of a visit's time over the bench shapes of a class: from full benches if there are any, else from few samples. None if the variant does
     /// not serve the class, was not timed on all of it, or does not work.
     fn cost(&self, visit: &Visit, class: &Class<'_>) -> Option<f64> {
@@ -215,7 +225,7 @@ impl<'a> Walk<'a> {
                 right.push(at);
             }
         }
-        let classes = self.classes();
+        let classes: Vec<Class<'a>> = self.classes().into_iter().chain(self.shapes()).collect();
         let few = |visit: &Visit, class: &Class<'_>| {
             let plain = Visit { full: BTreeMap::new(), ..visit.clone() };
             self.cost(&plain, class)

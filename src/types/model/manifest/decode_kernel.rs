@@ -365,7 +365,11 @@ impl Reader<'_> {
     }
 
     fn select(&mut self, table: &DeTable<'_>) -> Select {
-        let Some(inner) = sub(table, "select") else { return Select::default() };
+        let Some(inner) = sub(table, "select") else {
+            // The only word is `one`; others have been reported with the table's keys.
+            let all = Select::default();
+            return if self.text(table, "select").is_some() { Select { classes: 1, ..all } } else { all };
+        };
         let metric = match self.text(inner, "metric").as_ref().map(Text::as_str) {
             Some("hot") => Metric::Hot,
             _ => Metric::Cold,
@@ -375,7 +379,17 @@ impl Reader<'_> {
             Some("shape") => Per::Shape,
             Some(_) => self.expr_of(inner, "per", Want::Any).map_or(Per::All, Per::Value),
         };
-        Select { per, metric }
+        if let (Per::Shape, Some((at, _))) = (&per, inner.get_key_value("classes")) {
+            self.wrong(
+                "manifest.conflict",
+                "`classes` has no effect beside `per = \"shape\"`, which gives each shape its own class".into(),
+                at.span(),
+                "no `classes`, or another `per`",
+            );
+        }
+        let classes = self.count(inner, "classes", 1..=i64::MAX);
+        let classes = classes.map_or(Select::default().classes, |n| u32::try_from(n).unwrap_or(u32::MAX));
+        Select { per, metric, classes }
     }
 
     /// The named sanitizers in the order of [`Sanitizer::ALL`], each once, because the order does not change the verification.

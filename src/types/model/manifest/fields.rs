@@ -420,9 +420,11 @@ static SELECT: Spec = Spec {
             "what defines a class of shapes; each class has one champion",
         ),
         opt("metric", Ty::Words(&["cold", "hot"], &[]), "the timing that decides"),
+        opt("classes", Ty::Int, "maximum number of classes after a split; 1 for no split; default 4"),
     ],
     rest: None,
 };
+const SELECT_OR_WORD: Ty = Ty::Any(&[Ty::Words(&["one"], &[]), Ty::Table(&SELECT)]);
 
 /// The words of `sanitize`.
 const SANITIZERS: [&str; 4] = ["memcheck", "racecheck", "initcheck", "synccheck"];
@@ -541,7 +543,7 @@ pub(super) static KERNEL: Spec = Spec {
         opt("tune", Ty::Table(&TUNE), "tunables, and how they are searched"),
         opt("launch", LAUNCHES, "launches in order; required unless the kernel is generated"),
         opt("methods", Ty::Map("method", &Ty::Table(&METHOD)), "its optimisations"),
-        opt("select", Ty::Table(&SELECT), "how champions are selected"),
+        opt("select", SELECT_OR_WORD, "how champions are selected; `\"one\"`: one champion for all shapes"),
         opt("verify", Ty::Table(&VERIFY), "additional verification"),
         COMPILER,
         STD,

@@ -7,7 +7,8 @@ use crate::record::params::SelectParams;
 pub(super) const KIND: Descriptor = Descriptor {
     name: "select",
     // 2: the reason why a champion is provisional says whether it was timed.
-    version: 2,
+    // 3: a champion says for which shapes it is champion, because a class may split.
+    version: 3,
     verb: "Selecting",
     color: "#8a6d3b",
     usual_ms: 1,

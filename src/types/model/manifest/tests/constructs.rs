@@ -6,7 +6,7 @@ use super::package;
 use crate::model::bound::{Fill, StructField};
 use crate::model::{
     Arch, Arg, Axis, Compare, Compiler, Constant, CudaSpec, DType, Init, KernelLaunch, Launch, Metric, Nonfinite,
-    Package, Reference, Sanitizer, Scalar, ShapeRole, TypeChoice, Variant,
+    Package, Reference, Sanitizer, Scalar, Select, ShapeRole, TypeChoice, Variant,
 };
 
 const EVERYTHING: &str = include_str!("everything.toml");
@@ -188,8 +188,8 @@ fn compilation_and_selection_are_as_stated() {
     let choice = &mix.choices()[2];
     let variant = variant(&package, "cpu", choice, "BLOCK=128,VEC=1,FAST=false,SPLIT=1,REGS=64,LAYOUT=row");
     assert_eq!(
-        (kernel.compiler, kernel.std.as_deref(), kernel.select.metric),
-        (Compiler::Nvcc, Some("c++20"), Metric::Hot)
+        (kernel.compiler, kernel.std.as_deref(), kernel.select.metric, kernel.select.classes),
+        (Compiler::Nvcc, Some("c++20"), Metric::Hot, 3)
     );
     assert_eq!(kernel.sanitize, [Sanitizer::Memcheck, Sanitizer::Synccheck], "in their own order");
     assert_eq!(kernel.flags(&variant, choice), ["-maxrregcount=64", "--use_fast_math"]);
@@ -212,6 +212,16 @@ fn compilation_and_selection_are_as_stated() {
     );
     let classes: Vec<_> = mix.shapes.iter().map(|s| kernel.class_of(mix, choice, s).unwrap()).collect();
     assert_eq!(classes, ["false", "true", "false"]);
+}
+
+#[test]
+fn a_kernel_may_keep_one_champion_for_all_shapes() {
+    let with =
+        |select: &str| EVERYTHING.replacen("select = { per = \"N > 1000\", metric = \"hot\", classes = 3 }", select, 1);
+    let of = |text: &str| package(text).kernels[0].select.clone();
+    assert_eq!(of(&with("")), Select::default());
+    assert_eq!(of(&with("select = \"one\"")), Select { classes: 1, ..Select::default() });
+    assert_eq!(of(&with("select = { classes = 1 }")), of(&with("select = \"one\"")));
 }
 
 #[test]

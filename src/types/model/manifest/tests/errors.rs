@@ -11,6 +11,8 @@ type Case = (&'static str, &'static str, &'static str, &'static str, &'static st
 
 const TUNED: &str = "BLOCK = [128, 256, 512]";
 
+const SOURCE: &str = "source = \"rms_norm.cu\"";
+
 const STRUCTURE: [Case; 25] = [
     ("ulp = 1 }", "ulp = 1, rtoll = 1e-3 }", "manifest.unknown-key", "rtoll", "did you mean `rtol`"),
     (
@@ -57,7 +59,23 @@ const STRUCTURE: [Case; 25] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 38] = [
+const VALUES: [Case; 42] = [
+    (SOURCE, "source = \"rms_norm.cu\"\nselect = \"on\"", "manifest.value", "\"on\"", "did you mean `one`"),
+    (SOURCE, "source = \"rms_norm.cu\"\nselect = { classes = 0 }", "manifest.value", "0", "at least 1"),
+    (
+        SOURCE,
+        "source = \"rms_norm.cu\"\nselect = { clases = 2 }",
+        "manifest.unknown-key",
+        "clases",
+        "did you mean `classes`",
+    ),
+    (
+        SOURCE,
+        "source = \"rms_norm.cu\"\nselect = { per = \"shape\", classes = 2 }",
+        "manifest.conflict",
+        "classes",
+        "another `per`",
+    ),
     (TUNED, "BLOCK = [128, 256, 512]\nstrategy = \"modl\"", "manifest.value", "\"modl\"", "did you mean `model`"),
     (
         TUNED,

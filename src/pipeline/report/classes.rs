@@ -1,0 +1,124 @@
+//! Classes of shapes in words: for which shapes a champion is, why a class was split, and where another variant is faster than the champion. Knows names;
+//! selects nothing.
+
+use serde::{Deserialize, Serialize};
+
+use super::text::variant;
+use kforge_types::record::params::{Champion, Overtaken, Stays, split_from};
+
+/// The shapes for which a champion is selected, as a part of a line: empty for all shapes, otherwise ` for SHAPE`, or ` for r = 2`, where `per` is the
+/// expression `r` and 2 is its value. A shape that was split from its class follows as ` at SHAPE`.
+pub fn stands_for(per: Option<&str>, class: &str) -> String {
+    if let Some((class, shape)) = split_from(class) {
+        return format!("{} at {shape}", stands_for(per, class));
+    }
+    match per {
+        None if class == "all" => String::new(),
+        None => format!(" for {class}"),
+        Some(name) if name.chars().all(|c| c.is_alphanumeric() || c == '_') => format!(" for {name} = {class}"),
+        Some(expression) => format!(" for `{expression}` = {class}"),
+    }
+}
+
+/// Why a champion was selected, with the names of variants, shapes and classes.
+pub fn reason(
+    champion: &Champion,
+    of_variant: &dyn Fn(u32) -> String,
+    of_shape: &dyn Fn(u32) -> String,
+    of_class: &dyn Fn(&str) -> String,
+) -> String {
+    let Some(gain) = &champion.gain else { return champion.because.clone() };
+    let (over, shape) = (of_variant(gain.over), of_shape(gain.shape));
+    let over = match split_from(&champion.class) {
+        Some((class, _)) => format!("{} of class {} at {shape}", variant(&over), of_class(class)),
+        // The class itself has another champion since it has split.
+        None => format!("{}, the champion of the undivided class, at {shape}", variant(&over)),
+    };
+    gain.reason(&over)
+}
+
+/// A bench shape at which another variant is faster than the champion, as far as is known.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OvertakenReport {
+    /// The shape.
+    pub shape: String,
+    /// The other variant.
+    pub by: String,
+    /// The share of the champion's time that it saves: from pairs if they decide, otherwise from medians.
+    pub faster_by: f64,
+    /// Why the champion stays.
+    pub because: Stays,
+}
+
+impl OvertakenReport {
+    /// The report of a finding, given its names.
+    pub fn of(found: &Overtaken, shape: String, by: String) -> Self {
+        OvertakenReport { shape, by, faster_by: found.faster_by, because: found.because }
+    }
+
+    /// The finding in one line.
+    pub fn line(&self) -> String {
+        let OvertakenReport { shape, by, faster_by, because } = self;
+        let why = match because {
+            Stays::Undecided => "by medians; pairs do not decide it",
+            Stays::Unpaired => "by medians; the two were not compared in pairs",
+            Stays::Classes => "but `select.classes` allows no more classes",
+        };
+        format!("at {shape}, {} is {:.1} % faster than the champion {why}", variant(by), faster_by * 100.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::params::Gain;
+
+    #[test]
+    fn a_champion_says_for_which_shapes_it_is() {
+        let all = [
+            (None, "all", ""),
+            (None, "llama", " for llama"),
+            (None, "all@llama", " at llama"),
+            (Some("r"), "2", " for r = 2"),
+            (Some("r"), "2@llama", " for r = 2 at llama"),
+            (Some("n > 9"), "true@a", " for `n > 9` = true at a"),
+        ];
+        for (per, class, expected) in all {
+            assert_eq!(stands_for(per, class), expected, "{class}");
+        }
+    }
+
+    #[test]
+    fn the_reason_of_a_split_names_the_champion_that_is_slower() {
+        let gain = Gain { over: 1, shape: 3, faster_by: 0.031, interval: (0.024, 0.039), tied: 1, pinned: false };
+        let split = |class: &str, gain: Option<Gain>| Champion {
+            class: class.into(),
+            shapes: vec![3],
+            variant: Some(0),
+            provisional: false,
+            because: "x".into(),
+            gain,
+        };
+        let of = |champion: &Champion| {
+            let class = |class: &str| if class == "0" { "all".to_string() } else { class.into() };
+            reason(champion, &|v| format!("V={v}"), &|s| format!("s{s}"), &class)
+        };
+        assert_eq!(of(&split("0", None)), "x");
+        assert_eq!(of(&split("0@3", Some(gain.clone()))), "3.1 % [2.4, 3.9] faster than V=1 of class all at s3");
+        let of_class = of(&split("0", Some(Gain { tied: 2, ..gain.clone() })));
+        assert!(of_class.ends_with("at s3; first declared of 2 variants that tie for fastest there"), "{of_class}");
+        assert!(of(&split("0@3", Some(Gain { pinned: true, ..gain }))).ends_with("; pinned in kforge.lock"));
+    }
+
+    #[test]
+    fn a_shape_with_a_faster_variant_says_why_the_champion_stays() {
+        let line = |because| {
+            let found = Overtaken { shape: 0, by: 1, faster_by: 0.096, because };
+            OvertakenReport::of(&found, "llama".into(), "V=2".into()).line()
+        };
+        let begins = "at llama, V=2 is 9.6 % faster than the champion ";
+        assert_eq!(line(Stays::Undecided), format!("{begins}by medians; pairs do not decide it"));
+        assert_eq!(line(Stays::Unpaired), format!("{begins}by medians; the two were not compared in pairs"));
+        assert_eq!(line(Stays::Classes), format!("{begins}but `select.classes` allows no more classes"));
+    }
+}
