@@ -92,6 +92,8 @@ pub(crate) struct Bench {
     pub(crate) memory: u64,
     /// Whether the shape is a holdout shape.
     pub(crate) holdout: bool,
+    /// When steps are planned. Long ago, so that verifications share what they draw.
+    pub(crate) planned: std::time::SystemTime,
     /// Passed after the other arguments.
     pub(crate) map: Option<TensorMap>,
     /// How the launch is changed.
@@ -111,6 +113,7 @@ impl Bench {
             time: Duration::from_secs(60),
             memory: 1 << 30,
             holdout: false,
+            planned: std::time::SystemTime::UNIX_EPOCH,
             map: None,
             launch: |launch| launch,
         };
@@ -169,7 +172,7 @@ impl Bench {
             compiler_memory: 8 << 30,
             allow_unconfined: false,
             hang: None,
-            planned: std::time::SystemTime::UNIX_EPOCH,
+            planned: self.planned,
             started: Instant::now(),
             waiting_us: Default::default(),
         };

@@ -209,7 +209,7 @@ fn no_champion_has_a_method_that_is_known_to_cost_time() {
         other.on(&Machine { device: None, ..Machine::default() });
         assert_eq!(champion(&other.built(&[])), ("V=1".into(), false), "seed {seed}");
     }
-    assert!(challenged > 1, "{challenged} of 8 selections were challenged");
+    assert!(challenged > 0, "{challenged} of 8 selections were challenged");
 }
 
 #[test]

@@ -7,7 +7,7 @@
 //! | oracle | inputs, expected values and one null candidate, each as float64; twice, because the reference may be another process; and the stored buffers |
 //! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
 //! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
-//! | bench, pairs, verify on a device | the host side of a context, and the buffers twice |
+//! | bench, pairs, verify on a device | the host side of a context, and the buffers four times: those of two sets of inputs, and of a fresh trial or a stress class twice |
 //! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
@@ -113,7 +113,7 @@ mod tests {
         }];
         assert_eq!(verify(&worked) - of(Compiler::EmulatorPlain, 0).min(3 * PROCESS), 4 * (128 + 1024) + 512);
         assert_eq!(of(Compiler::EmulatorCheck, n) - of(Compiler::EmulatorCheck, 0), 20 * 128 + 512);
-        assert_eq!(of(Compiler::Nvrtc, n) - of(Compiler::Nvrtc, 0), 2 * 128);
+        assert_eq!(of(Compiler::Nvrtc, n) - of(Compiler::Nvrtc, 0), 4 * 128);
         let oracle = |n| oracle(&params(Compiler::Nvrtc, n).problem);
         assert_eq!(oracle(n) - oracle(0), 32 * 8 * 3 * 2 + 128);
     }
