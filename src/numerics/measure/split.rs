@@ -289,7 +289,7 @@ mod tests {
 
     fn bench(ns: f64) -> BenchObserved {
         let cold = Some(Series { samples_ns: vec![ns; 5], dropped: 0 });
-        BenchObserved { cold, hot: None, verified: true, peaks: None, few: false, took_s: None }
+        BenchObserved { cold, hot: None, verified: true, peaks: None, few: false, took_s: None, stress: None }
     }
 
     fn pair(known: &mut SelectInputs, (a, b, shape): (u32, u32, u32), ratio: f64, spread: f64) {

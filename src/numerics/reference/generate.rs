@@ -260,16 +260,16 @@ impl Draw {
                 (1.0 - self.unit(index)) * near.scale(self.dtype, self.stream.block(index, 3)[0])
             }
             Rule::Ties => match fresh::tie(index, self.stream.below(index, 0, 3)) {
-                2 => normal(&self.stream, TIES + 1),
-                at => match round_to(self.dtype, normal(&self.stream, TIES)) {
+                2 => fresh::eighths(normal(&self.stream, TIES + 1)),
+                at => match round_to(self.dtype, fresh::eighths(normal(&self.stream, TIES))) {
                     // Two values must differ whatever was drawn.
                     0.0 => 1.0 - 2.0 * at as f64,
                     value => value * (1.0 - 2.0 * at as f64),
                 },
             },
             Rule::TiesPositive => match fresh::tie(index, self.stream.below(index, 0, 3)) {
-                2 => 1.0 - self.unit(TIES + 1),
-                at => (1.0 - self.unit(TIES)) * exp2i(-(at as i32)),
+                2 => fresh::eighths(1.0 - self.unit(TIES + 1)).max(0.125),
+                at => fresh::eighths(1.0 - self.unit(TIES)).max(0.125) * exp2i(-(at as i32)),
             },
             Rule::IntRange(..) | Rule::OneHot { .. } | Rule::Permutation(_) | Rule::Offsets { .. } => {
                 self.structured(index) as f64

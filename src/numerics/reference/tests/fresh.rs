@@ -157,6 +157,18 @@ fn classes_suit_problems() {
 }
 
 #[test]
+fn sums_of_ties_are_exact_in_every_order() {
+    for init in [Init::Auto, Init::Positive] {
+        for seed in 0..20 {
+            let x = Tensor { init: init.clone(), ..Tensor::dense("x", Role::Input, DType::F32, &[1 << 14]) };
+            let values = tensor_values(&x, 0, None, &trial(seed, "ties")).unwrap().to_f64(DType::F32);
+            let exact: f64 = values.iter().sum();
+            assert_eq!(f64::from(values.iter().fold(0f32, |sum, value| sum + *value as f32)), exact, "{init:?} {seed}");
+        }
+    }
+}
+
+#[test]
 fn stress_classes_are_what_they_are_documented_to_be() {
     for dtype in DType::ALL {
         for class in ["tiny", "ties", "limits"] {
