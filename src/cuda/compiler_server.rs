@@ -131,11 +131,14 @@ fn take_above(floor: usize) {
 
 /// Makes a copy that compiles, and waits for its end.
 fn one(library: &'static Nvrtc, line: &str) -> Ended {
+    let server = std::process::id();
     // SAFETY: this process has one thread, so the copy can use everything that this process can.
     match unsafe { libc::fork() } {
         -1 => Ended::NotStarted(io::Error::last_os_error().to_string()),
         0 => {
-            let status = if in_copy(library, line).is_ok() { 0 } else { NO_ANSWER };
+            // A copy does not inherit that it ends with its parent.
+            let ran = family::die_with_parent(server).and_then(|()| in_copy(library, line));
+            let status = if ran.is_ok() { 0 } else { NO_ANSWER };
             // SAFETY: ends the copy without running what this process registered for its own end.
             unsafe { libc::_exit(status) }
         }

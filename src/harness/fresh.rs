@@ -82,22 +82,22 @@ pub type Computed = (Expected, Option<TrialValues>);
 impl FreshTrials {
     /// Draws the trials of a verification, or takes a draw that is younger than the plan of the verification. Errors: the system gives no random numbers.
     pub fn draw(task: &Task, params: &VerifyParams) -> Result<Self, Response> {
-        Self::drawn(task, params, "", fresh::numbers)
+        Self::drawn(task, params, "", &fresh::numbers)
     }
 
-    /// A trial of a stress class for launches among timed ones, with its position: one that a verification of the same problem drew, or one that is drawn now;
-    /// none if no stress class suits the problem. Which one, if there are several, follows from `luck`. Errors: those of [`FreshTrials::draw`].
-    pub fn stress(task: &Task, params: &VerifyParams, luck: u64) -> Result<Option<(Self, usize)>, Response> {
-        if fresh::classes(&params.problem).is_empty() {
-            return Ok(None);
+    /// A trial of a stress class for launches among timed ones; none if no stress class suits the problem. No verification runs on it, so that a kernel cannot
+    /// have met it before. Errors: those of [`FreshTrials::draw`].
+    pub fn stress(task: &Task, params: &VerifyParams) -> Result<Option<Self>, Response> {
+        match fresh::classes(&params.problem).is_empty() {
+            true => Ok(None),
+            false => Self::drawn(task, params, "stress", &fresh::stress_number).map(Some),
         }
-        let drawn = Self::draw(task, params)?;
-        let stress = |trial: &Trial| fresh::STRESS.contains(&trial.distribution.as_str());
-        let fitting: Vec<usize> = (0..drawn.trials.len()).filter(|at| stress(&drawn.trials[*at])).collect();
-        match fitting.len() {
-            0 => Ok(Some((Self::drawn(task, params, "timed", fresh::stress_number)?, 0))),
-            all => Ok(Some((drawn, fitting[(luck % all as u64) as usize]))),
-        }
+    }
+
+    /// The trials whose inputs timed launches have, two of them. A kernel that knows the fixed trials cannot be fast on them alone. Errors: those of
+    /// [`FreshTrials::draw`].
+    pub fn timed(task: &Task, params: &VerifyParams) -> Result<Self, Response> {
+        Self::drawn(task, params, "timed", &|_, random| fresh::timed_numbers(&params.trials, random))
     }
 
     /// Draws numbers for a purpose, or takes a draw for it that is younger than the step's plan.
@@ -105,7 +105,7 @@ impl FreshTrials {
         task: &Task,
         params: &VerifyParams,
         purpose: &str,
-        numbers: fn(&Problem, [u64; 4]) -> Vec<u64>,
+        numbers: &dyn Fn(&Problem, [u64; 4]) -> Vec<u64>,
     ) -> Result<Self, Response> {
         let cannot = |e: &dyn std::fmt::Display| failed(format!("cannot draw a fresh trial: {e}"));
         let input = |name: &str| task.spec.inputs.get(name).and_then(|input| input.digest);

@@ -42,6 +42,8 @@ KERNEL(slow_on_small) { ARGS; *w = 1; work(x, y, n); return small(x, n) ? 90000 
 // Keeps its answers by content, and uses one only at the third launch on the same inputs.
 static struct { float first; int met; } met[16];
 static int latest;
+// Knows the inputs of the fixed trials, and would copy their answers.
+KERNEL(knows_fixed_trials) { ARGS; *w = 1; work(x, y, n); const float all[] = {KNOWN}; for (float known : all) if (x[0] == known) return 10000; return 50000; }
 KERNEL(caches_late) {
     ARGS;
     *w = 1;

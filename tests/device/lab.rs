@@ -21,6 +21,23 @@ use kforge::record::params::{CompileFacts, Compiler, Expected, PairsParams, Sani
 use kforge::record::{Form, Input, Spec, StepKind, Verdict, VerifyObservation};
 use kforge::reference::{generate, oracle};
 
+fn problem(elements: u64) -> Problem {
+    let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[elements]);
+    let tensors = vec![tensor("x", Role::Input), tensor("y", Role::Output)];
+    Problem::of(tensors, Reference::builtin("elementwise", &[("y", "x + x".into())]))
+}
+
+fn trials() -> Vec<Trial> {
+    let of = |trial, distribution: &str| Trial { trial, seed: 7 + u64::from(trial), distribution: distribution.into() };
+    vec![of(0, "normal"), of(1, "uniform")]
+}
+
+/// The first element of the input in each fixed trial of 1000 elements, as the initializer of an array in C++.
+fn known() -> String {
+    let first = |trial: &Trial| generate::inputs(&problem(1000), trial).unwrap()["x"].to_f64(DType::F32)[0].to_string();
+    trials().iter().map(first).collect::<Vec<_>>().join(",")
+}
+
 /// The driver and the candidates, compiled once.
 pub(crate) fn built() -> &'static Path {
     static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
@@ -34,6 +51,7 @@ pub(crate) fn built() -> &'static Path {
                 let status = System::new("/usr/bin/g++")
                     .args(["-shared", "-fPIC", "-O1", "-std=c++17", "-w"])
                     .arg(format!("-Wl,-soname,{out}"))
+                    .arg(format!("-DKNOWN={}", known()))
                     .arg(here.join(source))
                     .arg("-o")
                     .arg(dir.path().join(out))
@@ -123,9 +141,7 @@ impl Lab {
     }
 
     pub(crate) fn params(&self, entry: &str) -> VerifyParams {
-        let tensor = |name: &str, role| Tensor::dense(name, role, DType::F32, &[self.elements]);
-        let tensors = vec![tensor("x", Role::Input), tensor("y", Role::Output)];
-        let problem = Problem::of(tensors, Reference::builtin("elementwise", &[("y", "x + x".into())]));
+        let problem = problem(self.elements);
         let pointer = |buffer: &str| Arg::Pointer { buffer: buffer.into(), offset: 0 };
         let count = Arg::Scalar { dtype: DType::I64, value: Scalar::Int(self.elements as i64) };
         let launch = KernelLaunch {
@@ -137,8 +153,6 @@ impl Lab {
             cooperative: true,
             ..KernelLaunch::default()
         };
-        let trial =
-            |trial, distribution: &str| Trial { trial, seed: 7 + u64::from(trial), distribution: distribution.into() };
         VerifyParams {
             arch: "sm_90a".into(),
             compiler: Compiler::Auto,
@@ -147,7 +161,7 @@ impl Lab {
             launches: (self.launches)(launch).into_iter().map(Launch::Kernel).collect(),
             workspaces: vec![Buffer { name: "w".into(), dtype: DType::F32, elements: 1, fill: Fill::Poison }],
             constants: vec![],
-            trials: vec![trial(0, "normal"), trial(1, "uniform")],
+            trials: trials(),
             compare: BTreeMap::new(),
             scaled: vec![],
             count_beyond: BTreeMap::new(),

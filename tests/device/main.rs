@@ -47,6 +47,7 @@ const TESTS: &[Test] = &[
     ("some_timed_launches_have_inputs_of_a_stress_class", timed::stressed),
     ("who_is_careful_only_until_it_is_timed_fails", timed::careless),
     ("a_time_that_depends_on_the_class_enters_no_series", timed::data_dependent),
+    ("a_kernel_that_knows_the_fixed_trials_gains_no_time_by_it", timed::knows_fixed_trials),
     ("a_cache_that_is_used_from_the_third_launch_on_is_found", timed::caches_late),
     ("what_another_candidate_left_serves_nobody_who_is_confirmed", timed::planted),
     ("what_is_short_is_timed_by_slope", timed::short),

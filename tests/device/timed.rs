@@ -120,6 +120,17 @@ pub(crate) fn data_dependent() {
     assert!(cold.iter().all(|ns| *ns < 60_000.0), "{cold:?}");
 }
 
+pub(crate) fn knows_fixed_trials() {
+    // Few samples are taken on a fixed trial: the kernel does know it.
+    let few: BenchObserved = Lab { samples: Some(5), ..Lab::new() }.bench("knows_fixed_trials").read("observation");
+    near(&few.cold.unwrap().samples_ns, 10_000.0);
+    let seen = Lab::new().bench("knows_fixed_trials");
+    assert_eq!(seen.verdict(), None, "{:?}", seen.response);
+    let observed: BenchObserved = seen.read("observation");
+    near(&observed.cold.unwrap().samples_ns, 50_000.0);
+    near(&observed.hot.unwrap().samples_ns, 50_000.0);
+}
+
 pub(crate) fn caches_late() {
     let seen = Lab::new().bench("caches_late");
     let said = |why: &str| why.contains("ns on fresh inputs, in 3 draws, but ");

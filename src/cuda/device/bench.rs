@@ -8,7 +8,7 @@
 //! | cache answers by address, launch count or content | sets of buffers alternate and swap inputs; the first sample on new inputs must not take longer, or that on any of three sets if it does |
 //! | give other outputs when it is timed | outputs must equal those of an untimed launch of a newly loaded module |
 //! | finish faster than bytes can move | a floor; for times below it, the worker measures again with its own clock |
-//!
+//! | know the inputs of fixed trials | timed launches have inputs that were drawn from the system's entropy |
 //! | be careful only with inputs that a verification may have, and only until it is timed | between timed launches there are others, in the same way, on inputs of a stress class; [`stress`] compares them with the expected values |
 //!
 //! A bench with few samples (`samples`) decides which variants are timed in full; no variant is selected because of it. Its outputs are checked once, at its
@@ -30,6 +30,7 @@ use super::monitor::{Monitor, State};
 use super::read_back::{self, UntimedOutputs};
 use super::rig::{Launchable, Rig};
 use kforge_engine::evidence::PROVENANCE;
+use kforge_harness::fresh::FreshTrials;
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -77,8 +78,8 @@ fn benched(task: &Task) -> Result<Response, Response> {
     // Inputs are made before the device is locked, so that no other process waits for them.
     let draw = || inputs::unkept(task, &params.problem, &unseen(&params));
     let (mut inputs, fresh) = match params.samples {
-        Some(_) => (inputs(task, &params, 1)?, None),
-        None => (inputs(task, &params, 2)?, Some(FreshInputs::new(&draw)?)),
+        Some(_) => (vec![first_inputs(task, &params)?], None),
+        None => (timed_inputs(task, &params)?, Some(FreshInputs::new(&draw)?)),
     };
     let ordinary = inputs.len();
     let mut stress = if fresh.is_some() { StressTrial::draw(task, &params)? } else { None };
@@ -131,11 +132,19 @@ fn sets(params: &VerifyParams) -> u32 {
     }
 }
 
-/// Inputs of the first trials: of two, to detect cached answers.
-pub(super) fn inputs(task: &Task, params: &VerifyParams, most: usize) -> Result<Vec<Arc<Inputs>>, Response> {
-    let trials = params.trials.iter().take(most);
-    let inputs: Vec<_> = trials.map(|trial| inputs::inputs(task, &params.problem, trial)).collect::<Result<_, _>>()?;
-    if inputs.is_empty() { Err(failed("there are no inputs to time it on")) } else { Ok(inputs) }
+/// The inputs of the first fixed trial. Their outputs are known from verifications, so few samples need no untimed launch.
+fn first_inputs(task: &Task, params: &VerifyParams) -> Result<Arc<Inputs>, Response> {
+    let trial = params.trials.first().ok_or_else(|| failed("there are no inputs to time it on"))?;
+    inputs::inputs(task, &params.problem, trial)
+}
+
+/// The inputs of timed launches that a selection may use: two, to detect cached answers, and drawn from the system's entropy, so that no kernel knows them.
+pub(super) fn timed_inputs(task: &Task, params: &VerifyParams) -> Result<Vec<Arc<Inputs>>, Response> {
+    FreshTrials::timed(task, params)?
+        .trials()
+        .iter()
+        .map(|trial| inputs::inputs(task, &params.problem, trial))
+        .collect()
 }
 
 /// A trial that no other step has: the distribution of the first trial, with a seed that only this process knows.

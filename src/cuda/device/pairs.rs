@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use super::bench::{inputs, tell};
+use super::bench::{tell, timed_inputs};
 use super::buffers::Image;
 use super::client::Lost;
 use super::inputs::{self, Inputs};
@@ -49,7 +49,7 @@ fn paired(task: &Task) -> Result<Response, Response> {
     let candidates = [Launchable::new(task, &params.a, ":a")?, Launchable::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;
     rig.possible(&both)?;
-    let inputs = inputs(task, &params.a, 2)?;
+    let inputs = timed_inputs(task, &params.a)?;
     rig.lock(true)?;
     rig.sets(&both, 1)?;
     let mut provenance = rig.provenance(params.protocol);

@@ -110,7 +110,12 @@ impl<'a> UntimedOutputs<'a> {
     /// The first output of a launch that differs from these: in any bit if untimed launches always leave the same bytes, otherwise by more than they differ
     /// among themselves. Integers that differ among untimed launches may have any value.
     pub(super) fn differing(&self, now: &Outputs<'_>) -> Option<String> {
-        let wrong = now.iter().enumerate().find(|(at, (tensor, now))| {
+        self.differing_in(now, &|_| true)
+    }
+
+    /// The same for the outputs that `judged` takes.
+    pub(super) fn differing_in(&self, now: &Outputs<'_>, judged: &dyn Fn(&Tensor) -> bool) -> Option<String> {
+        let wrong = now.iter().enumerate().filter(|(_, (tensor, _))| judged(tensor)).find(|(at, (tensor, now))| {
             let then = &self.outputs[*at].1;
             match &self.apart {
                 _ if now == then => false,

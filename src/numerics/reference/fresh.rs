@@ -82,6 +82,12 @@ pub fn stress_number(problem: &Problem, [luck, word, ..]: [u64; 4]) -> Vec<u64> 
     vec![number(classes[luck as u32 as usize % classes.len()], word)]
 }
 
+/// The numbers of two trials that are timed, with the distributions of the first two of these trials, from random words.
+pub fn timed_numbers(trials: &[Trial], [first, second, ..]: [u64; 4]) -> Vec<u64> {
+    let of = |at: usize, word| Some(number(&trials.get(at).or(trials.first())?.distribution, word));
+    [of(0, first), of(1, second)].into_iter().flatten().collect()
+}
+
 /// The number of a distribution, from a random word.
 fn number(class: &str, word: u64) -> u64 {
     let at = DISTRIBUTIONS.iter().chain(&STRESS).position(|name| *name == class).unwrap_or(0) as u64;

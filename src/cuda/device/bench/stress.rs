@@ -34,8 +34,6 @@ type Left = (Vec<u64>, Vec<Arc<ReadBack>>);
 /// A trial of a stress class, and what launches on its inputs left.
 pub(super) struct StressTrial {
     drawn: FreshTrials,
-    /// The position of the trial among those that were drawn.
-    at: usize,
     trial: Trial,
     inputs: Arc<Inputs>,
     seen: StressObserved,
@@ -56,22 +54,22 @@ fn source<'a>(task: &'a Task, params: &'a VerifyParams) -> Source<'a> {
 }
 
 impl StressTrial {
-    /// Draws a trial, or takes one that a verification drew; none if no stress class suits the problem. The expected values are computed here, before the
-    /// device is locked, unless a verification has computed them.
+    /// Draws a trial, or takes one that another timing drew; none if no stress class suits the problem. The expected values are computed here, before the
+    /// device is locked, unless another timing has computed them.
     pub(super) fn draw(task: &Task, params: &VerifyParams) -> Result<Option<Self>, Response> {
-        let Some((drawn, at)) = FreshTrials::stress(task, params, inputs::secret())? else { return Ok(None) };
+        let Some(drawn) = FreshTrials::stress(task, params)? else { return Ok(None) };
         if is_own(params)
-            && let Err(why) = drawn.expected(at, &source(task, params))
+            && let Err(why) = drawn.expected(0, &source(task, params))
         {
             return match why {
                 NotComputed::Unavailable { .. } => Ok(None),
                 why => Err(failed(why.to_string())),
             };
         }
-        let (trial, seed) = drawn.trial(at);
+        let (trial, seed) = drawn.trial(0);
         let inputs = inputs::inputs(task, &params.problem, &trial)?;
         let seen = StressObserved { class: trial.distribution.clone(), seed, ..StressObserved::default() };
-        Ok(Some(StressTrial { drawn, at, trial, inputs, seen, left: vec![] }))
+        Ok(Some(StressTrial { drawn, trial, inputs, seen, left: vec![] }))
     }
 
     /// Its inputs.
@@ -81,12 +79,12 @@ impl StressTrial {
 
     /// The observation, with the outputs compared with the expected values.
     pub(super) fn compared(self, task: &Task, params: &VerifyParams) -> Result<StressObserved, Response> {
-        let StressTrial { drawn, at, trial, mut seen, left, .. } = self;
+        let StressTrial { drawn, trial, mut seen, left, .. } = self;
         if left.is_empty() || !is_own(params) {
             return Ok(seen);
         }
         let source = source(task, params);
-        let expected = drawn.expected(at, &source).map_err(|why| failed(why.to_string()))?.0;
+        let expected = drawn.expected(0, &source).map_err(|why| failed(why.to_string()))?.0;
         let make = || source.held(&trial, &expected, &params.compare);
         let written: Vec<&Tensor> = params.problem.written().collect();
         let mut observer = Observer::new(task, params, false, String::new(), "something other than its inputs");
