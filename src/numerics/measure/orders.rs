@@ -7,6 +7,9 @@
 //! are *apart* if each has at least six blocks with samples and the 95 % intervals of their medians do not overlap. Of two samples of one distribution, 1.3 %
 //! are apart with eight blocks each; then more blocks are taken, and 0.3 % are apart with both eight and sixteen. The orders *disagree* if they are apart and
 //! their answers at a margin differ; the answer is then undecided, whatever all blocks together say.
+//!
+//! Over several shapes, the answer is also undecided if the orders of any single shape disagree: the blocks over all shapes are only as many as the shape with
+//! the fewest has, so a disagreement that takes more blocks to see would be lost, and opposite ones at two shapes would cancel.
 
 use super::stats::{Paired, answer, block_interval, median, over_shapes};
 use kforge_types::record::timing::{PairsObserved, Side};
@@ -61,15 +64,18 @@ pub struct Comparison {
     pub blocks: Vec<Vec<f64>>,
     /// The median over the blocks, and its interval.
     pub interval: Interval,
-    /// What each order says.
+    /// What each order says over all shapes.
     pub orders: Option<Orders>,
+    /// What each order says at single shapes, if there are several: of those shapes that have enough blocks of each order.
+    pub single: Vec<Orders>,
 }
 
 impl Comparison {
     /// The comparison over these shapes; none if pairs do not suffice for an interval.
     pub fn of(shapes: &[&PairsObserved]) -> Option<Self> {
         let blocks = over_shapes(&shapes.iter().map(|seen| seen.blocks.as_slice()).collect::<Vec<_>>());
-        Some(Comparison { interval: block_interval(&blocks)?, orders: Orders::of(shapes), blocks })
+        let single = shapes.iter().filter(|_| shapes.len() > 1).filter_map(|seen| Orders::of(&[seen])).collect();
+        Some(Comparison { interval: block_interval(&blocks)?, orders: Orders::of(shapes), single, blocks })
     }
 
     /// The typical log-ratio.
@@ -77,9 +83,9 @@ impl Comparison {
         median(&self.blocks.concat())
     }
 
-    /// The orders, if they disagree at a margin.
+    /// The orders over all shapes if they disagree at a margin, or else those of the first shape at which they do.
     pub fn contested(&self, margin: f64) -> Option<Orders> {
-        self.orders.filter(|orders| orders.disagree(margin))
+        self.orders.iter().chain(&self.single).find(|orders| orders.disagree(margin)).copied()
     }
 
     /// How A compares with B at a margin. Undecided if the orders disagree.
@@ -149,12 +155,29 @@ mod tests {
     fn shapes_are_weighed_within_each_order() {
         // The first block of one shape has the order of the second block of the other.
         let (up, down) = (pairs(16, 0.03, 0.0, 0.002), pairs(16, 0.0, 0.03, 0.002));
-        assert!(Comparison::of(&[&up, &down]).unwrap().contested(0.01).is_none(), "they cancel");
+        let both = Comparison::of(&[&up, &down]).unwrap();
+        assert!(!both.orders.unwrap().are_apart(), "over the shapes they cancel");
+        assert!(both.contested(0.01).is_some(), "at each shape they disagree");
         assert!(Comparison::of(&[&up, &up]).unwrap().contested(0.01).is_some());
         let shifted = PairsObserved {
             blocks: up.blocks.iter().skip(1).chain(&up.blocks[..1]).cloned().collect(),
             first: up.first.iter().skip(1).chain(&up.first[..1]).copied().collect(),
         };
-        assert!(Comparison::of(&[&up, &shifted]).unwrap().contested(0.01).is_some());
+        assert!(Comparison::of(&[&up, &shifted]).unwrap().orders.unwrap().disagree(0.01));
+    }
+
+    #[test]
+    fn orders_that_disagree_at_one_shape_are_seen_beside_a_shape_with_few_blocks() {
+        let (few, many) = (pairs(8, 0.05, 0.05, 0.002), pairs(32, 0.08, 0.0, 0.002));
+        for shapes in [[&few, &many], [&many, &few]] {
+            let seen = Comparison::of(&shapes).unwrap();
+            assert_eq!((seen.blocks.len(), seen.orders), (8, None), "four blocks of each order over both shapes");
+            assert_eq!(answer(seen.interval, 0.01), Paired::Slower);
+            assert_eq!(seen.contested(0.01), Orders::of(&[&many]));
+            assert_eq!(seen.decide(0.01), Paired::Undecided);
+        }
+        let agreeing = pairs(32, 0.08, 0.06, 0.002);
+        let seen = Comparison::of(&[&few, &agreeing]).unwrap();
+        assert_eq!((seen.contested(0.01), seen.decide(0.01)), (None, Paired::Slower));
     }
 }

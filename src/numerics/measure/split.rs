@@ -83,7 +83,7 @@ fn through(x: &Comparison, y: &Comparison, margin: f64) -> Option<Comparison> {
     let both = x.blocks.iter().zip(&y.blocks);
     let blocks: Vec<Vec<f64>> = both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect();
     let interval = stats::block_interval(&blocks)?;
-    Some(Comparison { blocks, interval, orders: x.contested(margin).or(y.contested(margin)) })
+    Some(Comparison { blocks, interval, orders: x.contested(margin).or(y.contested(margin)), single: vec![] })
 }
 
 /// How X compares with Y at a shape: by their pairs, otherwise through a third variant with which both were paired. None if there is no such variant.
