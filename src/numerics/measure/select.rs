@@ -345,21 +345,24 @@ fn timed(
     let paired: BTreeMap<u32, Comparison> =
         (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
     // Clocks drift between runs, so medians may have named the wrong one.
-    let faster = paired.values().filter(|seen| seen.decide(margin) == Paired::Faster);
-    let beat = faster.min_by(|a, b| a.typical().total_cmp(&b.typical()));
+    let faster = paired.iter().filter(|(_, seen)| seen.decide(margin) == Paired::Faster);
+    let beat = faster.min_by(|a, b| a.1.typical().total_cmp(&b.1.typical()));
+    let directly = |c: &Contender, order: u32| {
+        let (_, other) = by_time.iter().find(|(_, other)| other.order == order)?;
+        ratios(c, other, shapes, params, known)
+    };
     let contested = |c: &Contender| paired.get(&c.order).is_some_and(|seen| seen.contested(margin).is_some());
     let slower = |c: &Contender, t: f64| match (paired.get(&c.order), beat) {
         // Undecided is not slower: a contender that noise alone could exclude stays.
         (Some(seen), None) => seen.decide(margin) == Paired::Slower,
         (Some(_), Some(_)) if contested(c) => false,
-        // Both were paired with the same contender, block by block.
-        (Some(seen), Some(beat)) => {
-            let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
-            stats::decide(&seen.blocks.iter().zip(&beat.blocks).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
-        }
+        // Pairs of the two say it directly. Otherwise both were paired with the best by medians.
+        (Some(seen), Some((order, beat))) => directly(c, *order)
+            .or_else(|| Comparison::through(seen, beat, margin))
+            .is_some_and(|seen| seen.decide(margin) == Paired::Slower),
         (None, _) if c.order == best.order => beat.is_some(),
         // Pairs are taken only among variants near the best, and all samples of a pair may have been dropped; then the medians decide.
-        (None, _) => t > best_time * beat.map_or(1.0, |b| b.typical().exp()) * (1.0 + margin),
+        (None, _) => t > best_time * beat.map_or(1.0, |(_, b)| b.typical().exp()) * (1.0 + margin),
     };
     let running: Vec<&Contender> = {
         let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
@@ -615,6 +618,33 @@ mod tests {
         assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(2));
         k.pairs.insert((2, 0, 0), ratio(-0.035));
         assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1), "as fast, and declared before");
+    }
+
+    #[test]
+    fn who_was_paired_with_the_best_in_other_orders_than_the_fastest_is_compared_order_by_order() {
+        use kforge_types::record::timing::Side;
+        // Coming first costs 6 %. V0 is 4 % slower than V1 in either order.
+        let ordered = |blocks: usize, a_first: f64, b_first: f64, begins: Side| {
+            let first: Vec<Side> = (0..blocks).map(|i| if i % 2 == 0 { begins } else { begins.other() }).collect();
+            let of = |side: &Side| vec![if *side == Side::A { a_first } else { b_first }; 2];
+            PairsObserved { blocks: first.iter().map(of).collect(), first }
+        };
+        let mut k = known(&[Verdict::Pass, Verdict::Pass, Verdict::Pass], &[102.0, 101.0, 100.0]);
+        let champion = |k: &SelectInputs| select(&params(3, true), k).champions[0].variant;
+        for (blocks, begins) in [(8, Side::A), (8, Side::B), (10, Side::B)] {
+            k.pairs.insert((0, 2, 0), ordered(8, -0.04, -0.10, Side::A));
+            k.pairs.insert((1, 2, 0), ordered(blocks, -0.08, -0.14, begins));
+            assert_eq!(champion(&k), Some(1), "{blocks} {begins:?}");
+            // Also where a step took them in the other order.
+            let turned = k.pairs.remove(&(0, 2, 0)).unwrap().turned();
+            k.pairs.insert((2, 0, 0), turned);
+            assert_eq!(champion(&k), Some(1), "{blocks} {begins:?}");
+            k.pairs.remove(&(2, 0, 0));
+        }
+        // Pairs of the two count for more than what each says of the best.
+        k.pairs.insert((0, 2, 0), ordered(8, -0.04, -0.10, Side::A));
+        k.pairs.insert((0, 1, 0), ordered(8, 0.001, -0.001, Side::B));
+        assert_eq!(champion(&k), Some(0));
     }
 
     #[test]
