@@ -384,8 +384,9 @@ fn timed(
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
 }
 
-/// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are:
-/// attribution compares champions with contenders that were never compared with the best. If each is slower than another, all stay.
+/// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are,
+/// directly or through others in turn: attribution compares champions, one after another, with contenders that were never compared with the best. If each is
+/// slower than another, all stay.
 fn unbeaten<'c>(
     running: Vec<&'c Contender>,
     by_time: &[(f64, &'c Contender)],
@@ -393,15 +394,22 @@ fn unbeaten<'c>(
     params: &SelectParams,
     known: &SelectInputs,
 ) -> Vec<&'c Contender> {
-    let slower = |a: &Contender, b: &Contender| {
+    let is_slower = |a: &Contender, b: &Contender| {
         a.order != b.order
             && ratios(a, b, shapes, params, known).is_some_and(|seen| seen.decide(params.margin) == Paired::Slower)
     };
-    let all = || by_time.iter().map(|(_, c)| *c);
-    let is_beaten = |c: &Contender| all().any(|other| slower(c, other));
-    let beats = |c: &Contender| running.iter().any(|other| slower(other, c));
-    let is_running = |c: &Contender| running.iter().any(|other| other.order == c.order);
-    let mut kept: Vec<&Contender> = all().filter(|c| (is_running(c) || beats(c)) && !is_beaten(c)).collect();
+    let mut reached: BTreeSet<u32> = BTreeSet::new();
+    let mut next = running.clone();
+    let mut kept: Vec<&Contender> = vec![];
+    while let Some(c) = next.pop() {
+        if reached.insert(c.order) {
+            let faster: Vec<&Contender> = by_time.iter().map(|(_, other)| *other).filter(|o| is_slower(c, o)).collect();
+            if faster.is_empty() {
+                kept.push(c);
+            }
+            next.extend(faster);
+        }
+    }
     kept.sort_by_key(|c| c.order);
     if kept.is_empty() { running } else { kept }
 }
@@ -587,6 +595,26 @@ mod tests {
         k.pairs.remove(&(0, 2, 0));
         k.pairs.insert((0, 1, 0), unordered(vec![vec![0.03, 0.031]; 8]));
         assert!(select(&params(3, true), &k).champions[0].variant.is_some());
+    }
+
+    #[test]
+    fn a_contender_that_beats_whoever_beats_one_in_the_running_takes_its_place() {
+        // V0 is the best by medians. V1 was paired with it, V2 only with V1, V3 only with V2, as after one attribution after another.
+        let ratio = |centre: f64| unordered(vec![vec![centre, centre + 0.001]; 8]);
+        let mut k = known(&vec![Verdict::Pass; 5], &[100.0, 103.0, 106.0, 109.0, 112.0]);
+        let champion = |k: &SelectInputs| select(&params(5, true), k).champions[0].clone();
+        k.pairs.insert((1, 0, 0), ratio(-0.03));
+        for (faster, slower) in [(2, 1), (3, 2)] {
+            k.pairs.insert((faster, slower, 0), ratio(-0.03));
+            assert_eq!(champion(&k).variant, Some(faster));
+            assert_eq!(champion(&k).because, "faster than every other by more than the margin");
+        }
+        // A contender that is slower than the last of them stays out.
+        k.pairs.insert((4, 3, 0), ratio(0.03));
+        assert_eq!(champion(&k).variant, Some(3));
+        // Where each is slower than another, the pairs with the best decide.
+        k.pairs.insert((0, 3, 0), ratio(-0.03));
+        assert_eq!(champion(&k).variant, Some(1));
     }
 
     #[test]
