@@ -75,18 +75,19 @@ fn fate_of(interval: (f64, f64, f64), policy: &AttributeParams) -> Fate {
 
 /// What pairs say of a method that machine code shows, and why.
 fn effect(seen: &Comparison, policy: &AttributeParams) -> (Fate, String) {
-    let apart = seen.orders.filter(|orders| orders.are_apart());
-    if let Some(Orders { a_first, b_first }) =
-        apart.filter(|orders| fate_of(orders.a_first, policy) != fate_of(orders.b_first, policy))
-    {
+    let disagree =
+        |orders: &&Orders| orders.are_apart() && fate_of(orders.a_first, policy) != fate_of(orders.b_first, policy);
+    let over_all = seen.orders.iter().find(disagree).map(|orders| ("", orders));
+    let at_one = || seen.single.iter().find(disagree).map(|orders| ("at one shape, ", orders));
+    if let Some((place, Orders { a_first, b_first })) = over_all.or_else(at_one) {
         let of = |interval| {
             let (median, low, high) = share(interval);
             format!("{:.1} % [{:.1}, {:.1}]", median * 100.0, low * 100.0, high * 100.0)
         };
         let because = format!(
-            "the two orders disagree: it saves {} where the kernel without it came first, and {} where it came second",
-            of(a_first),
-            of(b_first)
+            "{place}the two orders disagree: it saves {} where the kernel without it came first, and {} where it came second",
+            of(*a_first),
+            of(*b_first)
         );
         return (Fate::Inconclusive, because);
     }
@@ -200,6 +201,16 @@ mod tests {
         assert!(found.because.contains(", and -3.0 % ["), "{}", found.because);
         // Orders that differ but lead to one fate decide.
         assert_eq!((told(0.08, 0.04).fate, told(-0.08, -0.04).fate), (Fate::Effective, Fate::Harmful));
+        // At one of two shapes, of which the other stopped after few blocks.
+        let mut few = ordered(0.05, 0.05);
+        if let Some(PairsObserved { blocks, first }) = &mut few {
+            blocks.truncate(8);
+            first.truncate(8);
+        }
+        let shapes = [few, ordered(0.12, -0.03)];
+        let found = attribute(Some(&shown(Shown::Shown)), &shapes, &[Some(Verdict::Pass)], &POLICY);
+        assert_eq!(found.fate, Fate::Inconclusive);
+        assert!(found.because.starts_with("at one shape, the two orders disagree: it saves 12."), "{}", found.because);
     }
 
     #[test]

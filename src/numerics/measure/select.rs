@@ -345,21 +345,24 @@ fn timed(
     let paired: BTreeMap<u32, Comparison> =
         (by_time.iter()).filter_map(|(_, c)| Some((c.order, ratios(c, best, shapes, params, known)?))).collect();
     // Clocks drift between runs, so medians may have named the wrong one.
-    let faster = paired.values().filter(|seen| seen.decide(margin) == Paired::Faster);
-    let beat = faster.min_by(|a, b| a.typical().total_cmp(&b.typical()));
+    let faster = paired.iter().filter(|(_, seen)| seen.decide(margin) == Paired::Faster);
+    let beat = faster.min_by(|a, b| a.1.typical().total_cmp(&b.1.typical()));
+    let directly = |c: &Contender, order: u32| {
+        let (_, other) = by_time.iter().find(|(_, other)| other.order == order)?;
+        ratios(c, other, shapes, params, known)
+    };
     let contested = |c: &Contender| paired.get(&c.order).is_some_and(|seen| seen.contested(margin).is_some());
     let slower = |c: &Contender, t: f64| match (paired.get(&c.order), beat) {
         // Undecided is not slower: a contender that noise alone could exclude stays.
         (Some(seen), None) => seen.decide(margin) == Paired::Slower,
         (Some(_), Some(_)) if contested(c) => false,
-        // Both were paired with the same contender, block by block.
-        (Some(seen), Some(beat)) => {
-            let less = |(a, b): (&Vec<f64>, &Vec<f64>)| vec![stats::median(a) - stats::median(b)];
-            stats::decide(&seen.blocks.iter().zip(&beat.blocks).map(less).collect::<Vec<_>>(), margin) == Paired::Slower
-        }
+        // Pairs of the two say it directly. Otherwise both were paired with the best by medians.
+        (Some(seen), Some((order, beat))) => directly(c, *order)
+            .or_else(|| Comparison::through(seen, beat, margin))
+            .is_some_and(|seen| seen.decide(margin) == Paired::Slower),
         (None, _) if c.order == best.order => beat.is_some(),
         // Pairs are taken only among variants near the best, and all samples of a pair may have been dropped; then the medians decide.
-        (None, _) => t > best_time * beat.map_or(1.0, |b| b.typical().exp()) * (1.0 + margin),
+        (None, _) => t > best_time * beat.map_or(1.0, |(_, b)| b.typical().exp()) * (1.0 + margin),
     };
     let running: Vec<&Contender> = {
         let mut kept: Vec<&Contender> = by_time.iter().filter(|(t, c)| !slower(c, *t)).map(|(_, c)| *c).collect();
@@ -381,8 +384,9 @@ fn timed(
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
 }
 
-/// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are:
-/// attribution compares champions with contenders that were never compared with the best. If each is slower than another, all stay.
+/// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are,
+/// directly or through others in turn: attribution compares champions, one after another, with contenders that were never compared with the best. If each is
+/// slower than another, all stay.
 fn unbeaten<'c>(
     running: Vec<&'c Contender>,
     by_time: &[(f64, &'c Contender)],
@@ -390,15 +394,22 @@ fn unbeaten<'c>(
     params: &SelectParams,
     known: &SelectInputs,
 ) -> Vec<&'c Contender> {
-    let slower = |a: &Contender, b: &Contender| {
+    let is_slower = |a: &Contender, b: &Contender| {
         a.order != b.order
             && ratios(a, b, shapes, params, known).is_some_and(|seen| seen.decide(params.margin) == Paired::Slower)
     };
-    let all = || by_time.iter().map(|(_, c)| *c);
-    let is_beaten = |c: &Contender| all().any(|other| slower(c, other));
-    let beats = |c: &Contender| running.iter().any(|other| slower(other, c));
-    let is_running = |c: &Contender| running.iter().any(|other| other.order == c.order);
-    let mut kept: Vec<&Contender> = all().filter(|c| (is_running(c) || beats(c)) && !is_beaten(c)).collect();
+    let mut reached: BTreeSet<u32> = BTreeSet::new();
+    let mut next = running.clone();
+    let mut kept: Vec<&Contender> = vec![];
+    while let Some(c) = next.pop() {
+        if reached.insert(c.order) {
+            let faster: Vec<&Contender> = by_time.iter().map(|(_, other)| *other).filter(|o| is_slower(c, o)).collect();
+            if faster.is_empty() {
+                kept.push(c);
+            }
+            next.extend(faster);
+        }
+    }
     kept.sort_by_key(|c| c.order);
     if kept.is_empty() { running } else { kept }
 }
@@ -587,6 +598,26 @@ mod tests {
     }
 
     #[test]
+    fn a_contender_that_beats_whoever_beats_one_in_the_running_takes_its_place() {
+        // V0 is the best by medians. V1 was paired with it, V2 only with V1, V3 only with V2, as after one attribution after another.
+        let ratio = |centre: f64| unordered(vec![vec![centre, centre + 0.001]; 8]);
+        let mut k = known(&vec![Verdict::Pass; 5], &[100.0, 103.0, 106.0, 109.0, 112.0]);
+        let champion = |k: &SelectInputs| select(&params(5, true), k).champions[0].clone();
+        k.pairs.insert((1, 0, 0), ratio(-0.03));
+        for (faster, slower) in [(2, 1), (3, 2)] {
+            k.pairs.insert((faster, slower, 0), ratio(-0.03));
+            assert_eq!(champion(&k).variant, Some(faster));
+            assert_eq!(champion(&k).because, "faster than every other by more than the margin");
+        }
+        // A contender that is slower than the last of them stays out.
+        k.pairs.insert((4, 3, 0), ratio(0.03));
+        assert_eq!(champion(&k).variant, Some(3));
+        // Where each is slower than another, the pairs with the best decide.
+        k.pairs.insert((0, 3, 0), ratio(-0.03));
+        assert_eq!(champion(&k).variant, Some(1));
+    }
+
+    #[test]
     fn pairs_at_one_bench_shape_of_two_and_pairs_without_samples_leave_it_to_the_medians() {
         let mut p = params(2, true);
         p.shapes = vec!["all".into(); 2];
@@ -615,6 +646,33 @@ mod tests {
         assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(2));
         k.pairs.insert((2, 0, 0), ratio(-0.035));
         assert_eq!(select(&params(3, true), &k).champions[0].variant, Some(1), "as fast, and declared before");
+    }
+
+    #[test]
+    fn who_was_paired_with_the_best_in_other_orders_than_the_fastest_is_compared_order_by_order() {
+        use kforge_types::record::timing::Side;
+        // Coming first costs 6 %. V0 is 4 % slower than V1 in either order.
+        let ordered = |blocks: usize, a_first: f64, b_first: f64, begins: Side| {
+            let first: Vec<Side> = (0..blocks).map(|i| if i % 2 == 0 { begins } else { begins.other() }).collect();
+            let of = |side: &Side| vec![if *side == Side::A { a_first } else { b_first }; 2];
+            PairsObserved { blocks: first.iter().map(of).collect(), first }
+        };
+        let mut k = known(&[Verdict::Pass, Verdict::Pass, Verdict::Pass], &[102.0, 101.0, 100.0]);
+        let champion = |k: &SelectInputs| select(&params(3, true), k).champions[0].variant;
+        for (blocks, begins) in [(8, Side::A), (8, Side::B), (10, Side::B)] {
+            k.pairs.insert((0, 2, 0), ordered(8, -0.04, -0.10, Side::A));
+            k.pairs.insert((1, 2, 0), ordered(blocks, -0.08, -0.14, begins));
+            assert_eq!(champion(&k), Some(1), "{blocks} {begins:?}");
+            // Also where a step took them in the other order.
+            let turned = k.pairs.remove(&(0, 2, 0)).unwrap().turned();
+            k.pairs.insert((2, 0, 0), turned);
+            assert_eq!(champion(&k), Some(1), "{blocks} {begins:?}");
+            k.pairs.remove(&(2, 0, 0));
+        }
+        // Pairs of the two count for more than what each says of the best.
+        k.pairs.insert((0, 2, 0), ordered(8, -0.04, -0.10, Side::A));
+        k.pairs.insert((0, 1, 0), ordered(8, 0.001, -0.001, Side::B));
+        assert_eq!(champion(&k), Some(0));
     }
 
     #[test]

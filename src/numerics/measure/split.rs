@@ -12,7 +12,7 @@
 
 use super::orders::Comparison;
 use super::select::{SelectInputs, at_shape, correct_on, may_be_correct_at, shape_time};
-use super::stats::{self, Paired};
+use super::stats::Paired;
 use kforge_types::record::params::{
     Champion, Contender, Gain, Nomination, Nominees, Overtaken, SelectParams, Shortlist, Stays, split_class,
 };
@@ -78,17 +78,9 @@ fn paired(x: u32, y: u32, shape: u32, known: &SelectInputs) -> Option<Comparison
     Comparison::of(&[&known.paired(x, y, shape)?])
 }
 
-/// X and Y from the comparisons of both with a third variant, block by block. If the orders of one of these disagree, so do they here.
-fn through(x: &Comparison, y: &Comparison, margin: f64) -> Option<Comparison> {
-    let both = x.blocks.iter().zip(&y.blocks);
-    let blocks: Vec<Vec<f64>> = both.map(|(x, y)| vec![stats::median(x) - stats::median(y)]).collect();
-    let interval = stats::block_interval(&blocks)?;
-    Some(Comparison { blocks, interval, orders: x.contested(margin).or(y.contested(margin)) })
-}
-
 /// How X compares with Y at a shape: by their pairs, otherwise through a third variant with which both were paired. None if there is no such variant.
 fn compared(x: u32, y: u32, shape: u32, params: &SelectParams, known: &SelectInputs) -> Option<Comparison> {
-    let third = |z: u32| through(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?, params.margin);
+    let third = |z: u32| Comparison::through(&paired(x, z, shape, known)?, &paired(y, z, shape, known)?, params.margin);
     paired(x, y, shape, known).or_else(|| params.candidates.iter().find_map(|z| third(z.order)))
 }
 
@@ -103,7 +95,7 @@ fn want(class: usize, champion: &Champion, shape: u32, params: &SelectParams, kn
     let faster = || rivals.iter().filter(|(_, seen)| seen.decide(params.margin) == Paired::Faster);
     let best = faster().min_by(|a, b| a.1.typical().total_cmp(&b.1.typical()));
     let slower = |seen: &Comparison| {
-        let than_best = best.and_then(|(_, best)| through(seen, best, params.margin));
+        let than_best = best.and_then(|(_, best)| Comparison::through(seen, best, params.margin));
         than_best.as_ref().unwrap_or(seen).decide(params.margin) == Paired::Slower
     };
     let running: Vec<&(&Contender, Comparison)> = faster().filter(|(_, seen)| !slower(seen)).collect();
