@@ -15,8 +15,8 @@ use kforge_pipeline::release::trajectory::{FoundVerdict, SeatContext, trajectory
 use kforge_pipeline::report::{self, Report, StepView};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::model::ShapeRole;
-use kforge_types::record::StepKind;
 use kforge_types::record::params::Judgement;
+use kforge_types::record::{StepKind, Verdict};
 
 /// The request for an export of attempts.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -117,14 +117,26 @@ fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
     report
 }
 
-/// The judgements of a seat's variants.
+/// The judgements of a seat's variants. Where the confirmation of a champion fails, its judgement takes the place of the one that it was to confirm.
 fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<FoundVerdict> {
+    let mut judged = judgements(ready, known, recorded, false);
+    let confirmations = judgements(ready, known, recorded, true);
+    for failed in confirmations.iter().filter(|found| matches!(found.verdict, Verdict::Fail(_))) {
+        for found in judged.iter_mut().filter(|f| (&f.variant, &f.shape) == (&failed.variant, &failed.shape)) {
+            found.clone_from(failed);
+        }
+    }
+    judged
+}
+
+/// The judgements of a seat's variants: of their verifications, or of the confirmations of those that became champions.
+fn judgements(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded, confirms: bool) -> Vec<FoundVerdict> {
     let seat = &recorded.seat;
     let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
         let labels = &node.labels;
         let mine = node.kind == StepKind::Judge
             && labels.method.is_none()
-            && !labels.confirms
+            && labels.confirms == confirms
             && labels.package == seat.package
             && labels.kernel.as_ref() == Some(&seat.kernel)
             && labels.target.as_ref() == Some(&seat.target);

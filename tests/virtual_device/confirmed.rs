@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::lab::{Lab, Machine, champion, steps};
+use crate::project::Built;
 
 const CONFIRMED: [&str; 2] = ["p/k/V=2/h/big/confirmed/judge", "p/k/V=2/h/tiny/confirmed/judge"];
 
@@ -51,6 +52,24 @@ fn a_champion_that_passes_only_after_another_candidate_fails_and_says_where() {
     assert_eq!(built.step("p/k/V=2/h/big/judge")["verdict"], "pass");
     let shown = shape(&lab, "big");
     assert_eq!(shown["verdict"]["fail"].as_str(), Some(why.as_str()), "{shown}");
+}
+
+#[test]
+fn a_champion_whose_confirmation_fails_is_not_accepted() {
+    let lab = Lab::new(&machine("isolated-error = 1.0"));
+    lab.project.build(&[]).expect(100);
+    let lock = || std::fs::read_to_string(lab.project.root().join("kforge.lock")).unwrap_or_default();
+    let before = lock();
+    let refused = Built::last_of(&lab.project.command(&["accept", "k"]).output().unwrap());
+    let why = refused.stderr();
+    assert!(refused.code() != 0 && why.contains("is not verified: shape `"), "{why}");
+    assert!(why.contains("in a process that ran no other kernel"), "{why}");
+    assert_eq!(lock(), before);
+    // Nothing else keeps it from being accepted.
+    let other = lab.anew("other");
+    other.on(&machine(""));
+    other.built(&[]);
+    Built::last_of(&other.project.command(&["accept", "k"]).output().unwrap()).expect(0).says("in kforge.lock");
 }
 
 #[test]

@@ -280,3 +280,22 @@ fn a_champion_without_rounds_is_remembered_by_how_much_faster_than_the_first_it_
 fn id_of(step: &Value) -> &str {
     step["id"].as_str().unwrap()
 }
+
+#[test]
+fn a_trajectory_has_the_failed_confirmation_of_a_champion_in_place_of_the_pass() {
+    let verdicts = |says: &str| -> Vec<Value> {
+        let lab = lab();
+        lab.on(&machine().first("^k<\\d+, ?4, ?true", &format!("ns = 3000.0\n{says}")));
+        optimize(&lab);
+        let output = lab.project.command(&["export", "trajectories", "--offline"]).output().unwrap();
+        let lines = String::from_utf8(output.stdout).unwrap();
+        let tried = |line: &str| serde_json::from_str::<Value>(line).unwrap()["candidates"].as_array().unwrap().clone();
+        let all = lines.lines().flat_map(tried).filter(|c| c["champion"] == true);
+        all.flat_map(|c| c["verdicts"].as_array().unwrap().clone()).collect()
+    };
+    let passes = verdicts("");
+    assert!(!passes.is_empty() && passes.iter().all(|v| v["verdict"] == "pass"), "{passes:?}");
+    let failed = verdicts("isolated-error = 1.0");
+    let fails = failed.iter().filter(|v| v["verdict"] == "fail" && !v["explanation"].as_str().unwrap().is_empty());
+    assert!(fails.count() >= 2, "{failed:?}");
+}

@@ -9,7 +9,7 @@ use super::build::Ready;
 use super::rounds::Seat;
 use kforge_engine::{Blobs, Done, Node, ReadyResult, Source};
 use kforge_numerics::measure::stats::median;
-use kforge_pipeline::plan::variants::PlannedVariant;
+use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::timing::BenchObserved;
@@ -126,6 +126,8 @@ impl<'a> Steps<'a, '_> {
         }
     }
 
+    /// The number of shapes at which a champion passes, or where it does not, and the places of its verifications. A champion whose confirmation fails does not
+    /// pass; without a confirmation it is as correct as it was when it was selected.
     fn verified(
         &self,
         select: &Node,
@@ -141,6 +143,11 @@ impl<'a> Steps<'a, '_> {
             };
             if found.verdict != Verdict::Pass {
                 return (Err(NotVerified { shape: shape.to_string(), verdict: Some(found.verdict) }), on);
+            }
+            let confirmation = judge.and_then(confirmation_of).and_then(|id| self.done.get(id.as_str()).copied());
+            if let Some(Judgement { verdict: verdict @ Verdict::Fail(_), .. }) = self.output(confirmation, "judgement")
+            {
+                return (Err(NotVerified { shape: shape.to_string(), verdict: Some(verdict) }), on);
             }
             let verify = judge.and_then(|id| self.nodes.get(id)).and_then(|node| Self::from(node, "observation"));
             let seen = verify.and_then(|id| self.done.get(id)).and_then(|done| done.evidence.as_ref());

@@ -25,7 +25,7 @@ use kforge_engine::{InputRef, Source};
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::Variant;
 use kforge_types::record::event::Labels;
-use kforge_types::record::params::{Nomination, SelectParams};
+use kforge_types::record::params::{Champion, Nomination, SelectParams};
 use kforge_types::record::{Form, StepKind};
 
 /// The most challenges of a kernel on a target. A champion has few methods, and each challenge removes one that costs time.
@@ -50,8 +50,8 @@ pub struct Challenge {
     /// The selection that is challenged, and its id.
     selected: Arc<Selected>,
     decision: String,
-    /// Its first champion.
-    champion: Option<u32>,
+    /// Its champions.
+    champions: Vec<Champion>,
     /// The kernels without methods, in the order of the step's inputs.
     without: Vec<Without>,
 }
@@ -62,7 +62,7 @@ impl Planner<'_> {
         &mut self,
         decision: &str,
         selected: &Arc<Selected>,
-        champion: Option<u32>,
+        champions: &[Champion],
         without: Vec<Without>,
     ) -> Result<bool, Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(false) };
@@ -112,7 +112,8 @@ impl Planner<'_> {
         let id = self.add(node.done());
         self.later = 0;
         let (selected, decision) = (selected.clone(), decision.to_string());
-        self.challenges.insert(id, Arc::new(Challenge { selected, decision, champion, without: possible }));
+        let champions = champions.to_vec();
+        self.challenges.insert(id, Arc::new(Challenge { selected, decision, champions, without: possible }));
         Ok(true)
     }
 
@@ -129,10 +130,7 @@ impl Planner<'_> {
         let named = nomination.classes.iter().flat_map(|class| class.near.iter());
         let named: Vec<_> = named.filter_map(|at| challenge.without.get(*at as usize)).collect();
         let planned = match named.is_empty() {
-            true => {
-                self.next_round(selected, challenge.champion);
-                Ok(())
-            }
+            true => self.settled(selected, &challenge.champions),
             false => self.again(challenge, &named),
         };
         (self.later, self.wave) = (0, 0);

@@ -128,22 +128,14 @@ impl Expand for Expander<'_> {
         } else if let Some(selected) = planner.selected.get(&node.id).cloned() {
             let bytes = read("selection").ok_or(ExpandError::NotStored("the selection"))?;
             let selection: Selection = serde_json::from_slice(&bytes)?;
-            // One champion may serve several classes.
-            let mut champions: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
-            for champion in &selection.champions {
-                if let Some(variant) = champion.variant {
-                    champions.entry(variant).or_default().push(champion);
-                }
-            }
-            let first = selection.champions.iter().find_map(|c| c.variant);
             planner.later = PHASES * selected.challenge;
             let mut without = vec![];
-            for (variant, of) in &champions {
+            for (variant, of) in &by_variant(&selection.champions) {
                 without.extend(planner.champion(&selected, *variant, of)?);
             }
-            if !planner.challenge(&node.id, &selected, first, without)? {
+            if !planner.challenge(&node.id, &selected, &selection.champions, without)? {
                 planner.later = PHASES * selected.challenge;
-                planner.next_round(&selected, first);
+                planner.settled(&selected, &selection.champions)?;
             }
             planner.later = 0;
         } else if let Some(challenge) = planner.challenges.get(&node.id).cloned() {
@@ -157,6 +149,17 @@ impl Expand for Expander<'_> {
         }
         Ok(std::mem::take(&mut planner.nodes))
     }
+}
+
+/// The champions by variant: one may serve several classes.
+fn by_variant(champions: &[Champion]) -> BTreeMap<u32, Vec<&Champion>> {
+    let mut all: BTreeMap<u32, Vec<&Champion>> = BTreeMap::new();
+    for champion in champions {
+        if let Some(variant) = champion.variant {
+            all.entry(variant).or_default().push(champion);
+        }
+    }
+    all
 }
 
 /// A declared kernel on a target, found again by name.
@@ -234,7 +237,6 @@ impl<'a> Planner<'a> {
         }
         let mut without = vec![];
         let scope = scope.of(build);
-        self.confirmations(selected, scope, build, of)?;
         let on = self.disassemble(scope, build);
         // A provisional champion is not timed, so nothing could show the value of a method.
         let timed = of.iter().filter(|c| !c.provisional);
@@ -255,15 +257,25 @@ impl<'a> Planner<'a> {
         Ok(without)
     }
 
+    /// Plans what follows a selection that no challenge changes any more: the confirmations of its champions, and the next round.
+    pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
+        for (variant, of) in &by_variant(champions) {
+            self.confirmations(selected, *variant, of)?;
+        }
+        self.next_round(selected, champions.iter().find_map(|champion| champion.variant));
+        Ok(())
+    }
+
     /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and what was neither observed
     /// nor can be observed here is not confirmed.
-    fn confirmations(
-        &mut self,
-        selected: &Selected,
-        scope: Scope<'_>,
-        build: &PlannedVariant,
-        of: &[&Champion],
-    ) -> Result<(), Diagnostic> {
+    fn confirmations(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(()) };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
+        let scope = found.scope(&selected.choice, selected.stage.round);
+        if scope.target.arch == Arch::Cpu {
+            return Ok(());
+        }
+        let scope = scope.of(build);
         let observed = of.iter().any(|champion| !champion.provisional) || self.no_device(scope).is_none();
         if scope.kernel.host.is_some() || !observed {
             return Ok(());

@@ -28,7 +28,7 @@
 //! # What is added by results
 //!
 //! On a device target the plan has four phases ([`kforge_engine::Rank`]): all variants up to the nominating select step; pairs of the variants near the best;
-//! the deciding select step; confirmation, ablation and profiles of its champions. If classes may split, two more come before the decision: the select step that knows the
+//! the deciding select step; ablation and profiles of its champions, and their confirmation once no challenge follows. If classes may split, two more come before the decision: the select step that knows the
 //! champions of whole classes and names the variants that may be faster at one bench shape, and their pairs with the champions. On `cpu`, where nothing is
 //! timed, the first select step decides.
 //!

@@ -355,7 +355,7 @@ impl Planner<'_> {
         parts.push(&shape.name);
         let mut labels = self.labels(scope, build, Some(&shape.name));
         labels.confirms = confirmation.is_some();
-        parts.extend(confirmation.is_some().then_some("confirmed"));
+        parts.extend(confirmation.is_some().then_some(CONFIRMED));
         let judge_params = JudgeParams { tolerance: case.tolerance.clone(), absent, confirms: confirmation.is_some() };
         let calibration = self.calibration_id(scope.package, scope.operator, scope.choice);
         let mut judge = NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params)
@@ -501,6 +501,15 @@ impl Planner<'_> {
         let here: Vec<&str> = self.input.devices.0.iter().map(|d| d.class.product.as_str()).collect();
         Some(format!("no {wanted} here, only {}", here.join(", ")))
     }
+}
+
+/// The part of the ids of the steps that confirm a champion.
+const CONFIRMED: &str = "confirmed";
+
+/// The id of the judge step that confirms a champion at a shape, from that of the judge step that it confirms. Whether such a step exists, results say.
+pub fn confirmation_of(judge: &str) -> Option<String> {
+    let of = judge.strip_suffix(StepKind::Judge.name())?.strip_suffix('/')?;
+    Some(NodeBuilder::id(StepKind::Judge, &[of, CONFIRMED]))
 }
 
 /// What confirms a champion besides its verification.
