@@ -105,6 +105,32 @@ fn a_time_that_differs_by_class_is_reported_and_enters_no_median() {
 }
 
 #[test]
+fn a_champion_whose_confirmation_gives_nothing_is_marked_in_reports() {
+    let lab = Lab::new(&machine("isolated-gone = true"));
+    let built = lab.project.build(&[]);
+    assert_eq!(champion(&built), ("V=2".into(), false));
+    assert_eq!(shape(&lab, "big")["verdict"], "pass");
+    assert_eq!(shape(&lab, "big")["confirmed"], Value::Null);
+    let text = told(&lab);
+    let after = text.split_once("champion: V=2").unwrap().1;
+    assert_eq!(after.lines().nth(1).unwrap().trim(), "not confirmed: the device is gone", "{text}");
+    assert_eq!(text.matches("not confirmed").count(), 1, "{text}");
+    let markdown = told_with(&lab, &["report", "--format", "markdown"]);
+    assert!(markdown.contains("; not confirmed: the device is gone |"), "{markdown}");
+    // One that is confirmed has no such line, and neither has one that is known to be wrong.
+    for (says, code) in [("", 0), ("isolated-error = 1.0", 100)] {
+        let lab = Lab::new(&machine(says));
+        lab.project.build(&[]).expect(code);
+        let all = told(&lab) + &told_with(&lab, &["report", "--format", "markdown"]);
+        assert!(all.contains("V=2") && !all.contains("not confirmed"), "{all}");
+    }
+    // A provisional champion that no device ever observed has nothing to confirm.
+    let nowhere = Lab::new(&Machine { device: None, ..machine("") });
+    nowhere.project.build(&[]);
+    assert!(!told(&nowhere).contains("not confirmed"), "{}", told(&nowhere));
+}
+
+#[test]
 fn without_a_device_the_evidence_of_one_confirms_a_champion() {
     let lab = Lab::new(&machine(""));
     lab.built(&[]);

@@ -326,6 +326,15 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
         _ => {}
     }
     match step.kind {
+        // Its reason says more than that of the judge step, which knows only that there is no observation.
+        StepKind::Verify if step.labels.confirms => {
+            if let (Outcome::Unavailable(why) | Outcome::Failed(why) | Outcome::Skipped(why), Some(shape)) =
+                (step.outcome, &step.labels.shape)
+                && let Some(earlier) = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant)
+            {
+                earlier.not_confirmed = Some(why.clone());
+            }
+        }
         StepKind::Judge => {
             if let (Some(judgement), Some(shape)) =
                 (reader.document::<Judgement>(step.result, "judgement"), &step.labels.shape)
@@ -343,10 +352,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     match judgement.verdict {
                         Verdict::Pass => earlier.confirmed = true,
                         Verdict::Fail(why) => {
+                            earlier.not_confirmed = None;
                             (earlier.verdict, earlier.explanation) =
                                 (Verdict::Fail(text(&why)), text(&judgement.explanation));
                         }
-                        Verdict::Unknown(_) => {}
+                        Verdict::Unknown(why) => drop(earlier.not_confirmed.get_or_insert_with(|| why.to_string())),
                     }
                     return;
                 }
@@ -365,6 +375,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     worst: judgement.worst,
                     no_fresh: judgement.no_fresh,
                     confirmed: false,
+                    not_confirmed: None,
                     explanation: text(&judgement.explanation),
                 });
             }

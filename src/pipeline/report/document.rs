@@ -186,6 +186,9 @@ pub struct ShapeReport {
     /// Whether a process that ran no other kernel confirmed the verdict. Only champions on a device are confirmed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirmed: bool,
+    /// Why a champion on a device is neither confirmed nor refuted: its confirmation gave nothing. None in all other cases.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_confirmed: Option<String>,
     /// For failures: the full explanation.
     pub explanation: String,
 }
@@ -286,6 +289,26 @@ impl TargetReport {
     pub(super) fn methods_of_champions(&self) -> impl Iterator<Item = &MethodReport> {
         let is_champion = |label: &str| self.champions.iter().any(|c| c.variant.as_deref() == Some(label));
         self.methods.iter().filter(move |m| self.champions.is_empty() || is_champion(&m.variant))
+    }
+
+    /// Lines on a champion that passes and whose confirmation gave nothing: `not confirmed: WHY`, with the shapes if they are not all of its own.
+    pub(super) fn not_confirmed(&self, champion: &ChampionReport) -> Vec<String> {
+        let mine = |shape: &&ShapeReport| {
+            Some(&shape.variant) == champion.variant.as_ref() && champion.shapes.contains(&shape.shape)
+        };
+        let mut reasons: Vec<(&str, Vec<&str>)> = vec![];
+        for shape in self.shapes.iter().filter(mine).filter(|shape| shape.verdict == Verdict::Pass) {
+            let Some(why) = shape.not_confirmed.as_deref() else { continue };
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, shapes)) => shapes.push(&shape.shape),
+                None => reasons.push((why, vec![&shape.shape])),
+            }
+        }
+        let line = |(why, shapes): (&str, Vec<&str>)| match shapes.len() == champion.shapes.len() {
+            true => format!("not confirmed: {why}"),
+            false => format!("not confirmed at {}: {why}", shapes.join(", ")),
+        };
+        reasons.into_iter().map(line).collect()
     }
 
     /// The methods that cost a champion time, with the reason.

@@ -58,7 +58,8 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                 let standing = format!("{standing}{}", target.stands_for(&champion.class));
                 let warnings =
                     target.harmful(champion).map(|(method, why)| format!("; warning: {method} is harmful: {why}"));
-                let because = champion.because.clone() + &warnings.collect::<String>();
+                let unconfirmed = target.not_confirmed(champion).into_iter().map(|line| format!("; {line}"));
+                let because = champion.because.clone() + &unconfirmed.chain(warnings).collect::<String>();
                 let _ = writeln!(
                     out,
                     "| {} | {} | {name} | {} | {} |",

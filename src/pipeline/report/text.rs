@@ -131,6 +131,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
             "champion".into()
         };
         let _ = writeln!(out, "    {standing}{class}: {name}  {}", paint(DIM, &format!("({})", champion.because)));
+        for line in target.not_confirmed(champion) {
+            let _ = writeln!(out, "    {}", paint(OPEN, &line));
+        }
         for (method, why) in target.harmful(champion) {
             let _ = writeln!(out, "    {}: {method} is harmful: {why}", paint(OPEN, "warning"));
         }
@@ -448,6 +451,7 @@ mod tests {
             worst: Some(0.02),
             no_fresh: None,
             confirmed: false,
+            not_confirmed: None,
             explanation: String::new(),
         }
     }

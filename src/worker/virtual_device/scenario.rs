@@ -119,6 +119,9 @@ pub struct Rule {
     /// The same in a runner that ran no other candidate: elsewhere another candidate has planted its answers.
     #[serde(default)]
     pub isolated_error: f64,
+    /// Whether the device is gone when a verification wants a process of its own.
+    #[serde(default)]
+    pub isolated_gone: bool,
     /// Nanoseconds of a launch on inputs of a stress class; those of other inputs if not given.
     pub stress_ns: Option<f64>,
     /// Whether the device is observed by a kforge that runs no fresh trials.
@@ -155,6 +158,7 @@ pub(super) struct Behaviour {
     pub(super) fresh_error: f64,
     pub(super) stress_error: f64,
     pub(super) isolated_error: f64,
+    pub(super) isolated_gone: bool,
     pub(super) stress_ns: f64,
     pub(super) no_fresh: bool,
     pub(super) throttled: f64,
@@ -263,6 +267,7 @@ impl Scenario {
             all.fresh_error = all.fresh_error.max(rule.fresh_error).max(rule.error);
             all.stress_error = all.stress_error.max(rule.stress_error).max(rule.error);
             all.isolated_error = all.isolated_error.max(rule.isolated_error);
+            all.isolated_gone |= rule.isolated_gone;
             all.stress_ns += rule.stress_ns.unwrap_or(ns);
             all.no_fresh |= rule.no_fresh;
             all.throttled = all.throttled.max(rule.throttled);

@@ -117,6 +117,9 @@ pub(crate) fn verify(task: &Task) -> Response {
         let at = DeviceStep::new(task, params.protocol)?;
         let mut behaviour = at.behaviour(&params)?;
         if params.isolated {
+            if behaviour.isolated_gone {
+                return Err(Response::Unavailable { why: "the device is gone".into() });
+            }
             let error = behaviour.isolated_error;
             (behaviour.error, behaviour.fresh_error) = (behaviour.error.max(error), behaviour.fresh_error.max(error));
         }
