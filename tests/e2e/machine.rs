@@ -145,7 +145,7 @@ fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_afte
     assert_eq!(why["because"][0]["why"]["field"], "inputs.toolchain");
 }
 
-/// A kernel of which NVRTC makes other machine code when its memory is laid out differently.
+/// A kernel for which NVRTC makes other machine code when its memory is laid out differently.
 const CONVOLUTION: &str = r#"
 [package]
 name = "p"

@@ -159,7 +159,7 @@ fn report(lab: &Lab) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr)
 }
 
-/// V=4, V=1 and V=2, of which V=4 has a method that V=1 lacks. V=4 ties with V=2, and is decidedly slower than V=1.
+/// V=4, V=1 and V=2. V=4 has a method that V=1 lacks. V=4 ties with V=2, and is decidedly slower than V=1.
 fn costly(seed: u64) -> Lab {
     let times = [(4, 1018.0), (1, 1000.0), (2, 1009.0)];
     let lab = Lab::new(&Machine { seed, noise: 0.003, drift: 0.02, ..Machine::with(&times) });

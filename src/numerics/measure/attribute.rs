@@ -201,7 +201,7 @@ mod tests {
         assert!(found.because.contains(", and -3.0 % ["), "{}", found.because);
         // Orders that differ but lead to one fate decide.
         assert_eq!((told(0.08, 0.04).fate, told(-0.08, -0.04).fate), (Fate::Effective, Fate::Harmful));
-        // At one of two shapes, of which the other stopped after few blocks.
+        // At one of two shapes. The other stopped after few blocks.
         let mut few = ordered(0.05, 0.05);
         if let Some(PairsObserved { blocks, first }) = &mut few {
             blocks.truncate(8);

@@ -11,7 +11,7 @@ use kforge_types::record::params::Judgement;
 use kforge_types::record::timing::{BenchObserved, StressObserved};
 
 /// The judgement of a champion, from that of its verification in a process of its own and what was observed when it was timed. A fault of either is a failure.
-/// Outputs of which only a share must be correct are left out: a timing does not count the elements beyond a tolerance.
+/// Outputs with a `matched` below one are left out: a timing does not count the elements beyond a tolerance.
 pub fn confirmed(
     mut judgement: Judgement,
     timed: Option<&BenchObserved>,

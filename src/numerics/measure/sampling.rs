@@ -149,7 +149,7 @@ pub fn seed(key: &[u8; 32]) -> u64 {
     })
 }
 
-/// The binary that comes first in a block of pairs: drawn from the seed for every two blocks, of which each has the other order. So both orders have as many
+/// The binary that comes first in a block of pairs: drawn from the seed for every two blocks, which have opposite orders. So both orders have as many
 /// blocks, and no order coincides with a period of the device.
 pub fn first(seed: u64, block: usize) -> Side {
     let draw = Resampler::new(seed ^ (block as u64 / 2).wrapping_mul(0xd6e8_feb8_6659_fd93)).below(2);
