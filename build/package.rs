@@ -251,8 +251,10 @@ fn locked(packages: &[&str], own: &str, lock: &str) -> Result<Vec<String>, Strin
     Ok(found.into_iter().collect())
 }
 
+// Beside each `build.rs`, which is a link to this file. rustfmt would look for it beside this file.
 #[cfg(not(test))]
-include!(concat!(env!("CARGO_MANIFEST_DIR"), "/parts.rs"));
+#[rustfmt::skip]
+mod parts;
 
 #[cfg(not(test))]
 fn main() {
@@ -263,7 +265,7 @@ fn main() {
         println!("cargo::rerun-if-changed={}", lock.display());
     }
     let files = Files { root, lock };
-    let parts = each(PARTS, &files).unwrap_or_else(|e| panic!("{e}"));
+    let parts = each(parts::PARTS, &files).unwrap_or_else(|e| panic!("{e}"));
     let digests = parts.iter().map(|part| {
         let (hash, size) = of(part, &files).unwrap_or_else(|e| panic!("{}: {e}", part.name));
         format!("    ({:?}, {hash:?}, {size}),\n", part.name)
@@ -303,7 +305,10 @@ impl Source for Files {
         while let Some(folder) = open.pop() {
             let entries =
                 std::fs::read_dir(&folder).unwrap_or_else(|e| panic!("cannot read `{}`: {e}", folder.display()));
-            for path in entries.map(|e| e.map(|e| e.path())).map(|p| p.expect("a folder's entry can be read")) {
+            for path in entries
+                .map(|e| e.map(|e| e.path()))
+                .map(|p| p.unwrap_or_else(|e| panic!("cannot list a folder of the package: {e}")))
+            {
                 match path.is_dir() {
                     true => open.push(path),
                     false => files.push(path.strip_prefix(&self.root).unwrap_or(&path).display().to_string()),

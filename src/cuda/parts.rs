@@ -1,5 +1,7 @@
-// The code of kforge-cuda that executes steps: which of it enters keys, and why the rest does not.
-// `build.rs` and `tests/layering` include this file, so it has no module head.
+//! The code of kforge-cuda that executes steps: which of it enters keys, and why the rest does not. Knows names of files and packages; `build.rs` reads
+//! them, and `tests/layering` checks them.
+
+use super::Part;
 
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] =

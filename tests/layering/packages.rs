@@ -21,15 +21,25 @@ pub(crate) struct Package {
     pub(crate) apart: &'static [(&'static str, &'static str)],
 }
 
-/// The `parts.rs` of a package.
-macro_rules! parts {
-    ($($name:ident),*) => { $(mod $name {
-        use super::Part;
-        include!(concat!("../../src/", stringify!($name), "/parts.rs"));
-    })* };
-}
-
-parts!(foundation, types, numerics, project, harness, emulator, cuda, worker, pipeline);
+// The `parts.rs` of each package.
+#[path = "../../src/cuda/parts.rs"]
+mod cuda;
+#[path = "../../src/emulator/parts.rs"]
+mod emulator;
+#[path = "../../src/foundation/parts.rs"]
+mod foundation;
+#[path = "../../src/harness/parts.rs"]
+mod harness;
+#[path = "../../src/numerics/parts.rs"]
+mod numerics;
+#[path = "../../src/pipeline/parts.rs"]
+mod pipeline;
+#[path = "../../src/project/parts.rs"]
+mod project;
+#[path = "../../src/types/parts.rs"]
+mod types;
+#[path = "../../src/worker/parts.rs"]
+mod worker;
 
 macro_rules! package {
     ($name:ident, $rooms:literal) => {
