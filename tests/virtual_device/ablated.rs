@@ -1,6 +1,6 @@
 //! Attributions of a champion's methods: the champion without each method, verified, timed in pairs, and compared by machine code.
 
-use crate::lab::{Lab, Machine, SOURCE, champion, paired};
+use crate::lab::{Lab, Machine, champion, paired};
 use crate::project::{Built, ids};
 
 const METHOD: &str = r#"
@@ -11,11 +11,7 @@ sass.any = ['LDG\.E\.128']
 
 /// Two variants, V=4 before V=1, with a method that V=8 lacks: V=8 is not in the space. The machine code of V=4 shows the method.
 fn lab(machine: &Machine) -> Lab {
-    let lab = Lab::new(machine).manifest("[1, 2, 4]", "[4, 1]");
-    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
-    lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));
-    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
-    lab
+    Lab::with_method(machine, METHOD)
 }
 
 /// V=4 takes 1000, V=1 far more, and the variant without the method this long.

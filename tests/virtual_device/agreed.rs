@@ -15,11 +15,7 @@ sass.any = ['LDG\.E\.128']
 
 /// V=4 before V=1, which is V=4 without a method; the machine code of V=4 shows the method.
 fn lab(machine: &Machine) -> Lab {
-    let lab = Lab::new(machine).manifest("[1, 2, 4]", "[4, 1]");
-    let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
-    lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));
-    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
-    lab
+    Lab::with_method(machine, METHOD)
 }
 
 fn machine(seed: u64, with: f64, without: f64) -> Machine {

@@ -130,6 +130,15 @@ impl Lab {
         lab
     }
 
+    /// The same with V=4 before V=1 as its only variants, and a method of the kernel. The machine code of V=4 shows vectorised loads.
+    pub(crate) fn with_method(machine: &Machine, method: &str) -> Self {
+        let lab = Self::new(machine).manifest("[1, 2, 4]", "[4, 1]");
+        let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+        lab.project.write("kernel.toml", &format!("{manifest}{method}"));
+        lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+        lab
+    }
+
     /// Changes the machine.
     pub(crate) fn on(&self, machine: &Machine) {
         fs::write(&self.scenario, machine.text()).unwrap();
