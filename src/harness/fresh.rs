@@ -58,6 +58,12 @@ pub enum NotComputed {
         /// What is missing.
         why: String,
     },
+    /// The values were computed and could not be stored, which says nothing of the reference.
+    #[error("{message}")]
+    NotKept {
+        /// What the system reported.
+        message: String,
+    },
     /// The reference answered as a whole step does: a bug.
     #[error("BUG: the reference ended a step: {summary}")]
     Ended {
@@ -73,6 +79,13 @@ impl From<Response> for NotComputed {
             Response::Unavailable { why } | Response::NeedsTool { why, .. } => NotComputed::Unavailable { why },
             Response::Done { summary, .. } => NotComputed::Ended { summary },
         }
+    }
+}
+
+impl NotComputed {
+    /// The same fault of the system's store.
+    fn not_kept(self) -> Self {
+        NotComputed::NotKept { message: self.to_string() }
     }
 }
 
@@ -167,7 +180,7 @@ impl FreshTrials {
         }
         let inputs = source.inputs(&self.trials[at])?;
         let output = source.expected(&inputs, self.scaled)?;
-        let expected = source.keep(&output)?;
+        let expected = source.keep(&output).map_err(|response| NotComputed::from(response).not_kept())?;
         let mut all = DRAWN.lock().unwrap_or_else(PoisonError::into_inner);
         let draw = all.iter_mut().find(|draw| draw.of == self.of && draw.seeds == self.seeds);
         if let Some(draw) = draw.filter(|draw| draw.expected.len() == at) {

@@ -134,12 +134,16 @@ impl<'a> Observer<'a> {
         self.seen.fresh = Some(fresh.observed());
     }
 
-    /// Records that there are no fresh trials, for this reason.
-    pub fn left_out(&mut self, why: &NotComputed) {
+    /// Records that there are no fresh trials, for this reason. A fault of the system is none: the step fails, and the next build tries again.
+    pub fn left_out(&mut self, why: &NotComputed) -> Result<(), Response> {
+        if let NotComputed::NotKept { message } = why {
+            return Err(failed(message));
+        }
         if let Some(Fresh::Drawn(drawn)) = &self.seen.fresh {
             self.seen.asked -= drawn.len() as u32;
         }
         self.seen.fresh = Some(Fresh::LeftOut(why.to_string()));
+        Ok(())
     }
 
     /// Says which trial the next findings are about, if they are about one. Findings of a fresh trial say its seed.

@@ -40,6 +40,7 @@ pub(crate) const TESTS: &[Test] = &[
     ("a_kernel_that_reaches_out_is_reported_though_its_values_are_right", reaches_out),
     ("buffers_beyond_the_memory_limit_are_unavailable", too_large),
     ("expectations_that_were_lost_are_made_again", lost_scratch),
+    ("values_of_a_fresh_trial_that_cannot_be_stored_fail_the_step_and_not_the_trial", full_scratch),
     ("a_workspace_that_must_be_zero_again_is_checked", workspace),
     ("a_kernel_that_knows_the_fixed_inputs_fails_on_others", memorises),
     ("a_fresh_trial_that_cannot_be_computed_is_left_out_whole", left_out),
@@ -571,6 +572,22 @@ fn lost_scratch() {
     bench.file("in/tree-reference/ref.cpp", REFERENCE.replace("* w", "+ w").as_bytes());
     let Response::Failed { message, .. } = bench.verify() else { panic!("it was believed") };
     assert!(message.contains("other values than the first time"), "{message}");
+}
+
+fn full_scratch() {
+    let bench = Bench::plain();
+    bench.oracle();
+    bench.compile(&kernel(GOOD));
+    // Nothing can be written there, as on a full disk.
+    let scratch = bench.dir.path().join("scratch");
+    if scratch.exists() {
+        fs::remove_dir_all(&scratch).unwrap();
+    }
+    fs::write(&scratch, "").unwrap();
+    // Planned now, so that the fresh trials are new and their values are computed.
+    let bench = Bench { planned: SystemTime::now(), ..bench };
+    let Response::Failed { message, .. } = bench.verify() else { panic!("an observation without a fresh trial") };
+    assert!(message.contains("scratch folder"), "{message}");
 }
 
 fn workspace() {

@@ -191,7 +191,7 @@ impl<'a> Verifier<'a> {
             let inputs = match inputs::inputs(self.task, &params.problem, trial) {
                 Ok(inputs) => inputs,
                 Err(response) => {
-                    self.observer.left_out(&NotComputed::from(response));
+                    self.observer.left_out(&NotComputed::from(response)).map_err(Trouble::Answer)?;
                     break;
                 }
             };
@@ -278,7 +278,7 @@ impl<'a> Verifier<'a> {
             let computed = (0..self.fresh.trials().len()).map(|at| Ok(self.fresh.expected(at, &source())?.0));
             match computed.collect::<Result<Vec<Expected>, NotComputed>>() {
                 Ok(expected) => drawn = expected,
-                Err(why) => self.observer.left_out(&why),
+                Err(why) => self.observer.left_out(&why)?,
             }
         }
         for (at, trial) in self.trials.iter().enumerate().take(known + drawn.len()) {

@@ -189,8 +189,7 @@ impl<'a> Verifier<'a> {
         let expected = match expected {
             Ok(expected) => expected,
             Err(why) => {
-                self.observer.left_out(&why);
-                return Ok(());
+                return self.observer.left_out(&why);
             }
         };
         self.observer.drawn(&drawn);

@@ -222,8 +222,7 @@ impl<'a> Verifier<'a> {
         let held = match held {
             Ok(held) => held,
             Err(why) => {
-                self.observer.left_out(&why);
-                return Ok(());
+                return self.observer.left_out(&why);
             }
         };
         self.observer.drawn(&drawn);
