@@ -137,12 +137,6 @@ impl Planner<'_> {
         planned
     }
 
-    /// A variant of the space with its number in declared order.
-    fn declared(scope: Scope<'_>, build: &PlannedVariant) -> Result<Option<Variant>, Diagnostic> {
-        let all = scope.of(build).kernel.variants(scope.target, scope.choice)?;
-        Ok(all.into_iter().find(|variant| variant.values == build.variant.values))
-    }
-
     fn again(&mut self, challenge: &Challenge, named: &[&Without]) -> Result<(), Diagnostic> {
         let selected = &*challenge.selected;
         let Some(found) = self.found(selected) else { return Ok(()) };
@@ -154,12 +148,15 @@ impl Planner<'_> {
             let order = match known {
                 Some(order) => order,
                 None => {
-                    let Some(variant) = Self::declared(scope, &without.build)? else { continue };
+                    // The order of a contender is its position. A search visits a part of the space, so the number in declared order may be another
+                    // contender's position.
+                    let order = field.builds.len() as u32;
+                    let variant = Variant { order, ..without.build.variant.clone() };
                     // The steps of attribution are about the champion, so a contender has steps of its own, with the same keys.
                     let build =
                         PlannedVariant { variant, method: None, without: name.clone(), ..without.build.clone() };
                     self.enter(scope, build, &selected.cases, &mut field, None)?;
-                    field.builds.last().map_or(0, |b| b.variant.order)
+                    order
                 }
             };
             // A contender that was timed with few samples only is timed in full.
