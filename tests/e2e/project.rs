@@ -155,6 +155,8 @@ impl Project {
         command.args(words).current_dir(&self.root).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.place().join("user")).env("KFORGE_HOME", &self.home);
+        // The project's folder lies in that of this checkout, and is not part of its repository.
+        command.env("GIT_CEILING_DIRECTORIES", self.place());
         command.envs(self.vars.iter().map(|(k, v)| (k, v)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
