@@ -46,6 +46,7 @@
 //! | `target/kforge/journal` | the memory of this workspace: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/generated/` | the sources that templates and agents wrote, by package and kernel, for people to read |
+//! | `target/kforge/package/` | the artifacts of `kforge package` ([`release::artifact`]) |
 //! | `target/kforge/report.json` | the report of the last build |
 //! | `target/kforge/request.json` | what the last build was asked for |
 //! | `target/kforge/root` | the folder of the workspace when its candidates were last recorded |

@@ -12,6 +12,7 @@ mod improve;
 mod plumbing;
 mod query;
 mod package;
+mod release;
 mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
@@ -19,6 +20,7 @@ pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories,
 pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
+pub use release::{PackageArgs, ReproduceArgs, VerifyArtifactArgs};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
@@ -210,6 +212,12 @@ pub enum Command {
     /// Export, import, list and sign evidence from devices
     #[command(subcommand)]
     Evidence(EvidenceCommand),
+    /// Package champions with their sources and evidence as an artifact
+    Package(PackageArgs),
+    /// Verify an artifact: its digests, its signature, and what its evidence shows
+    VerifyArtifact(VerifyArtifactArgs),
+    /// Build and package twice under changed circumstances, and report every byte that differs
+    Reproduce(ReproduceArgs),
     /// Compare champions with those of another revision, and fail if one is slower
     Compare(CompareArgs),
     /// Show settings and where they come from

@@ -16,8 +16,10 @@ use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
 use kforge_ops::new::NewError;
 use kforge_ops::optimize::OptimizeError;
+use kforge_ops::package::{PackageError, Refusal, RefusalReason};
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
+use kforge_ops::verify_artifact::VerifyArtifactError;
 use kforge_project::workspace::edit;
 
 /// The most steps that are listed if a name is ambiguous.
@@ -76,6 +78,12 @@ fn details(error: &Error) -> Vec<String> {
             champions.iter().map(|(accepted, round)| champion(accepted, &format!("of round {round}"))).collect()
         }
         Error::Step(NoStep::Several { ids, .. }) => listed(ids, LISTED),
+        Error::Package(PackageError::Refused { reasons, .. }) if reasons.len() > 1 => {
+            reasons.iter().map(ToString::to_string).collect()
+        }
+        Error::VerifyArtifact(VerifyArtifactError::Claims { claims, .. }) if claims.len() > 1 => {
+            claims.iter().map(ToString::to_string).collect()
+        }
         _ => vec![],
     }
 }
@@ -91,6 +99,10 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
+        }
+        Error::Package(PackageError::Refused { reasons, .. }) => packaging(reasons),
+        Error::VerifyArtifact(VerifyArtifactError::Unsigned(_)) => {
+            vec!["`--allow-untrusted` verifies all else; `kforge package --sign-key KEY` signs".into()]
         }
         Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
         Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],
@@ -120,6 +132,19 @@ fn helps(error: &Error) -> Vec<String> {
         }
         _ => vec![],
     }
+}
+
+/// Help if a package cannot be packed.
+fn packaging(reasons: &[Refusal]) -> Vec<String> {
+    let mut helps = vec![];
+    if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
+        helps.push("run `kforge build --require-evidence` first".into());
+    }
+    if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
+    {
+        helps.push("`--target` leaves out targets without evidence; `--allow-claimed` takes claimed evidence".into());
+    }
+    helps
 }
 
 /// Help if a champion cannot be accepted.

@@ -8,8 +8,10 @@ use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::optimize::OptimizeError;
+use kforge_ops::package::PackageError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
+use kforge_ops::verify_artifact::VerifyArtifactError;
 
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,6 +57,14 @@ impl From<&Error> for Exit {
             Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),
             Error::Evidence(EvidenceError::Nothing) => Exit::NoEvidence,
+            Error::Package(PackageError::Nothing(_)) => Exit::NothingSelected,
+            Error::Package(PackageError::Refused { reasons, .. }) if reasons.iter().all(|r| r.why.is_evidence()) => {
+                Exit::NoEvidence
+            }
+            Error::Package(PackageError::Claims { .. } | PackageError::Manifest { .. }) => Exit::Bug,
+            Error::VerifyArtifact(VerifyArtifactError::Unsigned(_) | VerifyArtifactError::Distrusted { .. }) => {
+                Exit::NoEvidence
+            }
             Error::NotShown(NotShown::Interrupted(error)) => Exit::from(&**error),
             Error::NotShown(NotShown::Share(_)) => Exit::Usage,
             Error::NotShown(_) | Error::NoSuchKind(_) => Exit::NothingSelected,

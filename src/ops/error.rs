@@ -18,12 +18,15 @@ use crate::explain::NoStep;
 use crate::export::NoTrajectories;
 use crate::new::NewError;
 use crate::optimize::OptimizeError;
+use crate::package::PackageError;
 use crate::report::NotShown;
+use crate::reproduce::ReproduceError;
 use crate::run::RunError;
 use crate::session::tools::MissingTools;
 use crate::session::trust::TrustError;
 use crate::tree::NoSuchKind;
 use crate::update::Offline;
+use crate::verify_artifact::VerifyArtifactError;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
@@ -217,6 +220,15 @@ pub enum Error {
     /// Evidence cannot be exported or imported.
     #[error(transparent)]
     Evidence(#[from] EvidenceError),
+    /// A package cannot be packed as an artifact.
+    #[error(transparent)]
+    Package(#[from] PackageError),
+    /// A package cannot be built twice.
+    #[error(transparent)]
+    Reproduce(#[from] ReproduceError),
+    /// An artifact cannot be verified.
+    #[error(transparent)]
+    VerifyArtifact(#[from] VerifyArtifactError),
     /// A manifest cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),

@@ -23,13 +23,18 @@ pub mod locate;
 pub mod metadata;
 pub mod new;
 pub mod optimize;
+pub mod package;
+mod pen;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod session;
 pub mod toolchain;
 pub mod tree;
 pub mod update;
+pub mod verify_artifact;
 
 pub use error::Error;
 pub use event::{Event, Observer};
+pub use pen::Passphrase;
 pub use session::{Options, Session, Worker};

@@ -239,9 +239,8 @@ fn a_contender_that_a_search_did_not_visit_is_verified_and_timed_before_it_takes
     // With two visited variants, the third may have a number in declared order that is a position among these.
     for (visited, seed) in [(1, 0), (2, 0), (2, 1), (2, 2), (2, 3), (2, 4), (2, 5)] {
         let lab = Lab::new(&Machine { noise: 0.003, ..Machine::with(&times) }).manifest("[1, 2, 4]", "[4, 1, 2]");
-        let search = format!(
-            "tune.strategy = \"random\"\ntune.seed = {seed}\ntune.budget = {{ variants = {visited} }}\ntune.V"
-        );
+        let search =
+            format!("tune.strategy = \"random\"\ntune.seed = {seed}\ntune.budget = {{ variants = {visited} }}\ntune.V");
         let lab = lab.manifest("tune.V", &search);
         let manifest = std::fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
         lab.project.write("kernel.toml", &format!("{manifest}{METHOD}"));

@@ -15,6 +15,7 @@ mod hung;
 mod implausible;
 mod lab;
 mod many;
+mod packaged;
 mod products;
 #[path = "../e2e/project.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]

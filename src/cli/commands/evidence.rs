@@ -1,6 +1,6 @@
 //! `kforge evidence`: exports evidence to bundles, imports bundles, lists records, signs bundles and checks signatures.
 
-use super::CommandResult;
+use super::{CommandResult, passphrase};
 use crate::cli::args::{
     EvidenceCommand, EvidenceExport, EvidenceList, EvidenceSign, EvidenceTrust, EvidenceVerify, MessageFormat,
 };
@@ -14,7 +14,6 @@ use kforge_ops::evidence::{self, ExportRequest, ListRequest, Listed};
 use kforge_pipeline::release::evidence_list;
 use kforge_pipeline::release::trust::TrustSource;
 use kforge_types::record::Standing;
-use std::io::IsTerminal;
 use std::path::Path;
 
 /// Runs the command.
@@ -50,12 +49,6 @@ fn sign_files(context: &Context, args: &EvidenceSign) -> CommandResult {
         context.console.status("Discarded", &format!("the key; its public half is in `{}`", public.display()));
     }
     Ok(Exit::Done)
-}
-
-/// The passphrase of a key's file, if there is a terminal to ask on.
-fn passphrase(key: &Path) -> Option<String> {
-    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
-    is_there.then(|| rpassword::prompt_password(format!("Passphrase of `{}`: ", key.display())).ok()).flatten()
 }
 
 fn verify(context: &Context, args: &EvidenceVerify) -> CommandResult {

@@ -13,24 +13,12 @@ use kforge_foundation::base::diag::closest;
 
 const PREFIX: &str = "kforge-";
 
-/// Commands that a later version will add.
-const LATER: [&str; 2] = ["package", "verify-artifact"];
-
-/// Reports that a command belongs to a later version.
-pub fn later(context: &Context, command: &str) -> Exit {
-    context.console.error(&format!("this version of kforge does not support `{command}` yet"));
-    Exit::Usage
-}
-
 /// Replaces this process with the plugin. Returns only if there is no such plugin or if it cannot be started.
 pub fn run(context: &Context, words: &[String]) -> CommandResult {
     let Some((name, rest)) = words.split_first() else { return Err(Exit::Usage.into()) };
     let programs = programs(context.session.environment.path());
     let Some(program) = programs.iter().find(|p| p.file_name().is_some_and(|f| *f == *format!("{PREFIX}{name}")))
     else {
-        if LATER.contains(&name.as_str()) {
-            return Err(later(context, name).into());
-        }
         context.console.error(&format!("there is no command `{name}`"));
         let plugins: Vec<String> = programs.iter().filter_map(|p| plugin(p)).collect();
         let aliases = context.session.settings.alias.keys().map(String::as_str);

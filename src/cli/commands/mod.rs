@@ -18,13 +18,19 @@ pub mod locate;
 pub mod metadata;
 pub mod new;
 pub mod optimize;
+pub mod package;
 pub mod report;
+pub mod reproduce;
 pub mod run;
 pub mod schema;
 pub mod toolchain;
 pub mod tree;
 pub mod update;
+pub mod verify_artifact;
 pub mod worker;
+
+use std::io::IsTerminal;
+use std::path::Path;
 
 use self::build::Ending;
 use super::args::{Command, MessageFormat};
@@ -77,6 +83,9 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Doctor => doctor::run(context),
         Command::Toolchain(command) => toolchain::run(context, &command),
         Command::Cache(command) => cache::run(context, &command),
+        Command::Package(args) => package::run(context, &args),
+        Command::Reproduce(args) => reproduce::run(context, &args),
+        Command::VerifyArtifact(args) => verify_artifact::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
         Command::Evidence(command) => evidence::run(context, &command),
         Command::Config(command) => config::run(context, &command),
@@ -109,6 +118,12 @@ fn collected(context: &Context, done: Result<Option<Report>, Error>) {
         Ok(_) => {}
         Err(e) => context.console.warn(&format!("cannot collect the shared cache: {e}")),
     }
+}
+
+/// The passphrase of a key's file, if there is a terminal to ask on.
+fn passphrase(key: &Path) -> Option<String> {
+    let is_there = std::io::stdin().is_terminal() && std::io::stderr().is_terminal();
+    is_there.then(|| rpassword::prompt_password(format!("Passphrase of `{}`: ", key.display())).ok()).flatten()
 }
 
 /// Prints a value to standard output as a JSON document.

@@ -3,15 +3,13 @@
 use std::path::{Path, PathBuf};
 
 use crate::evidence::EvidenceError;
+use crate::pen::Pen;
 use crate::{Error, Session};
 use kforge_foundation::base::files::{write_atomically, write_if_changed};
-use kforge_foundation::process::interactive;
 use kforge_pipeline::release::allowed_signers::{AllowedSigners, BadLine, SignerLine};
 use kforge_pipeline::release::archive::{self, Unpacked};
 use kforge_pipeline::release::bundle::FORMAT_VERSION;
-use kforge_pipeline::release::signature::{
-    KeyError, KeyFile, NAMESPACE, NotKey, NotSignature, PublicKey, Signature, SigningKey,
-};
+use kforge_pipeline::release::signature::{KeyError, NotKey, NotSignature, PublicKey, Purpose, SigningKey};
 use kforge_pipeline::release::signatures_list::{SignatureView, TrustedView, trusted};
 use kforge_pipeline::release::trust::{REPOSITORY_FILE, TrustSource};
 
@@ -112,29 +110,6 @@ pub struct SignedBundle {
     pub converted: bool,
 }
 
-/// What signs a document.
-enum Pen {
-    Here(Box<SigningKey>),
-    Keygen { program: PathBuf, key: PathBuf },
-}
-
-impl Pen {
-    fn sign(&self, session: &Session, document: &[u8]) -> Result<Signature, SignError> {
-        let (program, key) = match self {
-            Pen::Here(key) => return key.sign(NAMESPACE, document).map_err(SignError::Once),
-            Pen::Keygen { program, key } => (program, key),
-        };
-        let name = key.display().to_string();
-        let args = ["-Y", "sign", "-n", NAMESPACE, "-f", name.as_str()];
-        let ended = interactive(program, &args, session.environment.all(), document).map_err(SignError::Keygen)?;
-        let (status, text) = ended;
-        if !status.success() {
-            return Err(SignError::NotSigned(key.clone()));
-        }
-        Signature::parse(&String::from_utf8_lossy(&text)).map_err(SignError::Signature)
-    }
-}
-
 /// Signs bundles in place. `passphrase` is asked for the passphrase of a key's file; it returns none if nobody can be asked.
 ///
 /// # Errors
@@ -150,7 +125,7 @@ pub fn sign(
         bundles.push((path, read(session, path)?));
     }
     let pen = match with {
-        SignWith::Key(path) => pen(session, path, passphrase)?,
+        SignWith::Key(path) => Pen::of(session, path, passphrase)?,
         SignWith::Once { principal, .. } => {
             check_principal(principal)?;
             Pen::Here(Box::new(SigningKey::generate().map_err(SignError::Once)?))
@@ -167,7 +142,7 @@ pub fn sign(
         } else {
             (file, unpacked.document)
         };
-        let signature = pen.sign(session, &document)?;
+        let signature = pen.sign(session, Purpose::Evidence, &document)?;
         let fingerprint = signature.key().fingerprint();
         let file = archive::sign(&file, &signature).map_err(refused)?;
         signed.push((SignedBundle { path: path.clone(), fingerprint, converted }, file));
@@ -192,25 +167,6 @@ fn read(session: &Session, path: &Path) -> Result<(Vec<u8>, Unpacked), EvidenceE
     let file = archive::bytes(&place).map_err(refused)?;
     let unpacked = archive::unpack(&file, archive::LIMITS).map_err(refused)?;
     Ok((file, unpacked))
-}
-
-/// What signs with the key in a file.
-fn pen(session: &Session, path: &Path, passphrase: &dyn Fn(&Path) -> Option<String>) -> Result<Pen, Error> {
-    let place = session.cwd.join(path);
-    let text = std::fs::read_to_string(&place).map_err(Error::read(&place))?;
-    let wrong = |why| SignError::Key { path: path.into(), why };
-    Ok(match KeyFile::parse(&text).map_err(wrong)? {
-        KeyFile::Private(key) => Pen::Here(Box::new(key)),
-        KeyFile::Encrypted(key) => {
-            let passphrase = passphrase(path).ok_or_else(|| SignError::Passphrase(path.into()))?;
-            Pen::Here(Box::new(key.open(&passphrase).map_err(wrong)?))
-        }
-        KeyFile::Elsewhere(_) => {
-            let programs = session.environment.path().split(':').map(|folder| Path::new(folder).join("ssh-keygen"));
-            let program = programs.into_iter().find(|program| program.is_absolute() && program.is_file());
-            Pen::Keygen { program: program.ok_or_else(|| SignError::NoKeygen(path.into()))?, key: place }
-        }
-    })
 }
 
 /// Whether a text can stand for one principal in a file of keys.

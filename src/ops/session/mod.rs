@@ -9,6 +9,7 @@ mod claims;
 pub mod devices;
 pub mod evidence_policy;
 mod entries;
+pub(crate) mod fresh_home;
 mod generated;
 mod git;
 pub(crate) mod package_files;

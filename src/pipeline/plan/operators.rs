@@ -129,11 +129,9 @@ impl Planner<'_> {
         // Small shapes are verified with every distribution; large ones with two trials.
         let count = if work <= CHECK_WORK { 4 } else { 2 };
         let trials = trials(&problem, count, &operator.seeds);
-        let stated = operator.tolerances(choice, shape);
-        let derived_from = stated.is_none().then(|| cost::reduction_length(&problem));
-        let mut tolerance = stated.unwrap_or_else(|| derived(&problem));
-        // If a function of the package decides, no tolerance does.
-        tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
+        let is_derived = operator.tolerances(choice, shape).is_none();
+        let derived_from = is_derived.then(|| cost::reduction_length(&problem));
+        let tolerance = tolerance_of(operator, choice, shape, &problem);
         scaleless(operator, shape, &problem, &tolerance)?;
         let nulls = work <= within;
         // A device can run shapes that the emulator cannot, and is compared with the same values.
@@ -313,6 +311,19 @@ pub fn scaled(tolerance: &BTreeMap<String, Tolerance>) -> Vec<String> {
 /// Tolerances that only a share of the elements must meet.
 pub fn count_beyond(tolerance: &BTreeMap<String, Tolerance>) -> BTreeMap<String, Tolerance> {
     tolerance.iter().filter(|(_, t)| t.matched < 1.0).map(|(output, t)| (output.clone(), t.clone())).collect()
+}
+
+/// The tolerance of each output at a shape, declared or derived. Outputs that a function of the package decides have none.
+pub fn tolerance_of(
+    operator: &Operator,
+    choice: &TypeChoice,
+    shape: &Shape,
+    problem: &Problem,
+) -> BTreeMap<String, Tolerance> {
+    let compare = operator.compare();
+    let mut tolerance = operator.tolerances(choice, shape).unwrap_or_else(|| derived(problem));
+    tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
+    tolerance
 }
 
 /// The tolerance of every output for `tolerance = "auto"`, from its type and the problem's longest reduction.

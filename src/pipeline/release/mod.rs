@@ -2,6 +2,7 @@
 //!
 //! | file | does |
 //! |---|---|
+//! | [`artifact`] | the champions of a package as a release: its files, and whether what it claims is so |
 //! | [`bundle`] | the contents of a bundle, and everything that must hold before kforge trusts it |
 //! | [`archive`] | its form as a file |
 //! | [`signature`] | signatures of bundles, and the keys that make them |
@@ -19,6 +20,7 @@
 
 pub mod allowed_signers;
 pub mod archive;
+pub mod artifact;
 pub mod bundle;
 pub mod committed;
 pub mod comparison;
@@ -40,11 +42,14 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 6] = ["bundle", "comparison", "holdings", "signature", "trajectory", "trusted"];
+pub const SCHEMAS: [&str; 8] =
+    ["artifact", "artifact-kernels", "bundle", "comparison", "holdings", "signature", "trajectory", "trusted"];
 
 /// The JSON Schema with that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
+        "artifact" => schemars::schema_for!(artifact::Index),
+        "artifact-kernels" => schemars::schema_for!(artifact::KernelsDocument),
         "bundle" => schemars::schema_for!(bundle::Document),
         "comparison" => schemars::schema_for!(comparison::Comparison),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),

@@ -1,9 +1,9 @@
-//! Signatures of bundles, in OpenSSH's format (SSHSIG), and the keys that make them. Knows keys and bytes; does not know whom a build trusts
+//! Signatures of bundles and artifacts, in OpenSSH's format (SSHSIG), and the keys that make them. Knows keys and bytes; does not know whom a build trusts
 //! ([`super::trust`]).
 //!
 //! | decision | because |
 //! |---|---|
-//! | the namespace is [`NAMESPACE`] | a signature that somebody made for a git commit or another file says nothing about evidence |
+//! | the namespace is [`NAMESPACE`] or [`ARTIFACT_NAMESPACE`] | a signature that somebody made for a git commit or another file says nothing about evidence |
 //! | ed25519 and ECDSA P-256, also in security keys (`sk-`) | these are what people have; the crate checks them in constant time |
 //! | no RSA | the only implementation for Rust leaks its private key by timing (RUSTSEC-2023-0071); `ssh-keygen` makes another key in a second |
 //! | the crate signs, or `ssh-keygen -Y sign` does | a key in an agent or in hardware never leaves it |
@@ -15,6 +15,28 @@ use ssh_key::{Algorithm, HashAlg, LineEnding, PrivateKey, SshSig};
 
 /// What a signature of a bundle is for: the namespace of SSHSIG.
 pub const NAMESPACE: &str = "kforge-evidence";
+
+/// What a signature of an artifact is for: the namespace of SSHSIG. A runner that may sign evidence need not be allowed to release.
+pub const ARTIFACT_NAMESPACE: &str = "kforge-artifact";
+
+/// What is signed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A bundle of evidence.
+    Evidence,
+    /// An artifact.
+    Artifact,
+}
+
+impl Purpose {
+    /// The namespace of SSHSIG.
+    pub fn namespace(self) -> &'static str {
+        match self {
+            Purpose::Evidence => NAMESPACE,
+            Purpose::Artifact => ARTIFACT_NAMESPACE,
+        }
+    }
+}
 
 /// A public key. Two keys are equal if they verify the same signatures, whatever their comments.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -196,7 +218,7 @@ impl SigningKey {
         PublicKey { data: self.0.public_key().key_data().clone() }
     }
 
-    /// Signs bytes for a namespace, which is [`NAMESPACE`] for evidence.
+    /// Signs bytes for a namespace ([`Purpose::namespace`]).
     ///
     /// # Errors
     /// The key does not sign.

@@ -1,4 +1,4 @@
-//! Whom a build trusts to sign evidence, and how a signature stands with it. Knows keys, their sources and one point in time; reads no file.
+//! Whom a build trusts to sign evidence and artifacts, and how a signature stands with it. Knows keys, their sources and one point in time; reads no file.
 //!
 //! | decision | because |
 //! |---|---|
@@ -14,7 +14,7 @@ use std::path::PathBuf;
 use jiff::Timestamp;
 
 use super::allowed_signers::{AllowedSigners, SignerLine};
-use super::signature::{NAMESPACE, Signature};
+use super::signature::{Purpose, Signature};
 
 /// Where a repository keeps the keys that may sign its evidence, from the folder of the root manifest.
 pub const REPOSITORY_FILE: &str = ".kforge/allowed_signers";
@@ -133,6 +133,8 @@ pub struct Distrusted {
     pub why: Distrust,
     /// The list of the keys that count, in words, if there is one.
     list: Option<String>,
+    /// What was signed.
+    purpose: Purpose,
 }
 
 /// Why a signature does not count.
@@ -146,10 +148,12 @@ pub enum Distrust {
     Tampered,
     /// No line names its key.
     Unknown,
-    /// The line that names its key does not allow it to sign evidence.
-    NotForEvidence {
+    /// The line that names its key does not allow it to sign for this purpose.
+    NotFor {
         /// Whose key it is.
         principals: String,
+        /// The purpose.
+        purpose: Purpose,
     },
     /// Its key does not count yet.
     NotYet {
@@ -175,7 +179,8 @@ impl Distrust {
             Distrust::Unsupported(_) => "unsupported",
             Distrust::Tampered => "tampered",
             Distrust::Unknown => "unknown-key",
-            Distrust::NotForEvidence { .. } => "not-for-evidence",
+            Distrust::NotFor { purpose: Purpose::Evidence, .. } => "not-for-evidence",
+            Distrust::NotFor { purpose: Purpose::Artifact, .. } => "not-for-artifacts",
             Distrust::NotYet { .. } => "not-yet-valid",
             Distrust::Expired { .. } => "expired",
         }
@@ -184,11 +189,16 @@ impl Distrust {
 
 impl Distrusted {
     fn text(&self) -> String {
-        let Distrusted { fingerprint, why, .. } = self;
+        let Distrusted { fingerprint, why, purpose, .. } = self;
+        let namespace = purpose.namespace();
+        let sign = match purpose {
+            Purpose::Evidence => "kforge evidence sign",
+            Purpose::Artifact => "kforge package --sign-key",
+        };
         let list = self.list.as_deref().unwrap_or("this build");
         match why {
             Distrust::Namespace(other) => format!(
-                "its signature by {fingerprint} is for the namespace `{other}`, not `{NAMESPACE}`; sign it with `kforge evidence sign`"
+                "its signature by {fingerprint} is for the namespace `{other}`, not `{namespace}`; sign it with `{sign}`"
             ),
             Distrust::Unsupported(algorithm) => format!(
                 "its signature is by {fingerprint}, a key of type {algorithm}, which kforge does not check; sign it with an ed25519 or ecdsa-sha2-nistp256 key"
@@ -202,8 +212,8 @@ impl Distrusted {
             Distrust::Unknown => format!(
                 "its signature is by {fingerprint}, a key that {list} does not list; if you trust its owner, add it with `kforge evidence trust --add PRINCIPAL KEY.pub`"
             ),
-            Distrust::NotForEvidence { principals } => format!(
-                "its signature is by {fingerprint} ({principals}), which {list} does not allow to sign for `{NAMESPACE}`; extend `namespaces=` there if it may"
+            Distrust::NotFor { principals, .. } => format!(
+                "its signature is by {fingerprint} ({principals}), which {list} does not allow to sign for `{namespace}`; extend `namespaces=` there if it may"
             ),
             Distrust::NotYet { principals, from } => format!(
                 "its signature is by {fingerprint} ({principals}), a key that {list} does not accept before {from}"
@@ -221,17 +231,25 @@ impl Trust {
         Trust { source: TrustSource::Nothing, signers: AllowedSigners::default(), now }
     }
 
-    /// Who signed a document, if the signature counts.
+    /// Who signed a bundle's document, if the signature counts.
     ///
     /// # Errors
     /// It does not count.
     pub fn judge(&self, document: &[u8], signature: &Signature) -> Result<Signer, Distrusted> {
+        self.judge_for(Purpose::Evidence, document, signature)
+    }
+
+    /// Who signed a document for this purpose, if the signature counts.
+    ///
+    /// # Errors
+    /// It does not count.
+    pub fn judge_for(&self, purpose: Purpose, document: &[u8], signature: &Signature) -> Result<Signer, Distrusted> {
         let (key, fingerprint) = (signature.key(), signature.key().fingerprint());
         let distrusted = |why| {
             let list = (self.source != TrustSource::Nothing).then(|| self.source.to_string());
-            Distrusted { fingerprint: fingerprint.clone(), why, list }
+            Distrusted { fingerprint: fingerprint.clone(), why, list, purpose }
         };
-        if signature.namespace() != NAMESPACE {
+        if signature.namespace() != purpose.namespace() {
             return Err(distrusted(Distrust::Namespace(signature.namespace().into())));
         }
         if !key.is_supported() {
@@ -242,7 +260,7 @@ impl Trust {
         }
         let mut why = Distrust::Unknown;
         for line in self.signers.lines.iter().filter(|line| line.key == *key) {
-            match self.refuses(line) {
+            match self.refuses_for(purpose, line) {
                 None => return Ok(Signer { principals: line.principals.clone(), fingerprint }),
                 Some(reason) => why = reason,
             }
@@ -252,9 +270,14 @@ impl Trust {
 
     /// Why a line does not accept signatures of evidence now.
     pub fn refuses(&self, line: &SignerLine) -> Option<Distrust> {
+        self.refuses_for(Purpose::Evidence, line)
+    }
+
+    /// Why a line does not accept signatures for this purpose now.
+    fn refuses_for(&self, purpose: Purpose, line: &SignerLine) -> Option<Distrust> {
         let principals = || line.principals.clone();
-        if !line.is_for(NAMESPACE) {
-            return Some(Distrust::NotForEvidence { principals: principals() });
+        if !line.is_for(purpose.namespace()) {
+            return Some(Distrust::NotFor { principals: principals(), purpose });
         }
         if let Some(from) = line.valid_after.filter(|from| self.now < *from) {
             return Some(Distrust::NotYet { principals: principals(), from });

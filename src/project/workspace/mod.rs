@@ -15,5 +15,6 @@ pub mod load;
 pub mod lockfile;
 mod members;
 pub mod select;
+pub mod standalone;
 
 pub use load::{Member, Workspace, load};

@@ -3,6 +3,7 @@
 pub mod agent;
 pub mod bound;
 pub mod coordinates;
+pub mod description;
 pub mod dtype;
 pub mod entry;
 pub mod expr;

@@ -1,0 +1,89 @@
+//! Arguments of `package`, `verify-artifact` and `reproduce`.
+
+use std::path::PathBuf;
+
+use clap::Args;
+
+use super::MessageFormat;
+use kforge_project::workspace::select::SelectionArgs;
+
+/// The selection of whole packages.
+#[derive(Debug, Clone, Default, Args)]
+pub struct SelectPackages {
+    /// Select packages by name or glob; every selection option can be repeated
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
+    pub package: Vec<String>,
+    /// Select all packages of the workspace
+    #[arg(long, help_heading = "Selection")]
+    pub workspace: bool,
+    /// Exclude packages by name or glob
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    pub exclude: Vec<String>,
+    /// Select targets by name or glob [default: every GPU target]
+    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    pub target: Vec<String>,
+}
+
+impl SelectPackages {
+    /// The selection in the form that operations take.
+    pub fn words(&self) -> SelectionArgs {
+        SelectionArgs {
+            packages: self.package.clone(),
+            workspace: self.workspace,
+            exclude: self.exclude.clone(),
+            targets: self.target.clone(),
+            ..SelectionArgs::default()
+        }
+    }
+}
+
+/// `kforge package`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct PackageArgs {
+    /// The selection.
+    #[command(flatten)]
+    pub select: SelectPackages,
+    /// Folder to write the artifacts into [default: target/kforge/package]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Sign with this private key, or with the public half of a key in ssh-agent or in a security key
+    #[arg(long, value_name = "PATH")]
+    pub sign_key: Option<PathBuf>,
+    /// Also package evidence that is only claimed; the artifact then says so
+    #[arg(long)]
+    pub allow_claimed: bool,
+    /// Report what would be packaged, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge reproduce`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ReproduceArgs {
+    /// The selection.
+    #[command(flatten)]
+    pub select: SelectPackages,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge verify-artifact`.
+#[derive(Debug, Clone, Args)]
+pub struct VerifyArtifactArgs {
+    /// The folder or the archive of an artifact
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// Build its sources again, and compare the machine code
+    #[arg(long)]
+    pub rebuild: bool,
+    /// Do not require the signature of a trusted key
+    #[arg(long)]
+    pub allow_untrusted: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}

@@ -1,0 +1,132 @@
+//! `kforge verify-artifact`: verifies an artifact, and on request builds it again.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use super::{CommandResult, print_json};
+use crate::cli::args::{MessageFormat, VerifyArtifactArgs};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use kforge_foundation::base::count;
+use kforge_ops::verify_artifact::{Cause, Rebuilt, VerifiedArtifact, VerifyArtifactRequest, verify_artifact};
+use kforge_types::record::Standing;
+
+/// A verified artifact, for programs.
+#[derive(Serialize)]
+struct VerifiedView<'a> {
+    package: &'a str,
+    version: &'a str,
+    root: &'a str,
+    signed_by: Option<&'a str>,
+    kernels: u64,
+    shapes: u64,
+    records: &'a BTreeMap<Standing, u64>,
+    rebuilt: Option<RebuiltView<'a>>,
+}
+
+/// A rebuild, for programs.
+#[derive(Serialize)]
+struct RebuiltView<'a> {
+    equal: u64,
+    differences: Vec<DifferenceView<'a>>,
+    lacking: &'a [String],
+}
+
+/// A binary that differs, for programs.
+#[derive(Serialize)]
+struct DifferenceView<'a> {
+    place: &'a str,
+    binary: &'a str,
+    first: Option<u64>,
+    because: String,
+    /// Whether only the compiler varied.
+    compiler: bool,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
+    if args.rebuild {
+        context.interrupts()?;
+    }
+    let request =
+        VerifyArtifactRequest { path: args.path.clone(), allow_untrusted: args.allow_untrusted, rebuild: args.rebuild };
+    let verified = verify_artifact(&context.session, &request)?;
+    match args.message_format {
+        MessageFormat::Json => drop(print_json(context, &view(&verified))?),
+        MessageFormat::Human => say(context, args, &verified),
+    }
+    Ok(verified.rebuilt.as_ref().map_or(Exit::Done, exit))
+}
+
+/// A difference with a cause in the inputs means that the artifact is not of its sources; one of the compiler shows nothing.
+fn exit(rebuilt: &Rebuilt) -> Exit {
+    let is_other = rebuilt.differences.iter().any(|difference| difference.cause != Cause::Compiler);
+    match (is_other, rebuilt.differences.is_empty() && rebuilt.lacking.is_empty()) {
+        (true, _) => Exit::NotBuilt,
+        (false, false) => Exit::NoEvidence,
+        (false, true) => Exit::Done,
+    }
+}
+
+fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact) {
+    let console = &context.console;
+    let VerifiedArtifact { index, signer, kernels, shapes, records, rebuilt } = verified;
+    let by = match signer {
+        Some(signer) => format!("signed by {} ({})", signer.principals, signer.fingerprint),
+        None => "by nobody whom you trust".into(),
+    };
+    console.status("Verified", &format!("{} {}, {by}", index.package, index.version));
+    let standing = |standing: &Standing| match standing {
+        Standing::Here => "observed by whoever packaged it",
+        Standing::Signed => "signed",
+        Standing::Claimed => "only claimed",
+    };
+    let records: Vec<String> = records.iter().map(|(of, n)| format!("{n} {}", standing(of))).collect();
+    let text = format!(
+        "{}, {}; {} of evidence: {}",
+        count(*kernels, "kernel"),
+        count(*shapes, "passing shape"),
+        count(verified.records.values().sum::<u64>(), "record"),
+        records.join(", ")
+    );
+    console.status("", &text);
+    let Some(rebuilt) = rebuilt else { return };
+    let all = rebuilt.equal + rebuilt.differences.len() as u64;
+    console.status("Rebuilt", &format!("{} of {} with equal bytes", rebuilt.equal, count(all, "binary")));
+    for difference in &rebuilt.differences {
+        let at = difference.first.map_or_else(String::new, |at| format!(", first at byte {at}"));
+        console.warn(&format!("`{}` of {} differs{at}: {}", difference.binary, difference.place, difference.cause));
+    }
+    for step in &rebuilt.lacking {
+        console.warn(&format!("the evidence of `{}` does not answer `{step}` here", args.path.display()));
+    }
+}
+
+fn view(verified: &VerifiedArtifact) -> VerifiedView<'_> {
+    let rebuilt = verified.rebuilt.as_ref().map(|rebuilt| RebuiltView {
+        equal: rebuilt.equal,
+        lacking: &rebuilt.lacking,
+        differences: rebuilt
+            .differences
+            .iter()
+            .map(|difference| DifferenceView {
+                place: &difference.place,
+                binary: &difference.binary,
+                first: difference.first,
+                because: difference.cause.to_string(),
+                compiler: difference.cause == Cause::Compiler,
+            })
+            .collect(),
+    });
+    VerifiedView {
+        package: &verified.index.package,
+        version: &verified.index.version,
+        root: &verified.index.root,
+        signed_by: verified.signer.as_ref().map(|signer| signer.principals.as_str()),
+        kernels: verified.kernels,
+        shapes: verified.shapes,
+        records: &verified.records,
+        rebuilt,
+    }
+}

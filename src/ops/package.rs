@@ -1,0 +1,333 @@
+//! Packs the champions of a package as an artifact: machine code, launches, sources and evidence, as a folder and as an archive. Knows plans and known results;
+//! [`kforge_pipeline::release::artifact`] knows the format. Compiles, verifies and times nothing.
+
+mod gather;
+mod sources;
+pub(crate) mod write;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use crate::pen::{Passphrase, Pen};
+use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::tools::{DEFAULT_CUDA, lock_name};
+use crate::{Error, Session};
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::archive;
+use kforge_pipeline::release::artifact::check::{Artifact, FalseClaim};
+use kforge_pipeline::release::artifact::files::{ArtifactFiles, Index, PackageIdentity, document};
+use kforge_pipeline::release::artifact::spdx::{Materials, materials};
+use kforge_pipeline::release::artifact::statement::{Provenance, statement};
+use kforge_pipeline::release::artifact::{
+    ArtifactError, EVIDENCE, INDEX, KERNELS, KernelsDocument, SBOM, STATEMENT, kernels, tar,
+};
+use kforge_pipeline::release::signature::Purpose;
+use kforge_project::workspace::Member;
+use kforge_project::workspace::lockfile::{LockedDependency, LockedWheel, Lockfile};
+use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::model::{Arch, CudaSpec};
+use kforge_types::record::Standing;
+
+use self::gather::Gathered;
+
+/// The request for artifacts.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PackageRequest {
+    /// The packages and targets. Kernels, operators and shapes are not selected: an artifact holds a whole package.
+    pub words: SelectionArgs,
+    /// The folder to write into; `package` in the folder for outputs if none is named.
+    pub output: Option<PathBuf>,
+    /// The key that signs the artifacts.
+    pub key: Option<PathBuf>,
+    /// Also pack evidence that is only claimed. The artifact then says so.
+    pub allow_claimed: bool,
+    /// Write nothing.
+    pub dry_run: bool,
+}
+
+/// An artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Packaged {
+    /// What its index says.
+    pub index: Index,
+    /// Its folder.
+    pub folder: PathBuf,
+    /// Its archive.
+    pub archive: PathBuf,
+    /// The size of the archive in bytes.
+    pub bytes: u64,
+    /// The number of kernels, each for one choice of types and one target.
+    pub kernels: u64,
+    /// The fingerprint of the key that signed it.
+    pub signed_by: Option<String>,
+    /// Whether any of its evidence is only claimed.
+    pub claimed: bool,
+}
+
+/// Why something of a package cannot be packed.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {why}")]
+pub struct Refusal {
+    /// The package, or the kernel with its types and target.
+    pub place: String,
+    /// The reason.
+    pub why: RefusalReason,
+}
+
+/// The reason for a [`Refusal`].
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum RefusalReason {
+    /// The package states no licence.
+    #[error("it states no licence; add `license = \"...\"` with an SPDX expression to `[package]`")]
+    NoLicense,
+    /// A dependency is a folder, which the artifact would not hold.
+    #[error(
+        "its dependency `{0}` is a folder: nobody could rebuild the artifact; include its headers in the package, or depend on a wheel"
+    )]
+    PathDependency(String),
+    /// The results are not known.
+    #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` would run first")))]
+    NotBuilt(Option<String>),
+    /// Evidence exists and does not count.
+    #[error("its evidence does not count: {0}")]
+    Evidence(String),
+    /// A class of shapes has no champion.
+    #[error("there is no champion{stands_for}: {because}")]
+    Vacant {
+        /// The shapes of the class, in words.
+        stands_for: String,
+        /// The reason, for people.
+        because: String,
+    },
+    /// A champion was selected without measurements.
+    #[error("its champion{stands_for} is provisional: it was selected without timings of a device{}", .unanswered.as_ref().map_or_else(String::new, |why| format!(" ({why})")))]
+    Provisional {
+        /// The shapes of the class, in words.
+        stands_for: String,
+        /// Why what is stored does not answer, if that is the reason.
+        unanswered: Option<String>,
+    },
+    /// A champion is not known to be correct on a device.
+    #[error("its champion is not verified on a device: {0}")]
+    NotVerified(String),
+    /// A confirmation is missing.
+    #[error("its champion is not confirmed at shape `{0}`: build it where the device is, or bring newer evidence")]
+    NotConfirmed(String),
+    /// An agent wrote the champion.
+    #[error("an agent wrote its champion: `kforge accept {0}` writes the source into the package first")]
+    Written(String),
+    /// A kernel has a launcher of its own.
+    #[error("it has a launcher of its own, so it is never timed")]
+    Host,
+    /// The machine code is for other architectures.
+    #[error("its binary has machine code for {found}, not for {declared}")]
+    Architecture {
+        /// The architecture of the target.
+        declared: String,
+        /// Those of the binary.
+        found: String,
+    },
+}
+
+impl RefusalReason {
+    /// Whether evidence is missing, and nothing is wrong.
+    pub fn is_evidence(&self) -> bool {
+        matches!(self, Self::Evidence(_) | Self::Provisional { .. } | Self::NotConfirmed(_))
+    }
+}
+
+/// Why a package cannot be packed.
+#[derive(Debug, thiserror::Error)]
+pub enum PackageError {
+    /// Parts of it cannot be packed.
+    #[error(
+        "`{package}` cannot be packaged: {}",
+        if let [one] = reasons.as_slice() { one.to_string() } else { format!("{} reasons", reasons.len()) }
+    )]
+    Refused {
+        /// The package.
+        package: String,
+        /// All reasons.
+        reasons: Vec<Refusal>,
+    },
+    /// It has no kernel for a GPU.
+    #[error("`{0}` has no kernel for a GPU target of the selection: there is nothing to package")]
+    Nothing(String),
+    /// The files cannot be packed.
+    #[error("`{package}` cannot be packaged: {why}")]
+    Files {
+        /// The package.
+        package: String,
+        /// The reason.
+        why: ArtifactError,
+    },
+    /// A manifest cannot be written without its workspace: a bug.
+    #[error("BUG: `{package}` has no manifest of its own: {why}")]
+    Manifest {
+        /// The package.
+        package: String,
+        /// The reason.
+        why: String,
+    },
+    /// An artifact would be refused by its reader: a bug.
+    #[error("BUG: the artifact of `{package}` claims what is not so: {claim}")]
+    Claims {
+        /// The package.
+        package: String,
+        /// The first claim.
+        claim: Box<FalseClaim>,
+    },
+}
+
+/// Packs the champions of the selected packages.
+///
+/// # Errors
+/// [`PackageError`], or the plan cannot be made, or files cannot be written. If any package is refused, nothing is written.
+pub fn package(
+    session: &Session,
+    request: &PackageRequest,
+    passphrase: &Passphrase<'_>,
+) -> Result<Vec<Packaged>, Error> {
+    let pen = request.key.as_ref().map(|key| Pen::of(session, key, passphrase)).transpose()?;
+    // All targets are planned, because an artifact holds the sources of all kernels.
+    let words = SelectionArgs { targets: vec![], ..request.words.clone() };
+    let required = if request.allow_claimed { Standing::Claimed } else { Standing::Signed };
+    let looking = session.look_taking(&words, Goal::Build, None, EvidencePolicy::requiring(Some(required)))?;
+    let selected = session.select(&looking.opened.workspace, &request.words)?;
+    let artifacts = looking.plan_of(session, |opened, packages, ready| {
+        let known = gather::Known::of(session, opened, ready)?;
+        let mut artifacts = vec![];
+        for member in packages.all().filter_map(|package| packages.member(&package.name)) {
+            let lock = lock_of(&opened.workspace.lock, member);
+            let gathered = gather::gather(opened, ready, &known, member, &selected)?;
+            let files = files(opened, ready, member, &gathered, &lock)?;
+            check(member, &files, &gathered)?;
+            artifacts.push((member.package.name.clone(), gathered, files, lock));
+        }
+        Ok::<_, Error>((artifacts, opened.target.clone()))
+    })?;
+    let (artifacts, target) = artifacts;
+    let folder = request.output.as_ref().map_or_else(|| target.join("package"), |output| session.cwd.join(output));
+    let mut packaged = vec![];
+    for (package, gathered, files, lock) in artifacts {
+        let failed = |why| Error::from(PackageError::Files { package: package.clone(), why });
+        let (files, signed_by) = match &pen {
+            Some(pen) => {
+                let signature = pen.sign(session, Purpose::Artifact, files.required(INDEX).map_err(failed)?)?;
+                let fingerprint = signature.key().fingerprint();
+                (files.signed(&signature), Some(fingerprint))
+            }
+            None => (files, None),
+        };
+        let index = files.index().map_err(failed)?;
+        let archive = tar::pack(&files).map_err(failed)?;
+        let name = format!("{}-{}", index.package, index.version);
+        let file = format!("{name}.{}", tar::EXTENSION);
+        let wheels = wheels(&lock);
+        let about = Provenance {
+            package: &index.package,
+            version: &index.version,
+            targets: gathered.targets(),
+            wheels: &wheels,
+            tools: &gathered.tools,
+            archive: Some((&file, &archive)),
+        };
+        let beside = statement(&files, &about).map_err(failed)?;
+        if !request.dry_run {
+            write::write(session, &folder, &name, &files, &archive, &beside)?;
+        }
+        packaged.push(Packaged {
+            folder: folder.join(&name),
+            archive: folder.join(&file),
+            bytes: archive.len() as u64,
+            kernels: gathered.kernels.len() as u64,
+            claimed: gathered.is_claimed(),
+            signed_by,
+            index,
+        });
+    }
+    Ok(packaged)
+}
+
+/// The part of a lockfile that is about a package.
+fn lock_of(lock: &Lockfile, member: &Member) -> Lockfile {
+    let package = &member.package;
+    let release = match &package.toolchain.cuda {
+        Some(CudaSpec::Version(release)) => release,
+        Some(CudaSpec::Path(_) | CudaSpec::System) => "",
+        None => DEFAULT_CUDA,
+    };
+    let name = lock_name(release);
+    let mut own = lock.clone();
+    own.wheels.retain(|toolchain, _| *toolchain == name);
+    own.dependencies.retain(|(of, _), _| *of == package.name);
+    own.champions.retain(|seat, _| seat.package == package.name);
+    own
+}
+
+/// All wheels of a lockfile.
+fn wheels(lock: &Lockfile) -> Vec<LockedWheel> {
+    let dependencies = lock.dependencies.values().filter_map(|dependency| match dependency {
+        LockedDependency::Wheel(wheel) => Some(wheel),
+        LockedDependency::Path { .. } => None,
+    });
+    let mut all: Vec<LockedWheel> = lock.wheels.values().flatten().chain(dependencies).cloned().collect();
+    all.sort();
+    all.dedup();
+    all
+}
+
+/// The files of an artifact, with the index.
+fn files(
+    opened: &crate::session::Opened,
+    ready: &crate::session::build::Ready<'_>,
+    member: &Member,
+    gathered: &Gathered,
+    lock: &Lockfile,
+) -> Result<ArtifactFiles, Error> {
+    let package = &member.package;
+    let failed = |why| Error::from(PackageError::Files { package: package.name.clone(), why });
+    let mut all: BTreeMap<String, Vec<u8>> = sources::sources(&opened.workspace, ready, member, lock)?;
+    all.extend(gathered.binaries.iter().map(|(name, bytes)| (name.clone(), bytes.clone())));
+    let document_of = KernelsDocument { format_version: kernels::FORMAT_VERSION, kernels: gathered.kernels.clone() };
+    all.insert(KERNELS.into(), document(&document_of).map_err(failed)?);
+    let evidence = archive::encode(&gathered.evidence).map_err(crate::evidence::EvidenceError::Unreadable)?;
+    all.insert(EVIDENCE.into(), evidence);
+    let identity = PackageIdentity {
+        name: package.name.clone(),
+        version: package.version.clone(),
+        license: package.license.clone().unwrap_or_default(),
+    };
+    let wheels = wheels(lock);
+    let files = ArtifactFiles::new(all).map_err(failed)?;
+    let about = Provenance {
+        package: &identity.name,
+        version: &identity.version,
+        targets: gathered.targets(),
+        wheels: &wheels,
+        tools: &gathered.tools,
+        archive: None,
+    };
+    let of =
+        Materials { package: &identity.name, version: &identity.version, license: &identity.license, wheels: &wheels };
+    let (statement, materials) = (statement(&files, &about).map_err(failed)?, materials(&files, &of).map_err(failed)?);
+    let mut all = files.all().clone();
+    all.extend([(STATEMENT.to_string(), statement), (SBOM.to_string(), materials)]);
+    ArtifactFiles::new(all).and_then(|files| files.indexed(identity)).map_err(failed)
+}
+
+/// Reads what was packed as its reader will, so that no artifact is handed out that would be refused.
+fn check(member: &Member, files: &ArtifactFiles, gathered: &Gathered) -> Result<(), Error> {
+    let package = member.package.name.clone();
+    let document = KernelsDocument::of(files).map_err(|why| PackageError::Files { package: package.clone(), why })?;
+    let artifact = Artifact { files, document: &document, evidence: &gathered.evidence, package: &member.package };
+    match artifact.false_claims().into_iter().next() {
+        Some(claim) => Err(PackageError::Claims { package, claim: Box::new(claim) }.into()),
+        None => Ok(()),
+    }
+}
+
+/// Whether a target is one of a GPU.
+fn is_gpu(member: &Member, target: &str) -> bool {
+    member.package.targets.get(target).is_some_and(|target| target.arch != Arch::Cpu)
+}

@@ -1,0 +1,579 @@
+//! From known results to what an artifact says of its kernels: champions, launches, verdicts, times, and the evidence for them. Knows how steps name their
+//! inputs; runs nothing. What cannot be packed is a [`Refusal`], and all of them are returned together.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde::de::DeserializeOwned;
+
+use super::{PackageError, Refusal, RefusalReason, is_gpu};
+use crate::Error;
+use crate::session::Opened;
+use crate::session::Session;
+use crate::session::build::Ready;
+use kforge_engine::evidence::{BINARY, EvidenceCache, IndexedRecord};
+use kforge_engine::{Blobs, Done, Graph, Node, Question, Questions, ReadyResult, Source};
+use kforge_foundation::base::Digest;
+use kforge_numerics::measure::sampling::median_interval;
+use kforge_numerics::measure::stats::median;
+use kforge_pipeline::plan::kernels::Selected as PlanSelected;
+use kforge_pipeline::plan::operators::tolerance_of;
+use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
+use kforge_pipeline::release::Bundle;
+use kforge_pipeline::release::artifact::BINARIES;
+use kforge_pipeline::release::artifact::kernels::{
+    PackagedClass, PackagedKernel, PackagedMethod, PackagedRecord, PackagedShape, PackagedTime, PackagedVariant,
+};
+use kforge_pipeline::release::transfer::{self, RecordChoice};
+use kforge_pipeline::report::classes::stands_for;
+use kforge_project::workspace::Member;
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::{Dependency, Kernel, Metric, Operator, Target, TypeChoice};
+use kforge_types::record::params::{
+    Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, Selection, Toolchain,
+};
+use kforge_types::record::spec::Tree;
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{Inspection, Standing, StepKind, Verdict};
+
+/// What is known of a plan.
+pub(super) struct Known {
+    result: ReadyResult,
+    asked: Questions,
+}
+
+impl Known {
+    pub(super) fn of(session: &Session, opened: &Opened, ready: &Ready<'_>) -> Result<Known, Error> {
+        let result = ready.with_services(session, opened, |services| {
+            kforge_engine::known(ready.graph.clone(), &ready.options, services)
+        });
+        // An expander adds each node once, so the second walk begins with all of them.
+        let whole = Graph::new(result.steps.iter().map(|(node, _)| node.clone()).collect())?;
+        let asked =
+            ready.with_services(session, opened, |services| kforge_engine::questions(whole, &ready.options, services));
+        Ok(Known { result, asked })
+    }
+}
+
+/// What an artifact says of the kernels of a package, and its evidence.
+pub(super) struct Gathered {
+    pub(super) kernels: Vec<PackagedKernel>,
+    /// The machine code of the champions by its name in the artifact.
+    pub(super) binaries: BTreeMap<String, Vec<u8>>,
+    /// The device compilers with which the champions were compiled, by content.
+    pub(super) tools: BTreeMap<String, Digest>,
+    pub(super) evidence: Bundle,
+}
+
+impl Gathered {
+    /// The targets, each once.
+    pub(super) fn targets(&self) -> Vec<&str> {
+        let targets: BTreeSet<&str> = self.kernels.iter().map(|kernel| kernel.target.as_str()).collect();
+        targets.into_iter().collect()
+    }
+
+    /// Whether any record is only claimed.
+    pub(super) fn is_claimed(&self) -> bool {
+        let records = self.kernels.iter().flat_map(|kernel| kernel.records.values());
+        records.into_iter().any(|record| record.standing == Standing::Claimed)
+    }
+}
+
+/// A kernel for one choice of types and one target.
+struct Seat<'a> {
+    kernel: &'a Kernel,
+    operator: &'a Operator,
+    choice: TypeChoice,
+    target: &'a Target,
+}
+
+impl Seat<'_> {
+    /// `p/k/T=f16/h200`.
+    fn name(&self, package: &str) -> String {
+        let parts = [package, &self.kernel.name, &self.choice.label, &self.target.name];
+        parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/")
+    }
+}
+
+/// Gathers the champions of a package on the selected GPU targets.
+pub(super) fn gather(
+    opened: &Opened,
+    ready: &Ready<'_>,
+    known: &Known,
+    member: &Member,
+    selected: &Selected,
+) -> Result<Gathered, Error> {
+    let package = &member.package;
+    let mut seats = vec![];
+    for kernel in &package.kernels {
+        let Some(operator) = package.operator(&kernel.operator) else { continue };
+        let takes = |target: &&String| {
+            is_gpu(member, target) && (selected.targets.is_empty() || selected.targets.contains(target))
+        };
+        for target in kernel.targets.iter().filter(takes).filter_map(|target| package.targets.get(target)) {
+            seats.extend(operator.choices().into_iter().map(|choice| Seat { kernel, operator, choice, target }));
+        }
+    }
+    if seats.is_empty() {
+        return Err(PackageError::Nothing(package.name.clone()).into());
+    }
+    let mut refused: Vec<Refusal> = of_package(member);
+    let cache = ready.evidence(opened);
+    let mut steps = Steps::new(ready, known, &cache, &package.name);
+    let (mut kernels, mut binaries) = (vec![], BTreeMap::new());
+    for seat in &seats {
+        match steps.kernel(seat)? {
+            Ok((kernel, own)) => {
+                kernels.push(kernel);
+                binaries.extend(own);
+            }
+            Err(reasons) => {
+                let place = seat.name(&package.name);
+                refused.extend(reasons.into_iter().map(|why| Refusal { place: place.clone(), why }));
+            }
+        }
+    }
+    if !refused.is_empty() {
+        return Err(PackageError::Refused { package: package.name.clone(), reasons: refused }.into());
+    }
+    let evidence = steps.evidence()?;
+    Ok(Gathered { kernels, binaries, tools: steps.tools, evidence })
+}
+
+/// What keeps a whole package from being packed.
+fn of_package(member: &Member) -> Vec<Refusal> {
+    let package = &member.package;
+    let mut refused = vec![];
+    let mut refuse = |why| refused.push(Refusal { place: package.name.clone(), why });
+    if package.license.as_ref().is_none_or(|license| license.trim().is_empty()) {
+        refuse(RefusalReason::NoLicense);
+    }
+    for (name, dependency) in &package.dependencies {
+        if let Dependency::Path { .. } = dependency {
+            refuse(RefusalReason::PathDependency(name.clone()));
+        }
+    }
+    refused
+}
+
+/// The steps of a plan by id, and the questions that an artifact needs.
+struct Steps<'a, 'p> {
+    ready: &'a Ready<'p>,
+    known: &'a Known,
+    cache: &'a EvidenceCache,
+    package: &'a str,
+    done: HashMap<&'a str, &'a Done>,
+    nodes: HashMap<&'a str, &'a Node>,
+    asked: HashMap<&'a str, &'a Question>,
+    /// The ids of the steps whose observations and binaries are packed.
+    wanted: BTreeSet<String>,
+    /// Their records, by question.
+    records: BTreeMap<Digest, PackagedRecord>,
+    /// The device compilers of the binaries, by content.
+    tools: BTreeMap<String, Digest>,
+}
+
+/// A kernel with the machine code of its champions, or why it cannot be packed.
+type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
+
+impl<'a, 'p> Steps<'a, 'p> {
+    fn new(ready: &'a Ready<'p>, known: &'a Known, cache: &'a EvidenceCache, package: &'a str) -> Self {
+        let steps = &known.result.steps;
+        Steps {
+            ready,
+            known,
+            cache,
+            package,
+            done: steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect(),
+            nodes: steps.iter().map(|(node, _)| (node.id.as_str(), node)).collect(),
+            asked: known.asked.asked.iter().map(|question| (question.node.id.as_str(), question)).collect(),
+            wanted: BTreeSet::new(),
+            records: BTreeMap::new(),
+            tools: BTreeMap::new(),
+        }
+    }
+
+    /// A document that a step gave.
+    fn output<T: DeserializeOwned>(&self, id: &str, output: &str) -> Option<T> {
+        let digest = self.done.get(id)?.result.as_ref()?.outputs.get(output).copied()?;
+        serde_json::from_slice(&self.ready.leaves.get(&digest).ok()??).ok()
+    }
+
+    /// The id of the step whose output is this input of a node.
+    fn from(node: &Node, input: &str) -> Option<String> {
+        match &node.inputs.get(input)?.source {
+            Source::Output { node, .. } => Some(node.clone()),
+            Source::Blob(_) => None,
+        }
+    }
+
+    /// The last selection of a seat, with its node.
+    fn selection(&self, seat: &Seat<'_>) -> Option<(&'a Node, std::sync::Arc<PlanSelected>, Selection)> {
+        let selects = self.known.result.steps.iter().map(|(node, _)| node);
+        selects.filter(|node| node.kind == StepKind::Select && node.labels.package == self.package).find_map(|node| {
+            let selected = self.ready.expander.selected(&node.id).filter(|selected| selected.stage.is_last)?;
+            let mine = selected.kernel == seat.kernel.name
+                && selected.target == seat.target.name
+                && selected.choice.label == seat.choice.label;
+            let selection = self.output::<Selection>(&node.id, "selection").filter(|_| mine)?;
+            Some((node, selected, selection))
+        })
+    }
+
+    /// Why evidence for a seat exists and does not count, if that is so.
+    fn refused(&self, seat: &Seat<'_>) -> Option<String> {
+        self.known.result.steps.iter().find_map(|(node, done)| {
+            let labels = &node.labels;
+            let mine = labels.package == self.package
+                && labels.kernel.as_ref() == Some(&seat.kernel.name)
+                && labels.target.as_ref() == Some(&seat.target.name);
+            let unanswered = done.as_ref().filter(|_| mine)?.unanswered.as_ref()?;
+            unanswered.is_refused().then(|| unanswered.to_string())
+        })
+    }
+
+    fn kernel(&mut self, seat: &Seat<'_>) -> Result<Packed, Error> {
+        if seat.kernel.host.is_some() {
+            return Ok(Err(vec![RefusalReason::Host]));
+        }
+        let Some((node, selected, selection)) = self.selection(seat) else {
+            if let Some(why) = self.refused(seat) {
+                return Ok(Err(vec![RefusalReason::Evidence(why)]));
+            }
+            let of = seat.name(self.package);
+            let open = self.known.result.open.iter().find(|id| id.starts_with(&format!("{of}/")));
+            let open = open.or(self.known.result.open.first());
+            return Ok(Err(vec![RefusalReason::NotBuilt(open.cloned())]));
+        };
+        let about = self.ready.expander.about(&selected);
+        let per = about.as_ref().and_then(|about| about.per.clone());
+        let shapes: Vec<String> = about.into_iter().flat_map(|about| about.shapes).map(|(name, _)| name).collect();
+        let (mut refused, mut binaries) = (vec![], BTreeMap::new());
+        let mut packaged = PackagedKernel {
+            kernel: seat.kernel.name.clone(),
+            operator: seat.operator.name.clone(),
+            types: seat.choice.label.clone(),
+            target: seat.target.name.clone(),
+            arch: seat.target.arch.name().into(),
+            devices: vec![],
+            metric: seat.kernel.select.metric,
+            interface: seat.operator.interface(&seat.choice).map_err(|error| Error::Wrong(vec![error]))?,
+            per: per.clone(),
+            classes: vec![],
+            variants: vec![],
+            shapes: vec![],
+            methods: vec![],
+            records: BTreeMap::new(),
+        };
+        for champion in &selection.champions {
+            let class = selected.class_name(&champion.class);
+            let of_class: Vec<(u32, &String)> =
+                champion.shapes.iter().filter_map(|at| Some((*at, shapes.get(*at as usize)?))).collect();
+            let class = PackagedClass {
+                shapes: of_class.iter().map(|(_, shape)| (*shape).clone()).collect(),
+                variant: String::new(),
+                because: champion.because.clone(),
+                class,
+            };
+            let found =
+                self.champion(seat, (node, &selected), champion, class, &of_class, per.as_deref(), &mut packaged);
+            match found? {
+                Ok(Some((name, bytes))) => drop(binaries.insert(name, bytes)),
+                Ok(None) => {}
+                Err(reasons) => refused.extend(reasons),
+            }
+        }
+        // The shapes of classes that were split from others come in the order of the operator, too.
+        let order = |shape: &PackagedShape| seat.operator.shapes.iter().position(|s| s.name == shape.shape);
+        packaged.shapes.sort_by_key(order);
+        packaged.devices.sort();
+        packaged.devices.dedup();
+        Ok(if refused.is_empty() { Ok((packaged, binaries)) } else { Err(refused) })
+    }
+
+    /// Adds a champion. Returns its binary, unless it was added before.
+    #[expect(clippy::too_many_arguments, reason = "a champion, its class, and where both are added")]
+    fn champion(
+        &mut self,
+        seat: &Seat<'_>,
+        (node, selected): (&Node, &PlanSelected),
+        champion: &Champion,
+        mut class: PackagedClass,
+        shapes: &[(u32, &String)],
+        per: Option<&str>,
+        packaged: &mut PackagedKernel,
+    ) -> Result<Result<Option<(String, Vec<u8>)>, Vec<RefusalReason>>, Error> {
+        let stands_for = stands_for(per, &class.class);
+        let build = champion.variant.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
+        let Some(build) = build else {
+            return Ok(Err(vec![RefusalReason::Vacant { stands_for, because: champion.because.clone() }]));
+        };
+        if build.written.is_some() {
+            return Ok(Err(vec![RefusalReason::Written(seat.kernel.name.clone())]));
+        }
+        if champion.provisional {
+            let unanswered = shapes.iter().find_map(|(at, _)| {
+                let judge = Self::from(node, &format!("judgement:{}:{at}", build.variant.order))?;
+                let verify = self.nodes.get(judge.as_str()).and_then(|judge| Self::from(judge, "observation"))?;
+                self.done.get(verify.as_str())?.unanswered.as_ref().map(ToString::to_string)
+            });
+            return Ok(Err(vec![RefusalReason::Provisional { stands_for, unanswered }]));
+        }
+        class.variant = build.variant.label.clone();
+        let mut refused = vec![];
+        let mut compile = None;
+        for (at, shape) in shapes {
+            let judge = Self::from(node, &format!("judgement:{}:{at}", build.variant.order));
+            match self.shape(
+                seat,
+                build,
+                judge.as_deref(),
+                Self::from(node, &format!("bench:{}:{at}", build.variant.order)),
+                shape,
+                &class,
+            )? {
+                Ok((found, compiled, device)) => {
+                    compile = Some(compiled);
+                    packaged.devices.extend(device);
+                    packaged.records.extend(self.keys_of(&found));
+                    packaged.shapes.push(found);
+                }
+                Err(reason) => refused.push(reason),
+            }
+        }
+        let Some(compile) = compile.filter(|_| refused.is_empty()) else { return Ok(Err(refused)) };
+        self.rivals(node, build, packaged)?;
+        packaged.classes.push(class);
+        if packaged.variant(&build.variant.label).is_some() {
+            return Ok(Ok(None));
+        }
+        let (variant, bytes) = match self.variant(seat, build, &compile, &packaged.shapes)? {
+            Ok(found) => found,
+            Err(reason) => return Ok(Err(vec![reason])),
+        };
+        let name = variant.binary.clone();
+        packaged.variants.push(variant);
+        Ok(Ok(Some((name, bytes))))
+    }
+
+    /// A champion at a shape: its verdicts and its time, with the step that compiled it and the device.
+    fn shape(
+        &mut self,
+        seat: &Seat<'_>,
+        build: &PlannedVariant,
+        judge: Option<&str>,
+        bench: Option<String>,
+        name: &str,
+        class: &PackagedClass,
+    ) -> Result<Result<(PackagedShape, String, Option<String>), RefusalReason>, Error> {
+        let not = |why: String| Ok(Err(RefusalReason::NotVerified(format!("shape `{name}`{why}"))));
+        let Some(shape) = seat.operator.shape(name) else { return not(" is not declared".into()) };
+        let Some(judge) = judge else { return not(" has no verdict".into()) };
+        let Some(judgement) = self.output::<Judgement>(judge, "judgement") else {
+            return not(" has no verdict".into());
+        };
+        if judgement.verdict != Verdict::Pass || judgement.emulated {
+            let verdict =
+                if judgement.emulated { "only the emulator ran it".into() } else { judgement.verdict.to_string() };
+            return not(format!(": {verdict}"));
+        }
+        let verify = self.nodes.get(judge).and_then(|node| Self::from(node, "observation"));
+        let Some((verify, compile)) = verify.and_then(|id| {
+            let compile = self.nodes.get(id.as_str()).and_then(|node| Self::from(node, BINARY))?;
+            Some((id, compile))
+        }) else {
+            return not(" has no observation".into());
+        };
+        let Some((verification, record)) = self.record(&verify)? else { return not(" has no record".into()) };
+        let confirmation = match confirmation_of(judge) {
+            Some(id) => match self.output::<Judgement>(&id, "judgement").map(|judgement| judgement.verdict) {
+                Some(Verdict::Pass) => self.nodes.get(id.as_str()).and_then(|node| Self::from(node, "observation")),
+                Some(Verdict::Fail(why)) => return not(format!(": {why}")),
+                _ => None,
+            },
+            None => None,
+        };
+        let Some(confirmation) = confirmation else { return Ok(Err(RefusalReason::NotConfirmed(name.into()))) };
+        let Some((confirmation, _)) = self.record(&confirmation)? else {
+            return Ok(Err(RefusalReason::NotConfirmed(name.into())));
+        };
+        let problem = seat.operator.bind(&seat.choice, shape).map_err(|error| Error::Wrong(vec![error]))?;
+        let time = match bench {
+            Some(bench) => self.time(&bench, seat.kernel.select.metric)?,
+            None => None,
+        };
+        let found = PackagedShape {
+            shape: name.into(),
+            role: shape.role,
+            dims: shape.dims.clone(),
+            class: class.class.clone(),
+            variant: build.variant.label.clone(),
+            tolerance: tolerance_of(seat.operator, &seat.choice, shape, &problem),
+            worst: judgement.worst,
+            verification,
+            confirmation: Some(confirmation),
+            time,
+        };
+        Ok(Ok((found, compile, Some(record.record.provenance.device.to_string()))))
+    }
+
+    fn time(&mut self, bench: &str, metric: Metric) -> Result<Option<PackagedTime>, Error> {
+        let Some((question, _)) = self.record(bench)? else { return Ok(None) };
+        let Some(seen) = self.output::<BenchObserved>(bench, "observation") else { return Ok(None) };
+        let series = match metric {
+            Metric::Cold => seen.cold,
+            Metric::Hot => seen.hot,
+        };
+        let samples = series.map(|series| series.samples_ns).unwrap_or_default();
+        Ok((!samples.is_empty()).then(|| PackagedTime {
+            question,
+            median_ns: median(&samples),
+            interval_ns: median_interval(&samples),
+            samples: samples.len() as u64,
+        }))
+    }
+
+    /// The question of a step that observes a device, and the record that answers it. Both will be packed.
+    fn record(&mut self, id: &str) -> Result<Option<(Digest, IndexedRecord)>, Error> {
+        let Some(Question { node, spec: Some(spec), .. }) = self.asked.get(id).copied() else { return Ok(None) };
+        let key = spec.key();
+        let Some(seen) = self.cache.seen(&key, spec, node.product.as_deref())? else {
+            return Ok(None);
+        };
+        let packaged = PackagedRecord {
+            kind: node.kind,
+            record: seen.digest,
+            standing: seen.standing(),
+            signer: seen.signer.clone().filter(|_| seen.standing() == Standing::Signed),
+            device: seen.record.provenance.device.to_string(),
+            measured_at: seen.record.provenance.measured_at.clone(),
+        };
+        self.records.insert(key, packaged);
+        self.wanted.insert(id.into());
+        Ok(Some((key, seen)))
+    }
+
+    /// The questions that a shape names, as the keys of a kernel's records.
+    fn keys_of(&self, shape: &PackagedShape) -> Vec<(Digest, PackagedRecord)> {
+        let time = shape.time.as_ref().map(|time| time.question);
+        let keys = [Some(shape.verification), shape.confirmation, time].into_iter().flatten();
+        keys.filter_map(|key| Some((key, self.records.get(&key)?.clone()))).collect()
+    }
+
+    /// The pairs in which a champion was compared with others, what its methods are worth, and the observations on which both rest.
+    fn rivals(&mut self, select: &Node, build: &PlannedVariant, packaged: &mut PackagedKernel) -> Result<(), Error> {
+        let order = build.variant.order.to_string();
+        let of_champion = |input: &&String| {
+            let mut parts = input.split(':');
+            parts.next() == Some("pairs") && parts.take(2).any(|part| part == order)
+        };
+        let mut observed: Vec<String> =
+            select.inputs.keys().filter(of_champion).filter_map(|input| Self::from(select, input)).collect();
+        let mine = |node: &Node| {
+            let labels = &node.labels;
+            node.kind == StepKind::Attribute
+                && labels.package == select.labels.package
+                && labels.kernel == select.labels.kernel
+                && labels.target == select.labels.target
+                && labels.variant.as_ref() == Some(&build.label)
+        };
+        let attributes: Vec<&'a Node> =
+            self.known.result.steps.iter().map(|(node, _)| node).filter(|n| mine(n)).collect();
+        for node in attributes {
+            let Some(found) = self.output::<Attribution>(&node.id, "attribution") else { continue };
+            let method = node.labels.method.clone().unwrap_or_default();
+            if packaged.methods.iter().any(|known| known.method == method && known.variant == build.variant.label) {
+                continue;
+            }
+            observed.extend(node.inputs.keys().filter(|i| i.starts_with("pairs:")).filter_map(|i| Self::from(node, i)));
+            // The kernel without the method is verified, too.
+            let judged = node.inputs.keys().filter(|i| i.starts_with("judgement:")).filter_map(|i| Self::from(node, i));
+            let verified = judged.filter_map(|judge| Self::from(self.nodes.get(judge.as_str())?, "observation"));
+            observed.extend(verified.collect::<Vec<_>>());
+            packaged.methods.push(PackagedMethod {
+                method,
+                variant: build.variant.label.clone(),
+                fate: found.fate,
+                because: found.because,
+                saving: found.saving,
+            });
+        }
+        for step in observed {
+            if let Some((key, _)) = self.record(&step)?
+                && let Some(record) = self.records.get(&key)
+            {
+                packaged.records.insert(key, record.clone());
+            }
+        }
+        Ok(())
+    }
+
+    fn variant(
+        &mut self,
+        seat: &Seat<'_>,
+        build: &PlannedVariant,
+        compile: &str,
+        shapes: &[PackagedShape],
+    ) -> Result<Result<(PackagedVariant, Vec<u8>), RefusalReason>, Error> {
+        let lost = || Ok(Err(RefusalReason::NotBuilt(Some(compile.to_string()))));
+        let Some(compiled) = self.known.asked.made.iter().find(|made| made.node.id == compile) else { return lost() };
+        let question = kforge_engine::action::of_binary(&compiled.spec, &*self.ready.leaves)?;
+        let (Some(question), Some(digest)) = (question, compiled.result.outputs.get(BINARY).copied()) else {
+            return lost();
+        };
+        let read = |digest: &Digest| self.ready.leaves.get(digest);
+        let Some(bytes) = read(&digest)? else { return lost() };
+        let inspect = self
+            .known
+            .result
+            .steps
+            .iter()
+            .map(|(node, _)| node)
+            .find(|node| node.kind == StepKind::Inspect && Self::from(node, BINARY).as_deref() == Some(compile));
+        let inspection = inspect.and_then(|node| self.output::<Inspection>(&node.id, "inspection"));
+        let Some(Inspection { architectures, .. }) = inspection else { return lost() };
+        let declared = seat.target.arch.name();
+        if !architectures.iter().any(|arch| arch == declared) {
+            let found = architectures.join(", ");
+            return Ok(Err(RefusalReason::Architecture { declared: declared.into(), found }));
+        }
+        let Some(facts) = self.output::<CompileFacts>(compile, "facts") else { return lost() };
+        let params: CompileParams = serde_json::from_value(compiled.spec.params.clone())?;
+        let tree = compiled.spec.inputs.get("tree:source").and_then(|input| input.digest);
+        let Some(tree) = tree.map(|tree| read(&tree)).transpose()?.flatten() else { return lost() };
+        let tree: Tree = serde_json::from_slice(&tree)?;
+        let example = shapes.iter().find(|shape| shape.variant == build.variant.label);
+        let Some(example) = example.and_then(|shape| seat.operator.shape(&shape.shape)) else { return lost() };
+        let problem = seat.operator.bind(&seat.choice, example).map_err(|error| Error::Wrong(vec![error]))?;
+        let launch =
+            seat.kernel.sequence(&build.variant, &seat.choice, &problem).map_err(|error| Error::Wrong(vec![error]))?;
+        self.wanted.insert(compile.to_string());
+        let toolchain = compiled.spec.inputs.get("toolchain").and_then(|input| input.digest);
+        if let Some(bytes) = toolchain.map(|digest| read(&digest)).transpose()?.flatten() {
+            let Toolchain { tools, .. } = serde_json::from_slice(&bytes)?;
+            self.tools.extend(tools.into_iter().filter(|(name, _)| !name.starts_with(HOST)));
+        }
+        let variant = PackagedVariant {
+            variant: build.variant.label.clone(),
+            binary: format!("{BINARIES}/{}.cubin", digest.hex()),
+            digest,
+            compilation: question.key(),
+            sources: tree.files,
+            symbols: params.entries.into_iter().zip(facts.symbols).collect(),
+            launch,
+        };
+        Ok(Ok((variant, bytes)))
+    }
+
+    /// The bundle of everything that was wanted.
+    fn evidence(&self) -> Result<Bundle, Error> {
+        let wanted = |id: &str| self.wanted.contains(id);
+        let asked = self.known.asked.asked.iter().filter(|question| wanted(&question.node.id)).cloned().collect();
+        let made = self.known.asked.made.iter().filter(|made| wanted(&made.node.id)).cloned().collect();
+        let questions = Questions { asked, made, ..Questions::default() };
+        let champions = self.ready.champions(&self.known.asked).into_iter().map(|champion| champion.timed);
+        let champions = champions.filter(|champion| champion.package == self.package).collect();
+        let gathered =
+            transfer::gather(&questions, champions, self.cache, &*self.ready.leaves, RecordChoice::Answering);
+        Ok(gathered?.bundle)
+    }
+}

@@ -1,0 +1,212 @@
+//! Verifies an artifact with nothing but the artifact and the reader's trust: digests, signature, and whether every claim follows from its own evidence and
+//! sources. On request, builds its sources again and compares the machine code. Knows files and sessions; [`kforge_pipeline::release::artifact::check`] knows
+//! the claims.
+//!
+//! | decision | because |
+//! |---|---|
+//! | the order is digests, signature, claims | what was tampered with is named before anything of it is believed |
+//! | a rebuild has a home of its own, with only the toolchains of the user's | nothing that was compiled before may answer |
+//! | it pins the champions of the artifact | no other variant is compiled |
+//! | it reads the evidence of the artifact as claims | they count only if the compiler makes the same bytes, and the questions hold the same expected values |
+//! | where equal inputs give other bytes, the compiler itself varies | everything that a compilation can see is in its inputs |
+
+mod rebuild;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::evidence::EvidenceError;
+use crate::package::write::write_folder;
+use crate::{Error, Session};
+use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_pipeline::release::archive;
+use kforge_pipeline::release::artifact::check::{Artifact, FalseClaim};
+use kforge_pipeline::release::artifact::files::{ArtifactFiles, Index, LIMIT};
+use kforge_pipeline::release::artifact::{ArtifactError, EVIDENCE, INDEX, KernelsDocument, SOURCE, tar};
+use kforge_pipeline::release::signature::Purpose;
+use kforge_pipeline::release::trust::{Distrusted, Signer};
+use kforge_project::workspace::find::MANIFEST;
+use kforge_project::workspace::{self, Member, Workspace};
+use kforge_types::record::Standing;
+
+pub use rebuild::{Cause, Difference, Rebuilt};
+
+/// The request for a verification.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct VerifyArtifactRequest {
+    /// The folder or the archive.
+    pub path: PathBuf,
+    /// Do not require the signature of a trusted key.
+    pub allow_untrusted: bool,
+    /// Build the sources again and compare the machine code.
+    pub rebuild: bool,
+}
+
+/// A verified artifact.
+#[derive(Debug)]
+pub struct VerifiedArtifact {
+    /// Its index.
+    pub index: Index,
+    /// Who signed it, if a trusted key did.
+    pub signer: Option<Signer>,
+    /// The number of kernels, each for one choice of types and one target.
+    pub kernels: u64,
+    /// The number of shapes at which champions pass.
+    pub shapes: u64,
+    /// The number of records by the standing that whoever packed the artifact gave them.
+    pub records: BTreeMap<Standing, u64>,
+    /// The rebuild, if it was requested.
+    pub rebuilt: Option<Rebuilt>,
+}
+
+/// Why an artifact is refused.
+#[derive(Debug, thiserror::Error)]
+pub enum VerifyArtifactError {
+    /// Its files are not those of an artifact, or differ from its index.
+    #[error("`{}` is refused: {why}", path.display())]
+    Files {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// The reason.
+        why: ArtifactError,
+    },
+    /// Nobody signed it.
+    #[error("`{}` is not signed", .0.display())]
+    Unsigned(PathBuf),
+    /// The signature does not count.
+    #[error("`{}` is not trusted: {why}", path.display())]
+    Distrusted {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// The reason.
+        why: Distrusted,
+    },
+    /// Its sources are not a package.
+    #[error("`{}` is refused: `{SOURCE}` holds no package that this kforge reads: {why}", path.display())]
+    NoPackage {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// The errors of its manifest.
+        why: String,
+    },
+    /// It claims what is not so.
+    #[error("`{}` is refused: {}", path.display(), one_or_count(.claims))]
+    Claims {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// All false claims.
+        claims: Vec<FalseClaim>,
+    },
+    /// Its sources could not be built.
+    #[error("the sources of `{}` could not be built, so nothing was compared", .0.display())]
+    NotRebuilt(PathBuf),
+}
+
+fn one_or_count(claims: &[FalseClaim]) -> String {
+    match claims {
+        [one] => one.to_string(),
+        claims => format!("{} of its claims are false", claims.len()),
+    }
+}
+
+/// Verifies an artifact.
+///
+/// # Errors
+/// [`VerifyArtifactError`], or files cannot be read or written.
+pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Result<VerifiedArtifact, Error> {
+    let path = &request.path;
+    let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
+    let files = read(&session.cwd.join(path), path).map_err(refused)?;
+    let index = files.index().map_err(refused)?;
+    let signer = signer(session, request, &files)?;
+    let document = KernelsDocument::of(&files).map_err(refused)?;
+    let evidence = files.required(EVIDENCE).map_err(refused)?;
+    let evidence = archive::unpack(evidence, archive::LIMITS);
+    let evidence = evidence.and_then(|evidence| {
+        evidence.bundle.check_times(jiff::Timestamp::now())?;
+        Ok(evidence.bundle)
+    });
+    let evidence = evidence.map_err(|why| EvidenceError::Refused { path: path.join(EVIDENCE), why })?;
+    let folder =
+        tempfile::Builder::new().prefix("kforge-artifact-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
+    write_folder(folder.path(), &files)?;
+    let (_, member) = package_of(&folder.path().join(SOURCE), path)?;
+    let artifact = Artifact { files: &files, document: &document, evidence: &evidence, package: &member.package };
+    let claims = artifact.false_claims();
+    if !claims.is_empty() {
+        return Err(VerifyArtifactError::Claims { path: path.clone(), claims }.into());
+    }
+    let rebuilt = match request.rebuild {
+        true => Some(rebuild::rebuild(session, path, folder.path(), &document, &evidence)?),
+        false => None,
+    };
+    let mut records = BTreeMap::new();
+    for record in document.kernels.iter().flat_map(|kernel| kernel.records.values()) {
+        *records.entry(record.standing).or_default() += 1;
+    }
+    Ok(VerifiedArtifact {
+        index,
+        signer,
+        kernels: document.kernels.len() as u64,
+        shapes: document.kernels.iter().map(|kernel| kernel.shapes.len() as u64).sum(),
+        records,
+        rebuilt,
+    })
+}
+
+/// Who signed the index, if that counts or need not.
+fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFiles) -> Result<Option<Signer>, Error> {
+    let path = &request.path;
+    let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
+    let Some(signature) = files.signature().map_err(refused)? else {
+        return match request.allow_untrusted {
+            true => Ok(None),
+            false => Err(VerifyArtifactError::Unsigned(path.clone()).into()),
+        };
+    };
+    let trust = session.trusted_here(None)?;
+    match trust.judge_for(Purpose::Artifact, files.required(INDEX).map_err(refused)?, &signature) {
+        Ok(signer) => Ok(Some(signer)),
+        Err(_) if request.allow_untrusted => Ok(None),
+        Err(why) => Err(VerifyArtifactError::Distrusted { path: path.clone(), why }.into()),
+    }
+}
+
+/// The files of a folder or an archive; `name` is the path as the user gave it.
+fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
+    let unreadable = |path: &Path| {
+        let name = path.display().to_string();
+        move |source| ArtifactError::Read { name, source }
+    };
+    let kind = std::fs::metadata(place).map_err(unreadable(name))?;
+    if !kind.is_dir() {
+        if kind.len() > LIMIT {
+            return Err(ArtifactError::TooLarge { limit: LIMIT });
+        }
+        return tar::unpack(&std::fs::read(place).map_err(unreadable(name))?);
+    }
+    let mut files = BTreeMap::new();
+    for entry in walkdir::WalkDir::new(place).sort_by_file_name() {
+        let entry = entry.map_err(|e| unreadable(name)(e.into()))?;
+        if entry.file_type().is_dir() {
+            continue;
+        }
+        let relative = entry.path().strip_prefix(place).unwrap_or(entry.path()).to_string_lossy().into_owned();
+        if !entry.file_type().is_file() {
+            return Err(ArtifactError::NotFile(relative));
+        }
+        let bytes = std::fs::read(entry.path()).map_err(unreadable(entry.path()))?;
+        files.insert(relative, bytes);
+    }
+    ArtifactFiles::new(files)
+}
+
+/// The package in the sources of an artifact.
+fn package_of(source: &Path, name: &Path) -> Result<(Workspace, Member), Error> {
+    let (workspace, diagnostics) = workspace::load(&source.join(MANIFEST), &TEMPLATES);
+    let errors: Vec<String> = diagnostics.iter().map(|diagnostic| diagnostic.message.clone()).collect();
+    let no_package = || VerifyArtifactError::NoPackage { path: name.into(), why: errors.join("; ") };
+    let workspace = workspace.ok_or_else(no_package)?;
+    let member = workspace.members.first().cloned().ok_or_else(no_package)?;
+    Ok((workspace, member))
+}

@@ -1,0 +1,220 @@
+//! Builds the sources of an artifact again and compares the machine code. Knows sessions and plans; the head of the parent module has the decisions.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use super::VerifyArtifactError;
+use crate::build::{BuildRequest, Built, Ended, build};
+use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::fresh_home::fresh_home;
+use crate::{Error, Session};
+use kforge_engine::Blobs;
+use kforge_engine::action::of_binary;
+use kforge_engine::evidence::BINARY;
+use kforge_foundation::base::Digest;
+use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::archive::{self, EXTENSION};
+use kforge_pipeline::release::artifact::kernels::{PackagedKernel, PackagedVariant};
+use kforge_pipeline::release::artifact::{KernelsDocument, SOURCE};
+use kforge_pipeline::release::bundle::Bundle;
+use kforge_pipeline::release::committed::FOLDER;
+use kforge_project::workspace::lockfile::{Lockfile, Pin, Seat};
+use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::record::spec::Tree;
+use kforge_types::record::{Spec, Standing};
+
+/// The result of a rebuild.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rebuilt {
+    /// The number of binaries with equal bytes.
+    pub equal: u64,
+    /// The others.
+    pub differences: Vec<Difference>,
+    /// Steps for which the evidence in the artifact does not count here, besides those of other binaries.
+    pub lacking: Vec<String>,
+}
+
+/// A binary that was not made again.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Difference {
+    /// The kernel, its types and target, and the variant.
+    pub place: String,
+    /// The file in the artifact.
+    pub binary: String,
+    /// The offset of the first byte that differs; none if one is the beginning of the other, or nothing was made.
+    pub first: Option<u64>,
+    /// Why it differs.
+    pub cause: Cause,
+}
+
+/// Why a binary differs.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Cause {
+    /// Nothing was compiled for the variant.
+    #[error("nothing was compiled for it")]
+    NotMade,
+    /// Other sources were compiled.
+    #[error("it was compiled from other sources: {} differ", .0.join(", "))]
+    Sources(Vec<String>),
+    /// Other compilers or parameters.
+    #[error("it was compiled with other {}", .0.join(", "))]
+    Inputs(Vec<String>),
+    /// All inputs are equal.
+    #[error("all inputs of the compilation are equal: the compiler itself does not always give the same bytes")]
+    Compiler,
+}
+
+/// Builds the sources in `folder`, where the whole artifact lies, and compares.
+pub(super) fn rebuild(
+    session: &Session,
+    name: &Path,
+    folder: &Path,
+    document: &KernelsDocument,
+    evidence: &Bundle,
+) -> Result<Rebuilt, Error> {
+    let source = folder.join(SOURCE);
+    let (workspace, member) = super::package_of(&source, name)?;
+    let mut lock = workspace.lock.clone();
+    pin(&mut lock, &member.package.name, document);
+    lock.write(&source, false)?;
+    let bundle = archive::encode(evidence).map_err(crate::evidence::EvidenceError::Unreadable)?;
+    let bundles = source.join(FOLDER);
+    std::fs::create_dir_all(&bundles).map_err(Error::write(&bundles))?;
+    let bundle_file = bundles.join(format!("artifact.{EXTENSION}"));
+    std::fs::write(&bundle_file, bundle).map_err(Error::write(&bundle_file))?;
+    let mut elsewhere = session.elsewhere(source.clone(), folder.join("target"));
+    elsewhere.settings.home = folder.join("home");
+    fresh_home(session, &elsewhere.settings.home)?;
+    let targets: BTreeSet<&String> = document.kernels.iter().map(|kernel| &kernel.target).collect();
+    let words = SelectionArgs { targets: targets.into_iter().cloned().collect(), ..SelectionArgs::default() };
+    let request = BuildRequest {
+        words: words.clone(),
+        keep_going: true,
+        evidence: EvidencePolicy::requiring(Some(Standing::Claimed)),
+        plans: true,
+        ..BuildRequest::new(Goal::Build)
+    };
+    let lacking = match build(&elsewhere, &request)? {
+        Built::Finished(finished) => match finished.ended {
+            Ended::Done => vec![],
+            Ended::NoEvidence(lacking) => lacking.into_iter().map(|lacking| lacking.id).collect(),
+            Ended::Interrupted => return Err(Error::Interrupted),
+            Ended::NotBuilt | Ended::Contradicted(_) | Ended::Wrong => {
+                return Err(VerifyArtifactError::NotRebuilt(name.into()).into());
+            }
+        },
+        Built::Unchanged(_) => vec![],
+    };
+    let (equal, differences) = compare(&elsewhere, &words, document, evidence, folder)?;
+    let of_others = |step: &String| {
+        differences
+            .iter()
+            .any(|difference| step.starts_with(&format!("{}/", step_prefix(&member.package.name, difference))))
+    };
+    let lacking = lacking.into_iter().filter(|step| !of_others(step)).collect();
+    Ok(Rebuilt { equal, differences, lacking })
+}
+
+/// The beginning of the ids of a variant's steps.
+fn step_prefix(package: &str, difference: &Difference) -> String {
+    format!("{package}/{}", difference.place)
+}
+
+/// Pins the champions of the artifact, so that nothing else is built.
+fn pin(lock: &mut Lockfile, package: &str, document: &KernelsDocument) {
+    for kernel in &document.kernels {
+        for class in &kernel.classes {
+            let seat = Seat {
+                package: package.into(),
+                kernel: kernel.kernel.clone(),
+                types: kernel.types.clone(),
+                target: kernel.target.clone(),
+                class: class.class.clone(),
+            };
+            lock.champions.insert(seat, Pin::Accepted(class.variant.clone()));
+        }
+    }
+}
+
+/// Compares the binaries of the artifact with those that were compiled.
+fn compare(
+    session: &Session,
+    words: &SelectionArgs,
+    document: &KernelsDocument,
+    evidence: &Bundle,
+    folder: &Path,
+) -> Result<(u64, Vec<Difference>), Error> {
+    session.look(words, Goal::Build)?.plan(session, |opened, ready| {
+        let known = ready.with_services(session, opened, |services| {
+            kforge_engine::questions(ready.graph.clone(), &ready.options, services)
+        });
+        let (mut equal, mut differences) = (0, vec![]);
+        for (kernel, variant) in
+            document.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |v| (kernel, v)))
+        {
+            let made = known.made.iter().find(|made| {
+                let labels = &made.node.labels;
+                labels.kernel.as_ref() == Some(&kernel.kernel)
+                    && labels.target.as_ref() == Some(&kernel.target)
+                    && labels.variant.as_deref() == Some(&label(kernel, variant))
+                    && labels.method.is_none()
+            });
+            let place = [&kernel.kernel, &label(kernel, variant), &kernel.target];
+            let place = place.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("/");
+            let difference =
+                |first, cause| Difference { place: place.clone(), binary: variant.binary.clone(), first, cause };
+            let digest = made.and_then(|made| made.result.outputs.get(BINARY));
+            match (made, digest) {
+                (Some(_), Some(digest)) if *digest == variant.digest => equal += 1,
+                (Some(made), Some(digest)) => {
+                    let own = ready.leaves.get(digest)?.unwrap_or_default();
+                    let packed = std::fs::read(folder.join(&variant.binary)).map_err(Error::read(&variant.binary))?;
+                    let first = own.iter().zip(&packed).position(|(a, b)| a != b).map(|at| at as u64);
+                    let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
+                    let local = of_binary(&made.spec, &*ready.leaves)?;
+                    let cause = match asked.zip(local) {
+                        Some((asked, local)) => {
+                            let tree = local.inputs.get("tree:source").and_then(|input| input.digest);
+                            let tree = tree.map(|tree| ready.leaves.get(&tree)).transpose()?.flatten();
+                            cause(
+                                &asked.spec,
+                                &local,
+                                variant,
+                                tree.and_then(|tree| serde_json::from_slice(&tree).ok()),
+                            )
+                        }
+                        None => Cause::NotMade,
+                    };
+                    differences.push(difference(first, cause));
+                }
+                _ => differences.push(difference(None, Cause::NotMade)),
+            }
+        }
+        Ok::<_, Error>((equal, differences))
+    })
+}
+
+/// The label of a variant with its types, as steps have it.
+fn label(kernel: &PackagedKernel, variant: &PackagedVariant) -> String {
+    let parts = [kernel.types.as_str(), &variant.variant];
+    parts.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(",")
+}
+
+/// Which inputs of two compilations differ.
+fn cause(packed: &Spec, local: &Spec, variant: &PackagedVariant, tree: Option<Tree>) -> Cause {
+    let fields = |spec: &Spec| spec.explain().into_iter().collect::<BTreeMap<String, String>>();
+    let (packed, local) = (fields(packed), fields(local));
+    let names: BTreeSet<&String> = packed.keys().chain(local.keys()).collect();
+    let differ: Vec<String> = names.into_iter().filter(|name| packed.get(*name) != local.get(*name)).cloned().collect();
+    let is_source = |name: &String| name == "inputs.tree:source";
+    if let Some(tree) = tree.filter(|_| differ.iter().any(is_source)) {
+        let of = |files: &BTreeMap<String, Digest>, name: &String| files.get(name).copied();
+        let files: BTreeSet<&String> = tree.files.keys().chain(variant.sources.keys()).collect();
+        let changed = files.into_iter().filter(|name| of(&tree.files, name) != of(&variant.sources, name));
+        return Cause::Sources(changed.map(|name| format!("`{name}`")).collect());
+    }
+    match differ.is_empty() {
+        true => Cause::Compiler,
+        false => Cause::Inputs(differ.into_iter().map(|name| name.trim_start_matches("inputs.").into()).collect()),
+    }
+}

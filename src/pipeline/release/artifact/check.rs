@@ -1,0 +1,396 @@
+//! What an artifact claims, against its own evidence and sources. Knows the documents, the bundle and the package that `source/` holds; reads no file and
+//! trusts nobody. Whether its signature counts is decided before.
+//!
+//! | claim | must equal |
+//! |---|---|
+//! | a kernel's interface and launches | what the manifest in the artifact gives |
+//! | a binary | the file, the output of its compilation in the evidence, and the binary of every question about it |
+//! | the sources of a binary | the files in the artifact, and the tree in the question of its compilation |
+//! | the shapes of a kernel | all shapes of its operator, each once |
+//! | a pass | the verdict on the observation under the tolerance of the manifest, computed again; also in the process that ran no other candidate |
+//! | a time | the median of the samples |
+//! | a record | the record of that question in the evidence |
+//!
+//! Expected values are digests in the questions. They are computed again by a build of `source/` only.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::kernels::{PackagedKernel, PackagedShape, PackagedTime, PackagedVariant};
+use super::{ArtifactFiles, BINARIES, GENERATED, KernelsDocument, SOURCE};
+use crate::plan::operators::tolerance_of;
+use crate::release::bundle::{self, BINARY, Bundle, Question};
+use kforge_foundation::base::Digest;
+use kforge_numerics::measure::confirm::confirmed;
+use kforge_numerics::measure::judge::judge;
+use kforge_numerics::measure::stats::median;
+use kforge_types::model::{Kernel, Metric, Operator, Package, Problem, TypeChoice, Variant};
+use kforge_types::record::params::{CompileParams, Judgement, VerifyParams};
+use kforge_types::record::spec::Tree;
+use kforge_types::record::timing::BenchObserved;
+use kforge_types::record::{StepKind, Verdict, VerifyObservation};
+
+/// Something that an artifact claims and that is not so.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{place}: {fault}")]
+pub struct FalseClaim {
+    /// The kernel, and the shape or the variant if the claim is about one.
+    pub place: String,
+    /// What is wrong.
+    pub fault: ClaimFault,
+}
+
+/// What is wrong with a claim.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the messages say what each means")]
+pub enum ClaimFault {
+    #[error("the manifest in `{SOURCE}` does not declare it for this target and these types")]
+    NotDeclared,
+    #[error("the manifest in `{SOURCE}` gives {0} that differ from those in `kernels.json`")]
+    Differs(&'static str),
+    #[error("its binary `{0}` is not in the artifact under the digest that `kernels.json` states")]
+    NoBinary(String),
+    #[error("the evidence has no compilation of its binary")]
+    NotCompiled,
+    #[error("its compilation in the evidence is of other {0}")]
+    OtherCompilation(&'static str),
+    #[error("its source `{0}` is not the file from which the binary was compiled")]
+    OtherSource(String),
+    #[error("its shapes are {found}, but the operator has {declared}")]
+    Shapes { found: String, declared: String },
+    #[error("its class `{0}` has shapes or a champion that the rest of `kernels.json` does not have")]
+    Class(String),
+    #[error("the evidence has no {0} of it")]
+    NoRecord(&'static str),
+    #[error("the {what} in the evidence is of another {of}")]
+    OtherQuestion { what: &'static str, of: &'static str },
+    #[error("the {what} in the evidence does not pass: {verdict}")]
+    NotPassed { what: &'static str, verdict: String },
+    #[error("the evidence does not show the {0} that `kernels.json` states")]
+    OtherFigure(&'static str),
+    #[error("its records in `kernels.json` are not those of the evidence")]
+    Records,
+}
+
+/// The files, the document and the evidence of an artifact, and the package that its sources declare.
+pub struct Artifact<'a> {
+    /// The files.
+    pub files: &'a ArtifactFiles,
+    /// `kernels.json`.
+    pub document: &'a KernelsDocument,
+    /// `evidence.kfe`.
+    pub evidence: &'a Bundle,
+    /// The package in `source/`.
+    pub package: &'a Package,
+}
+
+impl Artifact<'_> {
+    /// Every claim that is not so, in the order of the document.
+    pub fn false_claims(&self) -> Vec<FalseClaim> {
+        let mut found = vec![];
+        let questions: BTreeMap<Digest, &Question> = self.evidence.questions.iter().map(|q| (q.key, q)).collect();
+        for kernel in &self.document.kernels {
+            Claims { artifact: self, kernel, questions: &questions, found: &mut found }.check();
+        }
+        found
+    }
+}
+
+/// The claims about one kernel.
+struct Claims<'a, 'f> {
+    artifact: &'a Artifact<'a>,
+    kernel: &'a PackagedKernel,
+    questions: &'a BTreeMap<Digest, &'a Question>,
+    found: &'f mut Vec<FalseClaim>,
+}
+
+/// A kernel as the manifest declares it.
+#[derive(Clone, Copy)]
+struct Declared<'a> {
+    kernel: &'a Kernel,
+    operator: &'a Operator,
+    choice: &'a TypeChoice,
+}
+
+impl<'a> Claims<'a, '_> {
+    fn says(&mut self, of: &str, fault: ClaimFault) {
+        let of = if of.is_empty() { String::new() } else { format!(", {of}") };
+        self.found.push(FalseClaim { place: format!("{}{of}", self.kernel.title()), fault });
+    }
+
+    fn check(&mut self) {
+        let packaged: &'a PackagedKernel = self.kernel;
+        let package = self.artifact.package;
+        let choices = package.operator(&packaged.operator).map(Operator::choices).unwrap_or_default();
+        let declared = package.kernel(&packaged.kernel).zip(package.operator(&packaged.operator));
+        let choice = choices.iter().find(|choice| choice.label == packaged.types);
+        let target = package.targets.get(&packaged.target).filter(|target| target.arch.name() == packaged.arch);
+        let (Some((kernel, operator)), Some(choice), Some(target)) = (declared, choice, target) else {
+            return self.says("", ClaimFault::NotDeclared);
+        };
+        let declared = Declared { kernel, operator, choice };
+        if kernel.operator != packaged.operator || !kernel.targets.contains(&packaged.target) {
+            return self.says("", ClaimFault::NotDeclared);
+        }
+        if operator.interface(choice).as_ref() != Ok(&packaged.interface) || kernel.select.metric != packaged.metric {
+            self.says("", ClaimFault::Differs("arguments"));
+        }
+        self.coverage(operator);
+        for variant in &packaged.variants {
+            let Ok(Some(own)) = kernel.variant(target, choice, &variant.launch.tunables) else {
+                self.says(&variant.variant, ClaimFault::NotDeclared);
+                continue;
+            };
+            self.variant(declared, variant, &own);
+        }
+        for shape in &packaged.shapes {
+            self.shape(declared, shape);
+        }
+        self.records();
+    }
+
+    /// All shapes of the operator, each in one class with a champion that is there.
+    fn coverage(&mut self, operator: &Operator) {
+        let packaged = self.kernel;
+        let names = |names: &mut dyn Iterator<Item = &str>| {
+            let mut names: Vec<&str> = names.collect();
+            names.sort_unstable();
+            names.join(", ")
+        };
+        let declared = names(&mut operator.shapes.iter().map(|shape| shape.name.as_str()));
+        let found = names(&mut packaged.shapes.iter().map(|shape| shape.shape.as_str()));
+        if found != declared {
+            self.says("", ClaimFault::Shapes { found, declared });
+        }
+        for class in &packaged.classes {
+            let of_class = packaged.shapes.iter().filter(|shape| shape.class == class.class);
+            let own = of_class.clone().map(|shape| &shape.shape).collect::<BTreeSet<_>>();
+            let same = own == class.shapes.iter().collect() && own.len() == class.shapes.len();
+            let champion = packaged.variant(&class.variant).is_some();
+            if !same || !champion || !of_class.clone().all(|shape| shape.variant == class.variant) {
+                self.says("", ClaimFault::Class(class.class.clone()));
+            }
+        }
+        for shape in packaged.shapes.iter().filter(|s| !packaged.classes.iter().any(|c| c.class == s.class)) {
+            self.says("", ClaimFault::Class(shape.class.clone()));
+        }
+    }
+
+    fn variant(&mut self, declared: Declared<'_>, packaged: &PackagedVariant, own: &Variant) {
+        let Declared { kernel, operator, choice } = declared;
+        let label = &packaged.variant;
+        let serves = |shape: &&PackagedShape| shape.variant == *label;
+        let example = self.kernel.shapes.iter().find(serves).and_then(|shape| operator.shape(&shape.shape));
+        let problem = example.and_then(|shape| operator.bind(choice, shape).ok());
+        let sequence = problem.and_then(|problem| kernel.sequence(own, choice, &problem).ok());
+        if sequence.as_ref() != Some(&packaged.launch) {
+            self.says(label, ClaimFault::Differs("launches"));
+        }
+        let files = self.artifact.files;
+        let file = files.get(&packaged.binary).filter(|_| packaged.binary.starts_with(&format!("{BINARIES}/")));
+        if file.map(Digest::of) != Some(packaged.digest) {
+            self.says(label, ClaimFault::NoBinary(packaged.binary.clone()));
+        }
+        let Some(question) = self.questions.get(&packaged.compilation).filter(|q| q.spec.kind == StepKind::Compile)
+        else {
+            return self.says(label, ClaimFault::NotCompiled);
+        };
+        if !question.records.iter().any(|record| record.result.outputs.get(BINARY) == Some(&packaged.digest)) {
+            self.says(label, ClaimFault::OtherCompilation("machine code"));
+        }
+        let params = serde_json::from_value::<CompileParams>(question.spec.params.clone()).ok();
+        let entries = kernel.entries(own, choice);
+        let same = params.is_some_and(|params| {
+            params.arch == self.kernel.arch && params.entries == entries && params.flags == kernel.flags(own, choice)
+        });
+        if !same {
+            self.says(label, ClaimFault::OtherCompilation("entries, flags or architecture"));
+        }
+        if !entries.iter().all(|entry| packaged.symbols.contains_key(entry)) {
+            self.says(label, ClaimFault::Differs("entries"));
+        }
+        let tree = serde_json::to_vec(&Tree { files: packaged.sources.clone() }).map(|bytes| Digest::of(&bytes)).ok();
+        if question.spec.inputs.get("tree:source").and_then(|input| input.digest) != tree {
+            self.says(label, ClaimFault::OtherCompilation("sources"));
+        }
+        for (name, digest) in packaged.sources.iter().filter(|(name, _)| !name.starts_with('@')) {
+            let at = |folder: &str| files.get(&format!("{folder}/{name}")).map(Digest::of);
+            if at(SOURCE).or_else(|| at(GENERATED)) != Some(*digest) {
+                self.says(label, ClaimFault::OtherSource(name.clone()));
+            }
+        }
+    }
+
+    fn shape(&mut self, declared: Declared<'_>, packaged: &PackagedShape) {
+        let Declared { operator, choice, .. } = declared;
+        let name = &packaged.shape;
+        let Some(shape) = operator.shape(name) else { return };
+        let Ok(problem) = operator.bind(choice, shape) else { return self.says(name, ClaimFault::Differs("dims")) };
+        if shape.dims != packaged.dims || shape.role != packaged.role {
+            self.says(name, ClaimFault::Differs("dims"));
+        }
+        if tolerance_of(operator, choice, shape, &problem) != packaged.tolerance {
+            self.says(name, ClaimFault::Differs("tolerances"));
+        }
+        let timed = match &packaged.time {
+            Some(time) => self.time(declared, packaged, &problem, time),
+            None => None,
+        };
+        const VERIFICATION: &str = "verification";
+        let verification = (packaged.verification, VERIFICATION, false);
+        if let Some(judgement) = self.verification(declared, packaged, &problem, verification) {
+            if judgement.worst != packaged.worst {
+                self.says(name, ClaimFault::OtherFigure("largest error"));
+            }
+            self.passes(name, VERIFICATION, &judgement);
+        }
+        if let Some(key) = packaged.confirmation {
+            const CONFIRMATION: &str = "verification in a process of its own";
+            if let Some(judgement) = self.verification(declared, packaged, &problem, (key, CONFIRMATION, true)) {
+                let judgement = confirmed(judgement, timed.as_ref(), &packaged.tolerance);
+                self.passes(name, CONFIRMATION, &judgement);
+            }
+        }
+    }
+
+    fn passes(&mut self, shape: &str, what: &'static str, judgement: &Judgement) {
+        if judgement.verdict != Verdict::Pass {
+            self.says(shape, ClaimFault::NotPassed { what, verdict: judgement.verdict.to_string() });
+        }
+    }
+
+    /// The judgement of the observation that answers a question, if the question is about this binary, these launches and this problem. `isolated` says whether
+    /// it must be of a process that ran no other candidate.
+    fn verification(
+        &mut self,
+        declared: Declared<'_>,
+        shape: &PackagedShape,
+        problem: &Problem,
+        (key, what, isolated): (Digest, &'static str, bool),
+    ) -> Option<Judgement> {
+        let question = self.question(shape, key, StepKind::Verify, what)?;
+        self.asks(declared, shape, problem, question, what)?;
+        if isolated != (question.spec.params.get("isolated").and_then(serde_json::Value::as_bool) == Some(true)) {
+            self.says(&shape.shape, ClaimFault::OtherQuestion { what, of: "process" });
+        }
+        let observation: Option<VerifyObservation> = self.observed(question);
+        match observation {
+            Some(observation) => Some(judge(&observation, &shape.tolerance)),
+            None => {
+                self.says(&shape.shape, ClaimFault::NoRecord(what));
+                None
+            }
+        }
+    }
+
+    fn time(
+        &mut self,
+        declared: Declared<'_>,
+        shape: &PackagedShape,
+        problem: &Problem,
+        time: &PackagedTime,
+    ) -> Option<BenchObserved> {
+        const WHAT: &str = "timing";
+        let question = self.question(shape, time.question, StepKind::Bench, WHAT)?;
+        self.asks(declared, shape, problem, question, WHAT)?;
+        let observation: Option<BenchObserved> = self.observed(question);
+        let Some(observation) = observation else {
+            self.says(&shape.shape, ClaimFault::NoRecord(WHAT));
+            return None;
+        };
+        let series = match self.kernel.metric {
+            Metric::Cold => &observation.cold,
+            Metric::Hot => &observation.hot,
+        };
+        let samples = series.as_ref().map_or(&[][..], |series| &series.samples_ns);
+        if samples.is_empty() || median(samples) != time.median_ns || samples.len() as u64 != time.samples {
+            self.says(&shape.shape, ClaimFault::OtherFigure("time"));
+        }
+        Some(observation)
+    }
+
+    /// The question of that key and kind.
+    fn question(
+        &mut self,
+        shape: &PackagedShape,
+        key: Digest,
+        kind: StepKind,
+        what: &'static str,
+    ) -> Option<&'a Question> {
+        let question = self.questions.get(&key).copied().filter(|question| question.spec.kind == kind);
+        if question.is_none() {
+            self.says(&shape.shape, ClaimFault::NoRecord(what));
+        }
+        question
+    }
+
+    /// None, after saying so, if a question is about another binary, other launches or another problem than the shape's.
+    fn asks(
+        &mut self,
+        declared: Declared<'_>,
+        shape: &PackagedShape,
+        problem: &Problem,
+        question: &Question,
+        what: &'static str,
+    ) -> Option<()> {
+        let Declared { kernel, choice, .. } = declared;
+        let other = |of| Some(ClaimFault::OtherQuestion { what, of });
+        let packaged = self.kernel.variant(&shape.variant);
+        let binary = question.spec.inputs.get(BINARY).and_then(|input| input.digest);
+        let params = serde_json::from_value::<VerifyParams>(question.spec.params.clone()).ok();
+        let fault = match (packaged, params) {
+            (Some(packaged), _) if binary != Some(packaged.digest) => other("binary"),
+            (Some(packaged), Some(asked)) => {
+                let own = Variant { values: packaged.launch.tunables.clone(), label: String::new(), order: 0 };
+                let launches = kernel.launches(&own, choice, problem).ok();
+                let workspaces = kernel.workspaces(&own, choice, problem).ok();
+                match () {
+                    () if asked.arch != self.kernel.arch => other("architecture"),
+                    () if asked.problem != *problem => other("problem"),
+                    () if Some(asked.launches) != launches || Some(asked.workspaces) != workspaces => {
+                        other("sequence of launches")
+                    }
+                    () if asked.constants != kernel.constants() => other("sequence of launches"),
+                    () => None,
+                }
+            }
+            _ => other("kind"),
+        };
+        match fault {
+            Some(fault) => {
+                self.says(&shape.shape, fault);
+                None
+            }
+            None => Some(()),
+        }
+    }
+
+    /// The observation that answers a question: its only record.
+    fn observed<T: serde::de::DeserializeOwned>(&self, question: &Question) -> Option<T> {
+        let [record] = question.records.as_slice() else { return None };
+        let digest = record.result.outputs.get("observation")?;
+        serde_json::from_slice(self.artifact.evidence.contents.get(digest)?).ok()
+    }
+
+    /// The records of the document are those of the evidence, and every verdict and time rests on one of them.
+    fn records(&mut self) {
+        let packaged = self.kernel;
+        let same = packaged.records.iter().all(|(key, record)| {
+            let question = self.questions.get(key);
+            question.is_some_and(|question| {
+                question.spec.kind == record.kind
+                    && question.records.len() == 1
+                    && question.records.iter().all(|known| {
+                        let (device, at) = (known.provenance.device.to_string(), &known.provenance.measured_at);
+                        bundle::digest(known) == record.record && device == record.device && *at == record.measured_at
+                    })
+            })
+        });
+        let named = packaged.shapes.iter().flat_map(|shape| {
+            let time = shape.time.as_ref().map(|time| time.question);
+            [Some(shape.verification), shape.confirmation, time].into_iter().flatten()
+        });
+        if !same || !named.into_iter().all(|key| packaged.records.contains_key(&key)) {
+            self.says("", ClaimFault::Records);
+        }
+    }
+}

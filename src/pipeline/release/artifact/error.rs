@@ -1,0 +1,89 @@
+//! Why the files of an artifact are refused. Knows the conditions; reads nothing.
+
+use super::{INDEX, INDEX_SIGNATURE};
+
+/// Why the files of an artifact are refused.
+#[derive(Debug, thiserror::Error)]
+pub enum ArtifactError {
+    /// It cannot be read.
+    #[error("cannot read `{name}`: {source}")]
+    Read {
+        /// The file or folder.
+        name: String,
+        /// The cause.
+        source: std::io::Error,
+    },
+    /// It is neither a folder nor an archive.
+    #[error("it is neither the folder nor the tar archive of an artifact: {0}")]
+    NotArchive(std::io::Error),
+    /// A name could be written outside of a folder, or differs between systems.
+    #[error(
+        "it holds `{0}`: expected names of at most 100 bytes with `/`, without `..`, empty parts or control characters"
+    )]
+    Name(String),
+    /// An entry is not a regular file.
+    #[error("`{0}` is not a regular file: an artifact holds only regular files")]
+    NotFile(String),
+    /// An archive has other bytes than kforge writes for the same files.
+    #[error(
+        "the archive is not in the form that kforge writes (sorted names, fixed headers, nothing after the end): get it again"
+    )]
+    NotCanonical,
+    /// A name occurs twice.
+    #[error("it holds `{0}` twice")]
+    Repeated(String),
+    /// It is too large.
+    #[error("it is too large: expected at most {limit} bytes")]
+    TooLarge {
+        /// The limit in bytes.
+        limit: u64,
+    },
+    /// A file that every artifact has is missing.
+    #[error("it has no `{0}`")]
+    Missing(String),
+    /// A document has another form.
+    #[error("`{name}` does not match its schema: {source}")]
+    Schema {
+        /// The file.
+        name: &'static str,
+        /// The cause.
+        source: serde_json::Error,
+    },
+    /// A document is of another version.
+    #[error("`{name}` has format {version}: this kforge reads format {known}")]
+    Version {
+        /// The file.
+        name: &'static str,
+        /// Its version.
+        version: u64,
+        /// The version that this kforge reads.
+        known: u32,
+    },
+    /// A listed file is missing.
+    #[error("`{0}` is listed in `{INDEX}` and does not exist")]
+    NotThere(String),
+    /// A file is not listed.
+    #[error("`{0}` is not listed in `{INDEX}`")]
+    NotListed(String),
+    /// A file has other contents than listed.
+    #[error("`{name}` is not the file that `{INDEX}` lists: its {what} is {found}, listed is {listed}")]
+    Changed {
+        /// The file.
+        name: String,
+        /// What differs.
+        what: &'static str,
+        /// The value of the file.
+        found: String,
+        /// The value in the index.
+        listed: String,
+    },
+    /// The files are not listed in order, or the root is not that of the list.
+    #[error("the root in `{INDEX}` is not that of its files: expected {0}")]
+    Root(String),
+    /// A document cannot be written.
+    #[error(transparent)]
+    Encode(serde_json::Error),
+    /// The signature cannot be read.
+    #[error("`{INDEX_SIGNATURE}` is {0}")]
+    Signature(crate::release::signature::NotSignature),
+}

@@ -1,0 +1,52 @@
+//! Artifacts: the champions of a package with everything that a user of them needs to judge and load them. Knows formats and conditions; plans, compiles and
+//! signs nothing.
+//!
+//! | file | does |
+//! |---|---|
+//! | [`files`] | the files of an artifact by name, and the index that names each with its digests |
+//! | [`kernels`] | `kernels.json`: launches, dispatch, verdicts, times and records |
+//! | [`tar`](mod@tar) | the archive form |
+//! | [`statement`] | the in-toto statement with its SLSA provenance |
+//! | [`spdx`] | the bill of materials |
+//! | [`check`] | what an artifact claims, against its own evidence and sources |
+//!
+//! | decision | because |
+//! |---|---|
+//! | the index lists every other file with size, SHA-256 and BLAKE3 | people have `sha256sum`; kforge's records name contents by BLAKE3 |
+//! | the root is the SHA-256 of the lines that `sha256sum` prints for these files, sorted by name | a shell computes it |
+//! | only the index is signed | it names everything else by digest |
+//! | no file holds the time, the user, or a path of the machine that packed it | equal inputs give equal bytes. Records hold the times of observations |
+//! | the archive is an uncompressed tar | compressors change between versions |
+//! | the evidence is a bundle of the usual format without a signature | the signature of the index covers it; whoever packs vouches for the standing of its records |
+//! | sources and the manifest lie in `source/` as a package that builds | whoever doubts a binary rebuilds it |
+
+pub mod check;
+pub mod error;
+pub mod files;
+pub mod kernels;
+pub mod spdx;
+pub mod statement;
+pub mod tar;
+
+pub use error::ArtifactError;
+pub use files::{ArtifactFiles, FileEntry, Index};
+pub use kernels::KernelsDocument;
+
+/// The index.
+pub const INDEX: &str = "kforge-artifact.json";
+/// The SSH signature of the bytes of the index.
+pub const INDEX_SIGNATURE: &str = "kforge-artifact.json.sig";
+/// The launches, verdicts and times of kernels.
+pub const KERNELS: &str = "kernels.json";
+/// The bundle of evidence.
+pub const EVIDENCE: &str = "evidence.kfe";
+/// The in-toto statement.
+pub const STATEMENT: &str = "provenance.intoto.json";
+/// The bill of materials.
+pub const SBOM: &str = "sbom.spdx.json";
+/// The folder of machine code.
+pub const BINARIES: &str = "binaries";
+/// The folder of the package's sources.
+pub const SOURCE: &str = "source";
+/// The folder of sources that kforge generated from templates.
+pub const GENERATED: &str = "generated";

@@ -1,0 +1,88 @@
+//! The bill of materials of an artifact: an SPDX 2.3 document (<https://spdx.github.io/spdx-spec/v2.3/>). Knows the form; gets every value.
+//!
+//! SPDX requires the time at which a document was created. A time would make each document another one, so it is always the first second of 1970, which the
+//! comment of the creation info says. Files are not listed: SPDX requires their SHA-1, and the index of the artifact lists them.
+
+use serde_json::json;
+
+use super::files::{document, sha256};
+use super::{ArtifactError, ArtifactFiles};
+use kforge_project::workspace::lockfile::LockedWheel;
+
+/// The inputs of a bill of materials.
+pub struct Materials<'a> {
+    /// The package.
+    pub package: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// Its licence, as an SPDX expression.
+    pub license: &'a str,
+    /// The wheels with which it was compiled.
+    pub wheels: &'a [LockedWheel],
+}
+
+/// Each character that an SPDX id cannot have as `-`.
+fn id(text: &str) -> String {
+    text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' }).collect()
+}
+
+/// The document about these files.
+///
+/// # Errors
+/// It has no JSON form.
+pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>, ArtifactError> {
+    const PACKAGE: &str = "SPDXRef-Package";
+    let tools: Vec<(String, &LockedWheel)> = about
+        .wheels
+        .iter()
+        .map(|wheel| (format!("SPDXRef-Tool-{}-{}", id(&wheel.name), id(&wheel.version)), wheel))
+        .collect();
+    let mut packages = vec![json!({
+        "SPDXID": PACKAGE,
+        "name": about.package,
+        "versionInfo": about.version,
+        "downloadLocation": "NOASSERTION",
+        "filesAnalyzed": false,
+        "licenseConcluded": "NOASSERTION",
+        "licenseDeclared": about.license,
+        "copyrightText": "NOASSERTION",
+    })];
+    packages.extend(tools.iter().map(|(id, wheel)| {
+        json!({
+            "SPDXID": id,
+            "name": wheel.name,
+            "versionInfo": wheel.version,
+            "packageFileName": wheel.file,
+            "downloadLocation": "NOASSERTION",
+            "filesAnalyzed": false,
+            "checksums": [{ "algorithm": "SHA256", "checksumValue": wheel.digest.sha256 }],
+            "externalRefs": [{
+                "referenceCategory": "PACKAGE-MANAGER",
+                "referenceType": "purl",
+                "referenceLocator": format!("pkg:pypi/{}@{}", wheel.name, wheel.version),
+            }],
+            "licenseConcluded": "NOASSERTION",
+            "licenseDeclared": "NOASSERTION",
+            "copyrightText": "NOASSERTION",
+        })
+    }));
+    let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
+    let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
+    relations.extend(tools.iter().map(|(id, _)| relation(id, "BUILD_TOOL_OF", PACKAGE)));
+    // The namespace must be another one for other contents.
+    let contents: String = files.all().iter().map(|(name, bytes)| format!("{}  {name}\n", sha256(bytes))).collect();
+    document(&json!({
+        "spdxVersion": "SPDX-2.3",
+        "dataLicense": "CC0-1.0",
+        "SPDXID": "SPDXRef-DOCUMENT",
+        "name": format!("{}-{}", about.package, about.version),
+        "documentNamespace": format!("urn:kforge:artifact:{}:{}:{}", about.package, about.version, sha256(contents.as_bytes())),
+        "creationInfo": {
+            "created": "1970-01-01T00:00:00Z",
+            "creators": [format!("Tool: kforge-{}", env!("CARGO_PKG_VERSION"))],
+            "comment": "The time of creation is left out, so that equal inputs give an equal document.",
+        },
+        "packages": packages,
+        "relationships": relations,
+    }))
+}

@@ -1,0 +1,76 @@
+//! The in-toto statement of an artifact (<https://in-toto.io/Statement/v1>) with its SLSA provenance (<https://slsa.dev/provenance/v1>). Knows the form; gets
+//! every value.
+//!
+//! Inside an artifact, the subjects are its binaries. The statement beside an archive also has the archive, which cannot name itself. There is no time in it, so
+//! equal inputs give an equal statement.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+use serde_json::{Value, json};
+
+use super::files::sha256;
+use super::{ArtifactError, BINARIES, SOURCE};
+use crate::release::artifact::ArtifactFiles;
+use kforge_foundation::base::Digest;
+use kforge_project::workspace::lockfile::LockedWheel;
+
+/// What makes artifacts: the builder of the provenance, and the type of the build.
+const BUILDER: &str = "https://crates.io/crates/kforge";
+
+/// The inputs of a statement.
+pub struct Provenance<'a> {
+    /// The package.
+    pub package: &'a str,
+    /// Its version.
+    pub version: &'a str,
+    /// The targets, in order.
+    pub targets: Vec<&'a str>,
+    /// The wheels with which it was compiled.
+    pub wheels: &'a [LockedWheel],
+    /// The device compilers by content.
+    pub tools: &'a BTreeMap<String, Digest>,
+    /// The name and the bytes of the archive, for the statement beside it.
+    pub archive: Option<(&'a str, &'a [u8])>,
+}
+
+#[derive(Serialize)]
+struct Subject {
+    name: String,
+    digest: Value,
+}
+
+/// The statement about these files.
+///
+/// # Errors
+/// It has no JSON form.
+pub fn statement(files: &ArtifactFiles, about: &Provenance<'_>) -> Result<Vec<u8>, ArtifactError> {
+    let of = |name: &str, bytes: &[u8]| Subject { name: name.into(), digest: json!({ "sha256": sha256(bytes) }) };
+    let within = |folder: &str, name: &str| name.strip_prefix(folder).is_some_and(|rest| rest.starts_with('/'));
+    let mut subjects: Vec<Subject> =
+        files.all().iter().filter(|(name, _)| within(BINARIES, name)).map(|(name, bytes)| of(name, bytes)).collect();
+    subjects.extend(about.archive.map(|(name, bytes)| of(name, bytes)));
+    let sources = files.all().iter().filter(|(name, _)| within(SOURCE, name));
+    let sources = sources.map(|(name, bytes)| json!({ "name": name, "digest": { "sha256": sha256(bytes) } }));
+    let wheels = about.wheels.iter().map(|wheel| {
+        let uri = format!("pkg:pypi/{}@{}?file_name={}", wheel.name, wheel.version, wheel.file);
+        json!({ "uri": uri, "digest": { "sha256": wheel.digest.sha256 } })
+    });
+    let tools = about.tools.iter().map(|(name, digest)| json!({ "name": name, "digest": { "blake3": digest.hex() } }));
+    super::files::document(&json!({
+        "_type": "https://in-toto.io/Statement/v1",
+        "subject": subjects,
+        "predicateType": "https://slsa.dev/provenance/v1",
+        "predicate": {
+            "buildDefinition": {
+                "buildType": format!("{BUILDER}/package/v1"),
+                "externalParameters": { "package": about.package, "version": about.version, "targets": about.targets },
+                "internalParameters": {},
+                "resolvedDependencies": sources.chain(wheels).chain(tools).collect::<Vec<_>>(),
+            },
+            "runDetails": {
+                "builder": { "id": BUILDER, "version": { "kforge": env!("CARGO_PKG_VERSION") } },
+            },
+        },
+    }))
+}

@@ -1,0 +1,403 @@
+//! Artifacts: what `kforge package` writes, what it refuses, and that `kforge verify-artifact` names whatever in an artifact is not so.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::time::Duration;
+
+use kforge::release::artifact::files::PackageIdentity;
+use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, tar};
+use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE, SigningKey};
+use serde_json::Value;
+
+use crate::lab::{Lab, Machine, SOURCE};
+
+const ARCHIVE: &str = "target/kforge/package/p-0.1.0.tar";
+const FOLDER: &str = "target/kforge/package/p-0.1.0";
+
+const METHOD: &str = r#"
+[kernel.k.methods."memory.vectorized_access"]
+off = { V = 1 }
+sass.any = ['LDG\.E\.128']
+"#;
+
+fn machine() -> Machine {
+    Machine::with(&[(4, 1000.0), (1, 1400.0)])
+}
+
+/// A built package with a licence.
+fn built() -> Lab {
+    let lab = licensed();
+    lab.built(&[]);
+    lab
+}
+
+fn licensed() -> Lab {
+    let lab = Lab::with_method(&machine(), METHOD);
+    let lab = lab.manifest("version = \"0.1.0\"", "version = \"0.1.0\"\nlicense = \"MIT\"");
+    // The sources of an artifact have no toolchain beside them.
+    let cuda = lab.project.root().join("cuda").display().to_string();
+    lab.manifest("path = \"cuda\"", &format!("path = \"{cuda}\""))
+}
+
+/// Runs `kforge WORDS`, checks the exit code, and returns what it printed.
+#[track_caller]
+fn run(lab: &Lab, words: &[&str], code: i32) -> String {
+    let output = lab.project.command(&[words, &["--offline"]].concat()).stdin(Stdio::null()).output().unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+    said
+}
+
+/// A private key in a file, and a file that trusts it for a namespace.
+fn key(lab: &Lab, namespace: &str) -> (PathBuf, PathBuf) {
+    let (private, trusted) = (lab.project.place().join("key"), lab.project.place().join("trusted"));
+    let _ = fs::remove_file(&private);
+    let made = std::process::Command::new("ssh-keygen")
+        .args(["-q", "-t", "ed25519", "-N", "", "-C", "me", "-f"])
+        .arg(&private)
+        .status()
+        .unwrap();
+    assert!(made.success());
+    let public = fs::read_to_string(private.with_extension("pub")).unwrap();
+    fs::write(&trusted, format!("me@x namespaces=\"{namespace}\" {public}")).unwrap();
+    (private, trusted)
+}
+
+fn files(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
+    tar::unpack(&fs::read(lab.project.root().join(ARCHIVE)).unwrap()).unwrap().all().clone()
+}
+
+/// Writes the files with a new index as an archive, as a forger does who has no key.
+fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+    let package = PackageIdentity { name: "p".into(), version: "0.1.0".into(), license: "MIT".into() };
+    let files = ArtifactFiles::new(files).unwrap().indexed(package).unwrap();
+    let path = lab.project.place().join("forged.tar");
+    fs::write(&path, tar::pack(&files).unwrap()).unwrap();
+    path
+}
+
+#[track_caller]
+fn verify(lab: &Lab, path: &Path, code: i32) -> String {
+    run(lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted"], code)
+}
+
+#[test]
+fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing_else() {
+    let lab = built();
+    let (private, trusted) = key(&lab, ARTIFACT_NAMESPACE);
+    let said = run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+    assert!(said.contains("Packaged p 0.1.0 (1 kernel,") && said.contains("Signed with SHA256:"), "{said}");
+    let files = files(&lab);
+    let names: Vec<&str> = files.keys().map(String::as_str).filter(|name| !name.starts_with("binaries/")).collect();
+    let expected = [
+        "evidence.kfe",
+        "kernels.json",
+        "kforge-artifact.json",
+        "kforge-artifact.json.sig",
+        "provenance.intoto.json",
+        "sbom.spdx.json",
+        "source/k.cu",
+        "source/kernel.toml",
+        "source/kforge.lock",
+    ];
+    assert_eq!(names, expected);
+    let document: Value = serde_json::from_slice(&files[KERNELS]).unwrap();
+    let kernel = &document["kernels"][0];
+    assert_eq!((&kernel["arch"], &kernel["classes"][0]["variant"]), (&"sm_90a".into(), &"V=4".into()));
+    let launch = &kernel["variants"][0]["launch"];
+    assert_eq!(launch["tunables"]["V"], 4);
+    let action = &launch["launches"][0]["action"]["kernel"];
+    assert_eq!(
+        (&action["entry"], &action["grid"], &action["block"]),
+        (&"k<4>".into(), &serde_json::json!(["n"]), &serde_json::json!(["32"]))
+    );
+    assert_eq!(action["args"][2], serde_json::json!({ "scalar": { "dtype": "i32", "value": "n" } }));
+    let shapes = kernel["shapes"].as_array().unwrap();
+    assert_eq!(shapes.iter().map(|s| s["shape"].as_str().unwrap()).collect::<Vec<_>>(), ["tiny", "big"]);
+    assert!(shapes[0]["time"].is_null() && shapes[1]["time"]["median_ns"].as_f64().unwrap() > 900.0);
+    assert_eq!(kernel["methods"][0]["fate"], "effective");
+    let standings: Vec<&Value> = kernel["records"].as_object().unwrap().values().map(|r| &r["standing"]).collect();
+    assert!(standings.len() > 4 && standings.iter().all(|standing| **standing == "here"), "{standings:?}");
+    let index: Value = serde_json::from_slice(&files[INDEX]).unwrap();
+    let statement: Value = serde_json::from_slice(&files["provenance.intoto.json"]).unwrap();
+    let binary =
+        index["files"].as_array().unwrap().iter().find(|f| f["name"].as_str().unwrap().starts_with("binaries/"));
+    assert_eq!(statement["subject"][0]["digest"]["sha256"], binary.unwrap()["sha256"]);
+    let beside = fs::read(lab.project.root().join("target/kforge/package/p-0.1.0.intoto.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&beside).unwrap()["subject"][1]["name"], "p-0.1.0.tar");
+
+    // Elsewhere, with the archive or the folder, a list of keys, and neither home nor workspace of the package.
+    let reader = lab.anew("reader");
+    for name in ["kernel.toml", "k.cu"] {
+        fs::remove_file(reader.project.root().join(name)).unwrap();
+    }
+    let [archive, folder] = [ARCHIVE, FOLDER].map(|path| lab.project.root().join(path));
+    for path in [&archive, &folder] {
+        let path = path.to_str().unwrap();
+        let said = run(&reader, &["verify-artifact", path, "--trust", trusted.to_str().unwrap()], 0);
+        assert!(
+            said.contains("Verified p 0.1.0, signed by me@x") && said.contains("1 kernel, 2 passing shapes"),
+            "{said}"
+        );
+        let said = run(&reader, &["verify-artifact", path], 103);
+        assert!(said.contains("is not trusted") && said.contains("no list of trusted keys"), "{said}");
+    }
+    let path = archive.to_str().unwrap();
+    let other = key(&lab, ARTIFACT_NAMESPACE).1;
+    let said = run(&reader, &["verify-artifact", path, "--trust", other.to_str().unwrap()], 103);
+    assert!(said.contains("does not list"), "{said}");
+    let (_, of_evidence) = key(&lab, NAMESPACE);
+    run(&lab, &["package", "--sign-key", lab.project.place().join("key").to_str().unwrap()], 0);
+    let said = run(&reader, &["verify-artifact", path, "--trust", of_evidence.to_str().unwrap()], 103);
+    assert!(said.contains("does not allow to sign for `kforge-artifact`"), "{said}");
+    run(&lab, &["package"], 0);
+    let said = run(&reader, &["verify-artifact", path], 103);
+    assert!(said.contains("is not signed"), "{said}");
+}
+
+#[test]
+fn equal_inputs_give_equal_archives_wherever_and_however_they_are_packaged() {
+    let lab = built();
+    run(&lab, &["evidence", "export"], 0);
+    let bundle = lab.project.root().join("evidence/virtual-h.kfe");
+    let key = SigningKey::generate().unwrap();
+    let file = fs::read(&bundle).unwrap();
+    let document = kforge::release::archive::unpack(&file, kforge::release::archive::LIMITS).unwrap().document;
+    let signature = key.sign(NAMESPACE, &document).unwrap();
+    fs::write(&bundle, kforge::release::archive::sign(&file, &signature).unwrap()).unwrap();
+    let trusted = lab.project.place().join("trusted");
+    fs::write(&trusted, format!("gpu@x {}\n", key.public().text())).unwrap();
+    let mut archives = vec![];
+    for (name, jobs, vars) in [
+        ("one", "1", [("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C"), ("USER", "a"), ("LOGNAME", "a")]),
+        (
+            "another/deeper/folder",
+            "2",
+            [("TZ", "America/Adak"), ("LC_ALL", "tr_TR.UTF-8"), ("USER", "b"), ("LOGNAME", "b")],
+        ),
+    ] {
+        let mut other = lab.anew(name);
+        other.on(&Machine { device: None, ..machine() });
+        for (variable, value) in vars {
+            other.project = other.project.clone().var(variable, value);
+        }
+        let trust = ["--trust", trusted.to_str().unwrap()];
+        run(&other, &[&["build", "--require-evidence", "-j", jobs][..], &trust].concat(), 0);
+        run(&other, &[&["package"][..], &trust].concat(), 0);
+        archives.push(fs::read(other.project.root().join(ARCHIVE)).unwrap());
+        let records =
+            serde_json::from_slice::<Value>(&files(&other)[KERNELS]).unwrap()["kernels"][0]["records"].clone();
+        assert!(
+            records.as_object().unwrap().values().all(|r| r["standing"] == "signed" && r["signer"] == "gpu@x"),
+            "{records}"
+        );
+    }
+    assert!(archives[0] == archives[1]);
+    // An artifact that is packaged once more is not written again, and nothing else lies beside it.
+    let place = lab.anew("one-more");
+    place.on(&Machine { device: None, ..machine() });
+}
+
+#[test]
+fn what_is_not_so_is_named() {
+    let lab = built();
+    run(&lab, &["package"], 0);
+    let whole = files(&lab);
+    let binary = whole.keys().find(|name| name.starts_with("binaries/")).unwrap().clone();
+    assert!(verify(&lab, &forged(&lab, whole.clone()), 0).contains("by nobody whom you trust"));
+    // Without a new index, the file itself is named.
+    for name in [binary.as_str(), "evidence.kfe", "kernels.json", "sbom.spdx.json", "source/k.cu"] {
+        let mut files = whole.clone();
+        files.get_mut(name).unwrap().push(b' ');
+        let path = lab.project.place().join("tampered.tar");
+        fs::write(&path, tar::pack(&ArtifactFiles::new(files).unwrap()).unwrap()).unwrap();
+        let said = verify(&lab, &path, 101);
+        assert!(said.contains(&format!("`{name}` is not the file that `kforge-artifact.json` lists")), "{said}");
+    }
+    // With a new index, what it claims is compared with its evidence and its sources.
+    let edit = |name: &str, from: &str, to: &str| {
+        let mut files = whole.clone();
+        let text = String::from_utf8(files[name].clone()).unwrap();
+        assert!(text.contains(from), "`{from}` in {text}");
+        files.insert(name.into(), text.replacen(from, to, 1).into_bytes());
+        println!("{name}: `{from}` -> `{to}`");
+        verify(&lab, &forged(&lab, files), 101)
+    };
+    let document: Value = serde_json::from_slice(&whole[KERNELS]).unwrap();
+    let shape = &document["kernels"][0]["shapes"][1];
+    let text = |value: &Value| value.as_str().unwrap().to_string();
+    let median = format!("\"median_ns\": {}", shape["time"]["median_ns"]);
+    for (name, from, to, says) in [
+        (
+            "source/k.cu",
+            "__global__",
+            "__global__ ",
+            "its source `k.cu` is not the file from which the binary was compiled",
+        ),
+        ("source/kernel.toml", "grid = [\"n\"]", "grid = [\"n + 1\"]", "gives launches that differ"),
+        ("source/kernel.toml", "atol = 1e-6", "atol = 1e-2", "gives tolerances that differ"),
+        (
+            "source/kernel.toml",
+            "shapes.tiny = { n = 10 }",
+            "shapes.tiny = { n = 10 }\nshapes.more = { n = 11 }",
+            "but the operator has big, more, tiny",
+        ),
+        ("source/kernel.toml", "2 * x + 1", "2 * x", "is of another problem"),
+        (KERNELS, median.as_str(), "\"median_ns\": 1.0", "does not show the time"),
+        (KERNELS, "\"entry\": \"k<4>\"", "\"entry\": \"k<1>\"", "gives launches that differ"),
+        (KERNELS, "\"standing\": \"here\"", "\"standing\": \"hear\"", "does not match its schema"),
+        (
+            KERNELS,
+            "\"measured_at\": \"2026",
+            "\"measured_at\": \"2025",
+            "its records in `kernels.json` are not those of the evidence",
+        ),
+        (KERNELS, &text(&shape["verification"]), &text(&shape["confirmation"]), "is of another process"),
+    ] {
+        let said = edit(name, from, to);
+        assert!(said.contains(says), "{name}, `{from}`: {said}");
+    }
+    // The machine code of another variant, under the name of the champion's.
+    let mut files = whole.clone();
+    files.insert(binary.clone(), b"other".to_vec());
+    let said = verify(&lab, &forged(&lab, files), 101);
+    assert!(said.contains("is not in the artifact under the digest that `kernels.json` states"), "{said}");
+    // Evidence of another kernel.
+    let other = built();
+    other.project.write("k.cu", "#pragma sass k<4> LDG.E.128 2\ntemplate <int V> __global__ void k(const float *x, float *y, int n) { other; }\n");
+    other.built(&[]);
+    run(&other, &["package"], 0);
+    let mut files = whole.clone();
+    files.insert("evidence.kfe".into(), self::files(&other)["evidence.kfe"].clone());
+    let said = verify(&lab, &forged(&lab, files), 101);
+    assert!(said.contains("the evidence has no compilation of its binary"), "{said}");
+    // A file outside of the folder, or another form.
+    let archive = lab.project.place().join("more.tar");
+    fs::write(&archive, [fs::read(lab.project.root().join(ARCHIVE)).unwrap(), vec![0; 512]].concat()).unwrap();
+    assert!(verify(&lab, &archive, 101).contains("is not in the form that kforge writes"));
+}
+
+#[test]
+fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
+    let lab = Lab::with_method(&machine(), METHOD);
+    let said = run(&lab, &["package"], 101);
+    assert!(
+        said.contains("it states no licence") && said.contains("it is not built") && said.contains("kforge build"),
+        "{said}"
+    );
+    let lab = licensed();
+    let dark = lab.anew("dark");
+    dark.on(&Machine { device: None, ..machine() });
+    dark.built(&[]);
+    let said = run(&dark, &["package"], 103);
+    assert!(said.contains("its champion is provisional") && said.contains("no evidence"), "{said}");
+    assert!(!dark.project.root().join("target/kforge/package").exists(), "nothing is written");
+    // Evidence that is only claimed.
+    lab.on(&machine());
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    let claims = lab.anew("claims");
+    claims.on(&Machine { device: None, ..machine() });
+    run(&claims, &["build", "--require-evidence=claimed"], 0);
+    let said = run(&claims, &["package"], 103);
+    assert!(said.contains("only claimed by `evidence/virtual-h.kfe`"), "{said}");
+    let said = run(&claims, &["package", "--allow-claimed"], 0);
+    assert!(said.contains("some evidence of p is only claimed"), "{said}");
+    let said = verify(&claims, &claims.project.root().join(ARCHIVE), 0);
+    assert!(said.contains("only claimed"), "{said}");
+    // A wrong kernel, and a target that has no evidence beside one that has.
+    let wrong = built();
+    let machine_of_2 = Machine { day: 2, ..machine() };
+    wrong.on(&machine_of_2.first("^k<4>", "error = 1.0").first("^k<1>", "error = 1.0"));
+    let built = wrong.project.build(&["--remeasure", "--keep-going"]);
+    assert_eq!(built.code(), 100);
+    let said = run(&wrong, &["package"], 101);
+    assert!(said.contains("there is no champion"), "{said}");
+    let two = licensed().manifest("[operator.twice]", "[targets.other]\narch = \"sm_80\"\n[operator.twice]");
+    let two = two.manifest("targets = [\"h\"]", "targets = [\"h\", \"other\"]");
+    two.built(&[]);
+    let said = run(&two, &["package"], 103);
+    assert!(
+        said.contains("p/k/other: its champion is provisional") && said.contains("`--target` leaves out"),
+        "{said}"
+    );
+    run(&two, &["package", "--target", "h"], 0);
+    assert!(verify(&two, &two.project.root().join(ARCHIVE), 0).contains("1 kernel"));
+    let said = run(&two, &["package", "--target", "x"], 4);
+    assert!(said.contains('x'), "{said}");
+}
+
+#[test]
+fn a_rebuild_compares_the_machine_code_and_names_what_made_it_differ() {
+    let lab = built();
+    run(&lab, &["package"], 0);
+    let reader = lab.anew("reader");
+    reader.on(&Machine { device: None, ..machine() });
+    let archive = lab.project.root().join(ARCHIVE);
+    let words = ["verify-artifact", archive.to_str().unwrap(), "--allow-untrusted", "--rebuild"];
+    let said = run(&reader, &words, 0);
+    assert!(said.contains("Rebuilt 1 of 1 binary with equal bytes"), "{said}");
+    // A compiler that makes other bytes each time.
+    lab.on(&machine());
+    lab.project.write("k.cu", &format!("#pragma unlike\n#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab.built(&[]);
+    run(&lab, &["package"], 0);
+    reader.on(&Machine { device: None, ..machine() });
+    let said = run(&reader, &words, 103);
+    assert!(
+        said.contains("Rebuilt 0 of 1 binary") && said.contains("all inputs of the compilation are equal"),
+        "{said}"
+    );
+    // Another compiler at the same place.
+    fs::write(lab.project.root().join("cuda/lib64/libnvrtc.so.13"), "another").unwrap();
+    let said = run(&reader, &words, 101);
+    assert!(said.contains("it was compiled with other toolchain"), "{said}");
+}
+
+#[test]
+fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
+    let lab = built();
+    let place = lab.project.root().join("target/kforge/package");
+    let said = run(&lab, &["package", "--dry-run"], 0);
+    assert!(said.contains("Packaging p 0.1.0") && !place.exists(), "{said}");
+    let mut running: Vec<_> = (0..3).map(|_| lab.project.command(&["package", "--offline"]).spawn().unwrap()).collect();
+    assert!(running.iter_mut().all(|child| child.wait().unwrap().success()));
+    let names = |folder: &Path| {
+        let mut names: Vec<String> =
+            fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    };
+    assert_eq!(names(&place), ["p-0.1.0", "p-0.1.0.intoto.json", "p-0.1.0.tar"]);
+    verify(&lab, &lab.project.root().join(FOLDER), 0);
+    for at in 0..12 {
+        let _ = fs::remove_dir_all(&place);
+        let mut child = lab.project.command(&["package", "--offline"]).spawn().unwrap();
+        std::thread::sleep(Duration::from_millis(5 * at));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        for whole in [ARCHIVE, FOLDER].map(|path| lab.project.root().join(path)) {
+            if whole.exists() {
+                verify(&lab, &whole, 0);
+            }
+        }
+    }
+    run(&lab, &["package"], 0);
+    assert_eq!(names(&place), ["p-0.1.0", "p-0.1.0.intoto.json", "p-0.1.0.tar"]);
+}
+
+#[test]
+fn two_builds_under_changed_circumstances_give_the_same_bytes_or_every_difference_is_named() {
+    let lab = built();
+    let said = run(&lab, &["reproduce"], 0);
+    assert!(said.contains("Reproduced 2 binaries for GPUs and 1 artifact: all bytes are equal"), "{said}");
+    lab.project.write("k.cu", &format!("#pragma unlike\n#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab.built(&[]);
+    let said = run(&lab, &["reproduce"], 103);
+    assert!(said.contains("p/k/V=4/h/compile differs in"), "{said}");
+    lab.project.write("k.cu", "#error no kernel\n");
+    let said = run(&lab, &["reproduce", "--target", "x"], 4);
+    assert!(said.contains('x'), "{said}");
+}
