@@ -1,5 +1,5 @@
-//! Packs the champions of a package as an artifact: machine code, launches, sources and evidence, as a folder and as an archive. Knows plans and known results;
-//! [`kforge_pipeline::release::artifact`] knows the format. Compiles, verifies and times nothing.
+//! Packs the champions of a package as an artifact: machine code, launches, sources and evidence, as a folder and as an archive. Knows builds and
+//! their results; [`kforge_pipeline::release::artifact`] knows the format.
 
 mod gather;
 mod sources;
@@ -8,7 +8,10 @@ pub(crate) mod write;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
+use crate::build::steps::execute;
+use crate::event;
 use crate::pen::{Passphrase, Pen};
+use crate::session::build::{Packages, PlanRequest};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::tools::{DEFAULT_CUDA, lock_name};
 use crate::{Error, Session};
@@ -24,7 +27,7 @@ use kforge_pipeline::release::artifact::{
 use kforge_pipeline::release::signature::Purpose;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::lockfile::{LockedDependency, LockedWheel, Lockfile};
-use kforge_project::workspace::select::SelectionArgs;
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, CudaSpec};
 use kforge_types::record::Standing;
 
@@ -41,6 +44,8 @@ pub struct PackageRequest {
     pub key: Option<PathBuf>,
     /// Also pack evidence that is only claimed. The artifact then says so.
     pub allow_claimed: bool,
+    /// The number of steps to run in parallel; a negative number means all cores except that many.
+    pub jobs: Option<i64>,
     /// Write nothing.
     pub dry_run: bool,
 }
@@ -179,7 +184,7 @@ pub enum PackageError {
     },
 }
 
-/// Packs the champions of the selected packages.
+/// Builds the selected packages for GPU targets as far as they are not built, and packs their champions.
 ///
 /// # Errors
 /// [`PackageError`], or the plan cannot be made, or files cannot be written. If any package is refused, nothing is written.
@@ -189,24 +194,38 @@ pub fn package(
     passphrase: &Passphrase<'_>,
 ) -> Result<Vec<Packaged>, Error> {
     let pen = request.key.as_ref().map(|key| Pen::of(session, key, passphrase)).transpose()?;
-    // All targets are planned, because an artifact holds the sources of all kernels.
-    let words = SelectionArgs { targets: vec![], ..request.words.clone() };
+    let mut opened = session.open()?;
     let required = if request.allow_claimed { Standing::Claimed } else { Standing::Signed };
-    let looking = session.look_taking(&words, Goal::Build, None, EvidencePolicy::requiring(Some(required)))?;
-    let selected = session.select(&looking.opened.workspace, &request.words)?;
-    let artifacts = looking.plan_of(session, |opened, packages, ready| {
-        let known = gather::Known::of(session, opened, ready)?;
-        let mut artifacts = vec![];
-        for member in packages.all().filter_map(|package| packages.member(&package.name)) {
-            let lock = lock_of(&opened.workspace.lock, member);
-            let gathered = gather::gather(opened, ready, &known, member, &selected)?;
-            let files = files(opened, ready, member, &gathered, &lock)?;
-            check(member, &files, &gathered)?;
-            artifacts.push((member.package.name.clone(), gathered, files, lock));
-        }
-        Ok::<_, Error>((artifacts, opened.target.clone()))
-    })?;
-    let (artifacts, target) = artifacts;
+    let mut asked = PlanRequest {
+        selected: session.select(&opened.workspace, &request.words)?,
+        goal: Goal::Build,
+        jobs: request.jobs,
+        keep_going: true,
+        remeasure: false,
+        evidence: EvidencePolicy::requiring(Some(required)),
+        overlay: None,
+        write: true,
+        looks: false,
+    };
+    let packages = session.packages(&opened, &asked)?;
+    asked.selected.targets = gpu_targets(&packages, &asked.selected)?;
+    let mut ready = session.ready(&mut opened, &packages, &asked)?;
+    let outcome = execute(session, &opened, &mut ready, &packages, event::Purpose::Side, None);
+    ready.journal.flush()?;
+    ready.sweep_lost(&outcome);
+    if outcome.interrupted {
+        return Err(Error::Interrupted);
+    }
+    let known = gather::Known::of(session, &opened, &ready, outcome)?;
+    let mut artifacts = vec![];
+    for member in packages.all().filter_map(|package| packages.member(&package.name)) {
+        let lock = lock_of(&opened.workspace.lock, member);
+        let gathered = gather::gather(&opened, &ready, &known, member, &asked.selected)?;
+        let files = files(&opened, &ready, member, &gathered, &lock)?;
+        check(member, &files, &gathered)?;
+        artifacts.push((member.package.name.clone(), gathered, files, lock));
+    }
+    let target = opened.target.clone();
     let folder = request.output.as_ref().map_or_else(|| target.join("package"), |output| session.cwd.join(output));
     let mut packaged = vec![];
     for (package, gathered, files, lock) in artifacts {
@@ -247,6 +266,24 @@ pub fn package(
         });
     }
     Ok(packaged)
+}
+
+/// The GPU targets among the selected ones.
+fn gpu_targets(packages: &Packages, selected: &Selected) -> Result<Vec<String>, PackageError> {
+    let mut targets: Vec<String> = vec![];
+    for package in packages.all() {
+        let takes = |name: &&String| selected.targets.is_empty() || selected.targets.contains(name);
+        let is_gpu = |name: &&String| package.targets.get(*name).is_some_and(|target| target.arch != Arch::Cpu);
+        let own = package.kernels.iter().flat_map(|kernel| &kernel.targets).filter(takes).filter(is_gpu);
+        let own: Vec<String> = own.cloned().collect();
+        if own.is_empty() {
+            return Err(PackageError::Nothing(package.name.clone()));
+        }
+        targets.extend(own);
+    }
+    targets.sort();
+    targets.dedup();
+    Ok(targets)
 }
 
 /// The part of a lockfile that is about a package.

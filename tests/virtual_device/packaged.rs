@@ -228,7 +228,7 @@ fn what_is_not_so_is_named() {
     let document: Value = serde_json::from_slice(&whole[KERNELS]).unwrap();
     let shape = &document["kernels"][0]["shapes"][1];
     let text = |value: &Value| value.as_str().unwrap().to_string();
-    let median = format!("\"median_ns\": {}", shape["time"]["median_ns"]);
+    let median = format!("\"median_ns\":{}", shape["time"]["median_ns"]);
     for (name, from, to, says) in [
         (
             "source/k.cu",
@@ -245,13 +245,13 @@ fn what_is_not_so_is_named() {
             "but the operator has big, more, tiny",
         ),
         ("source/kernel.toml", "2 * x + 1", "2 * x", "is of another problem"),
-        (KERNELS, median.as_str(), "\"median_ns\": 1.0", "does not show the time"),
-        (KERNELS, "\"entry\": \"k<4>\"", "\"entry\": \"k<1>\"", "gives launches that differ"),
-        (KERNELS, "\"standing\": \"here\"", "\"standing\": \"hear\"", "does not match its schema"),
+        (KERNELS, median.as_str(), "\"median_ns\":1.0", "does not show the time"),
+        (KERNELS, "\"entry\":\"k<4>\"", "\"entry\":\"k<1>\"", "gives launches that differ"),
+        (KERNELS, "\"standing\":\"here\"", "\"standing\":\"hear\"", "does not match its schema"),
         (
             KERNELS,
-            "\"measured_at\": \"2026",
-            "\"measured_at\": \"2025",
+            "\"measured_at\":\"2026",
+            "\"measured_at\":\"2025",
             "its records in `kernels.json` are not those of the evidence",
         ),
         (KERNELS, &text(&shape["verification"]), &text(&shape["confirmation"]), "is of another process"),

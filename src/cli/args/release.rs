@@ -52,7 +52,10 @@ pub struct PackageArgs {
     /// Also package evidence that is only claimed; the artifact then says so
     #[arg(long)]
     pub allow_claimed: bool,
-    /// Report what would be packaged, and write nothing
+    /// Number of steps to run in parallel; -N means all cores except N
+    #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
+    pub jobs: Option<i64>,
+    /// Report what would be packaged, and write no artifact
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format

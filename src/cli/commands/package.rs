@@ -32,8 +32,10 @@ pub fn run(context: &Context, args: &PackageArgs) -> CommandResult {
         output: args.output.clone(),
         key: args.sign_key.clone(),
         allow_claimed: args.allow_claimed,
+        jobs: args.jobs,
         dry_run: args.dry_run,
     };
+    context.interrupts()?;
     let packaged = package(&context.session, &request, &passphrase)?;
     if args.message_format == MessageFormat::Json {
         return print_json(context, &packaged.iter().map(|one| view(one, !args.dry_run)).collect::<Vec<_>>());

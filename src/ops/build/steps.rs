@@ -4,11 +4,11 @@ use crate::event::{Purpose, Steps, Warning};
 use crate::session::build::{Packages, Ready};
 use crate::session::places::Places;
 use crate::session::{Opened, Session};
-use kforge_engine::{Blobs, BuildOutcome};
+use kforge_engine::{Blobs, BuildOutcome, Done, Graph, GraphError, Node};
 use kforge_foundation::base::Severity;
 use kforge_pipeline::step::judge::{JUDGED, VALUES};
 use kforge_types::record::event::{Event, StepFinished};
-use kforge_types::record::{Note, StepKind, Unknown, Verdict};
+use kforge_types::record::{Note, Outcome, StepKind, Unknown, Verdict};
 
 /// Executes the plan. `timed` collects the steps that ran, as they end.
 pub fn execute(
@@ -46,6 +46,19 @@ pub fn execute(
     outcome
 }
 
+/// The graph of a build that has ended. Failed steps become unavailable: otherwise they would be tried again, and steps that can do without them would count as
+/// unknown.
+pub(crate) fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
+    if outcome.counts.failed == 0 {
+        return Ok(outcome.graph);
+    }
+    let ended = |(node, done): (&Node, &Done)| match &done.outcome {
+        Outcome::Failed(why) => Node { unavailable: Some(why.clone()), ..node.clone() },
+        _ => node.clone(),
+    };
+    Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
+}
+
 /// The compiler's output in a compile step, from this run or the last one.
 fn log_of(ready: &Ready<'_>, id: &str) -> String {
     let log = ready.journal.last(id).and_then(|row| row.result?.outputs.get("log").copied());
@@ -66,9 +79,7 @@ pub fn is_about_values(note: &Note) -> bool {
 /// Whether a step of a successful build has a message that kforge must repeat in every build.
 pub(super) fn complains(outcome: &BuildOutcome) -> bool {
     let steps = outcome.graph.nodes().zip(&outcome.steps);
-    let own = |node: &kforge_engine::Node| {
-        node.kind != StepKind::Match && node.labels.method.is_none() && node.labels.round.is_none()
-    };
+    let own = |node: &Node| node.kind != StepKind::Match && node.labels.method.is_none() && node.labels.round.is_none();
     steps.filter(|(node, _)| own(node)).filter_map(|(node, done)| Some((node, done.result.as_ref()?))).any(
         |(node, result)| {
             matches!(result.verdict, Some(Verdict::Fail(_) | Verdict::Unknown(Unknown::Indecisive(_))))

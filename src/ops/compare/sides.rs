@@ -7,7 +7,7 @@ use std::sync::atomic::Ordering;
 use super::{CompareError, CompareRequest};
 use crate::Error;
 use crate::build::failing;
-use crate::build::steps::execute;
+use crate::build::steps::{ended, execute};
 use crate::contradictions;
 use crate::event::Purpose;
 use crate::session::build::{Packages, PlanRequest, Ready};
@@ -15,7 +15,7 @@ use crate::session::champions::Champion;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::evidence::Record;
-use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Graph, GraphError, Node};
+use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::Bundle;
@@ -130,19 +130,6 @@ pub(super) fn built<R>(
     let done = with(&Side { opened: &opened, ready: &ready, champions, seated, timed, wrong, unbuilt });
     ready.end();
     done
-}
-
-/// The graph of a build that has ended. Failed steps become unavailable: otherwise they would be tried again, and steps that can do without them would count as
-/// unknown.
-fn ended(outcome: BuildOutcome) -> Result<Graph, GraphError> {
-    if outcome.counts.failed == 0 {
-        return Ok(outcome.graph);
-    }
-    let ended = |(node, done): (&Node, &Done)| match &done.outcome {
-        Outcome::Failed(why) => Node { unavailable: Some(why.clone()), ..node.clone() },
-        _ => node.clone(),
-    };
-    Graph::new(outcome.graph.nodes().zip(&outcome.steps).map(ended).collect())
 }
 
 /// What was not built, for targets that are not timed. None if a step failed that is not only for such a target.

@@ -7,11 +7,12 @@ use serde::de::DeserializeOwned;
 
 use super::{PackageError, Refusal, RefusalReason, is_gpu};
 use crate::Error;
+use crate::build::steps::ended;
 use crate::session::Opened;
 use crate::session::Session;
 use crate::session::build::Ready;
 use kforge_engine::evidence::{BINARY, EvidenceCache, IndexedRecord};
-use kforge_engine::{Blobs, Done, Graph, Node, Question, Questions, ReadyResult, Source};
+use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node, Question, Questions, ReadyResult, Source};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
@@ -42,15 +43,24 @@ pub(super) struct Known {
 }
 
 impl Known {
-    pub(super) fn of(session: &Session, opened: &Opened, ready: &Ready<'_>) -> Result<Known, Error> {
-        let result = ready.with_services(session, opened, |services| {
-            kforge_engine::known(ready.graph.clone(), &ready.options, services)
-        });
-        // An expander adds each node once, so the second walk begins with all of them.
-        let whole = Graph::new(result.steps.iter().map(|(node, _)| node.clone()).collect())?;
+    pub(super) fn of(
+        session: &Session,
+        opened: &Opened,
+        ready: &Ready<'_>,
+        outcome: BuildOutcome,
+    ) -> Result<Known, Error> {
+        let nodes = outcome.graph.nodes().cloned().zip(outcome.steps.iter().cloned());
+        let steps: Vec<(Node, Option<Done>)> = nodes.map(|(node, done)| (node, Some(done))).collect();
+        let gave_none = |(node, done): &(Node, Option<Done>)| {
+            done.as_ref().is_some_and(|done| done.result.is_none()).then(|| node.id.clone())
+        };
+        let open = steps.iter().filter_map(gave_none).collect();
+        // What was measured just now need not be measured again.
+        let options = BuildOptions { remeasure: None, ..ready.options.clone() };
+        let graph = ended(outcome)?;
         let asked =
-            ready.with_services(session, opened, |services| kforge_engine::questions(whole, &ready.options, services));
-        Ok(Known { result, asked })
+            ready.with_services(session, opened, |services| kforge_engine::questions(graph, &options, services));
+        Ok(Known { result: ReadyResult { steps, open }, asked })
     }
 }
 

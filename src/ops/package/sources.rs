@@ -1,5 +1,5 @@
-//! The sources of an artifact: everything that a build of the package reads, as a package of its own, and the sources that templates gave. Knows how nodes name
-//! files; reads through the store.
+//! The sources of an artifact: everything that a build of the package reads, as a package of its own, and the sources that templates gave. Knows which files
+//! kernels and references reach; reads through the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -7,15 +7,13 @@ use std::path::Path;
 use super::PackageError;
 use crate::Error;
 use crate::session::build::Ready;
-use kforge_engine::{Blobs, Source};
+use kforge_engine::Blobs;
 use kforge_foundation::base::Digest;
 use kforge_pipeline::release::artifact::{GENERATED, SOURCE};
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::{FILE_NAME, Lockfile};
 use kforge_project::workspace::standalone::standalone;
 use kforge_project::workspace::{Member, Workspace};
-use kforge_types::record::StepKind;
-use kforge_types::record::spec::Tree;
 
 /// The beginnings of names of files with the terms of a licence.
 const LICENSES: [&str; 3] = ["license", "licence", "copying"];
@@ -52,21 +50,8 @@ pub(super) fn sources(
         files.insert(format!("{folder}/{name}"), bytes);
         Ok(())
     };
-    for node in ready.graph.nodes().filter(|node| node.labels.package == package.name) {
-        for (input, from) in &node.inputs {
-            let Source::Blob(digest) = &from.source else { continue };
-            match input.strip_prefix("file:") {
-                Some(name) if node.kind == StepKind::Generate => add(name, digest)?,
-                _ if input == "tree:reference" => {
-                    let bytes = ready.leaves.get(digest).map_err(Error::read(input))?;
-                    let tree: Tree = serde_json::from_slice(&bytes.unwrap_or_default())?;
-                    for (name, digest) in &tree.files {
-                        add(name, digest)?;
-                    }
-                }
-                _ => {}
-            }
-        }
+    for (name, digest) in &ready.expander.reached(&package.name) {
+        add(name, digest)?;
     }
     files.extend(licenses(&member.folder, &workspace.root)?);
     Ok(files)

@@ -25,17 +25,6 @@ impl Session {
 
     /// Like [`Self::look`], with an overlay.
     pub fn look_with(&self, words: &SelectionArgs, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
-        self.look_taking(words, goal, overlay, EvidencePolicy::default())
-    }
-
-    /// Like [`Self::look_with`], with only the evidence that a policy takes.
-    pub(crate) fn look_taking(
-        &self,
-        words: &SelectionArgs,
-        goal: Goal,
-        overlay: Option<PathBuf>,
-        evidence: EvidencePolicy,
-    ) -> Result<Looking, Error> {
         let opened = self.open()?;
         let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
         let asked = PlanRequest {
@@ -44,7 +33,7 @@ impl Session {
             jobs: None,
             keep_going: true,
             remeasure: false,
-            evidence,
+            evidence: EvidencePolicy::default(),
             overlay,
             write: false,
             looks: true,

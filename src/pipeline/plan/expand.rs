@@ -16,7 +16,7 @@ use super::search::SearchProgress;
 use super::timing_steps::{PairStep, is_timed};
 use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
-use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
 use kforge_types::record::event::Labels;
@@ -61,6 +61,17 @@ impl<'a> Expander<'a> {
             last = next;
         }
         last.to_string()
+    }
+
+    /// Every file that the kernels and the references of a package can reach, by its name in a compilation.
+    pub fn reached(&self, package: &str) -> BTreeMap<String, Digest> {
+        let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
+        let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
+            return BTreeMap::new();
+        };
+        let sources = input.sources.values().flat_map(|reach| &reach.files);
+        let references = input.references.values().flat_map(|tree| &tree.files);
+        sources.chain(references).map(|(name, digest)| (name.clone(), *digest)).collect()
     }
 
     /// The parts of a kernel's declaration that say how its results are read.

@@ -61,9 +61,6 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
                 "referenceType": "purl",
                 "referenceLocator": format!("pkg:pypi/{}@{}", wheel.name, wheel.version),
             }],
-            "licenseConcluded": "NOASSERTION",
-            "licenseDeclared": "NOASSERTION",
-            "copyrightText": "NOASSERTION",
         })
     }));
     let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });

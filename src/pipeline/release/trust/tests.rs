@@ -4,7 +4,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use super::*;
-use crate::release::signature::{KeyError, KeyFile, PublicKey, SigningKey};
+use crate::release::signature::{KeyError, KeyFile, NAMESPACE, PublicKey, SigningKey};
 
 const DOCUMENT: &[u8] = b"{\"format_version\":2}";
 
@@ -14,6 +14,24 @@ fn trust(lines: &str, now: &str) -> Trust {
 }
 
 const NOW: &str = "2026-11-25T12:00:00Z";
+
+#[test]
+fn a_key_for_evidence_does_not_sign_artifacts_and_neither_signature_stands_for_the_other() {
+    let key = SigningKey::generate().unwrap();
+    let public = key.public().text();
+    let [evidence, artifact] =
+        [Purpose::Evidence, Purpose::Artifact].map(|purpose| key.sign(purpose.namespace(), DOCUMENT).unwrap());
+    let both = trust(&format!("ci@x {public}"), NOW);
+    assert!(both.judge_for(Purpose::Evidence, DOCUMENT, &evidence).is_ok());
+    assert!(both.judge_for(Purpose::Artifact, DOCUMENT, &artifact).is_ok());
+    let why = both.judge_for(Purpose::Artifact, DOCUMENT, &evidence).unwrap_err();
+    assert_eq!(why.why, Distrust::Namespace("kforge-evidence".into()));
+    assert!(why.to_string().contains("sign it with `kforge package --sign-key`"), "{why}");
+    let one = trust(&format!("gpu@x namespaces=\"kforge-evidence\" {public}"), NOW);
+    assert!(one.judge_for(Purpose::Evidence, DOCUMENT, &evidence).is_ok());
+    let why = one.judge_for(Purpose::Artifact, DOCUMENT, &artifact).unwrap_err();
+    assert_eq!((why.why.name(), why.to_string().contains("`kforge-artifact`")), ("not-for-artifacts", true), "{why}");
+}
 
 #[test]
 fn a_signature_counts_only_by_a_listed_key_for_evidence_over_this_document_now() {
