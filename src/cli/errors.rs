@@ -138,7 +138,7 @@ fn helps(error: &Error) -> Vec<String> {
 fn packaging(reasons: &[Refusal]) -> Vec<String> {
     let mut helps = vec![];
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
-        helps.push("run `kforge build --require-evidence` first".into());
+        helps.push("`kforge build --require-evidence` shows what fails".into());
     }
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
     {

@@ -90,8 +90,8 @@ pub enum RefusalReason {
         "its dependency `{0}` is a folder: nobody could rebuild the artifact; include its headers in the package, or depend on a wheel"
     )]
     PathDependency(String),
-    /// The results are not known.
-    #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` would run first")))]
+    /// Steps gave no result.
+    #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` gave no result")))]
     NotBuilt(Option<String>),
     /// Evidence exists and does not count.
     #[error("its evidence does not count: {0}")]
@@ -209,6 +209,13 @@ pub fn package(
     };
     let packages = session.packages(&opened, &asked)?;
     asked.selected.targets = gpu_targets(&packages, &asked.selected)?;
+    // What no build can change is said before one begins.
+    for member in packages.all().filter_map(|package| packages.member(&package.name)) {
+        let reasons = gather::of_package(member);
+        if !reasons.is_empty() {
+            return Err(PackageError::Refused { package: member.package.name.clone(), reasons }.into());
+        }
+    }
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
     let outcome = execute(session, &opened, &mut ready, &packages, event::Purpose::Side, None);
     ready.journal.flush()?;

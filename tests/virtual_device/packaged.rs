@@ -283,10 +283,7 @@ fn what_is_not_so_is_named() {
 fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     let lab = Lab::with_method(&machine(), METHOD);
     let said = run(&lab, &["package"], 101);
-    assert!(
-        said.contains("it states no licence") && said.contains("it is not built") && said.contains("kforge build"),
-        "{said}"
-    );
+    assert!(said.contains("it states no licence") && !said.contains("Compiling"), "{said}");
     let lab = licensed();
     let dark = lab.anew("dark");
     dark.on(&Machine { device: None, ..machine() });

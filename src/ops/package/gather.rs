@@ -126,7 +126,7 @@ pub(super) fn gather(
     if seats.is_empty() {
         return Err(PackageError::Nothing(package.name.clone()).into());
     }
-    let mut refused: Vec<Refusal> = of_package(member);
+    let mut refused: Vec<Refusal> = vec![];
     let cache = ready.evidence(opened);
     let mut steps = Steps::new(ready, known, &cache, &package.name);
     let (mut kernels, mut binaries) = (vec![], BTreeMap::new());
@@ -149,8 +149,8 @@ pub(super) fn gather(
     Ok(Gathered { kernels, binaries, tools: steps.tools, evidence })
 }
 
-/// What keeps a whole package from being packed.
-fn of_package(member: &Member) -> Vec<Refusal> {
+/// What keeps a whole package from being packed, whatever is built.
+pub(super) fn of_package(member: &Member) -> Vec<Refusal> {
     let package = &member.package;
     let mut refused = vec![];
     let mut refuse = |why| refused.push(Refusal { place: package.name.clone(), why });
