@@ -218,3 +218,48 @@ fn cause(packed: &Spec, local: &Spec, variant: &PackagedVariant, tree: Option<Tr
         false => Cause::Inputs(differ.into_iter().map(|name| name.trim_start_matches("inputs.").into()).collect()),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::description::LaunchSequence;
+    use kforge_types::record::{Form, Input, StepKind};
+
+    #[test]
+    fn the_cause_is_in_the_inputs_or_it_is_the_compiler() {
+        let digest = |text: &str| Digest::of(text.as_bytes());
+        let spec = |tree: &str, tool: &str| Spec {
+            kind: StepKind::Compile,
+            version: 1,
+            implementation: None,
+            params: serde_json::json!({ "std": "c++17" }),
+            inputs: [("tree:source", tree), ("toolchain", tool)]
+                .map(|(name, text)| (name.to_string(), Input { digest: Some(digest(text)), form: Form::Blob }))
+                .into(),
+        };
+        let sources = |k: &str| BTreeMap::from([("k.cu".to_string(), digest(k)), ("h.cuh".to_string(), digest("h"))]);
+        let launch = LaunchSequence {
+            tunables: BTreeMap::new(),
+            requires: vec![],
+            workspaces: vec![],
+            constants: vec![],
+            launches: vec![],
+        };
+        let variant = PackagedVariant {
+            variant: String::new(),
+            binary: String::new(),
+            digest: digest("b"),
+            compilation: digest("c"),
+            sources: sources("k"),
+            symbols: BTreeMap::new(),
+            launch,
+        };
+        let of = |local: Spec, k: &str| cause(&spec("t", "nvrtc"), &local, &variant, Some(Tree { files: sources(k) }));
+        assert_eq!(of(spec("t", "nvrtc"), "k"), Cause::Compiler);
+        assert_eq!(of(spec("t", "other"), "k"), Cause::Inputs(vec!["toolchain".into()]));
+        assert_eq!(of(spec("u", "nvrtc"), "edited"), Cause::Sources(vec!["`k.cu`".into()]));
+        assert_eq!(of(spec("u", "other"), "edited"), Cause::Sources(vec!["`k.cu`".into()]));
+        let params = Spec { params: serde_json::json!({ "std": "c++20" }), ..spec("t", "nvrtc") };
+        assert_eq!(of(params, "k"), Cause::Inputs(vec!["params.std".into()]));
+    }
+}

@@ -83,3 +83,33 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
         "relationships": relations,
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_element_that_a_relationship_names_exists_and_ids_have_no_other_characters() {
+        let files = ArtifactFiles::new([("source/k.cu".to_string(), vec![])].into()).unwrap();
+        let digest = format!("sha256:{}:9", "0".repeat(64)).parse().unwrap();
+        let wheel = LockedWheel { name: "nvidia_nvrtc".into(), version: "13.0+x".into(), file: "f".into(), digest };
+        let of = |files: &ArtifactFiles| {
+            let about =
+                Materials { package: "p", version: "1.0.0", license: "MIT OR Apache-2.0", wheels: &[wheel.clone()] };
+            serde_json::from_slice::<serde_json::Value>(&materials(files, &about).unwrap()).unwrap()
+        };
+        let found = of(&files);
+        let packages = found["packages"].as_array().unwrap();
+        let ids: Vec<&str> = packages.iter().map(|package| package["SPDXID"].as_str().unwrap()).collect();
+        assert_eq!(ids, ["SPDXRef-Package", "SPDXRef-Tool-nvidia-nvrtc-13.0-x"]);
+        for relation in found["relationships"].as_array().unwrap() {
+            for end in ["spdxElementId", "relatedSpdxElement"] {
+                let id = relation[end].as_str().unwrap();
+                assert!(id == "SPDXRef-DOCUMENT" || ids.contains(&id), "{relation}");
+            }
+        }
+        assert_eq!(packages[0]["licenseDeclared"], "MIT OR Apache-2.0");
+        let other = ArtifactFiles::new([("source/k.cu".to_string(), vec![1])].into()).unwrap();
+        assert_ne!(of(&other)["documentNamespace"], found["documentNamespace"], "other contents, another document");
+    }
+}

@@ -74,3 +74,38 @@ pub fn statement(files: &ArtifactFiles, about: &Provenance<'_>) -> Result<Vec<u8
         },
     }))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn subjects_are_the_binaries_and_the_archive_and_dependencies_are_what_they_were_made_from() {
+        let files = [("binaries/a.cubin", "1"), ("source/k.cu", "2"), ("kernels.json", "3")];
+        let files = files.map(|(name, text)| (name.to_string(), text.as_bytes().to_vec()));
+        let files = ArtifactFiles::new(files.into()).unwrap();
+        let digest = format!("sha256:{}:9", "0".repeat(64)).parse().unwrap();
+        let wheel = LockedWheel { name: "nvrtc".into(), version: "13.0".into(), file: "nvrtc.whl".into(), digest };
+        let about = Provenance {
+            package: "p",
+            version: "1.0.0",
+            targets: vec!["h200"],
+            wheels: &[wheel],
+            tools: &BTreeMap::from([("nvrtc".to_string(), Digest::of(b"tool"))]),
+            archive: Some(("p-1.0.0.tar", b"tar")),
+        };
+        let bytes = statement(&files, &about).unwrap();
+        let found: Value = serde_json::from_slice(&bytes).unwrap();
+        let names = |list: &Value, key: &str| -> Vec<String> {
+            list.as_array().unwrap().iter().filter_map(|one| Some(one.get(key)?.as_str()?.to_string())).collect()
+        };
+        assert_eq!(names(&found["subject"], "name"), ["binaries/a.cubin", "p-1.0.0.tar"]);
+        assert_eq!(found["subject"][0]["digest"]["sha256"], sha256(b"1"));
+        let dependencies = &found["predicate"]["buildDefinition"]["resolvedDependencies"];
+        assert_eq!(names(dependencies, "name"), ["source/k.cu", "nvrtc"]);
+        assert_eq!(names(dependencies, "uri"), ["pkg:pypi/nvrtc@13.0?file_name=nvrtc.whl"]);
+        assert_eq!(bytes, statement(&files, &about).unwrap(), "there is no time in it");
+        let inside = statement(&files, &Provenance { archive: None, ..about }).unwrap();
+        assert_eq!(serde_json::from_slice::<Value>(&inside).unwrap()["subject"].as_array().unwrap().len(), 1);
+    }
+}

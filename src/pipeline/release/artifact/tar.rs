@@ -97,6 +97,7 @@ mod tests {
             header.set_uid(0);
             header.set_gid(0);
             header.set_mtime(0);
+            header.set_entry_type(tar::EntryType::Regular);
             set(&mut header);
             header.set_cksum();
             builder.append(&header, &[][..]).unwrap();
