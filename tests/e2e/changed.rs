@@ -1,5 +1,6 @@
 //! A change of one kernel among thirty: `affected`, `build --changed-since` and `ci` find it through the plan, and evaluate nothing else.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -183,7 +184,7 @@ fn builds_of_changes_name_only_what_changed() {
     project.write("kernel.toml", &format!("{manifest}{}", kernel.replace("kernel.k29", "kernel.added")));
     let of = |built: &Built| {
         let kernels = built.finished().filter_map(|step| step["labels"]["kernel"].as_str().map(String::from));
-        kernels.collect::<std::collections::BTreeSet<_>>()
+        kernels.collect::<BTreeSet<_>>()
     };
     for goal in ["check", "verify", "build"] {
         let output =
@@ -197,4 +198,30 @@ fn builds_of_changes_name_only_what_changed() {
     let output = project.command(&["build", "-n", "--changed-since", "HEAD", "--offline"]).output().unwrap();
     let planned = String::from_utf8(output.stdout).unwrap();
     assert!(planned.contains("thirty/k12/cpu/compile") && !planned.contains("k13"), "{planned}");
+}
+
+#[test]
+fn kernels_of_one_name_in_two_packages_are_told_apart() {
+    let project = Project::new().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    for package in ["a", "b"] {
+        let mut manifest = HEAD.replace("\"thirty\"", &format!("\"{package}\""));
+        for at in [7, 8] {
+            manifest += &format!(
+                "[kernel.k{at:02}]\noperator = \"twice\"\nsource = \"k{at:02}.cu\"\n\
+                 launch = [{{ entry = \"k{at:02}\", grid = [\"1\"], block = [\"n\"], args = [\"x\", \"y\"] }}]\n"
+            );
+            project.write(&format!("{package}/k{at:02}.cu"), &source(at, "2 * x[i] + 1"));
+        }
+        project.write(&format!("{package}/kernel.toml"), &manifest);
+    }
+    git(&project, &["init", "--quiet"]);
+    git(&project, &["add", "--all"]);
+    git(&project, &["commit", "--quiet", "-m", "first"]);
+    project.write("a/k07.cu", &source(7, "1 + 2 * x[i]"));
+    project.write("b/k08.cu", &source(8, "1 + 2 * x[i]"));
+    let built = project.built(&["--changed-since", "HEAD"]);
+    let kernels = built.finished().filter(|step| step["labels"]["kernel"].is_string());
+    let kernels: BTreeSet<String> =
+        kernels.map(|step| id(step).split('/').take(2).collect::<Vec<_>>().join("/")).collect();
+    assert_eq!(kernels, ids(&["a/k07", "b/k08"]));
 }
