@@ -151,7 +151,7 @@ impl Run<'_> {
     fn since(&self, opened: Opened, all: &Selected, word: &str) -> Result<(CiReport, Option<Finished>), Error> {
         let Run { session, request, began } = *self;
         let revision = check_out(session, &opened, word)?;
-        let asked = Asked { selected: all, goal: Goal::Build, overlay: None };
+        let asked = Asked { selected: all, goal: Goal::Build, overlay: None, observes: true };
         let difference = since(session, &opened, asked, &revision, word)?;
         session.reporter.event(&Event::Affected(&difference.affected));
         let base = CiBase { revision: word.into(), commit: revision.commit.clone() };
