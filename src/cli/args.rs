@@ -8,6 +8,7 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use kforge_project::workspace::select::SelectionArgs;
 
 mod build;
+mod ci;
 mod improve;
 mod plumbing;
 mod query;
@@ -15,7 +16,8 @@ mod package;
 mod release;
 mod stores;
 
-pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
+pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
+pub use ci::{AffectedArgs, CiArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
 pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
@@ -220,6 +222,10 @@ pub enum Command {
     Reproduce(ReproduceArgs),
     /// Compare champions with those of another revision, and fail if one is slower
     Compare(CompareArgs),
+    /// List the kernels that the changes since a revision touch
+    Affected(AffectedArgs),
+    /// Build what the changes since a revision touch, require evidence, and compare champions
+    Ci(CiArgs),
     /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),

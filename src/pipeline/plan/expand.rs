@@ -74,6 +74,24 @@ impl<'a> Expander<'a> {
         sources.chain(references).map(|(name, digest)| (name.clone(), *digest)).collect()
     }
 
+    /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off, and, for a
+    /// kernel with a device target, the disassembler.
+    pub fn read_later(&self, package: &str, kernel: &str) -> BTreeMap<String, Digest> {
+        let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
+        let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
+            return BTreeMap::new();
+        };
+        let Some(kernel) = input.package.kernel(kernel) else { return BTreeMap::new() };
+        let others = kernel.methods.iter().filter_map(Method::other_source).filter_map(|s| input.sources.get(s));
+        let mut all: BTreeMap<String, Digest> = others.flat_map(|reach| reach.files.clone()).collect();
+        let arch = |name: &String| input.package.targets.get(name).map(|target| &target.arch);
+        if kernel.targets.iter().filter_map(arch).any(|arch| *arch != Arch::Cpu) {
+            let tool = Digest::of(format!("{:?}", input.toolchains.disassembler).as_bytes());
+            all.insert("disassembler".into(), tool);
+        }
+        all
+    }
+
     /// The parts of a kernel's declaration that say how its results are read.
     pub fn about(&self, selected: &Selected) -> Option<ResultContext> {
         let planner = self.planner.lock().ok()?;
