@@ -103,7 +103,7 @@ pub(super) fn rebuild(
                 return Err(VerifyArtifactError::NotRebuilt(name.into()).into());
             }
         },
-        Built::Unchanged(_) => vec![],
+        Built::Unchanged(_) | Built::Unaffected(_) => vec![],
     };
     let (equal, differences) = compare(&elsewhere, &words, document, evidence, folder)?;
     let of_others = |step: &String| {
