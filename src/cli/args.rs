@@ -17,7 +17,7 @@ mod stores;
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
 pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
-pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
+pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
@@ -219,6 +219,8 @@ pub enum Command {
     LocateProject(LocateArgs),
     /// Print a script that completes kforge's words in a shell
     Completions(CompletionsArgs),
+    /// Write manual pages, one for each command
+    Man(ManArgs),
     /// Print the JSON Schema of something that kforge reads or writes
     Schema(SchemaArgs),
     /// Print the version

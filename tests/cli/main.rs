@@ -7,6 +7,8 @@ mod faults;
 mod queries;
 mod pages;
 mod place;
+mod releases;
 mod schemas;
 mod shared;
 mod starts;
+mod workflow_file;
