@@ -16,7 +16,7 @@ mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
-pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
+pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use stores::{

@@ -12,3 +12,4 @@ mod schemas;
 mod shared;
 mod starts;
 mod workflow_file;
+mod workflows;
