@@ -48,6 +48,8 @@ fn main() -> ExitCode {
     match build(&session, &BuildRequest::new(Goal::Build)) {
         // Only a program that is its own worker can get this answer.
         Ok(Built::Unchanged(_)) => ExitCode::SUCCESS,
+        // Only a request for changes can get this answer.
+        Ok(Built::Unaffected(_)) => ExitCode::SUCCESS,
         Ok(Built::Finished(built)) => {
             for champion in &built.champions {
                 let standing = if champion.provisional { " (not timed)" } else { "" };

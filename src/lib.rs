@@ -47,6 +47,7 @@
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |
 //! | `target/kforge/generated/` | the sources that templates and agents wrote, by package and kernel, for people to read |
 //! | `target/kforge/report.json` | the report of the last build |
+//! | `target/kforge/ci/` | the documents of the last run of `kforge ci` |
 //! | `target/kforge/request.json` | what the last build was asked for |
 //! | `target/kforge/root` | the folder of the workspace when its candidates were last recorded |
 //! | `target/kforge/.lock` | held while a build runs |

@@ -8,13 +8,15 @@ use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
 use kforge_project::workspace::select::SelectionArgs;
 
 mod build;
+mod ci;
 mod improve;
 mod plumbing;
 mod query;
 mod package;
 mod stores;
 
-pub use build::{BuildArgs, CompareArgs, CompareFormat, RunArgs};
+pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
+pub use ci::{AffectedArgs, CiArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
@@ -212,6 +214,10 @@ pub enum Command {
     Evidence(EvidenceCommand),
     /// Compare champions with those of another revision, and fail if one is slower
     Compare(CompareArgs),
+    /// List the kernels that the changes since a revision touch
+    Affected(AffectedArgs),
+    /// Build what the changes since a revision touch, require evidence, and compare champions
+    Ci(CiArgs),
     /// Show settings and where they come from
     #[command(subcommand)]
     Config(ConfigCommand),

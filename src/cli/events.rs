@@ -48,6 +48,13 @@ impl Observer for Listener {
             Event::LockfileChange { change, planned: true } => console.err(&format!("  {change}\n")),
             Event::LockfileChange { change, planned: false } => console.err(&format!("  {}\n", happens(change))),
             Event::FileKept(path) => console.status("Keeping", &format!("{}, which already exists", path.display())),
+            Event::Affected(affected) => {
+                let names: Vec<String> =
+                    affected.names().iter().map(|(package, kernel)| format!("{package}/{kernel}")).collect();
+                let names =
+                    if names.is_empty() { String::new() } else { format!(": {}", listed(&names, LISTED).join(", ")) };
+                console.status("Affected", &format!("{}{names}", affected.summary()));
+            }
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
             Event::Round(event) => rounds::say(console, event),

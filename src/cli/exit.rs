@@ -10,6 +10,7 @@ use kforge_ops::evidence::EvidenceError;
 use kforge_ops::optimize::OptimizeError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
+use kforge_pipeline::release::ci::Conclusion;
 
 /// How a command ended (design, section 10).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -80,6 +81,19 @@ impl From<&Ended> for Exit {
             Ended::Wrong => Exit::Wrong,
             Ended::NoEvidence(_) => Exit::NoEvidence,
             Ended::Interrupted => Exit::Interrupted,
+        }
+    }
+}
+
+impl From<Conclusion> for Exit {
+    fn from(conclusion: Conclusion) -> Self {
+        match conclusion {
+            Conclusion::Interrupted => Exit::Interrupted,
+            Conclusion::NotBuilt | Conclusion::Contradicted => Exit::NotBuilt,
+            Conclusion::Wrong => Exit::Wrong,
+            Conclusion::Slower => Exit::Slower,
+            Conclusion::NoEvidence => Exit::NoEvidence,
+            Conclusion::Done => Exit::Done,
         }
     }
 }

@@ -45,6 +45,11 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
     )
 }
 
+/// A commit, shortened.
+pub(super) fn short(commit: &str) -> String {
+    commit.chars().take(12).collect()
+}
+
 /// The first of many names, and the number of the others.
 pub(super) fn listed(names: &[String], most: usize) -> Vec<String> {
     let more = names.len().saturating_sub(most);

@@ -12,17 +12,20 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use crate::Error;
+use crate::affected::{Asked, narrowed};
 use crate::contradictions;
 use crate::event::Warning;
-use crate::session::build::{PlanRequest, Ready};
+use crate::session::build::{Packages, PlanRequest, Ready};
+use crate::session::certificate::Question;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::request::LastRequest;
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::affected::Affected;
 use kforge_pipeline::release::evidence_list::reused;
 use kforge_pipeline::report::text::{Failures, text};
-use kforge_project::workspace::select::SelectionArgs;
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::record::{Outcome, Standing};
 
 pub use outcome::{Ended, Lacking, failing};
@@ -48,6 +51,8 @@ pub struct BuildRequest {
     pub evidence: EvidencePolicy,
     /// The revision whose trusted keys may sign evidence, instead of those in the tree that is built.
     pub base: Option<String>,
+    /// The revision since which a kernel must have changed to be built.
+    pub changed_since: Option<String>,
     /// A manifest whose operators and shapes are added to the packages.
     pub overlay: Option<PathBuf>,
     /// Write a page that shows where the time went.
@@ -67,16 +72,27 @@ impl BuildRequest {
             remeasure: false,
             evidence: EvidencePolicy::default(),
             base: None,
+            changed_since: None,
             overlay: None,
             timings: false,
             plans: false,
         }
     }
 
+    /// The selection: what is selected or, if only changes are built, the part of it that they touch.
+    fn selected(&self, session: &Session, opened: &Opened) -> Result<Result<Selected, Affected>, Error> {
+        let selected = session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?;
+        let Some(since) = &self.changed_since else { return Ok(Ok(selected)) };
+        let overlay = self.overlay.as_ref().map(|path| session.cwd.join(path));
+        let asked = Asked { selected: &selected, goal: self.goal, overlay };
+        let (affected, narrowed) = narrowed(session, opened, asked, since)?;
+        Ok(narrowed.ok_or(affected))
+    }
+
     /// The request for the plan. `write` is false if nothing may be written.
-    fn asked(&self, session: &Session, opened: &Opened, write: bool) -> Result<PlanRequest, Error> {
-        Ok(PlanRequest {
-            selected: session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?,
+    pub(crate) fn asked(&self, selected: Selected, write: bool) -> PlanRequest {
+        PlanRequest {
+            selected,
             goal: self.goal,
             jobs: self.jobs,
             keep_going: self.keep_going,
@@ -85,7 +101,7 @@ impl BuildRequest {
             overlay: self.overlay.clone(),
             write,
             looks: false,
-        })
+        }
     }
 }
 
@@ -100,10 +116,47 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         held.answer.request.note(session, &held.target);
         return Ok(Built::Unchanged(Box::new(Unchanged::new(held, request.goal))));
     }
-    let mut opened = session.open()?;
+    let opened = session.open()?;
     let trusting = trusting(session, &opened, request.base.as_deref())?;
     let session = trusting.as_ref().unwrap_or(session);
-    let asked = request.asked(session, &opened, true)?;
+    let selected = match request.selected(session, &opened)? {
+        Ok(selected) => selected,
+        Err(affected) => return Ok(Built::Unaffected(Box::new(affected))),
+    };
+    // A plan of a hundred thousand nodes is left to the end of the process: see `Ready::end`.
+    let forget = |_: BuildState<'_, '_>, outcome: BuildOutcome| {
+        std::mem::forget(outcome);
+        Ok(())
+    };
+    let (finished, ()) = execute(session, opened, selected, request, (began, question), forget)?;
+    Ok(Built::Finished(Box::new(finished)))
+}
+
+/// The state in which a build has ended, while it still holds its locks.
+pub(crate) struct BuildState<'a, 'p> {
+    /// The workspace.
+    pub(crate) opened: &'a Opened,
+    /// The plan and the services that built it.
+    pub(crate) ready: &'a Ready<'p>,
+    /// The packages.
+    pub(crate) packages: &'a Packages,
+    /// How it ended.
+    pub(crate) ended: &'a Ended,
+}
+
+/// Builds a selection, and passes the state in which that ended to `then`. `began` and `question` are those of the request.
+///
+/// # Errors
+/// Those of [`build()`], or those of `then`.
+pub(crate) fn execute<R>(
+    session: &Session,
+    mut opened: Opened,
+    selected: Selected,
+    request: &BuildRequest,
+    (began, question): (Instant, Option<Question>),
+    then: impl FnOnce(BuildState<'_, '_>, BuildOutcome) -> Result<R, Error>,
+) -> Result<(Finished, R), Error> {
+    let asked = request.asked(selected, true);
     let packages = session.packages(&opened, &asked)?;
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
     let asked_for = LastRequest::of(session, &opened.workspace, &asked);
@@ -176,8 +229,10 @@ pub fn build(session: &Session, request: &BuildRequest) -> Result<Built, Error> 
         report,
         packages: vec![],
     };
-    end(ready, outcome);
-    Ok(Built::Finished(Box::new(Finished { packages: packages.into_packages(), ..finished })))
+    let state = BuildState { opened: &opened, ready: &ready, packages: &packages, ended: &finished.ended };
+    let known = then(state, outcome)?;
+    ready.end();
+    Ok((Finished { packages: packages.into_packages(), ..finished }, known))
 }
 
 /// The session that trusts the keys of a base revision, if one is named.
@@ -185,10 +240,4 @@ pub(crate) fn trusting(session: &Session, opened: &Opened, base: Option<&str>) -
     let Some(revision) = base else { return Ok(None) };
     let found = session.trusted(Some(&opened.workspace.root), Some(revision))?;
     Ok(Some(session.trusting(found.trust)))
-}
-
-/// Ends a build and releases its locks, so that the cache can be collected.
-fn end(ready: Ready<'_>, outcome: BuildOutcome) {
-    ready.end();
-    std::mem::forget(outcome);
 }

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 
 use crate::Error;
 use crate::event::Event;
+use crate::session::build::{Packages, Ready};
 use crate::session::open::make_target;
 use crate::session::{Opened, Session};
-use kforge_engine::Blobs;
+use kforge_engine::{Blobs, BuildOutcome};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::regression::{self, ChampionPair};
 use kforge_pipeline::release::Bundle;
@@ -21,9 +22,12 @@ use kforge_types::model::{Arch, Target};
 use kforge_types::record::Standing;
 
 mod pairs;
-mod sides;
+pub(crate) mod sides;
 
 use sides::{Seated, Side, Stood};
+
+/// The name of a head that is no revision.
+pub(crate) const WORKING_TREE: &str = "the working tree";
 
 /// The request for a comparison.
 #[derive(Debug, Clone, PartialEq)]
@@ -136,7 +140,7 @@ pub fn compare(session: &Session, request: &CompareRequest) -> Result<Compared, 
     let session = &trusting(session, &here, request)?;
     let Some(word) = &request.head else {
         let (selected, timed) = selection(session, &here.workspace, request)?;
-        let head = "the working tree".to_string();
+        let head = WORKING_TREE.to_string();
         let Some(timed) = timed else { return untimed(session, here, selected, head, request) };
         let (base, name) = base(session, &here, (&here.workspace, &timed), request)?;
         let found = Comparison::new(name, head, request.margin);
@@ -204,17 +208,17 @@ fn selection(
 }
 
 /// Turns an error into an error of the named state.
-fn of(name: &str) -> impl Fn(Error) -> Error {
+pub(crate) fn of(name: &str) -> impl Fn(Error) -> Error {
     move |error| CompareError::Of { name: name.into(), error: Box::new(error) }.into()
 }
 
 /// A revision, for messages: `v1 (1a2b3c4d5e6f)`.
-fn named(word: &str, revision: &Revision) -> String {
+pub(crate) fn named(word: &str, revision: &Revision) -> String {
     format!("{word} ({})", revision.commit.chars().take(12).collect::<String>())
 }
 
 /// Checks out a revision in a folder below the current workspace's outputs.
-fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revision, Error> {
+pub(crate) fn check_out(session: &Session, opened: &Opened, revision: &str) -> Result<Revision, Error> {
     let git = session.git().ok_or_else(|| CompareError::NoGit(revision.into()))?;
     make_target(&opened.target)?;
     let at = opened.workspace.manifest.parent().unwrap_or(&opened.workspace.root);
@@ -239,10 +243,51 @@ fn compared(
         if let Some(base) = base {
             rows(session, side, base, &selected, &mut found)?;
         }
-        found.unbuilt.clone_from(&side.unbuilt);
-        found.wrong.clone_from(&side.wrong);
-        Ok(Compared { comparison: found, timed: base.is_some() })
+        Ok(Compared { comparison: of_head(side, found), timed: base.is_some() })
     })
+}
+
+/// The comparison with what is wrong with the head, and what of it was not built.
+fn of_head(side: &Side<'_, '_>, found: Comparison) -> Comparison {
+    Comparison { unbuilt: side.unbuilt.clone(), wrong: side.wrong.clone(), ..found }
+}
+
+/// The base of a comparison whose head is built by somebody else.
+pub(crate) struct BuiltBase {
+    base: Base,
+    /// The base's name, for messages.
+    name: String,
+}
+
+/// Builds the part of a revision that a selection of a workspace has in common with it.
+///
+/// # Errors
+/// The revision has errors, or it could not be built.
+pub(crate) fn build_base(
+    session: &Session,
+    revision: &Revision,
+    (workspace, selected): (&Workspace, &Selected),
+    request: &CompareRequest,
+) -> Result<BuiltBase, Error> {
+    let (base, name) = built_revision(session, revision, (workspace, selected), request)?;
+    Ok(BuiltBase { base, name })
+}
+
+/// Compares the state that a build gave with a base, and passes on what is wrong with it.
+///
+/// # Errors
+/// A step for a timed target failed, or the comparison was interrupted.
+pub(crate) fn with_outcome(
+    session: &Session,
+    (opened, ready, packages): (&Opened, &Ready<'_>, &Packages),
+    outcome: BuildOutcome,
+    BuiltBase { base, name }: &BuiltBase,
+    (selected, margin): (&Selected, f64),
+) -> Result<Comparison, Error> {
+    let side = sides::side(session, opened, ready, packages, outcome)?;
+    let mut found = Comparison::new(name.clone(), WORKING_TREE.into(), margin);
+    rows(session, &side, base, selected, &mut found)?;
+    Ok(of_head(&side, found))
 }
 
 /// The base, and its name.
@@ -267,7 +312,17 @@ fn base(
         return Ok((Base::Bundle(Box::new(bundle)), word.to_string()));
     }
     let revision = check_out(session, opened, word)?;
-    let name = named(word, &revision);
+    built_revision(session, &revision, (workspace, selected), request)
+}
+
+/// The champions of a revision, and its name.
+fn built_revision(
+    session: &Session,
+    revision: &Revision,
+    (workspace, selected): (&Workspace, &Selected),
+    request: &CompareRequest,
+) -> Result<(Base, String), Error> {
+    let name = named(&request.base, revision);
     session.reporter.event(&Event::Building(&name));
     let elsewhere = session.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let of_base = |error| of(&name)(error);
@@ -275,7 +330,11 @@ fn base(
     let seated = match sides::counterpart(workspace, selected, &other.workspace) {
         Some(chosen) => {
             let seated = |side: &Side<'_, '_>| Ok(side.seated.clone());
-            sides::built(&elsewhere, other, chosen, request, seated).map_err(of_base)?
+            match sides::built(&elsewhere, other, chosen, request, seated) {
+                // The base has such kernels, and none of them for the selected targets.
+                Err(Error::NothingToDo { .. }) => Seated::new(),
+                built => built.map_err(of_base)?,
+            }
         }
         None => Seated::new(),
     };

@@ -15,6 +15,7 @@ use kforge_engine::evidence::{HERE, HOME};
 use kforge_engine::machine_key::NoKey;
 use kforge_foundation::base::render::{Look, render};
 use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_pipeline::release::affected::Affected;
 use kforge_pipeline::release::trust::Distrusted;
 use kforge_types::record::event::Event as StepEvent;
 
@@ -44,6 +45,8 @@ pub enum Event<'a> {
     },
     /// A file that a new package would create already exists and is kept.
     FileKept(&'a Path),
+    /// What a change touches was found.
+    Affected(&'a Affected),
     /// A state of a comparison is built.
     Building(&'a str),
     /// The champions of two states are timed in this many pairs.

@@ -5,9 +5,11 @@
 //! A program that builds kernels opens a [`Session`], names an installed kforge as its [`Worker`], and calls [`build::build`]. See `examples/embed.rs`.
 
 pub mod accept;
+pub mod affected;
 pub mod build;
 pub mod cache;
 pub mod candidates;
+pub mod ci;
 pub mod clean;
 pub mod compare;
 pub mod contradictions;

@@ -292,7 +292,7 @@ fn what_a_later_version_does_is_refused_by_name() {
 fn settings_are_listed_and_schemas_are_in_the_help() {
     let place = Place::tiny();
     place.run("config list").expect(0).prints("build.jobs = (not set)").prints("# default");
-    place.run("schema --help").expect(0).prints("[possible values: bundle, candidate, comparison, correction,");
+    place.run("schema --help").expect(0).prints("[possible values: affected, bundle, candidate, ci, comparison,");
     assert!(place.run("--help").expect(0).out.contains("  schema  "));
 }
 

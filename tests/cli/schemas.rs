@@ -26,8 +26,10 @@ fn valid(validator: &jsonschema::Validator, value: &Value, what: &str) {
 fn the_schemas_are_those_of_the_program() {
     let place = Place::empty();
     let names = [
+        "affected",
         "bundle",
         "candidate",
+        "ci",
         "comparison",
         "correction",
         "diagnosis",

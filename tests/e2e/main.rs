@@ -8,6 +8,7 @@ mod again;
 mod asked;
 mod attacked;
 mod calibrated;
+mod changed;
 mod compared;
 mod edits;
 mod fresh;

@@ -9,17 +9,17 @@ use serde_json::Value;
 use crate::lab::{Lab, Machine, SOURCE};
 
 /// A machine on which blocks of 32 threads take 1000, and blocks of 64 take `ns`.
-fn machine(ns: f64) -> Machine {
+pub(crate) fn machine(ns: f64) -> Machine {
     let machine = Machine { noise: 0.004, drift: 0.01, ..Machine::default() };
     machine.rule("block 64,", &format!("ns = {ns:.1}")).rule("block 32,", "ns = 1000.0").rule("", "ns = 1000.0")
 }
 
-fn without(ns: f64) -> Machine {
+pub(crate) fn without(ns: f64) -> Machine {
     Machine { device: None, ..machine(ns) }
 }
 
 /// A workspace under version control whose kernel has blocks of 32, with an uncommitted change to blocks of 64.
-fn lab(ns: f64) -> Lab {
+pub(crate) fn lab(ns: f64) -> Lab {
     let lab = Lab::new(&machine(ns)).manifest("[1, 2, 4]", "[1]");
     git(&lab, &["init", "--quiet"]);
     commit(&lab, "first");
@@ -27,7 +27,7 @@ fn lab(ns: f64) -> Lab {
 }
 
 #[track_caller]
-fn git(lab: &Lab, words: &[&str]) -> String {
+pub(crate) fn git(lab: &Lab, words: &[&str]) -> String {
     let mut command = Command::new("git");
     command.args(["-c", "user.name=t", "-c", "user.email=t@example.org", "-c", "commit.gpgsign=false"]);
     command.args(words).current_dir(lab.project.root()).env("HOME", lab.project.place());
@@ -36,7 +36,7 @@ fn git(lab: &Lab, words: &[&str]) -> String {
     String::from_utf8(output.stdout).unwrap()
 }
 
-fn commit(lab: &Lab, message: &str) {
+pub(crate) fn commit(lab: &Lab, message: &str) {
     git(lab, &["add", "--all"]);
     git(lab, &["commit", "--quiet", "-m", message]);
 }

@@ -10,6 +10,7 @@ mod confirmed;
 mod evidence;
 mod explained;
 mod forged;
+mod gated;
 mod growth;
 mod hung;
 mod implausible;

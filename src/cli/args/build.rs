@@ -40,6 +40,9 @@ pub struct BuildArgs {
     /// Trust the keys in the repository's .kforge/allowed_signers as it is in REV, such as the base of a pull request
     #[arg(long, value_name = "REV")]
     pub base: Option<String>,
+    /// Build only kernels that the changes since REV touch; `kforge affected REV` lists them
+    #[arg(long, value_name = "REV")]
+    pub changed_since: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
@@ -120,7 +123,7 @@ pub enum CompareFormat {
 }
 
 /// A fraction of time, from a percentage: `1`, `0.5`, `2%`.
-fn percent(text: &str) -> Result<f64, String> {
+pub(super) fn percent(text: &str) -> Result<f64, String> {
     let number = text.trim_end_matches('%').trim_end().parse::<f64>().ok();
     let share = number.filter(|n| (0.0..100.0).contains(n) && *n > 0.0);
     share.map(|n| n / 100.0).ok_or_else(|| "expected a percentage above 0 and below 100, such as `1` or `0.5%`".into())

@@ -6,7 +6,7 @@ use super::{CommandResult, collect, collected};
 use crate::cli::args::{BuildArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::words::{reason, say_champions, say_lacking, summary};
+use crate::cli::words::{reason, say_champions, say_lacking, short, summary};
 use kforge_foundation::base::count;
 use kforge_ops::build::{self, BuildRequest, Built, Ended, Finished, Plan, Unchanged, Untried};
 use kforge_ops::cache;
@@ -18,7 +18,7 @@ use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::ablation::{self, Declared};
 use kforge_types::model::{Arch, Package};
 use kforge_types::record::Standing;
-use kforge_types::record::event::{Event, Why};
+use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
 /// What is printed at the end of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,6 +43,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
             recheck: args.recheck.unwrap_or(0),
         },
         base: args.base.clone(),
+        changed_since: args.changed_since.clone(),
         overlay: args.overlay.clone(),
         timings: args.timings,
         // A certificate holds the text of a report and no reasons; JSON output needs the events of a plan.
@@ -58,6 +59,14 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
         Built::Unchanged(unchanged) => {
             answer(context, &unchanged, began);
             collected(context, cache::collect_due(&context.session, &unchanged.home));
+            Exit::Done
+        }
+        Built::Unaffected(affected) => {
+            let kernels = count(affected.unaffected, "kernel");
+            let text = format!("the changes since {} touch none of {kernels}", short(&affected.base));
+            context.console.status("Finished", &text);
+            let (steps, verdicts) = (StepCounts::default(), VerdictCounts::default());
+            context.console.event(&Event::BuildFinished { success: true, steps, verdicts });
             Exit::Done
         }
         Built::Finished(finished) => {
@@ -195,13 +204,13 @@ fn not_tried(untried: &Untried) -> String {
 }
 
 /// Prints where reused measurements come from and how old they are.
-fn say_reused(context: &Context, all: &[Reused]) {
+pub(super) fn say_reused(context: &Context, all: &[Reused]) {
     // A clock before 1970 or far in the future gives no meaningful ages.
     let Ok(now) = jiff::Timestamp::try_from(context.session.began) else { return };
     all.iter().for_each(|reused| context.console.status("Reusing", &reused.text(now)));
 }
 
 /// Prints where records are that would have been reused if their inputs had not changed.
-fn say_outdated(context: &Context, all: &[Outdated]) {
+pub(super) fn say_outdated(context: &Context, all: &[Outdated]) {
     all.iter().for_each(|outdated| context.console.status("Unused", &outdated.text()));
 }

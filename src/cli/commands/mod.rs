@@ -1,9 +1,11 @@
 //! One file per command.
 
 pub mod accept;
+pub mod affected;
 pub mod build;
 pub mod cache;
 pub mod candidates;
+pub mod ci;
 pub mod clean;
 pub mod compare;
 pub mod completions;
@@ -79,6 +81,8 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Toolchain(command) => toolchain::run(context, &command),
         Command::Cache(command) => cache::run(context, &command),
         Command::Compare(args) => compare::run(context, &args),
+        Command::Affected(args) => affected::run(context, &args),
+        Command::Ci(args) => ci::run(context, &args),
         Command::Evidence(command) => evidence::run(context, &command),
         Command::Config(command) => config::run(context, &command),
         Command::LocateProject(args) => locate::run(context, &args),

@@ -9,7 +9,7 @@ use kforge_engine::DryRun;
 use kforge_types::record::StepKind;
 
 /// The plan of a build.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Plan {
     /// The steps.
     pub steps: DryRun,
@@ -17,13 +17,15 @@ pub struct Plan {
     pub kinds: HashMap<String, StepKind>,
 }
 
-/// Plans a build and looks up stored results. Writes nothing and takes no lock.
+/// Plans a build and looks up stored results. Takes no lock, and writes nothing except the folder in which a base is checked out. The plan is empty if only changes
+/// are built and they touch nothing of the selection.
 ///
 /// # Errors
 /// The build could not be started.
 pub fn plan(session: &Session, request: &BuildRequest) -> Result<Plan, Error> {
     let mut opened = session.open()?;
-    let asked = request.asked(session, &opened, false)?;
+    let Ok(selected) = request.selected(session, &opened)? else { return Ok(Plan::default()) };
+    let asked = request.asked(selected, false);
     let packages = session.packages(&opened, &asked)?;
     let ready = session.ready(&mut opened, &packages, &asked)?;
     let graph = ready.graph.clone();

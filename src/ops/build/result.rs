@@ -10,6 +10,7 @@ use crate::session::outdated::Outdated;
 use kforge_engine::home::Home;
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_pipeline::plan::Goal;
+use kforge_pipeline::release::affected::Affected;
 use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::Report;
 use kforge_types::model::Package;
@@ -22,6 +23,8 @@ use kforge_types::record::params::Selection;
 pub enum Built {
     /// A certificate proved, without planning, that there was nothing to do.
     Unchanged(Box<Unchanged>),
+    /// Only changes were to be built, and they touch nothing of the selection.
+    Unaffected(Box<Affected>),
     /// The build was planned and executed.
     Finished(Box<Finished>),
 }

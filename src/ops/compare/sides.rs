@@ -103,15 +103,31 @@ pub(super) fn built<R>(
     if request.require_evidence == Some(Standing::Claimed) {
         session.report_claims(&outcome);
     }
-    let unbuilt = unbuilt(&packages, &outcome).ok_or(CompareError::NotBuilt)?;
+    let done = with(&side(session, &opened, &ready, &packages, outcome)?);
+    ready.end();
+    done
+}
+
+/// The state that a build gave.
+///
+/// # Errors
+/// A step for a timed target failed.
+pub(super) fn side<'a, 'p>(
+    session: &Session,
+    opened: &'a Opened,
+    ready: &'a Ready<'p>,
+    packages: &Packages,
+    outcome: BuildOutcome,
+) -> Result<Side<'a, 'p>, Error> {
+    let unbuilt = unbuilt(packages, &outcome).ok_or(CompareError::NotBuilt)?;
     let wrong = wrong(&outcome);
     let refused = refused(&outcome);
     // This build's measurements are stored now and need not be repeated.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
     let graph = ended(outcome)?;
-    let known = ready.with_services(session, &opened, |services| kforge_engine::questions(graph, &options, services));
+    let known = ready.with_services(session, opened, |services| kforge_engine::questions(graph, &options, services));
     let champions = ready.champions(&known);
-    let evidence = ready.evidence(&opened);
+    let evidence = ready.evidence(opened);
     let mut seated = Seated::new();
     for Champion { timed: champion, spec, node } in &champions {
         let seen = evidence.seen(&champion.bench, spec, node.product.as_deref())?;
@@ -127,9 +143,7 @@ pub(super) fn built<R>(
     let timed =
         benches.map(|n| &n.labels).map(|l| [l.package.clone(), label(&l.kernel), label(&l.target), label(&l.shape)]);
     let timed = timed.collect();
-    let done = with(&Side { opened: &opened, ready: &ready, champions, seated, timed, wrong, unbuilt });
-    ready.end();
-    done
+    Ok(Side { opened, ready, champions, seated, timed, wrong, unbuilt })
 }
 
 /// The graph of a build that has ended. Failed steps become unavailable: otherwise they would be tried again, and steps that can do without them would count as
@@ -217,7 +231,7 @@ pub(super) fn of_bundle(bundle: &Bundle) -> Seated {
 }
 
 /// The selection for another state of a workspace: the members and names that the other state has too. None if it has none of them.
-pub(super) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace) -> Option<Selected> {
+pub(crate) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace) -> Option<Selected> {
     let named: Vec<&str> = selected.members.iter().map(|i| of.members[*i].package.name.as_str()).collect();
     // A selection of all members selects all members of the other state too, including those that only it has.
     let all = selected.members.len() == of.members.len();
@@ -229,9 +243,13 @@ pub(super) fn counterpart(of: &Workspace, selected: &Selected, other: &Workspace
         (wanted.is_empty() || !both.is_empty()).then_some(both)
     };
     let operators = || packages().flat_map(|p| &p.operators);
-    let kernels = has(&selected.kernels, packages().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect())?;
+    let kernels = packages().flat_map(|p| p.kernels.iter().map(move |kernel| (p, kernel)));
+    let kept =
+        kernels.filter(|(p, kernel)| selected.keeps(&p.name, &kernel.name)).map(|(_, kernel)| kernel.name.as_str());
+    let kernels = has(&selected.kernels, kept.collect())?;
     let shapes = has(&selected.shapes, operators().flat_map(|o| &o.shapes).map(|s| s.name.as_str()).collect())?;
     let targets = has(&selected.targets, packages().flat_map(|p| p.targets.keys()).map(String::as_str).collect())?;
     let operators = has(&selected.operators, operators().map(|o| o.name.as_str()).collect())?;
-    (!members.is_empty()).then_some(Selected { members, kernels, operators, shapes, targets })
+    let only = selected.only.clone();
+    (!members.is_empty()).then_some(Selected { members, kernels, operators, shapes, targets, only })
 }

@@ -22,9 +22,10 @@
 //! | steps that could not run here | the absence of a result and of records, or the folder of records that do not count |
 //! | this workspace's memory, and the report that is shown | the files of the journal, of the report, and of its candidates in the home |
 //!
-//! No certificate is made if these do not determine the answer: for a program that is not its own worker; with `remeasure`, an overlay, a base revision, timings, or a report of
-//! every step; with an installed CUDA (its headers are listed again each time) or a CUDA that could not be resolved; if a tool is missing or behind a script;
-//! if a device is present; if a store or the journal had a problem; or if a result is of a kind that is not stored.
+//! No certificate is made if these do not determine the answer: for a program that is not its own worker; with `remeasure`, an overlay, a base revision, a
+//! revision since which changes are built, timings, or a report of every step; with an installed CUDA (its headers are listed again each time) or a CUDA that
+//! could not be resolved; if a tool is missing or behind a script; if a device is present; if a store or the journal had a problem; or if a result is of a kind
+//! that is not stored.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -132,7 +133,7 @@ impl Session {
         let Worker::Own(program) = &self.worker else { return None };
         let runs = request.remeasure || request.evidence.recheck > 0;
         let plans = runs || request.overlay.is_some() || request.timings || request.plans;
-        let plans = plans || request.base.is_some() || self.trust.is_some();
+        let plans = plans || request.base.is_some() || request.changed_since.is_some() || self.trust.is_some();
         if plans || self.options.every_step || request.jobs == Some(0) {
             return None;
         }

@@ -79,6 +79,13 @@ impl Worker {
     }
 }
 
+/// Hears nothing.
+struct Unheard;
+
+impl Observer for Unheard {
+    fn event(&self, _: &Event<'_>) {}
+}
+
 /// An open workspace.
 pub struct Opened {
     /// The workspace.
@@ -126,6 +133,22 @@ impl Session {
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
             has_warned_of_key: self.has_warned_of_key.clone(),
+            trust: self.trust.clone(),
+        }
+    }
+
+    /// The same session, of whose events nobody hears: for plans that are only compared with others.
+    pub(crate) fn unheard(&self) -> Session {
+        Session {
+            began: self.began,
+            environment: self.environment.clone(),
+            settings: self.settings.clone(),
+            cwd: self.cwd.clone(),
+            options: self.options.clone(),
+            worker: self.worker.clone(),
+            interrupted: self.interrupted.clone(),
+            reporter: Reporter::new(Arc::new(Unheard)),
+            has_warned_of_key: Arc::default(),
             trust: self.trust.clone(),
         }
     }

@@ -7,7 +7,7 @@ use super::evidence_policy::EvidencePolicy;
 use super::open::{Opened, Session};
 use crate::Error;
 use kforge_pipeline::plan::Goal;
-use kforge_project::workspace::select::SelectionArgs;
+use kforge_project::workspace::select::{Selected, SelectionArgs};
 
 /// The subject of an inspection: a workspace and a request.
 pub struct Looking {
@@ -27,6 +27,17 @@ impl Session {
     pub fn look_with(&self, words: &SelectionArgs, goal: Goal, overlay: Option<PathBuf>) -> Result<Looking, Error> {
         let opened = self.open()?;
         let selected = self.select_over(&opened.workspace, words, overlay.as_deref())?;
+        self.look_at(opened, selected, goal, overlay)
+    }
+
+    /// Like [`Self::look_with`], for a workspace that is open and a selection in it.
+    pub fn look_at(
+        &self,
+        opened: Opened,
+        selected: Selected,
+        goal: Goal,
+        overlay: Option<PathBuf>,
+    ) -> Result<Looking, Error> {
         let asked = PlanRequest {
             selected,
             goal,

@@ -16,7 +16,7 @@ use super::search::SearchProgress;
 use super::timing_steps::{PairStep, is_timed};
 use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
-use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
 use kforge_types::record::event::Labels;
@@ -61,6 +61,24 @@ impl<'a> Expander<'a> {
             last = next;
         }
         last.to_string()
+    }
+
+    /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off, and, for a
+    /// kernel with a device target, the disassembler.
+    pub fn read_later(&self, package: &str, kernel: &str) -> BTreeMap<String, Digest> {
+        let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
+        let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
+            return BTreeMap::new();
+        };
+        let Some(kernel) = input.package.kernel(kernel) else { return BTreeMap::new() };
+        let others = kernel.methods.iter().filter_map(Method::other_source).filter_map(|s| input.sources.get(s));
+        let mut all: BTreeMap<String, Digest> = others.flat_map(|reach| reach.files.clone()).collect();
+        let arch = |name: &String| input.package.targets.get(name).map(|target| &target.arch);
+        if kernel.targets.iter().filter_map(arch).any(|arch| *arch != Arch::Cpu) {
+            let tool = Digest::of(format!("{:?}", input.toolchains.disassembler).as_bytes());
+            all.insert("disassembler".into(), tool);
+        }
+        all
     }
 
     /// The parts of a kernel's declaration that say how its results are read.

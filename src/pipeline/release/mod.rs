@@ -16,10 +16,14 @@
 //! | [`provenance`] | where an accepted source comes from |
 //! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`comparison`] | how champions of two states compare |
+//! | [`affected`] | which kernels differ between the plans of two states |
+//! | [`ci`] | the document of a run in CI |
 
+pub mod affected;
 pub mod allowed_signers;
 pub mod archive;
 pub mod bundle;
+pub mod ci;
 pub mod committed;
 pub mod comparison;
 pub mod evidence_list;
@@ -40,12 +44,15 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 6] = ["bundle", "comparison", "holdings", "signature", "trajectory", "trusted"];
+pub const SCHEMAS: [&str; 8] =
+    ["affected", "bundle", "ci", "comparison", "holdings", "signature", "trajectory", "trusted"];
 
 /// The JSON Schema with that name; none if this room has none.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
+        "affected" => schemars::schema_for!(affected::Affected),
         "bundle" => schemars::schema_for!(bundle::Document),
+        "ci" => schemars::schema_for!(ci::CiReport),
         "comparison" => schemars::schema_for!(comparison::Comparison),
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
         "signature" => schemars::schema_for!(signatures_list::SignatureView),

@@ -39,6 +39,24 @@ pub struct Selected {
     pub shapes: Vec<String>,
     /// Targets.
     pub targets: Vec<String>,
+    /// The only kernels to build, by package and name, where names alone do not say it; none if every kernel that the lists select is built.
+    pub only: Option<BTreeSet<(String, String)>>,
+}
+
+impl Selected {
+    /// The part of a selection that these kernels are, by package and name; none if there are none of them.
+    pub fn narrowed(&self, workspace: &Workspace, only: BTreeSet<(String, String)>) -> Option<Selected> {
+        let has = |at: &usize| only.iter().any(|(package, _)| workspace.members[*at].package.name == *package);
+        let members: Vec<usize> = self.members.iter().copied().filter(has).collect();
+        let kernels: BTreeSet<&String> = only.iter().map(|(_, kernel)| kernel).collect();
+        let kernels = kernels.into_iter().cloned().collect();
+        (!members.is_empty()).then(|| Selected { members, kernels, only: Some(only), ..self.clone() })
+    }
+
+    /// Whether a kernel of a package is among the only ones.
+    pub fn keeps(&self, package: &str, kernel: &str) -> bool {
+        self.only.as_ref().is_none_or(|only| only.contains(&(package.to_string(), kernel.to_string())))
+    }
 }
 
 /// Resolves the patterns against a workspace.
@@ -88,7 +106,11 @@ pub fn select(workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, 
             "leave out `--exclude`, or name a package with `-p`"
         }));
     }
-    if wrong.is_empty() { Ok(Selected { members, kernels, operators, shapes, targets }) } else { Err(wrong) }
+    if wrong.is_empty() {
+        Ok(Selected { members, kernels, operators, shapes, targets, only: None })
+    } else {
+        Err(wrong)
+    }
 }
 
 /// The known names that match any pattern. A pattern that matches nothing is an error with a suggestion.

@@ -45,6 +45,9 @@ impl Session {
     /// The selected members, with the overlay applied.
     pub fn packages(&self, opened: &Opened, asked: &PlanRequest) -> Result<Packages, Error> {
         let mut members: Vec<_> = asked.selected.members.iter().map(|i| opened.workspace.members[*i].clone()).collect();
+        for Member { package, .. } in &mut members {
+            package.kernels.retain(|kernel| asked.selected.keeps(&package.name, &kernel.name));
+        }
         if let Some(path) = &asked.overlay {
             let (manifest, diagnostics) = self.overlay(path)?;
             self.check(diagnostics)?;

@@ -1,0 +1,120 @@
+//! `kforge ci`: what CI checks, in one command with one exit code.
+
+use std::time::Instant;
+
+use super::build::{say_outdated, say_reused};
+use super::{CommandResult, collect};
+use crate::cli::args::CiArgs;
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use crate::cli::words::{listed, summary};
+use kforge_foundation::base::count;
+use kforge_ops::build::Finished;
+use kforge_ops::ci::{Ci, CiRequest, ci, write_reports};
+use kforge_pipeline::release::ci::{CiReport, Conclusion, SkippedDevice};
+use kforge_types::record::Standing;
+
+/// The most steps without evidence that are listed. The document lists all of them.
+const LISTED: usize = 10;
+
+/// Runs the command.
+pub fn run(context: &Context, args: &CiArgs) -> CommandResult {
+    let began = Instant::now();
+    context.interrupts()?;
+    let request = CiRequest {
+        base: args.base.clone(),
+        words: args.select.words(),
+        margin: args.margin,
+        standing: Standing::from(args.require_evidence),
+        allow_missing: args.allow_missing_evidence,
+        output: args.output.clone(),
+        jobs: args.jobs,
+    };
+    let mut done = ci(&context.session, &request)?;
+    let exit = Exit::from(done.report.conclusion);
+    done.report.exit = exit as u8;
+    say(context, &done, began);
+    // How the run ended says more than that its documents could not be written.
+    let unwritten = match write_reports(&done) {
+        Ok(written) => {
+            written.iter().for_each(|path| context.console.status("Wrote", &path.display().to_string()));
+            None
+        }
+        Err(error) => Some(context.failed(&error)),
+    };
+    if done.finished.is_some() {
+        collect(context);
+    }
+    Ok(unwritten.filter(|_| exit == Exit::Done).unwrap_or(exit))
+}
+
+fn say(context: &Context, Ci { report, finished, .. }: &Ci, began: Instant) {
+    let console = &context.console;
+    let Some(finished) = finished else {
+        return console.status("Finished", "the changes touch no kernel of the selection");
+    };
+    if !console.quiet() {
+        console.fitted(&finished.text);
+        say_reused(context, &finished.reused);
+        say_outdated(context, &finished.outdated);
+    }
+    if let Some(found) = &report.comparison {
+        console.out(&found.text());
+        for unbuilt in &found.unbuilt {
+            console.warn(&unbuilt.to_string());
+        }
+    }
+    if let Some(why) = &report.not_compared {
+        console.warn(&format!("champions are not compared: {why}"));
+    }
+    report.skipped.iter().for_each(|skipped| console.warn(&not_observed(skipped)));
+    conclude(context, report, finished, began);
+}
+
+/// What is said of a target that is skipped.
+fn not_observed(SkippedDevice { package, target }: &SkippedDevice) -> String {
+    let device =
+        target.device.as_ref().map_or_else(|| target.arch.clone(), |device| format!("{device}, {}", target.arch));
+    format!(
+        "`{}` of `{package}` is skipped: there is no observation of a device of it ({device}) in either state",
+        target.target
+    )
+}
+
+/// Says how the run ended.
+fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: Instant) {
+    let console = &context.console;
+    let steps = summary(&finished.steps, &finished.verdicts, began);
+    let compared = report.comparison.as_ref().map_or_else(String::new, |found| format!("; {}", found.conclusion()));
+    let missing = &report.missing_evidence;
+    let lacking = || {
+        let lines: Vec<String> = missing.iter().map(|of| format!("{}: {}", of.step, of.why)).collect();
+        listed(&lines, LISTED).iter().for_each(|line| console.err(&format!("  {line}\n")));
+    };
+    let text = format!("{steps}{compared}");
+    match report.conclusion {
+        Conclusion::Done => {
+            if !missing.is_empty() {
+                console.warn(&format!(
+                    "{} no evidence:",
+                    if missing.len() == 1 {
+                        "1 step has".into()
+                    } else {
+                        format!("{} have", count(missing.len() as u64, "step"))
+                    }
+                ));
+                lacking();
+            }
+            console.status("Finished", &text);
+        }
+        Conclusion::Interrupted => console.error(&format!("interrupted; {text}")),
+        Conclusion::NotBuilt => console.error(&text),
+        Conclusion::Contradicted => console.error(&format!("evidence contradicts itself; {text}")),
+        Conclusion::Wrong => console.error(&format!("a kernel is wrong; {text}")),
+        Conclusion::Slower => console.error(&format!("slower than allowed; {text}")),
+        Conclusion::NoEvidence => {
+            console.error(&format!("evidence is missing or undecided; {text}"));
+            lacking();
+        }
+    }
+}

@@ -1,0 +1,338 @@
+//! One run in CI: finds what a change touches, builds that with evidence, and compares its champions with those of the base. Knows the order of these operations;
+//! each of them decides by itself.
+//!
+//! | what | decided by |
+//! |---|---|
+//! | which kernels are built | [`crate::affected`]; all that are selected, if there is no base |
+//! | whether a kernel is wrong, and which evidence is missing | [`crate::build`] |
+//! | whether a champion is slower | [`crate::compare`], from pairs and times of one class of devices |
+//! | which targets are compared | those of which somebody has observed a device: this machine has one, or a record in the home or in the repository of either state is of one |
+
+use std::collections::BTreeSet;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Instant;
+
+use crate::Error;
+use crate::affected::{Asked, described, devices, since};
+use crate::build::{BuildRequest, BuildState, Ended, Finished, execute, trusting};
+use crate::compare::{BuiltBase, CompareError, CompareRequest, WORKING_TREE, build_base, check_out, with_outcome};
+use crate::event::Event;
+use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::{Opened, Session};
+use kforge_engine::BuildOutcome;
+use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::plan::{Goal, Selection};
+use kforge_pipeline::release::ci::{
+    CiBase, CiReport, Conclusion, MissingEvidence, SkippedDevice, StepsOf, steps_by_kernel,
+};
+use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
+use kforge_pipeline::release::revision::Revision;
+use kforge_project::workspace::Workspace;
+use kforge_project::workspace::select::{Selected, SelectionArgs};
+use kforge_types::model::Arch;
+use kforge_types::record::{DeviceClass, Standing};
+
+/// The name of the document of a run.
+pub const DOCUMENT: &str = "ci.json";
+
+/// The folder for the documents of a run, in the output folder of a workspace.
+const FOLDER: &str = "ci";
+
+/// The request for a run in CI.
+#[derive(Debug, Clone, PartialEq)]
+pub struct CiRequest {
+    /// The git revision that the working tree changes; none to build everything that is selected, and to compare nothing.
+    pub base: Option<String>,
+    /// The kernels to consider.
+    pub words: SelectionArgs,
+    /// The relative difference in time up to which champions count as equal.
+    pub margin: f64,
+    /// The least standing of evidence that counts.
+    pub standing: Standing,
+    /// Whether the run may succeed although evidence is missing or undecided.
+    pub allow_missing: bool,
+    /// The folder for the documents; if none, `ci` in the output folder.
+    pub output: Option<PathBuf>,
+    /// The number of steps to run in parallel; a negative number means all cores except that many.
+    pub jobs: Option<i64>,
+}
+
+/// A run that has ended.
+#[derive(Debug)]
+pub struct Ci {
+    /// Its document, whose exit code is not known yet.
+    pub report: CiReport,
+    /// The build; none if the change touches nothing of the selection.
+    pub finished: Option<Finished>,
+    /// The folder for its documents.
+    pub folder: PathBuf,
+}
+
+/// Runs everything that CI checks. The result says how it ended; [`write_reports`] writes it.
+///
+/// # Errors
+/// The base does not exist, one of the two states has errors, or the run could not be started.
+pub fn ci(session: &Session, request: &CiRequest) -> Result<Ci, Error> {
+    let began = Instant::now();
+    let opened = session.open()?;
+    let folder = match &request.output {
+        Some(output) => session.cwd.join(output),
+        None => opened.target.join(FOLDER),
+    };
+    forget(&folder)?;
+    let trusted = trusting(session, &opened, request.base.as_deref())?;
+    let session = trusted.as_ref().unwrap_or(session);
+    let selected = session.select(&opened.workspace, &request.words)?;
+    let run = Run { session, request, began };
+    let (report, finished) = match &request.base {
+        None => run.alone(opened, selected)?,
+        Some(word) => run.since(opened, &selected, word)?,
+    };
+    Ok(Ci { report, finished, folder })
+}
+
+/// Writes the documents of a run into its folder, and returns their paths.
+///
+/// # Errors
+/// A document cannot be written.
+pub fn write_reports(ci: &Ci) -> Result<Vec<PathBuf>, Error> {
+    let mut document = serde_json::to_vec_pretty(&ci.report)?;
+    document.push(b'\n');
+    let place = ci.folder.join(DOCUMENT);
+    write_if_changed(&place, &document).map_err(Error::write(&place))?;
+    Ok(vec![place])
+}
+
+/// Removes the document of an earlier run, so that a run that cannot be started leaves none.
+fn forget(folder: &Path) -> Result<(), Error> {
+    let place = folder.join(DOCUMENT);
+    match std::fs::remove_file(&place) {
+        Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+            Err(Error::remove(&place)(e))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A run that goes on.
+struct Run<'a> {
+    session: &'a Session,
+    request: &'a CiRequest,
+    began: Instant,
+}
+
+/// What the build of a run says.
+struct BuildSummary {
+    steps: Vec<StepsOf>,
+    /// The steps that lack evidence, except those of skipped targets.
+    missing: Vec<MissingEvidence>,
+    skipped: BTreeSet<SkippedDevice>,
+    /// The comparison, or why there is none although there is a base.
+    comparison: Option<Result<Comparison, String>>,
+}
+
+impl Run<'_> {
+    /// Builds everything that is selected.
+    fn alone(&self, opened: Opened, selected: Selected) -> Result<(CiReport, Option<Finished>), Error> {
+        let targets = device_targets(&opened.workspace, &selected);
+        let report = CiReport::new(None, None, !self.request.allow_missing);
+        let build = self.build();
+        let began = (self.began, None);
+        let (finished, outcome) = execute(self.session, opened, selected, &build, began, |state, outcome| {
+            let observed = devices(state.opened, state.packages, state.ready)?;
+            let (skipped, _) = split(targets, &observed);
+            Ok(BuildSummary::of(&state, &outcome, skipped, None))
+        })?;
+        Ok((self.concluded(report, &finished, outcome), Some(finished)))
+    }
+
+    /// Builds what a change since a revision touches, and compares its champions.
+    fn since(&self, opened: Opened, all: &Selected, word: &str) -> Result<(CiReport, Option<Finished>), Error> {
+        let Run { session, request, began } = *self;
+        let revision = check_out(session, &opened, word)?;
+        let asked = Asked { selected: all, goal: Goal::Build, overlay: None };
+        let difference = since(session, &opened, asked, &revision, word)?;
+        session.reporter.event(&Event::Affected(&difference.affected));
+        let base = CiBase { revision: word.into(), commit: revision.commit.clone() };
+        let narrowed = all.narrowed(&opened.workspace, difference.affected.names());
+        let report = CiReport::new(Some(base), Some(difference.affected), !request.allow_missing);
+        let Some(selected) = narrowed else { return Ok((report, None)) };
+        let (skipped, compared) = split(device_targets(&opened.workspace, &selected), &difference.devices);
+        let base = self.base(&opened, &revision, word, &selected, &compared)?;
+        session.reporter.event(&Event::Building(WORKING_TREE));
+        let (timed, build) = (selected.clone(), self.build());
+        let (finished, outcome) = execute(session, opened, selected, &build, (began, None), |state, outcome| {
+            let without = BuildSummary::of(&state, &outcome, skipped, None);
+            let comparison = match (base, state.ended) {
+                (None, _) | (_, Ended::Interrupted | Ended::Contradicted(_)) => None,
+                (Some(Err(why)), _) => Some(Err(why)),
+                (Some(Ok(base)), _) => {
+                    let head = (state.opened, state.ready, state.packages);
+                    let found = with_outcome(session, head, outcome, &base, (&timed, request.margin));
+                    Some(comparable(found)?)
+                }
+            };
+            let comparison = comparison.map(|found| found.map(|found| without.kept(found)));
+            Ok(BuildSummary { comparison, ..without })
+        })?;
+        Ok((self.concluded(report, &finished, outcome), Some(finished)))
+    }
+
+    /// The champions of the base on the targets that are compared, or why it has none; none if no target is compared.
+    fn base(
+        &self,
+        opened: &Opened,
+        revision: &Revision,
+        word: &str,
+        selected: &Selected,
+        compared: &BTreeSet<SkippedDevice>,
+    ) -> Result<Option<Result<BuiltBase, String>>, Error> {
+        if compared.is_empty() {
+            return Ok(None);
+        }
+        let targets: BTreeSet<String> = compared.iter().map(|of| of.target.target.clone()).collect();
+        let timed = Selected { targets: targets.into_iter().collect(), ..selected.clone() };
+        let request = CompareRequest {
+            base: word.into(),
+            head: None,
+            words: SelectionArgs::default(),
+            margin: self.request.margin,
+            remeasure: false,
+            require_evidence: Some(self.request.standing),
+            jobs: self.request.jobs,
+        };
+        comparable(build_base(self.session, revision, (&opened.workspace, &timed), &request)).map(Some)
+    }
+
+    /// The request for the build.
+    fn build(&self) -> BuildRequest {
+        let CiRequest { base, words, standing, jobs, .. } = self.request.clone();
+        BuildRequest {
+            words,
+            jobs,
+            keep_going: true,
+            evidence: EvidencePolicy::requiring(Some(standing)),
+            base,
+            plans: true,
+            ..BuildRequest::new(Goal::Build)
+        }
+    }
+
+    /// The report of a run that ended this way.
+    fn concluded(&self, report: CiReport, finished: &Finished, outcome: BuildSummary) -> CiReport {
+        let BuildSummary { steps, missing, skipped, comparison } = outcome;
+        let (comparison, not_compared) = match comparison {
+            Some(Ok(found)) => (Some(found), None),
+            Some(Err(why)) => (None, Some(why)),
+            None => (None, None),
+        };
+        let rows = |change| comparison.as_ref().map_or(0, |found| found.count(change));
+        let open = rows(Change::Undecided) + rows(Change::Unknown) > 0 || not_compared.is_some();
+        let conclusion = match &finished.ended {
+            Ended::Interrupted => Conclusion::Interrupted,
+            Ended::NotBuilt => Conclusion::NotBuilt,
+            Ended::Contradicted(_) => Conclusion::Contradicted,
+            Ended::Wrong => Conclusion::Wrong,
+            Ended::Done | Ended::NoEvidence(_) if rows(Change::Slower) > 0 => Conclusion::Slower,
+            Ended::Done | Ended::NoEvidence(_) if report.requires_evidence && (open || !missing.is_empty()) => {
+                Conclusion::NoEvidence
+            }
+            Ended::Done | Ended::NoEvidence(_) => Conclusion::Done,
+        };
+        CiReport {
+            steps,
+            verdicts: finished.verdicts,
+            comparison,
+            not_compared,
+            skipped: skipped.into_iter().collect(),
+            missing_evidence: missing,
+            conclusion,
+            ..report
+        }
+    }
+}
+
+impl BuildSummary {
+    fn of(
+        state: &BuildState<'_, '_>,
+        outcome: &BuildOutcome,
+        skipped: BTreeSet<SkippedDevice>,
+        comparison: Option<Result<Comparison, String>>,
+    ) -> BuildSummary {
+        let steps = outcome.graph.nodes().zip(&outcome.steps);
+        let steps = steps_by_kernel(steps.map(|(node, done)| (node.id.as_str(), &node.labels, &done.outcome)));
+        let lacking = match state.ended {
+            Ended::NoEvidence(lacking) => &lacking[..],
+            _ => &[],
+        };
+        let is_skipped = |id: &str| {
+            let labels = outcome.graph.find(id).map(|at| &outcome.graph.node(at).labels);
+            labels.is_some_and(|of| of.target.as_ref().is_some_and(|target| is_among(&skipped, &of.package, target)))
+        };
+        let missing = lacking.iter().filter(|step| !is_skipped(&step.id));
+        let missing = missing.map(|of| MissingEvidence { step: of.id.clone(), why: of.why.clone() }).collect();
+        BuildSummary { steps, missing, skipped, comparison }
+    }
+
+    /// The comparison without targets that are skipped: another package may have one of the same name.
+    fn kept(&self, found: Comparison) -> Comparison {
+        let keeps = |seat: &Seat| !is_among(&self.skipped, &seat.package, &seat.target);
+        Comparison {
+            rows: found.rows.iter().filter(|row| keeps(&row.seat)).cloned().collect(),
+            added: found.added.iter().filter(|seat| keeps(seat)).cloned().collect(),
+            removed: found.removed.iter().filter(|seat| keeps(seat)).cloned().collect(),
+            ..found
+        }
+    }
+}
+
+/// A state that could not be built cannot be compared, which is no error of the run.
+fn comparable<T>(found: Result<T, Error>) -> Result<Result<T, String>, Error> {
+    fn is_unbuilt(error: &Error) -> bool {
+        match error {
+            Error::Compare(CompareError::NotBuilt) => true,
+            Error::Compare(CompareError::Of { error, .. }) => is_unbuilt(error),
+            _ => false,
+        }
+    }
+    match found {
+        Err(error) if is_unbuilt(&error) => Ok(Err(match &error {
+            Error::Compare(CompareError::Of { name, .. }) => format!("{name} could not be built"),
+            _ => format!("{WORKING_TREE} could not be built"),
+        })),
+        found => found.map(Ok),
+    }
+}
+
+fn is_among(targets: &BTreeSet<SkippedDevice>, package: &str, target: &str) -> bool {
+    targets.iter().any(|of| of.package == package && of.target.target == target)
+}
+
+/// The device targets of the selected kernels.
+fn device_targets(workspace: &Workspace, selected: &Selected) -> BTreeSet<SkippedDevice> {
+    let packages = selected.members.iter().map(|at| &workspace.members[*at].package);
+    let kernels = packages.flat_map(|package| package.kernels.iter().map(move |kernel| (package, kernel)));
+    let kernels = kernels.filter(|(package, kernel)| {
+        Selection::takes(&selected.kernels, &kernel.name)
+            && Selection::takes(&selected.operators, &kernel.operator)
+            && selected.keeps(&package.name, &kernel.name)
+    });
+    let targets = kernels.flat_map(|(package, kernel)| kernel.targets.iter().map(move |target| (package, target)));
+    let targets = targets.filter(|(_, target)| Selection::takes(&selected.targets, target));
+    let described = targets.filter_map(|(package, target)| {
+        Some(SkippedDevice { package: package.name.clone(), target: described(workspace, &package.name, target)? })
+    });
+    described.filter(|of| of.target.arch != Arch::Cpu.name()).collect()
+}
+
+/// The targets of which nobody has observed a device, and the others.
+fn split(
+    targets: BTreeSet<SkippedDevice>,
+    observed: &BTreeSet<DeviceClass>,
+) -> (BTreeSet<SkippedDevice>, BTreeSet<SkippedDevice>) {
+    let is_of = |class: &DeviceClass, of: &SkippedDevice| {
+        class.runs(&of.target.arch) && of.target.device.as_ref().is_none_or(|device| *device == class.product)
+    };
+    targets.into_iter().partition(|of| !observed.iter().any(|class| is_of(class, of)))
+}

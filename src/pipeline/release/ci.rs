@@ -1,0 +1,183 @@
+//! The document of a run in CI: what the change touches, which steps ran, how champions compare, what was left out, and how it ended. Pure: builds and compares
+//! nothing, and knows no exit code.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::affected::{Affected, AffectedTarget};
+use super::comparison::Comparison;
+use kforge_types::record::event::{Labels, VerdictCounts};
+use kforge_types::record::{FORMAT_VERSION, Outcome};
+
+/// How a run ended. If several apply, the first of these counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum Conclusion {
+    /// The run was interrupted.
+    Interrupted,
+    /// A step failed, or a toolchain is missing.
+    NotBuilt,
+    /// Evidence contradicts other evidence.
+    Contradicted,
+    /// A kernel is wrong, or an operator that must decide is indecisive.
+    Wrong,
+    /// A champion is slower than that of the base by more than the margin.
+    Slower,
+    /// Required evidence is missing, or a comparison is undecided or unknown.
+    NoEvidence,
+    /// Nothing is known to be wrong.
+    Done,
+}
+
+/// The base of a run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CiBase {
+    /// The revision, as the user named it.
+    pub revision: String,
+    /// Its commit.
+    pub commit: String,
+}
+
+/// The steps of a kernel, or those of an operator that belong to no kernel.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct StepsOf {
+    /// The package.
+    pub package: String,
+    /// The kernel; null for steps of an operator.
+    pub kernel: Option<String>,
+    /// The operator, for steps that belong to no kernel.
+    pub operator: Option<String>,
+    /// The ids of the steps that ran.
+    pub executed: Vec<String>,
+    /// The number of steps whose results were known.
+    pub fresh: u64,
+    /// The number of steps that this machine cannot run.
+    pub unavailable: u64,
+    /// The number of steps that were skipped, because a step that they need gave no result.
+    pub skipped: u64,
+    /// The ids of the steps that failed.
+    pub failed: Vec<String>,
+}
+
+/// A target that is not compared, because nobody has observed a device of it in either state.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SkippedDevice {
+    /// The package.
+    pub package: String,
+    /// The target.
+    #[serde(flatten)]
+    pub target: AffectedTarget,
+}
+
+/// A step that lacks required evidence.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MissingEvidence {
+    /// The step.
+    pub step: String,
+    /// Why there is none, for people.
+    pub why: String,
+}
+
+/// A run in CI.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CiReport {
+    /// Version of this format.
+    pub format_version: u32,
+    /// Version of kforge.
+    pub kforge: String,
+    /// The base; null if everything was built and nothing compared.
+    pub base: Option<CiBase>,
+    /// What the change since the base touches; null without a base.
+    pub affected: Option<Affected>,
+    /// The steps of the working tree, by kernel. Steps of the base are not listed.
+    pub steps: Vec<StepsOf>,
+    /// The number of steps by verdict.
+    pub verdicts: VerdictCounts,
+    /// The comparison of champions; null without a base, if no affected kernel is for a device that is compared, or if a state could not be built.
+    pub comparison: Option<Comparison>,
+    /// Why champions that should have been compared were not, for people.
+    pub not_compared: Option<String>,
+    /// The targets that are not compared, because nobody has observed a device of them.
+    pub skipped: Vec<SkippedDevice>,
+    /// The steps that lack evidence, except those of skipped targets.
+    pub missing_evidence: Vec<MissingEvidence>,
+    /// Whether missing and undecided evidence ends the run with [`Conclusion::NoEvidence`].
+    pub requires_evidence: bool,
+    /// How the run ended.
+    pub conclusion: Conclusion,
+    /// The exit code.
+    pub exit: u8,
+}
+
+impl CiReport {
+    /// The report of a run that has nothing to do.
+    pub fn new(base: Option<CiBase>, affected: Option<Affected>, requires_evidence: bool) -> Self {
+        CiReport {
+            format_version: FORMAT_VERSION,
+            kforge: env!("CARGO_PKG_VERSION").into(),
+            base,
+            affected,
+            steps: vec![],
+            verdicts: VerdictCounts::default(),
+            comparison: None,
+            not_compared: None,
+            skipped: vec![],
+            missing_evidence: vec![],
+            requires_evidence,
+            conclusion: Conclusion::Done,
+            exit: 0,
+        }
+    }
+}
+
+/// Steps by kernel or operator, in the order of their names.
+pub fn steps_by_kernel<'s>(steps: impl IntoIterator<Item = (&'s str, &'s Labels, &'s Outcome)>) -> Vec<StepsOf> {
+    let mut all: BTreeMap<(&str, Option<&str>, Option<&str>), StepsOf> = BTreeMap::new();
+    for (id, labels, outcome) in steps {
+        let kernel = labels.kernel.as_deref();
+        let operator = labels.operator.as_deref().filter(|_| kernel.is_none());
+        let of = all.entry((&labels.package, kernel, operator)).or_insert_with(|| StepsOf {
+            package: labels.package.clone(),
+            kernel: kernel.map(String::from),
+            operator: operator.map(String::from),
+            ..StepsOf::default()
+        });
+        match outcome {
+            Outcome::Executed => of.executed.push(id.into()),
+            Outcome::Fresh => of.fresh += 1,
+            Outcome::Unavailable(_) => of.unavailable += 1,
+            Outcome::Skipped(_) => of.skipped += 1,
+            Outcome::Failed(_) => of.failed.push(id.into()),
+        }
+    }
+    all.into_values().collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn steps_are_listed_by_kernel_and_those_of_no_kernel_by_operator() {
+        let labels = |kernel: Option<&str>| Labels {
+            package: "p".into(),
+            kernel: kernel.map(String::from),
+            operator: Some("op".into()),
+            ..Labels::default()
+        };
+        let (k, op) = (labels(Some("k")), labels(None));
+        let (executed, fresh) = (Outcome::Executed, Outcome::Fresh);
+        let failed = Outcome::Failed("why".into());
+        let all = steps_by_kernel([
+            ("p/op/oracle", &op, &fresh),
+            ("p/k/compile", &k, &executed),
+            ("p/k/verify", &k, &failed),
+            ("p/k/judge", &k, &Outcome::Skipped("p/k/verify".into())),
+        ]);
+        let [of_op, of_k] = &all[..] else { panic!("{all:?}") };
+        assert_eq!((of_op.kernel.as_deref(), of_op.operator.as_deref(), of_op.fresh), (None, Some("op"), 1));
+        assert_eq!((of_k.kernel.as_deref(), of_k.operator.as_deref(), of_k.skipped), (Some("k"), None, 1));
+        assert_eq!((&of_k.executed[..], &of_k.failed[..]), (&["p/k/compile".into()][..], &["p/k/verify".into()][..]));
+    }
+}

@@ -1,0 +1,134 @@
+//! `kforge ci` on a device: a slowdown that pairs show, evidence that is missing, and devices of which nobody has observed any.
+
+use std::fs;
+use std::path::Path;
+
+use serde_json::Value;
+
+use crate::compared::{commit, git, lab, machine, without};
+use crate::lab::Lab;
+
+/// `kforge ci --base HEAD WORDS`: its document, and what it printed.
+#[track_caller]
+fn ci(lab: &Lab, words: &[&str], code: i32) -> (Value, String) {
+    let words = [&["ci", "--base", "HEAD", "--offline"], words].concat();
+    let output = lab.project.command(&words).output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(code), "{said}");
+    let document: Value = serde_json::from_slice(&fs::read(lab.project.target().join("ci/ci.json")).unwrap()).unwrap();
+    let schema = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/ci.json");
+    let schema = jsonschema::validator_for(&serde_json::from_slice(&fs::read(schema).unwrap()).unwrap()).unwrap();
+    let wrong: Vec<String> = schema.iter_errors(&document).map(|e| e.to_string()).collect();
+    assert!(wrong.is_empty(), "{document}: {wrong:?}");
+    assert_eq!(document["exit"], code);
+    (document, said)
+}
+
+/// The changes of the rows of the comparison.
+fn changes(document: &Value) -> Vec<&str> {
+    let rows = document["comparison"]["rows"].as_array().unwrap();
+    rows.iter().map(|row| row["decision"]["change"].as_str().unwrap()).collect()
+}
+
+#[test]
+fn a_slowdown_that_pairs_show_ends_with_102_and_one_within_the_margin_does_not() {
+    let lab = lab(1030.0);
+    let (document, said) = ci(&lab, &[], 102);
+    assert_eq!((changes(&document), &document["conclusion"]), (vec!["slower"], &Value::from("slower")));
+    assert!(said.contains("slower     p/k on h at big") && said.contains("slower than allowed"), "{said}");
+    assert_eq!(document["skipped"], serde_json::json!([]));
+    let records = lab.records();
+    assert_eq!(changes(&ci(&lab, &["--margin", "5%"], 0).0), ["same"]);
+    // Pairs that were taken before decide without the device.
+    lab.on(&without(1030.0));
+    assert_eq!(changes(&ci(&lab, &[], 102).0), ["slower"]);
+    assert_eq!(lab.records(), records);
+}
+
+#[test]
+fn a_wrong_kernel_is_worse_than_a_slow_one() {
+    let lab = lab(1100.0);
+    lab.on(&machine(1100.0).first("block 64,", "ns = 1100.0\nerror = 1.0"));
+    let (document, said) = ci(&lab, &[], 100);
+    assert_eq!(document["conclusion"], "wrong");
+    assert_eq!(document["comparison"]["wrong"][0]["kernel"], "k", "{said}");
+}
+
+#[test]
+fn a_change_whose_evidence_is_missing_ends_with_103_and_is_undecided() {
+    let lab = lab(1030.0);
+    git(&lab, &["stash", "--quiet"]);
+    lab.built(&[]);
+    git(&lab, &["stash", "pop", "--quiet"]);
+    lab.on(&without(1030.0));
+    let (document, said) = ci(&lab, &[], 103);
+    assert_eq!((changes(&document), &document["conclusion"]), (vec!["unknown"], &Value::from("no-evidence")));
+    let missing: Vec<&str> =
+        document["missing_evidence"].as_array().unwrap().iter().map(|of| of["step"].as_str().unwrap()).collect();
+    assert!(missing.contains(&"p/k/V=1/h/big/bench"), "{missing:?}");
+    assert!(said.contains("evidence is missing or undecided"), "{said}");
+    let (document, said) = ci(&lab, &["--allow-missing-evidence"], 0);
+    assert_eq!(document["missing_evidence"].as_array().unwrap().len(), missing.len());
+    assert!(said.contains("have no evidence:\n") && said.contains("p/k/V=1/h/big/bench: "), "{said}");
+    // Pairs of a device under hardware slowdown decide nothing.
+    lab.on(&machine(1030.0).first("block 64,", "ns = 1030.0\nthrottled = 1.0"));
+    assert_ne!(changes(&ci(&lab, &[], 103).0), ["same"]);
+}
+
+#[test]
+fn a_device_that_nobody_has_observed_is_skipped_by_name() {
+    let lab = lab(1030.0);
+    lab.on(&without(1030.0));
+    let (document, said) = ci(&lab, &[], 0);
+    let skipped = serde_json::json!([{ "package": "p", "target": "h", "arch": "sm_90a", "device": null }]);
+    assert_eq!((&document["skipped"], &document["comparison"]), (&skipped, &Value::Null));
+    assert!(said.contains("`h` of `p` is skipped: there is no observation of a device of it (sm_90a)"), "{said}");
+    assert_eq!(document["missing_evidence"], serde_json::json!([]));
+    // One of another product does not help a target that names its own.
+    let lab = lab.manifest("arch = \"sm_90a\"", "arch = \"sm_90a\"\ndevice = \"Other\"");
+    lab.on(&machine(1030.0));
+    assert_eq!(ci(&lab, &[], 0).0["skipped"][0]["device"], "Other");
+}
+
+#[test]
+fn an_unaffected_kernel_without_evidence_fails_nothing() {
+    let lab = lab(1000.0).manifest("block = [\"64\"]", "block = [\"32\"]");
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let kernel = &manifest[manifest.find("[kernel.k]").unwrap()..];
+    let other = kernel.replace("kernel.k", "kernel.other").replace("\"32\"", "\"96\"");
+    lab.project.write("kernel.toml", &format!("{manifest}\n{other}"));
+    commit(&lab, "two kernels");
+    let lab = lab.manifest("block = [\"32\"]", "block = [\"64\"]");
+    assert_eq!(changes(&ci(&lab, &[], 0).0), ["same"]);
+    lab.on(&without(1000.0));
+    let (document, said) = ci(&lab, &[], 0);
+    assert_eq!((changes(&document), &document["affected"]["unaffected"]), (vec!["same"], &Value::from(1)));
+    assert!(!document["steps"].to_string().contains("p/other") && !said.contains("p/other"), "{said}");
+    lab.project.build(&["--require-evidence"]).expect(103).says("p/other/");
+}
+
+#[test]
+fn evidence_and_declarations_that_only_later_steps_read_touch_their_kernel() {
+    let lab = lab(1000.0);
+    lab.built(&[]);
+    commit(&lab, "blocks of 64");
+    let affected = || -> Value {
+        let output = lab.project.command(&["affected", "HEAD", "--format", "json", "--offline"]).output().unwrap();
+        serde_json::from_slice(&output.stdout).unwrap()
+    };
+    assert_eq!(affected()["affected"], serde_json::json!([]));
+    let words = ["evidence", "export", "--offline", "--output", "evidence/h.kfe"];
+    fs::create_dir_all(lab.project.root().join("evidence")).unwrap();
+    assert!(lab.project.command(&words).output().unwrap().status.success());
+    let found = affected();
+    assert_eq!(found["affected"][0]["because"][0]["code"], "evidence", "{found}");
+    assert_eq!(found["affected"][0]["targets"][0]["target"], "h");
+    commit(&lab, "evidence");
+    assert_eq!(affected()["affected"], serde_json::json!([]));
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    let method = "[kernel.k.methods.\"memory.vectorized_access\"]\noff = { V = 1 }\nsass.any = ['LDG']\n";
+    lab.project.write("kernel.toml", &format!("{manifest}\n{method}"));
+    let found = affected();
+    let because = serde_json::json!({ "code": "declared", "step": null, "steps": 0, "field": "kernel.k" });
+    assert_eq!(found["affected"][0]["because"], serde_json::json!([because]));
+}
