@@ -15,7 +15,9 @@ fn every_command_has_a_manual_page() {
     assert!(first.contains(".TH kforge 1") && first.contains("Cargo for GPU kernels"), "{first}");
     let commands = place.run("help").expect(0).out;
     let commands = commands.lines().skip_while(|line| *line != "Commands:").skip(1).take_while(|line| !line.is_empty());
-    let names: Vec<&str> = commands.filter_map(|line| line.split_whitespace().next()).collect();
+    // A description that is continued is indented further.
+    let named = commands.filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')));
+    let names: Vec<&str> = named.filter_map(|line| line.split_whitespace().next()).collect();
     assert!(names.contains(&"build") && names.contains(&"man"), "{names:?}");
     for name in names.into_iter().filter(|name| *name != "help") {
         assert!(place.at(&format!("pages/man1/kforge-{name}.1")).exists(), "{name}");
