@@ -19,8 +19,8 @@ mod stores;
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
 pub use ci::{AffectedArgs, CiArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
-pub use package::{AddArgs, InitArgs, Item, NewArgs, RemoveArgs, Template};
-pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, SchemaArgs, WorkerArgs};
+pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
+pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use release::{PackageArgs, ReproduceArgs, VerifyArtifactArgs};
 pub use stores::{
@@ -233,6 +233,8 @@ pub enum Command {
     LocateProject(LocateArgs),
     /// Print a script that completes kforge's words in a shell
     Completions(CompletionsArgs),
+    /// Write manual pages, one for each command
+    Man(ManArgs),
     /// Print the JSON Schema of something that kforge reads or writes
     Schema(SchemaArgs),
     /// Print the version

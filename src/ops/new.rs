@@ -1,9 +1,11 @@
-//! Creates packages from templates. Never overwrites a file.
+//! Creates packages from templates, and workflows for CI. Never overwrites a file.
 
+mod ci;
 mod templates;
 
 use std::path::{Path, PathBuf};
 
+pub use self::ci::Ci;
 use self::templates::File;
 use crate::event::Event;
 use crate::{Error, Session};
@@ -41,6 +43,8 @@ pub struct NewRequest {
     pub name: Option<String>,
     /// Its template.
     pub template: Template,
+    /// The CI service for which a workflow is written.
+    pub ci: Option<Ci>,
 }
 
 /// A package that was created.
@@ -52,6 +56,8 @@ pub struct NewPackage {
     pub folder: PathBuf,
     /// The enclosing workspace, if there is one.
     pub around: Option<Surroundings>,
+    /// The workflow that was written.
+    pub workflow: Option<PathBuf>,
 }
 
 /// The workspace that encloses a new package.
@@ -95,7 +101,7 @@ pub enum NewError {
         /// The name.
         name: String,
     },
-    /// A file of the template already exists.
+    /// A file of the template, or the workflow, already exists.
     #[error("`{}` already exists, and kforge does not overwrite it", .0.display())]
     FileExists(PathBuf),
     /// The package cannot be added to the workspace's manifest.
@@ -147,6 +153,11 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
     if let Some((path, _)) = places.iter().find(|(path, file)| path.exists() && !file.is_optional()) {
         return Err(NewError::FileExists(path.clone()).into());
     }
+    let workflow = request.ci.map(|ci| (ci, ci::file(ci, &folder)));
+    // Also a link that leads nowhere.
+    if let Some((_, path)) = workflow.as_ref().filter(|(_, path)| path.symlink_metadata().is_ok()) {
+        return Err(NewError::FileExists(path.clone()).into());
+    }
     for (path, file) in &places {
         if path.exists() {
             session.reporter.event(&Event::FileKept(path));
@@ -160,7 +171,18 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
         Ok::<_, NewError>(Surroundings { manifest: around.manifest, joined })
     };
     let around = around.map(join).transpose()?;
-    Ok(NewPackage { name, folder, around })
+    if let Some((ci, path)) = &workflow {
+        let built = built_in(&folder, around.as_ref());
+        let below = built.strip_prefix(ci::repository(&folder)).unwrap_or(Path::new(""));
+        write_atomically(path, ci.workflow(below).as_bytes(), false).map_err(Error::write(path))?;
+    }
+    Ok(NewPackage { name, folder, around, workflow: workflow.map(|(_, path)| path) })
+}
+
+/// The folder in which a new package is built, whose `target` takes the output: that of the workspace, if the package is a member and the repository holds it.
+fn built_in<'a>(folder: &'a Path, around: Option<&'a Surroundings>) -> &'a Path {
+    let root = around.filter(|around| around.joined != Joined::Excluded).and_then(|around| around.manifest.parent());
+    root.filter(|root| root.starts_with(ci::repository(folder))).unwrap_or(folder)
 }
 
 /// Whether a package can have this name.

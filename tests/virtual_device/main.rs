@@ -34,6 +34,9 @@ mod split;
 mod standing;
 mod travel;
 mod trusted;
+mod workflow;
+#[path = "../cli/workflow_file.rs"]
+mod workflow_file;
 
 /// A released program has no virtual device, so these tests run the program that was built with them.
 const ACCEPTS_NAMED_PROGRAM: bool = false;

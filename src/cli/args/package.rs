@@ -13,6 +13,14 @@ pub enum Template {
     Matmul,
 }
 
+/// CI services for which a workflow can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the values of the option")]
+pub enum Ci {
+    Github,
+    Gitlab,
+}
+
 /// `kforge new`.
 #[derive(Debug, Clone, Args)]
 pub struct NewArgs {
@@ -24,6 +32,9 @@ pub struct NewArgs {
     /// Template of the first kernel
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
+    /// Also write a workflow for a CI service, at the root of the repository
+    #[arg(long, value_name = "SERVICE")]
+    pub ci: Option<Ci>,
 }
 
 /// `kforge init`.
@@ -35,6 +46,9 @@ pub struct InitArgs {
     /// Template of the first kernel
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
+    /// Also write a workflow for a CI service, at the root of the repository
+    #[arg(long, value_name = "SERVICE")]
+    pub ci: Option<Ci>,
 }
 
 /// The kinds of entries in a manifest.

@@ -1,4 +1,6 @@
-//! Arguments of `config`, `locate-project`, `completions`, `schema` and `worker`.
+//! Arguments of `config`, `locate-project`, `completions`, `man`, `schema` and `worker`.
+
+use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
 
@@ -38,6 +40,14 @@ pub enum LocateFormat {
 pub struct CompletionsArgs {
     /// Shell to generate the script for
     pub shell: clap_complete::Shell,
+}
+
+/// `kforge man`.
+#[derive(Debug, Clone, Args)]
+pub struct ManArgs {
+    /// Folder for the pages, such as ~/.local/share/man/man1
+    #[arg(value_name = "DIR")]
+    pub folder: PathBuf,
 }
 
 /// `kforge schema`.

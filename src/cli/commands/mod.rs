@@ -17,6 +17,7 @@ pub mod explain;
 pub mod export;
 pub mod external;
 pub mod locate;
+pub mod man;
 pub mod metadata;
 pub mod new;
 pub mod optimize;
@@ -95,6 +96,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Config(command) => config::run(context, &command),
         Command::LocateProject(args) => locate::run(context, &args),
         Command::Completions(args) => completions::run(context, &args),
+        Command::Man(args) => man::run(context, &args),
         Command::Schema(args) => schema::run(context, &args),
         Command::Version => {
             context.console.out(&format!("kforge {}\n", env!("CARGO_PKG_VERSION")));

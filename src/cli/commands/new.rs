@@ -2,21 +2,21 @@
 
 use super::CommandResult;
 use crate::cli::Context;
-use crate::cli::args::{InitArgs, NewArgs, Template};
+use crate::cli::args::{Ci, InitArgs, NewArgs, Template};
 use crate::cli::exit::Exit;
 use kforge_ops::new::{self as operation, NewPackage, NewRequest, Surroundings};
 use kforge_project::workspace::join::Joined;
 
 /// Runs `kforge new`.
 pub fn new(context: &Context, args: &NewArgs) -> CommandResult {
-    let request = NewRequest { name: args.name.clone(), template: template(args.template) };
+    let request = NewRequest { name: args.name.clone(), template: template(args.template), ci: args.ci.map(ci) };
     let made = operation::new(&context.session, &args.path, &request)?;
     Ok(say(context, &made, request.template))
 }
 
 /// Runs `kforge init`.
 pub fn init(context: &Context, args: &InitArgs) -> CommandResult {
-    let request = NewRequest { name: args.name.clone(), template: template(args.template) };
+    let request = NewRequest { name: args.name.clone(), template: template(args.template), ci: args.ci.map(ci) };
     let made = operation::init(&context.session, &request)?;
     Ok(say(context, &made, request.template))
 }
@@ -26,6 +26,13 @@ fn template(template: Template) -> operation::Template {
         Template::Elementwise => operation::Template::Elementwise,
         Template::RowReduction => operation::Template::RowReduction,
         Template::Matmul => operation::Template::Matmul,
+    }
+}
+
+fn ci(ci: Ci) -> operation::Ci {
+    match ci {
+        Ci::Github => operation::Ci::Github,
+        Ci::Gitlab => operation::Ci::Gitlab,
     }
 }
 
@@ -41,6 +48,10 @@ fn say(context: &Context, made: &NewPackage, template: operation::Template) -> E
         }
     }
     console.status("Created", &format!("package `{}` from template `{}`", made.name, template.word()));
+    if let Some(workflow) = &made.workflow {
+        let path = workflow.strip_prefix(&context.session.cwd).unwrap_or(workflow);
+        console.status("Created", &format!("workflow `{}`; its head says what to set up", path.display()));
+    }
     let there = made.folder.strip_prefix(&context.session.cwd).unwrap_or(&made.folder);
     let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
     if !console.quiet() {

@@ -19,9 +19,10 @@ pub(super) fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
 
 fn close_range(first: u32, last: Option<u32>) -> io::Result<()> {
     let Some(last) = last.filter(|last| *last >= first) else { return Ok(()) };
+    // The system call, because the function needs glibc 2.34, and a released program runs with 2.28.
     // SAFETY: only numbers are passed. The caller runs before this process has opened a descriptor that it will use, so no descriptor that a Rust value owns is
     // closed.
-    match unsafe { libc::close_range(first, last, 0) } {
+    match unsafe { libc::syscall(libc::SYS_close_range, first, last, 0u32) } {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
