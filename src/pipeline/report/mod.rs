@@ -8,6 +8,7 @@ pub mod choice;
 pub mod classes;
 pub mod document;
 pub mod explanation;
+pub mod exports;
 pub mod fit;
 pub mod kernel;
 pub mod step_text;
