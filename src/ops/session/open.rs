@@ -222,7 +222,7 @@ impl Session {
     }
 
     /// The folder for outputs from an option or a setting.
-    pub(super) fn named_target(&self) -> Option<PathBuf> {
+    pub(crate) fn named_target(&self) -> Option<PathBuf> {
         let option = self.options.target_dir.as_ref().map(|d| self.cwd.join(d));
         option.or_else(|| self.settings.path("build.target-dir"))
     }
