@@ -121,6 +121,9 @@ fn ci_evaluates_the_edited_kernel_of_thirty_and_a_wrong_one_fails_it() {
     assert_eq!(executed.iter().find(own), None);
     assert_eq!((&document["conclusion"], &document["comparison"]), (&Value::from("done"), &Value::Null));
     assert_eq!(document["base"]["commit"], git(&project, &["rev-parse", "HEAD"]).trim());
+    let written = |name: &str| fs::read_to_string(project.target().join("ci").join(name)).unwrap_or_default();
+    assert!(written("junit.xml").contains("k07") && !written("junit.xml").contains("k08"), "{}", written("junit.xml"));
+    assert!(written("summary.md").contains("k07") && said.contains("documents to "), "{said}");
     // The same again runs nothing.
     assert_eq!(evaluated(&ci(&project, &["--base", "HEAD"], 0).0), (vec!["k07"], vec![]));
     project.write("k07.cu", &source(7, "3 * x[i]"));
@@ -133,7 +136,11 @@ fn ci_evaluates_the_edited_kernel_of_thirty_and_a_wrong_one_fails_it() {
     assert_eq!(evaluated(&ci(&project, &["--base", "HEAD"], 0).0).0, ["k08"]);
     let output = project.command(&["ci", "--offline", "--base", "nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(101));
-    assert!(!project.target().join("ci/ci.json").exists(), "a run that was not started leaves no document");
+    assert_eq!(written("ci.json") + &written("junit.xml"), "", "a run that was not started leaves no document");
+    project.edit("kernel.toml", "\"twice\"\nsource = \"k09.cu\"", "\"thrice\"\nsource = \"k09.cu\"");
+    let output = project.command(&["ci", "--offline", "--base", "HEAD"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(written("annotations.txt").contains("thrice") && written("ci.json").is_empty(), "{output:?}");
 }
 
 #[test]

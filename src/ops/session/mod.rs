@@ -11,7 +11,7 @@ pub mod evidence_policy;
 mod entries;
 pub(crate) mod fresh_home;
 mod generated;
-mod git;
+pub(crate) mod git;
 pub(crate) mod package_files;
 pub(crate) mod libraries;
 mod missing_inputs;

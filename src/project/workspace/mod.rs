@@ -17,4 +17,4 @@ mod members;
 pub mod select;
 pub mod standalone;
 
-pub use load::{Member, Workspace, load};
+pub use load::{Member, Workspace, load, root_folder};
