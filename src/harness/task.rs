@@ -79,8 +79,8 @@ pub fn failed(message: impl ToString) -> Response {
     Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
-/// A [`Response`] for a source that a compiler refused, with the compiler's output in `log` and the messages that could be read in it in `parts`. For a candidate,
-/// the refusal is a failing verdict.
+/// A [`Response`] for a source that a compiler refused, with the compiler's output in `log` and the messages that could be read in it in `parts`. For a
+/// candidate, the refusal is a failing verdict.
 pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str, parts: Vec<ToolMessage>) -> Response {
     let (message, log) = (worded(message), log.trim());
     let notes = match log.is_empty() {

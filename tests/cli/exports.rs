@@ -1,5 +1,5 @@
-//! Results in the formats of other tools, from the program: a package with a kernel that passes, one that is wrong, one that cannot be decided and one that does
-//! not compile; and a manifest with errors. The formats are checked against the schemas of their consumers.
+//! Results in the formats of other tools, from the program: a package with a kernel that passes, one that is wrong, one that cannot be decided and one that
+//! does not compile; and a manifest with errors. The formats are checked against the schemas of their consumers.
 
 use std::fs;
 use std::path::Path;

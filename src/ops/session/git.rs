@@ -14,8 +14,8 @@ impl Session {
     }
 }
 
-/// A folder relative to the root of the repository that holds it; none at the root, or outside a repository. The root is the nearest folder with an entry `.git`:
-/// a folder, or a file in a worktree or submodule.
+/// A folder relative to the root of the repository that holds it; none at the root, or outside a repository. The root is the nearest folder with an entry
+/// `.git`: a folder, or a file in a worktree or submodule.
 pub(crate) fn in_repository(folder: &Path) -> Option<String> {
     let root = folder.ancestors().find(|above| above.join(".git").exists())?;
     let below = folder.strip_prefix(root).ok().filter(|below| !below.as_os_str().is_empty())?;

@@ -1,4 +1,5 @@
-//! From results to values, and from values to text, markdown, JSON and formats of other tools. Pure: knows what steps returned; does not print, read files or decide anything.
+//! From results to values, and from values to text, markdown, JSON and formats of other tools. Pure: knows what steps returned; does not print, read files or
+//! decide anything.
 
 pub mod ablation;
 pub mod age;

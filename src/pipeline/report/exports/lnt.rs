@@ -1,7 +1,7 @@
 //! A report of LLVM's LNT, format 2, for its suite `nts`: tests with their execution times in seconds. Knows that format.
 //!
-//! LNT has one machine for each report, and a series for each machine and test. Names of tests have the device in them, so that series of different devices never
-//! mix, also in a report that has several. Every key of a test but `name` is a metric of the suite, so a test says nothing else.
+//! LNT has one machine for each report, and a series for each machine and test. Names of tests have the device in them, so that series of different devices
+//! never mix, also in a report that has several. Every key of a test but `name` is a metric of the suite, so a test says nothing else.
 
 use std::collections::BTreeMap;
 

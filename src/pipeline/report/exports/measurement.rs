@@ -1,8 +1,8 @@
 //! Median times of champions, as benchmarks: the value from which every benchmark format is written. Knows the report; does not know those formats.
 //!
 //! A measurement is one median of the champion of a bench shape, cold or hot. Its name has everything that makes a series of its own: package, kernel, types,
-//! shape, metric, target and class of devices. The champion's variant is not part of it, because the series shows how fast the kernel is, whichever variant that
-//! is. What is unknown is left out:
+//! shape, metric, target and class of devices. The champion's variant is not part of it, because the series shows how fast the kernel is, whichever variant
+//! that is. What is unknown is left out:
 //!
 //! * a time that was not measured, or whose device is not known;
 //! * times of a variant that is wrong at any shape.

@@ -83,8 +83,8 @@ pub fn messages(report: &Report, diagnostics: &[Diagnostic]) -> Vec<Message> {
     all
 }
 
-/// Fingerprints of messages: of what each is about and its file, not of its line, so that an edit above it changes nothing. Messages that have this in common are
-/// counted.
+/// Fingerprints of messages: of what each is about and its file, not of its line, so that an edit above it changes nothing. Messages that have this in common
+/// are counted.
 pub fn fingerprints(messages: &[Message]) -> Vec<String> {
     let mut known: HashMap<String, u64> = HashMap::new();
     let of = |message: &Message| {

@@ -5,8 +5,8 @@
 //!
 //! | value | what it is | formats |
 //! |---|---|---|
-//! | [`Message`](message::Message) | what is wrong, with its place: diagnostics, compilers' messages, findings, failures without a place | SARIF, annotations, Code Quality |
-//! | [`Measurement`](measurement::Measurement) | one median time of a champion at a bench shape, on one class of devices | BMF, github-action-benchmark, PyTorch, LNT |
+//! | [`message::Message`] | what is wrong, with its place: diagnostics, compilers' messages, findings | SARIF, annotations, Code Quality |
+//! | [`measurement::Measurement`] | a median time of a champion at a shape, on one class of devices | BMF, github-action-benchmark, PyTorch, LNT |
 //!
 //! JUnit and the job summary show verdicts, and read the report itself.
 
@@ -105,8 +105,8 @@ pub enum ExportError {
     Json(#[from] serde_json::Error),
 }
 
-/// The results of a build in a format. `diagnostics` are those of the workspace's manifests and settings; a report that is empty and diagnostics that are errors
-/// show a workspace that cannot be built. The text ends with a newline, unless it is empty.
+/// The results of a build in a format. `diagnostics` are those of the workspace's manifests and settings; a report that is empty and diagnostics that are
+/// errors show a workspace that cannot be built. The text ends with a newline, unless it is empty.
 ///
 /// # Errors
 /// The text cannot be written; see [`ExportError`].

@@ -1,5 +1,5 @@
-//! Markdown for the summary of a job: the result in a line, failures first, then champions with their times, then what is unknown and why. All tables are bounded,
-//! because a code host cuts long summaries off. Knows the report; `markdown` of the room above shows everything.
+//! Markdown for the summary of a job: the result in a line, failures first, then champions with their times, then what is unknown and why. All tables are
+//! bounded, because a code host cuts long summaries off. Knows the report; `markdown` of the room above shows everything.
 
 use std::fmt::Write;
 
