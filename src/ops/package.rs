@@ -6,7 +6,7 @@ mod sources;
 pub(crate) mod write;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::build::steps::execute;
 use crate::event;
@@ -90,6 +90,11 @@ pub enum RefusalReason {
         "its dependency `{0}` is a folder: nobody could rebuild the artifact; include its headers in the package, or depend on a wheel"
     )]
     PathDependency(String),
+    /// The compilers lie in the package's folder.
+    #[error(
+        "its CUDA toolkit lies in a folder of the workspace: an artifact would bring the compiler that judges it; name a release, such as `cuda = \"13.0\"`"
+    )]
+    OwnCompiler,
     /// Steps gave no result.
     #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` gave no result")))]
     NotBuilt(Option<String>),
@@ -158,6 +163,9 @@ pub enum PackageError {
     /// It has no kernel for a GPU.
     #[error("`{0}` has no kernel for a GPU target of the selection: there is nothing to package")]
     Nothing(String),
+    /// Another folder has the artifact's place.
+    #[error("`{}` exists and is no artifact: move it away, or name another folder with `--output`", .0.display())]
+    Occupied(PathBuf),
     /// The files cannot be packed.
     #[error("`{package}` cannot be packaged: {why}")]
     Files {
@@ -309,8 +317,13 @@ fn lock_of(lock: &Lockfile, member: &Member) -> Lockfile {
     own
 }
 
+/// Whether a CUDA toolkit lies beside the manifest that names it.
+pub(crate) fn is_within(cuda: Option<&CudaSpec>) -> bool {
+    matches!(cuda, Some(CudaSpec::Path(path)) if Path::new(path).is_relative())
+}
+
 /// All wheels of a lockfile.
-fn wheels(lock: &Lockfile) -> Vec<LockedWheel> {
+pub(crate) fn wheels(lock: &Lockfile) -> Vec<LockedWheel> {
     let dependencies = lock.dependencies.values().filter_map(|dependency| match dependency {
         LockedDependency::Wheel(wheel) => Some(wheel),
         LockedDependency::Path { .. } => None,

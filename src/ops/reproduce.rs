@@ -311,14 +311,13 @@ fn difference(what: String, a: Option<&Vec<u8>>, b: Option<&Vec<u8>>) -> Option<
     Some(ByteDifference { what, sizes, bytes: differing as u64, first: first as u64 })
 }
 
-/// Copies a workspace without the outputs of builds and without what version control and editors keep in hidden folders, except kforge's own.
+/// Copies a workspace without the outputs of builds and without git's folder.
 fn copy(from: &Path, to: &Path, target: &Path) -> Result<(), Error> {
     let is_kept = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
-        let hidden = entry.file_type().is_dir() && name.starts_with('.') && name != ".kforge" && entry.depth() > 0;
-        !hidden && !target.starts_with(entry.path()) || entry.depth() == 0
+        (name != ".git" && !target.starts_with(entry.path())) || entry.depth() == 0
     };
-    for entry in walkdir::WalkDir::new(from).into_iter().filter_entry(is_kept) {
+    for entry in walkdir::WalkDir::new(from).follow_links(true).into_iter().filter_entry(is_kept) {
         let entry = entry.map_err(|e| Error::read(from)(e.into()))?;
         let place = to.join(entry.path().strip_prefix(from).unwrap_or(entry.path()));
         if entry.file_type().is_dir() {
@@ -336,7 +335,8 @@ fn date(folder: &Path, seconds: u64) -> Result<(), Error> {
     for entry in walkdir::WalkDir::new(folder) {
         let entry = entry.map_err(|e| Error::read(folder)(e.into()))?;
         if entry.file_type().is_file() {
-            let file = std::fs::File::options().append(true).open(entry.path());
+            // Whoever owns a file may date it, also where nobody may write it.
+            let file = std::fs::File::open(entry.path());
             file.and_then(|file| file.set_modified(time)).map_err(Error::write(entry.path()))?;
         }
     }

@@ -12,19 +12,25 @@
 
 mod rebuild;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::evidence::EvidenceError;
 use crate::package::write::write_folder;
+use crate::package::{PackageError, is_within, wheels};
 use crate::{Error, Session};
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_pipeline::release::archive;
-use kforge_pipeline::release::artifact::check::{Artifact, FalseClaim};
+use kforge_pipeline::release::artifact::check::{Artifact, ClaimFault, FalseClaim};
 use kforge_pipeline::release::artifact::files::{ArtifactFiles, Index, LIMIT};
-use kforge_pipeline::release::artifact::{ArtifactError, EVIDENCE, INDEX, KernelsDocument, SOURCE, tar};
+use kforge_pipeline::release::artifact::spdx::{Materials, materials};
+use kforge_pipeline::release::artifact::statement::{Provenance, statement, tools_of};
+use kforge_pipeline::release::artifact::{
+    ArtifactError, EVIDENCE, INDEX, KernelsDocument, SBOM, SOURCE, STATEMENT, tar,
+};
 use kforge_pipeline::release::signature::Purpose;
-use kforge_pipeline::release::trust::{Distrusted, Signer};
+use kforge_pipeline::release::trust::{Distrust, Distrusted, Signer};
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::{self, Member, Workspace};
 use kforge_types::record::Standing;
@@ -130,9 +136,10 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
     let folder =
         tempfile::Builder::new().prefix("kforge-artifact-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
     write_folder(folder.path(), &files)?;
-    let (_, member) = package_of(&folder.path().join(SOURCE), path)?;
+    let (workspace, member) = package_of(&folder.path().join(SOURCE), path)?;
     let artifact = Artifact { files: &files, document: &document, evidence: &evidence, package: &member.package };
-    let claims = artifact.false_claims();
+    let mut claims = artifact.false_claims();
+    claims.extend(of_package(&index, &member, &workspace, &files)?);
     if !claims.is_empty() {
         return Err(VerifyArtifactError::Claims { path: path.clone(), claims }.into());
     }
@@ -154,6 +161,48 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
     })
 }
 
+/// What is not so of the package as a whole: its identity, its compiler, and the documents that follow from other files.
+fn of_package(
+    index: &Index,
+    member: &Member,
+    workspace: &Workspace,
+    files: &ArtifactFiles,
+) -> Result<Vec<FalseClaim>, Error> {
+    let package = &member.package;
+    let mut found = vec![];
+    let mut says = |place: &str, fault| found.push(FalseClaim { place: format!("`{place}`"), fault });
+    let license = package.license.clone().unwrap_or_default();
+    let same = package.name == index.package && package.version == index.version && license == index.license;
+    if !same || workspace.members.len() != 1 || member.folder != workspace.root {
+        let of = format!("{} {} ({license})", package.name, package.version);
+        says(INDEX, ClaimFault::OtherPackage(of));
+    }
+    if is_within(package.toolchain.cuda.as_ref()) {
+        says(SOURCE, ClaimFault::OwnCompiler);
+    }
+    let wheels = wheels(&workspace.lock);
+    let failed = |why| Error::from(PackageError::Files { package: package.name.clone(), why });
+    let about = Materials { package: &package.name, version: &package.version, license: &license, wheels: &wheels };
+    if files.get(SBOM) != Some(materials(files, &about).map_err(failed)?.as_slice()) {
+        says(SBOM, ClaimFault::Derived);
+    }
+    let targets: BTreeSet<String> =
+        KernelsDocument::of(files).map_err(failed)?.kernels.into_iter().map(|k| k.target).collect();
+    let tools = files.get(STATEMENT).map(tools_of).unwrap_or_default();
+    let about = Provenance {
+        package: &package.name,
+        version: &package.version,
+        targets: targets.iter().map(String::as_str).collect(),
+        wheels: &wheels,
+        tools: &tools,
+        archive: None,
+    };
+    if files.get(STATEMENT) != Some(statement(files, &about).map_err(failed)?.as_slice()) {
+        says(STATEMENT, ClaimFault::Derived);
+    }
+    Ok(found)
+}
+
 /// Who signed the index, if that counts or need not.
 fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFiles) -> Result<Option<Signer>, Error> {
     let path = &request.path;
@@ -164,10 +213,11 @@ fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFi
             false => Err(VerifyArtifactError::Unsigned(path.clone()).into()),
         };
     };
-    let trust = session.trusted_here(None)?;
+    // The keys that a repository lists do not count: the artifact may lie in one, or be one.
+    let trust = session.told(session.trusted(None, None)?)?;
     match trust.judge_for(Purpose::Artifact, files.required(INDEX).map_err(refused)?, &signature) {
         Ok(signer) => Ok(Some(signer)),
-        Err(_) if request.allow_untrusted => Ok(None),
+        Err(why) if request.allow_untrusted && why.why != Distrust::Tampered => Ok(None),
         Err(why) => Err(VerifyArtifactError::Distrusted { path: path.clone(), why }.into()),
     }
 }
@@ -179,23 +229,36 @@ fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
         move |source| ArtifactError::Read { name, source }
     };
     let kind = std::fs::metadata(place).map_err(unreadable(name))?;
-    if !kind.is_dir() {
-        if kind.len() > LIMIT {
-            return Err(ArtifactError::TooLarge { limit: LIMIT });
+    let bounded = |path: &Path, left: u64| -> Result<Vec<u8>, ArtifactError> {
+        let mut bytes = vec![];
+        let file = std::fs::File::open(path).map_err(unreadable(path))?;
+        file.take(left + 1).read_to_end(&mut bytes).map_err(unreadable(path))?;
+        match bytes.len() as u64 > left {
+            true => Err(ArtifactError::TooLarge { limit: LIMIT }),
+            false => Ok(bytes),
         }
-        return tar::unpack(&std::fs::read(place).map_err(unreadable(name))?);
+    };
+    if kind.is_file() {
+        return tar::unpack(&bounded(place, LIMIT)?);
     }
-    let mut files = BTreeMap::new();
+    if !kind.is_dir() {
+        return Err(ArtifactError::NotFile(name.display().to_string()));
+    }
+    let (mut files, mut left) = (BTreeMap::new(), LIMIT);
     for entry in walkdir::WalkDir::new(place).sort_by_file_name() {
         let entry = entry.map_err(|e| unreadable(name)(e.into()))?;
         if entry.file_type().is_dir() {
             continue;
         }
-        let relative = entry.path().strip_prefix(place).unwrap_or(entry.path()).to_string_lossy().into_owned();
+        let relative = entry.path().strip_prefix(place).unwrap_or(entry.path());
+        let Some(relative) = relative.to_str().map(String::from) else {
+            return Err(ArtifactError::Name(relative.display().to_string()));
+        };
         if !entry.file_type().is_file() {
             return Err(ArtifactError::NotFile(relative));
         }
-        let bytes = std::fs::read(entry.path()).map_err(unreadable(entry.path()))?;
+        let bytes = bounded(entry.path(), left)?;
+        left -= bytes.len() as u64;
         files.insert(relative, bytes);
     }
     ArtifactFiles::new(files)

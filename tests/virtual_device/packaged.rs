@@ -155,6 +155,12 @@ fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing
     run(&lab, &["package"], 0);
     let said = run(&reader, &["verify-artifact", path], 103);
     assert!(said.contains("is not signed"), "{said}");
+    // A list in a repository does not count: an artifact could bring one.
+    let (private, trusted) = key(&lab, ARTIFACT_NAMESPACE);
+    run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+    lab.project.write(".kforge/allowed_signers", &fs::read_to_string(trusted).unwrap());
+    let said = run(&lab, &["verify-artifact", path], 103);
+    assert!(said.contains("no list of trusted keys"), "{said}");
 }
 
 #[test]
@@ -259,6 +265,58 @@ fn what_is_not_so_is_named() {
         let said = edit(name, from, to);
         assert!(said.contains(says), "{name}, `{from}`: {said}");
     }
+    for (name, from, to, says) in [
+        (KERNELS, "{\"k<4>\":\"k<4>\"}", "{\"k<4>\":\"evil\"}", "its label or its symbols are not those"),
+        (KERNELS, "\"class\":\"all\",\"shapes\"", "\"class\":\"big\",\"shapes\"", "has shapes or a champion that"),
+        (KERNELS, "\"devices\":[\"Virtual H", "\"devices\":[\"Virtual X", "gives devices that differ"),
+        (
+            KERNELS,
+            "\"method\":\"memory.vectorized_access\",\"variant\":\"V=4\"",
+            "\"method\":\"x\",\"variant\":\"V=9\"",
+            "gives methods that differ",
+        ),
+        ("source/kernel.toml", "version = \"0.1.0\"", "version = \"9.1.0\"", "holds p 9.1.0 (MIT)"),
+        ("source/kernel.toml", "[targets.h]", "[targets.h]\ndevice = \"Virtual X\"", "gives devices that differ"),
+        (
+            "source/kernel.toml",
+            "source = \"k.cu\"",
+            "source = \"kernel.toml\"",
+            "is of other entries, flags, source or architecture",
+        ),
+        ("sbom.spdx.json", "SPDX-2.3", "SPDX-2.2", "`sbom.spdx.json`: it does not follow from the other files"),
+        ("provenance.intoto.json", "kernel.toml", "other.toml", "`provenance.intoto.json`: it does not follow"),
+    ] {
+        let said = edit(name, from, to);
+        assert!(said.contains(says), "{name}, `{from}`: {said}");
+    }
+    // What is left out or repeated.
+    let change = |change: &dyn Fn(&mut Value)| {
+        let mut document: Value = serde_json::from_slice(&whole[KERNELS]).unwrap();
+        change(&mut document);
+        let mut files = whole.clone();
+        files.insert(KERNELS.into(), serde_json::to_vec(&document).unwrap());
+        verify(&lab, &forged(&lab, files), 101)
+    };
+    let said = change(&|document| document["kernels"] = serde_json::json!([]));
+    assert!(said.contains("the artifact has 0 of it, but expected is 1"), "{said}");
+    let said = change(&|document| {
+        let one = document["kernels"][0].clone();
+        document["kernels"].as_array_mut().unwrap().push(one);
+    });
+    assert!(said.contains("the artifact has 2 of it, but expected is 1"), "{said}");
+    for (field, says) in
+        [("confirmation", "no verification in a process of its own of it"), ("time", "no timing of it")]
+    {
+        let said = change(&|document| drop(document["kernels"][0]["shapes"][1].as_object_mut().unwrap().remove(field)));
+        assert!(said.contains(says), "{field}: {said}");
+    }
+    // Files that no part has, among them a list of keys that would make the artifact trust itself.
+    for name in ["binaries/evil.cubin", "extra/file", "run.sh", "source/.kforge/allowed_signers"] {
+        let mut files = whole.clone();
+        files.insert(name.into(), b"x".to_vec());
+        let said = verify(&lab, &forged(&lab, files), 101);
+        assert!(said.contains("no part of an artifact has this name"), "{name}: {said}");
+    }
     // The machine code of another variant, under the name of the champion's.
     let mut files = whole.clone();
     files.insert(binary.clone(), b"other".to_vec());
@@ -283,7 +341,11 @@ fn what_is_not_so_is_named() {
 fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     let lab = Lab::with_method(&machine(), METHOD);
     let said = run(&lab, &["package"], 101);
-    assert!(said.contains("it states no licence") && !said.contains("Compiling"), "{said}");
+    assert!(
+        said.contains("2 reasons") && said.contains("it states no licence") && !said.contains("Compiling"),
+        "{said}"
+    );
+    assert!(said.contains("its CUDA toolkit lies in a folder of the workspace"), "{said}");
     let lab = licensed();
     let dark = lab.anew("dark");
     dark.on(&Machine { device: None, ..machine() });
@@ -357,6 +419,13 @@ fn a_rebuild_compares_the_machine_code_and_names_what_made_it_differ() {
 fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     let lab = built();
     let place = lab.project.root().join("target/kforge/package");
+    // Somebody's folder of the same name is not replaced.
+    lab.project.write("out/p-0.1.0/thesis.txt", "mine");
+    let said = run(&lab, &["package", "--output", "out"], 101);
+    assert!(
+        said.contains("exists and is no artifact") && lab.project.root().join("out/p-0.1.0/thesis.txt").exists(),
+        "{said}"
+    );
     let said = run(&lab, &["package", "--dry-run"], 0);
     assert!(said.contains("Packaging p 0.1.0") && !place.exists(), "{said}");
     let mut running: Vec<_> = (0..3).map(|_| lab.project.command(&["package", "--offline"]).spawn().unwrap()).collect();

@@ -35,7 +35,7 @@ pub fn run(context: &Context, args: &ReproduceArgs) -> CommandResult {
         MessageFormat::Json => drop(print_json(context, &view(&found))?),
         MessageFormat::Human => say(context, &found),
     }
-    Ok(if found.differences.is_empty() { Exit::Done } else { Exit::NoEvidence })
+    Ok(if found.differences.is_empty() && found.unpackaged.is_none() { Exit::Done } else { Exit::NoEvidence })
 }
 
 fn say(context: &Context, found: &Reproduced) {

@@ -31,6 +31,7 @@ struct RebuiltView<'a> {
     equal: u64,
     differences: Vec<DifferenceView<'a>>,
     lacking: &'a [String],
+    unknown: u64,
 }
 
 /// A binary that differs, for programs.
@@ -46,9 +47,7 @@ struct DifferenceView<'a> {
 
 /// Runs the command.
 pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
-    if args.rebuild {
-        context.interrupts()?;
-    }
+    context.interrupts()?;
     let request =
         VerifyArtifactRequest { path: args.path.clone(), allow_untrusted: args.allow_untrusted, rebuild: args.rebuild };
     let verified = verify_artifact(&context.session, &request)?;
@@ -62,7 +61,7 @@ pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
 /// A difference with a cause in the inputs means that the artifact is not of its sources; one of the compiler shows nothing.
 fn exit(rebuilt: &Rebuilt) -> Exit {
     let is_other = rebuilt.differences.iter().any(|difference| difference.cause != Cause::Compiler);
-    match (is_other, rebuilt.differences.is_empty() && rebuilt.lacking.is_empty()) {
+    match (is_other, rebuilt.differences.is_empty() && rebuilt.lacking.is_empty() && rebuilt.unknown == 0) {
         (true, _) => Exit::NotBuilt,
         (false, false) => Exit::NoEvidence,
         (false, true) => Exit::Done,
@@ -78,8 +77,8 @@ fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact
     };
     console.status("Verified", &format!("{} {}, {by}", index.package, index.version));
     let standing = |standing: &Standing| match standing {
-        Standing::Here => "observed by whoever packaged it",
-        Standing::Signed => "signed",
+        Standing::Here => "observed by whoever packaged it, as it says",
+        Standing::Signed => "signed, as whoever packaged it says",
         Standing::Claimed => "only claimed",
     };
     let records: Vec<String> = records.iter().map(|(of, n)| format!("{n} {}", standing(of))).collect();
@@ -98,15 +97,24 @@ fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact
         let at = difference.first.map_or_else(String::new, |at| format!(", first at byte {at}"));
         console.warn(&format!("`{}` of {} differs{at}: {}", difference.binary, difference.place, difference.cause));
     }
+    if rebuilt.unknown > 0 {
+        console.warn(&format!("{} unknown when its sources are built here", is_are(rebuilt.unknown)));
+    }
     for step in &rebuilt.lacking {
         console.warn(&format!("the evidence of `{}` does not answer `{step}` here", args.path.display()));
     }
+}
+
+/// `1 verdict is`, `3 verdicts are`.
+fn is_are(n: u64) -> String {
+    format!("{} {}", count(n, "verdict"), if n == 1 { "is" } else { "are" })
 }
 
 fn view(verified: &VerifiedArtifact) -> VerifiedView<'_> {
     let rebuilt = verified.rebuilt.as_ref().map(|rebuilt| RebuiltView {
         equal: rebuilt.equal,
         lacking: &rebuilt.lacking,
+        unknown: rebuilt.unknown,
         differences: rebuilt
             .differences
             .iter()

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
 
-use super::{PackageError, Refusal, RefusalReason, is_gpu};
+use super::{PackageError, Refusal, RefusalReason, is_gpu, is_within};
 use crate::Error;
 use crate::build::steps::ended;
 use crate::session::Opened;
@@ -156,6 +156,9 @@ pub(super) fn of_package(member: &Member) -> Vec<Refusal> {
     let mut refuse = |why| refused.push(Refusal { place: package.name.clone(), why });
     if package.license.as_ref().is_none_or(|license| license.trim().is_empty()) {
         refuse(RefusalReason::NoLicense);
+    }
+    if is_within(package.toolchain.cuda.as_ref()) {
+        refuse(RefusalReason::OwnCompiler);
     }
     for (name, dependency) in &package.dependencies {
         if let Dependency::Path { .. } = dependency {

@@ -9,14 +9,12 @@ use crate::Error;
 use crate::session::build::Ready;
 use kforge_engine::Blobs;
 use kforge_foundation::base::Digest;
+use kforge_pipeline::release::artifact::check::is_license;
 use kforge_pipeline::release::artifact::{GENERATED, SOURCE};
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::{FILE_NAME, Lockfile};
 use kforge_project::workspace::standalone::standalone;
 use kforge_project::workspace::{Member, Workspace};
-
-/// The beginnings of names of files with the terms of a licence.
-const LICENSES: [&str; 3] = ["license", "licence", "copying"];
 
 /// The files of a package by their names in an artifact.
 pub(super) fn sources(
@@ -70,8 +68,7 @@ fn licenses(folder: &Path, root: &Path) -> Result<BTreeMap<String, Vec<u8>>, Err
         for entry in std::fs::read_dir(folder).map_err(Error::read(folder))? {
             let path = entry.map_err(Error::read(folder))?.path();
             let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
-            let lower = name.to_lowercase();
-            if path.is_file() && LICENSES.iter().any(|start| lower.starts_with(start)) {
+            if path.is_file() && is_license(name) {
                 found.insert(name.to_string(), std::fs::read(&path).map_err(Error::read(&path))?);
             }
         }

@@ -4,10 +4,11 @@
 use std::path::Path;
 
 use crate::event::{Blocked, Event};
+use crate::package::PackageError;
 use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
 use kforge_foundation::base::files::write_if_changed;
-use kforge_pipeline::release::artifact::{ArtifactFiles, tar};
+use kforge_pipeline::release::artifact::{ArtifactFiles, INDEX, tar};
 
 /// The beginning of the names of folders that are not complete.
 const TEMP_PREFIX: &str = ".kforge-package-";
@@ -35,6 +36,9 @@ pub(super) fn write(
             tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(folder).map_err(Error::write(folder))?;
         write_folder(&temporary.path().join("new"), files)?;
         if place.exists() {
+            if !place.join(INDEX).is_file() {
+                return Err(PackageError::Occupied(place).into());
+            }
             std::fs::rename(&place, temporary.path().join("old")).map_err(Error::write(&place))?;
         }
         std::fs::rename(temporary.path().join("new"), &place).map_err(Error::write(&place))?;

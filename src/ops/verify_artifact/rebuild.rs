@@ -32,6 +32,8 @@ pub struct Rebuilt {
     pub differences: Vec<Difference>,
     /// Steps for which the evidence in the artifact does not count here, besides those of other binaries.
     pub lacking: Vec<String>,
+    /// The number of verdicts that are unknown here, for example because the tolerance cannot tell correct from wrong.
+    pub unknown: u64,
 }
 
 /// A binary that was not made again.
@@ -94,9 +96,13 @@ pub(super) fn rebuild(
         plans: true,
         ..BuildRequest::new(Goal::Build)
     };
+    let mut unknown = 0;
     let lacking = match build(&elsewhere, &request)? {
         Built::Finished(finished) => match finished.ended {
-            Ended::Done => vec![],
+            Ended::Done => {
+                unknown = finished.verdicts.unknown;
+                vec![]
+            }
             Ended::NoEvidence(lacking) => lacking.into_iter().map(|lacking| lacking.id).collect(),
             Ended::Interrupted => return Err(Error::Interrupted),
             Ended::NotBuilt | Ended::Contradicted(_) | Ended::Wrong => {
@@ -112,7 +118,7 @@ pub(super) fn rebuild(
             .any(|difference| step.starts_with(&format!("{}/", step_prefix(&member.package.name, difference))))
     };
     let lacking = lacking.into_iter().filter(|step| !of_others(step)).collect();
-    Ok(Rebuilt { equal, differences, lacking })
+    Ok(Rebuilt { equal, differences, lacking, unknown })
 }
 
 /// The beginning of the ids of a variant's steps.

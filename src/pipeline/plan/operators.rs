@@ -126,9 +126,7 @@ impl Planner<'_> {
             }
         }
         let work = cost::work(&problem);
-        // Small shapes are verified with every distribution; large ones with two trials.
-        let count = if work <= CHECK_WORK { 4 } else { 2 };
-        let trials = trials(&problem, count, &operator.seeds);
+        let trials = trials_of(operator, &problem);
         let is_derived = operator.tolerances(choice, shape).is_none();
         let derived_from = is_derived.then(|| cost::reduction_length(&problem));
         let tolerance = tolerance_of(operator, choice, shape, &problem);
@@ -291,6 +289,12 @@ fn scaleless(
     Err(error.expected("an output that holds floats: every built-in except `argmax` and `argmin` gives a scale").hint(
         "integers are exact: leave `scaled` out, or state it for the other outputs only, as `tolerance = { y = { scaled = 4 } }`",
     ))
+}
+
+/// The fixed trials of a verification. Small shapes are verified with every distribution; large ones with two trials.
+pub fn trials_of(operator: &Operator, problem: &Problem) -> Vec<Trial> {
+    let count = if cost::work(problem) <= CHECK_WORK { 4 } else { 2 };
+    trials(problem, count, &operator.seeds)
 }
 
 /// The trials of a problem: `count` trials whose seeds derive from the problem, and one for each private seed. So no two contracts or shapes share inputs, and

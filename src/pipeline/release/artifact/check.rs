@@ -11,23 +11,30 @@
 //! | a time | the median of the samples |
 //! | a record | the record of that question in the evidence |
 //!
-//! Expected values are digests in the questions. They are computed again by a build of `source/` only.
+//! Only a build of `source/` computes expected values again, which are digests in the questions, and finds whether a tolerance can tell correct from wrong. What
+//! a method is worth and how far each record was trusted is the word of whoever packed the artifact.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::kernels::{PackagedKernel, PackagedShape, PackagedTime, PackagedVariant};
-use super::{ArtifactFiles, BINARIES, GENERATED, KernelsDocument, SOURCE};
-use crate::plan::operators::tolerance_of;
+use super::{
+    ArtifactFiles, BINARIES, EVIDENCE, GENERATED, INDEX, INDEX_SIGNATURE, KERNELS, KernelsDocument, SBOM, SOURCE,
+    STATEMENT,
+};
+use crate::plan::operators::{tolerance_of, trials_of};
+use crate::plan::timing_steps::BENCH_PROTOCOL;
+use crate::plan::variants::VERIFY_PROTOCOL;
 use crate::release::bundle::{self, BINARY, Bundle, Question};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::confirm::confirmed;
 use kforge_numerics::measure::judge::judge;
+use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
-use kforge_types::model::{Kernel, Metric, Operator, Package, Problem, TypeChoice, Variant};
-use kforge_types::record::params::{CompileParams, Judgement, VerifyParams};
+use kforge_types::model::{Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant};
+use kforge_types::record::params::{CompileFacts, CompileParams, Compiler, Judgement, Trial, VerifyParams, split_from};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{StepKind, Verdict, VerifyObservation};
+use kforge_types::record::{DeviceClass, StepKind, Verdict, VerifyObservation};
 
 /// Something that an artifact claims and that is not so.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -47,6 +54,18 @@ pub enum ClaimFault {
     NotDeclared,
     #[error("the manifest in `{SOURCE}` gives {0} that differ from those in `kernels.json`")]
     Differs(&'static str),
+    #[error("`{SOURCE}` holds {0}, and the artifact is of one package with another name, version or licence")]
+    OtherPackage(String),
+    #[error("`{SOURCE}` names a CUDA toolkit in its own folder: the artifact would bring the compiler that judges it")]
+    OwnCompiler,
+    #[error("the artifact has {found} of it, but expected is {expected}")]
+    Count { found: usize, expected: usize },
+    #[error("no part of an artifact has this name")]
+    ForeignFile,
+    #[error("it does not follow from the other files")]
+    Derived,
+    #[error("its label or its symbols are not those of its tunables and of its compilation")]
+    Named,
     #[error("its binary `{0}` is not in the artifact under the digest that `kernels.json` states")]
     NoBinary(String),
     #[error("the evidence has no compilation of its binary")]
@@ -88,11 +107,73 @@ impl Artifact<'_> {
     pub fn false_claims(&self) -> Vec<FalseClaim> {
         let mut found = vec![];
         let questions: BTreeMap<Digest, &Question> = self.evidence.questions.iter().map(|q| (q.key, q)).collect();
+        found.extend(self.of_files());
+        found.extend(self.of_kernels());
         for kernel in &self.document.kernels {
             Claims { artifact: self, kernel, questions: &questions, found: &mut found }.check();
         }
         found
     }
+
+    /// Files that no part of an artifact has.
+    fn of_files(&self) -> Vec<FalseClaim> {
+        let kernels = &self.document.kernels;
+        let is_binary = |name: &str| kernels.iter().flat_map(|k| &k.variants).any(|variant| variant.binary == name);
+        let is_generated = |name: &str| {
+            let mut sources = kernels.iter().flat_map(|k| &k.variants).flat_map(|variant| variant.sources.keys());
+            sources.any(|source| *source == name)
+        };
+        let is_hidden = |name: &str| name.split('/').any(|part| part.starts_with('.'));
+        let known = |name: &str| match name.split_once('/') {
+            None => ALONE.contains(&name) || is_license(name),
+            Some((BINARIES, _)) => is_binary(name),
+            Some((SOURCE, rest)) => !is_hidden(rest),
+            Some((GENERATED, rest)) => is_generated(rest),
+            Some(_) => false,
+        };
+        let foreign = self.files.all().keys().filter(|name| !known(name));
+        foreign.map(|name| FalseClaim { place: format!("`{name}`"), fault: ClaimFault::ForeignFile }).collect()
+    }
+
+    /// Every kernel of the package is there once, for each choice of types and each target of the artifact.
+    fn of_kernels(&self) -> Vec<FalseClaim> {
+        let packaged = &self.document.kernels;
+        let targets: BTreeSet<&String> = packaged.iter().map(|kernel| &kernel.target).collect();
+        let mut found = vec![];
+        if packaged.is_empty() {
+            found.push(FalseClaim { place: "kernels".into(), fault: ClaimFault::Count { found: 0, expected: 1 } });
+        }
+        for kernel in &self.package.kernels {
+            let choices = self.package.operator(&kernel.operator).map(Operator::choices).unwrap_or_default();
+            for target in kernel.targets.iter().filter(|target| targets.contains(target)) {
+                for choice in &choices {
+                    let same = |one: &&PackagedKernel| {
+                        one.kernel == kernel.name && one.target == *target && one.types == choice.label
+                    };
+                    let count = packaged.iter().filter(same).count();
+                    if count != 1 {
+                        let parts = [&kernel.name, &choice.label, target];
+                        let place = parts.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>();
+                        let fault = ClaimFault::Count { found: count, expected: 1 };
+                        found.push(FalseClaim { place: place.join("/"), fault });
+                    }
+                }
+            }
+        }
+        found
+    }
+}
+
+/// The files of an artifact that lie in no folder, besides licences.
+const ALONE: [&str; 6] = [EVIDENCE, INDEX, INDEX_SIGNATURE, KERNELS, SBOM, STATEMENT];
+
+/// The beginnings of names of files with the terms of a licence, in lower case.
+pub const LICENSES: [&str; 3] = ["license", "licence", "copying"];
+
+/// Whether a file has the terms of a licence, by its name.
+pub fn is_license(name: &str) -> bool {
+    let lower = name.to_lowercase();
+    LICENSES.iter().any(|start| lower.starts_with(start))
 }
 
 /// The claims about one kernel.
@@ -134,7 +215,22 @@ impl<'a> Claims<'a, '_> {
         if operator.interface(choice).as_ref() != Ok(&packaged.interface) || kernel.select.metric != packaged.metric {
             self.says("", ClaimFault::Differs("arguments"));
         }
-        self.coverage(operator);
+        let per = match &kernel.select.per {
+            Per::Value(expr) => Some(expr.text().to_string()),
+            Per::All | Per::Shape => None,
+        };
+        if per != packaged.per {
+            self.says("", ClaimFault::Differs("classes"));
+        }
+        self.coverage(declared);
+        self.devices(target);
+        let labels: BTreeSet<&String> = packaged.variants.iter().map(|variant| &variant.variant).collect();
+        if labels.len() != packaged.variants.len() {
+            self.says("", ClaimFault::Named);
+        }
+        if packaged.methods.iter().any(|method| !labels.contains(&method.variant)) {
+            self.says("", ClaimFault::Differs("methods"));
+        }
         for variant in &packaged.variants {
             let Ok(Some(own)) = kernel.variant(target, choice, &variant.launch.tunables) else {
                 self.says(&variant.variant, ClaimFault::NotDeclared);
@@ -149,7 +245,8 @@ impl<'a> Claims<'a, '_> {
     }
 
     /// All shapes of the operator, each in one class with a champion that is there.
-    fn coverage(&mut self, operator: &Operator) {
+    fn coverage(&mut self, declared: Declared<'_>) {
+        let Declared { kernel, operator, choice } = declared;
         let packaged = self.kernel;
         let names = |names: &mut dyn Iterator<Item = &str>| {
             let mut names: Vec<&str> = names.collect();
@@ -161,17 +258,46 @@ impl<'a> Claims<'a, '_> {
         if found != declared {
             self.says("", ClaimFault::Shapes { found, declared });
         }
+        let classes: BTreeSet<&String> = packaged.classes.iter().map(|class| &class.class).collect();
+        if classes.len() != packaged.classes.len() {
+            self.says("", ClaimFault::Differs("classes"));
+        }
+        // A class is that of the manifest, or was split from it at one bench shape.
+        for shape in &packaged.shapes {
+            let own = operator.shape(&shape.shape).and_then(|own| kernel.class_of(operator, choice, own).ok());
+            let (whole, at) = split_from(&shape.class).map_or((shape.class.as_str(), None), |(c, s)| (c, Some(s)));
+            if own.as_deref() != Some(whole) || at.is_some_and(|at| at != shape.shape) {
+                self.says(&shape.shape, ClaimFault::Class(shape.class.clone()));
+            }
+        }
         for class in &packaged.classes {
             let of_class = packaged.shapes.iter().filter(|shape| shape.class == class.class);
             let own = of_class.clone().map(|shape| &shape.shape).collect::<BTreeSet<_>>();
             let same = own == class.shapes.iter().collect() && own.len() == class.shapes.len();
             let champion = packaged.variant(&class.variant).is_some();
-            if !same || !champion || !of_class.clone().all(|shape| shape.variant == class.variant) {
+            if !same || own.is_empty() || !champion || !of_class.clone().all(|shape| shape.variant == class.variant) {
                 self.says("", ClaimFault::Class(class.class.clone()));
             }
         }
         for shape in packaged.shapes.iter().filter(|s| !packaged.classes.iter().any(|c| c.class == s.class)) {
             self.says("", ClaimFault::Class(shape.class.clone()));
+        }
+    }
+
+    /// The devices of the observations are those of the records, run the machine code, and are the target's.
+    fn devices(&mut self, target: &Target) {
+        let packaged = self.kernel;
+        let keys = packaged.shapes.iter().flat_map(|shape| [Some(shape.verification), shape.confirmation]).flatten();
+        let seen: Vec<&DeviceClass> = keys
+            .filter_map(|key| self.questions.get(&key))
+            .flat_map(|question| question.records.iter().map(|record| &record.provenance.device))
+            .collect();
+        let fits = |device: &&DeviceClass| {
+            device.runs(&packaged.arch) && target.device.as_ref().is_none_or(|wanted| *wanted == device.product)
+        };
+        let named: BTreeSet<String> = seen.iter().map(ToString::to_string).collect();
+        if !seen.iter().all(fits) || named != packaged.devices.iter().cloned().collect() {
+            self.says("", ClaimFault::Differs("devices"));
         }
     }
 
@@ -200,13 +326,26 @@ impl<'a> Claims<'a, '_> {
         let params = serde_json::from_value::<CompileParams>(question.spec.params.clone()).ok();
         let entries = kernel.entries(own, choice);
         let same = params.is_some_and(|params| {
-            params.arch == self.kernel.arch && params.entries == entries && params.flags == kernel.flags(own, choice)
+            let defines = kernel.defines(own, choice);
+            params.arch == self.kernel.arch
+                && params.entries == entries
+                && params.flags == kernel.flags(own, choice)
+                && params.main == kernel.source
+                && params.std == kernel.std.as_deref().unwrap_or("c++17")
+                && params.defines.iter().all(|(name, value)| defines.get(name) == Some(value))
+                && params.host.is_none()
+                && packaged.sources.contains_key(&params.main)
         });
         if !same {
-            self.says(label, ClaimFault::OtherCompilation("entries, flags or architecture"));
+            self.says(label, ClaimFault::OtherCompilation("entries, flags, source or architecture"));
         }
-        if !entries.iter().all(|entry| packaged.symbols.contains_key(entry)) {
-            self.says(label, ClaimFault::Differs("entries"));
+        let facts = question.records.iter().find_map(|record| {
+            let digest = record.result.outputs.get("facts")?;
+            serde_json::from_slice::<CompileFacts>(self.artifact.evidence.contents.get(digest)?).ok()
+        });
+        let symbols = facts.map(|facts| entries.iter().cloned().zip(facts.symbols).collect::<BTreeMap<_, _>>());
+        if symbols.as_ref() != Some(&packaged.symbols) || own.label != *label {
+            self.says(label, ClaimFault::Named);
         }
         let tree = serde_json::to_vec(&Tree { files: packaged.sources.clone() }).map(|bytes| Digest::of(&bytes)).ok();
         if question.spec.inputs.get("tree:source").and_then(|input| input.digest) != tree {
@@ -243,8 +382,14 @@ impl<'a> Claims<'a, '_> {
             }
             self.passes(name, VERIFICATION, &judgement);
         }
+        if packaged.time.is_none() && shape.role == ShapeRole::Bench {
+            self.says(name, ClaimFault::NoRecord("timing"));
+        }
+        const CONFIRMATION: &str = "verification in a process of its own";
+        if packaged.confirmation.is_none() {
+            self.says(name, ClaimFault::NoRecord(CONFIRMATION));
+        }
         if let Some(key) = packaged.confirmation {
-            const CONFIRMATION: &str = "verification in a process of its own";
             if let Some(judgement) = self.verification(declared, packaged, &problem, (key, CONFIRMATION, true)) {
                 let judgement = confirmed(judgement, timed.as_ref(), &packaged.tolerance);
                 self.passes(name, CONFIRMATION, &judgement);
@@ -274,6 +419,16 @@ impl<'a> Claims<'a, '_> {
         }
         let observation: Option<VerifyObservation> = self.observed(question);
         match observation {
+            Some(observation) if observation.emulated || !observation.unconfined.is_empty() => {
+                let verdict = "it was emulated or unconfined".into();
+                self.says(&shape.shape, ClaimFault::NotPassed { what, verdict });
+                None
+            }
+            // Fresh trials come on top of the fixed ones.
+            Some(observation) if (observation.asked as usize) < trials_of(declared.operator, problem).len() => {
+                self.says(&shape.shape, ClaimFault::OtherQuestion { what, of: "number of trials" });
+                None
+            }
             Some(observation) => Some(judge(&observation, &shape.tolerance)),
             None => {
                 self.says(&shape.shape, ClaimFault::NoRecord(what));
@@ -302,7 +457,11 @@ impl<'a> Claims<'a, '_> {
             Metric::Hot => &observation.hot,
         };
         let samples = series.as_ref().map_or(&[][..], |series| &series.samples_ns);
-        if samples.is_empty() || median(samples) != time.median_ns || samples.len() as u64 != time.samples {
+        if samples.is_empty()
+            || median(samples) != time.median_ns
+            || median_interval(samples) != time.interval_ns
+            || samples.len() as u64 != time.samples
+        {
             self.says(&shape.shape, ClaimFault::OtherFigure("time"));
         }
         Some(observation)
@@ -332,7 +491,7 @@ impl<'a> Claims<'a, '_> {
         question: &Question,
         what: &'static str,
     ) -> Option<()> {
-        let Declared { kernel, choice, .. } = declared;
+        let Declared { kernel, operator, choice } = declared;
         let other = |of| Some(ClaimFault::OtherQuestion { what, of });
         let packaged = self.kernel.variant(&shape.variant);
         let binary = question.spec.inputs.get(BINARY).and_then(|input| input.digest);
@@ -343,13 +502,32 @@ impl<'a> Claims<'a, '_> {
                 let own = Variant { values: packaged.launch.tunables.clone(), label: String::new(), order: 0 };
                 let launches = kernel.launches(&own, choice, problem).ok();
                 let workspaces = kernel.workspaces(&own, choice, problem).ok();
+                let trials = trials_of(operator, problem);
+                let (newest, verifies) = match question.spec.kind {
+                    StepKind::Bench => (BENCH_PROTOCOL, false),
+                    _ => (VERIFY_PROTOCOL, true),
+                };
+                let has = |trial: &Trial| {
+                    let input = question.spec.inputs.get(&format!("expected:{}", trial.trial));
+                    input.is_some_and(|input| input.digest.is_some())
+                };
+                let expected = !verifies || trials.iter().all(has);
                 match () {
                     () if asked.arch != self.kernel.arch => other("architecture"),
                     () if asked.problem != *problem => other("problem"),
                     () if Some(asked.launches) != launches || Some(asked.workspaces) != workspaces => {
                         other("sequence of launches")
                     }
-                    () if asked.constants != kernel.constants() => other("sequence of launches"),
+                    () if asked.constants != kernel.constants() || asked.entries != kernel.entries(&own, choice) => {
+                        other("sequence of launches")
+                    }
+                    () if asked.compare != operator.compare() || asked.trials != trials => other("comparison"),
+                    () if !matches!(asked.compiler, Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc) => {
+                        other("compiler")
+                    }
+                    () if asked.samples.is_some() || asked.only.is_some() || asked.host.is_some() => other("protocol"),
+                    () if !(1..=newest).contains(&asked.protocol) => other("protocol"),
+                    () if !expected => other("set of expected values"),
                     () => None,
                 }
             }

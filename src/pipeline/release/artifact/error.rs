@@ -18,7 +18,7 @@ pub enum ArtifactError {
     NotArchive(std::io::Error),
     /// A name could be written outside of a folder, or differs between systems.
     #[error(
-        "it holds `{0}`: expected names of at most 100 bytes with `/`, without `..`, empty parts or control characters"
+        "it holds `{0}`: expected names of at most 255 bytes with `/`, none of them a folder of another,, without `..`, empty parts or control characters"
     )]
     Name(String),
     /// An entry is not a regular file.

@@ -13,8 +13,8 @@ use kforge_foundation::base::Digest;
 /// The version of the index.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// The longest name in bytes: what a header of a ustar archive holds.
-const LONGEST: usize = 100;
+/// The longest name in bytes: what a header of a ustar archive holds, split at a `/`.
+const LONGEST: usize = 255;
 
 /// The largest artifact in bytes.
 pub const LIMIT: u64 = 1 << 30;
@@ -95,6 +95,10 @@ impl ArtifactFiles {
     /// [`ArtifactError::Name`] or [`ArtifactError::TooLarge`].
     pub fn new(files: BTreeMap<String, Vec<u8>>) -> Result<Self, ArtifactError> {
         if let Some(name) = files.keys().find(|name| !is_name(name)) {
+            return Err(ArtifactError::Name(name.clone()));
+        }
+        let parents = |name: &str| name.match_indices('/').map(|(at, _)| name[..at].to_string()).collect::<Vec<_>>();
+        if let Some(name) = files.keys().find(|name| parents(name).iter().any(|parent| files.contains_key(parent))) {
             return Err(ArtifactError::Name(name.clone()));
         }
         match files.values().map(|bytes| bytes.len() as u64).sum::<u64>() > LIMIT {
@@ -294,10 +298,13 @@ mod tests {
 
     #[test]
     fn names_that_leave_the_folder_or_do_not_fit_are_refused() {
-        let long = "n".repeat(101);
+        let long = "n".repeat(256);
         for name in ["../a", "/a", "a//b", "a/./b", "a\n", "a\\b", "", long.as_str()] {
             let files = BTreeMap::from([(name.to_string(), vec![])]);
             assert!(matches!(ArtifactFiles::new(files), Err(ArtifactError::Name(_))), "{name:?}");
         }
+        // A file that is also a folder.
+        let both = BTreeMap::from([("a".to_string(), vec![]), ("a/b".to_string(), vec![])]);
+        assert!(matches!(ArtifactFiles::new(both), Err(ArtifactError::Name(name)) if name == "a/b"));
     }
 }

@@ -6,7 +6,7 @@
 use serde_json::json;
 
 use super::files::{document, sha256};
-use super::{ArtifactError, ArtifactFiles};
+use super::{ArtifactError, ArtifactFiles, INDEX, INDEX_SIGNATURE, SBOM, STATEMENT};
 use kforge_project::workspace::lockfile::LockedWheel;
 
 /// The inputs of a bill of materials.
@@ -67,7 +67,9 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
     relations.extend(tools.iter().map(|(id, _)| relation(id, "BUILD_TOOL_OF", PACKAGE)));
     // The namespace must be another one for other contents.
-    let contents: String = files.all().iter().map(|(name, bytes)| format!("{}  {name}\n", sha256(bytes))).collect();
+    let own = |name: &str| [INDEX, INDEX_SIGNATURE, SBOM, STATEMENT].contains(&name);
+    let others = files.all().iter().filter(|(name, _)| !own(name));
+    let contents: String = others.map(|(name, bytes)| format!("{}  {name}\n", sha256(bytes))).collect();
     document(&json!({
         "spdxVersion": "SPDX-2.3",
         "dataLicense": "CC0-1.0",

@@ -56,7 +56,8 @@ pub fn statement(files: &ArtifactFiles, about: &Provenance<'_>) -> Result<Vec<u8
         let uri = format!("pkg:pypi/{}@{}?file_name={}", wheel.name, wheel.version, wheel.file);
         json!({ "uri": uri, "digest": { "sha256": wheel.digest.sha256 } })
     });
-    let tools = about.tools.iter().map(|(name, digest)| json!({ "name": name, "digest": { "blake3": digest.hex() } }));
+    let tools =
+        about.tools.iter().map(|(name, digest)| json!({ "name": name, "digest": { "blake3": digest.to_string() } }));
     super::files::document(&json!({
         "_type": "https://in-toto.io/Statement/v1",
         "subject": subjects,
@@ -73,6 +74,17 @@ pub fn statement(files: &ArtifactFiles, about: &Provenance<'_>) -> Result<Vec<u8
             },
         },
     }))
+}
+
+/// The compilers that a statement names by content; none if the bytes are something else.
+pub fn tools_of(statement: &[u8]) -> BTreeMap<String, Digest> {
+    let statement: Value = serde_json::from_slice(statement).unwrap_or_default();
+    let dependencies = &statement["predicate"]["buildDefinition"]["resolvedDependencies"];
+    let tool = |one: &Value| {
+        let digest = one["digest"]["blake3"].as_str()?.parse().ok()?;
+        Some((one["name"].as_str()?.to_string(), digest))
+    };
+    dependencies.as_array().into_iter().flatten().filter_map(tool).collect()
 }
 
 #[cfg(test)]
