@@ -25,7 +25,7 @@
 //! | `kforge-pipeline` | [`plan`] * | from the model to nodes; expansion by results; the candidates of recorded rounds |
 //! | | [`optimize`] * | templates of kernels; the registry of methods; candidates of a round; agents (only [`optimize::agents::ask`] is not pure) |
 //! | | [`step`] | one file per kind of pure step |
-//! | | [`report`] * | from results to values, text, markdown, JSON |
+//! | | [`report`] * | from results to values, text, markdown, JSON, and formats of other tools |
 //! | | [`release`] | import and export: evidence bundles; the comparison of two states |
 //! | `kforge-ops` | [`ops`] | what commands do: from a request to events and a result or a typed error; prints nothing and does not know the command line |
 //! | `kforge` | [`cli`] | parses, calls an operation, renders; one thin file per command; the only printer |

@@ -211,11 +211,17 @@ fn report_of(ready: &kforge::ops::session::build::Ready<'_>, outcome: &BuildOutc
             labels: &node.labels,
             outcome: &done.outcome,
             result: done.result.as_ref(),
+            notes: done.result.as_ref().map_or(&done.notes, |result| &result.notes),
             evidence: done.evidence.as_ref(),
         })
         .collect();
     let read = |digest: &Digest| ready.leaves.get(digest).ok().flatten();
-    let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
+    let reader = report::assemble::Reader {
+        read: &read,
+        places: &|_, text| text.to_string(),
+        place: &|_, _| None,
+        first_place: &|_, _| None,
+    };
     report::text::text(&report::assemble(&views, &|id| ready.names(id), &reader), report::text::Failures::Told, None)
 }
 

@@ -24,6 +24,7 @@ pub use elf::{ElfError, SectionFault};
 pub use fatbin::LibraryError;
 pub use inspect::{DisassemblyError, InspectError, inspect, inspect_within};
 pub use line_tables::compile_lined;
+pub use log::tool_messages;
 pub use nvcc::HOST_HEADER;
 pub use shim::shim_headers;
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use kforge_foundation::base::Severity;
-use kforge_types::record::Note;
+use kforge_types::record::{Note, SourcePlace, ToolMessage};
 
 /// A message of a compiler.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,6 +16,19 @@ pub(super) struct Message {
     /// The whole message, as the compiler prints it.
     pub(super) whole: String,
 }
+
+impl Message {
+    /// Its place and first line. The file in which NVRTC looks up entries, the stand-ins and the toolchain's headers are no places in the package.
+    fn apart(&self) -> ToolMessage {
+        let ours = |file: &str| file == NAME_MAP || file.starts_with(['@', '/']);
+        let place = self.place.as_ref().filter(|(file, _)| !ours(file));
+        let place = place.map(|(file, line)| SourcePlace { file: file.clone(), line: *line, column: None });
+        ToolMessage { severity: self.severity, place, message: self.text.clone() }
+    }
+}
+
+/// The file in which NVRTC looks up entries.
+const NAME_MAP: &str = "__nv_name_map";
 
 /// The messages of a log, in order: `FILE(LINE): error: TEXT` or `FILE(LINE): warning #N-D: TEXT`, followed by lines that quote the source. Errors of the
 /// driver and of ptxas (`ptxas fatal   : TEXT`) have no place.
@@ -103,7 +116,7 @@ pub(super) fn linkers_error(log: &str) -> Option<String> {
 
 fn entry_of(error: &Message) -> Option<String> {
     let (file, _) = error.place.as_ref()?;
-    if file != "__nv_name_map" {
+    if file != NAME_MAP {
         return None;
     }
     let pragma = error.whole.lines().find_map(|l| l.trim().strip_prefix("#pragma nv_mangled_name "))?;
@@ -120,8 +133,19 @@ pub(super) fn warnings(messages: &[Message]) -> Vec<Note> {
     messages
         .iter()
         .filter(|m| m.severity == Severity::Warning && !ours(m))
-        .map(|m| Note::new(m.severity, "compile.warning", m.whole.clone()))
+        .map(|m| Note::new(m.severity, "compile.warning", m.whole.clone()).of_parts(vec![m.apart()]))
         .collect()
+}
+
+/// The errors and warnings of a log, in order, each once, with their places in the package.
+pub fn tool_messages(log: &str) -> Vec<ToolMessage> {
+    let mut found: Vec<ToolMessage> = vec![];
+    for message in messages(log).iter().map(Message::apart) {
+        if !found.contains(&message) {
+            found.push(message);
+        }
+    }
+    found
 }
 
 /// Bytes of spill stores and loads by symbol, from the output of `ptxas -v`.

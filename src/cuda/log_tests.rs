@@ -75,6 +75,8 @@ fn warnings_are_notes_but_not_about_the_stand_ins() {
         @cuda/cccl/cmath(356): warning #47-D: incompatible redefinition of macro \"NAN\" (declared at line 8 of @shim/math.h)\n  #define\n";
     let notes = warnings(&messages(log));
     assert_eq!(notes.len(), 1, "{notes:?}");
+    let place = SourcePlace { file: "a.cu".into(), line: 2, column: None };
+    assert_eq!(notes[0].parts[0].place, Some(place), "{notes:?}");
     assert!(notes[0].message.contains("#177-D") && notes[0].message.ends_with("int x;"), "{notes:?}");
 }
 
@@ -98,4 +100,16 @@ fn nvcc_is_wanted_for_missing_headers_and_host_code_only() {
     );
     assert_eq!(wants(UNDEFINED), None);
     assert_eq!(wants("m.cu(9): error: identifier \"custom\" is undefined\n"), None);
+}
+
+#[test]
+fn messages_have_the_places_that_are_in_the_package() {
+    let log = format!(
+        "{UNDEFINED}__nv_name_map(3): error: identifier \"zz\" is undefined\n  #pragma nv_mangled_name zz<4>\n\n{UNDEFINED}ptxas fatal   : Unresolved extern function 'f'\n"
+    );
+    let found = tool_messages(&log);
+    let places: Vec<Option<(&str, u32)>> =
+        found.iter().map(|m| m.place.as_ref().map(|place| (place.file.as_str(), place.line))).collect();
+    assert_eq!(places, [Some(("norms/main.cu", 9)), None, None], "{found:?}");
+    assert_eq!(found[0].message, "identifier \"foo\" is undefined");
 }

@@ -73,6 +73,7 @@ mod job;
 mod launches;
 pub mod lines;
 mod memory;
+pub mod messages;
 mod pointers;
 mod prelude;
 pub mod run;

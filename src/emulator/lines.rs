@@ -84,13 +84,19 @@ impl<'a> Lines<'a> {
 
     fn resolve_finding(&self, finding: &mut Finding) {
         for place in [&mut finding.line, &mut finding.other_line] {
-            if let Some((file, offset)) = place
-                && file == PENDING
-            {
-                *place = self.find(*offset);
-            }
+            *place = place.take().and_then(|place| self.resolve_place(place));
         }
         finding.message = self.resolve_text(&finding.message);
+    }
+
+    /// A place with its file and line: itself, unless it is not resolved yet. None if it cannot be.
+    pub fn resolve_place(&self, place: (String, u32)) -> Option<(String, u32)> {
+        if place.0 == PENDING { self.find(place.1) } else { Some(place) }
+    }
+
+    /// File and line of the first mark in a text.
+    pub fn first_mark(&self, text: &str) -> Option<(String, u32)> {
+        text.split("@{").skip(1).find_map(|after| self.find(mark_of(after)?.0))
     }
 
     /// Replaces marks in a text with files and lines.
@@ -100,10 +106,8 @@ impl<'a> Lines<'a> {
         while let Some(at) = rest.find("@{") {
             let after = &rest[at + 2..];
             let callers = after.starts_with(CALLERS);
-            let digits = usize::from(callers);
-            let hex = after.find('}').and_then(|e| Some((u32::from_str_radix(after.get(digits..e)?, 16).ok()?, e)));
             out.push_str(&rest[..at]);
-            match hex {
+            match mark_of(after) {
                 Some((offset, end)) => {
                     let frames = self.frames(offset);
                     let shown = if callers { frames.len() } else { 1 };
@@ -124,6 +128,13 @@ impl<'a> Lines<'a> {
         out.push_str(rest);
         out
     }
+}
+
+/// The offset of a mark, given the text after its opening, and where it ends there.
+fn mark_of(after: &str) -> Option<(u32, usize)> {
+    let end = after.find('}')?;
+    let digits = after.get(..end)?;
+    Some((u32::from_str_radix(digits.strip_prefix(CALLERS).unwrap_or(digits), 16).ok()?, end))
 }
 
 /// The most characters of a file name that are shown.
@@ -162,5 +173,13 @@ mod tests {
             lines.resolve_text("race at @{1f} and @{zz}, @{^1f}"),
             "race at an unknown line and @{zz}, an unknown line"
         );
+        assert_eq!(lines.first_mark("race at @{1f}"), None);
+    }
+
+    #[test]
+    fn a_place_that_was_resolved_stays_and_one_without_a_table_is_unknown() {
+        let lines = Lines::parse(b"");
+        assert_eq!(lines.resolve_place(("k.cu".into(), 7)), Some(("k.cu".into(), 7)));
+        assert_eq!(lines.resolve_place(pending(7)), None);
     }
 }

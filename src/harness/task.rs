@@ -13,7 +13,7 @@ use super::hangs::HangMark;
 use super::message::{Places, Request, Response};
 use kforge_foundation::base::{Severity, worded};
 use kforge_types::record::params::CompileParams;
-use kforge_types::record::{Note, Spec, Verdict};
+use kforge_types::record::{Note, Spec, ToolMessage, Verdict};
 
 /// A step to execute.
 #[derive(Debug, Clone)]
@@ -79,11 +79,14 @@ pub fn failed(message: impl ToString) -> Response {
     Response::Failed { message: worded(message.to_string()), notes: vec![] }
 }
 
-/// A [`Response`] for a source that a compiler refused, with the compiler's message in `log`. For a candidate, the refusal is a failing verdict.
-pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str) -> Response {
+/// A [`Response`] for a source that a compiler refused, with the compiler's output in `log` and the messages that could be read in it in `parts`. For a candidate,
+/// the refusal is a failing verdict.
+pub fn refused(params: &CompileParams, message: impl Into<String>, log: &str, parts: Vec<ToolMessage>) -> Response {
     let (message, log) = (worded(message), log.trim());
-    let note = |log: &str| Note::new(Severity::Error, "compile.refused", log);
-    let notes = if log.is_empty() { vec![] } else { vec![note(log)] };
+    let notes = match log.is_empty() {
+        true => vec![],
+        false => vec![Note::new(Severity::Error, "compile.refused", log).of_parts(parts)],
+    };
     match params.candidate {
         true => {
             Response::Done { verdict: Some(Verdict::Fail(message)), notes, summary: "refused".into(), forget: false }

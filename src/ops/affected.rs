@@ -40,7 +40,7 @@ pub fn affected(session: &Session, request: &AffectedRequest) -> Result<Affected
     let session = trusted.as_ref().unwrap_or(session);
     let selected = session.select(&opened.workspace, &request.words)?;
     let revision = check_out(session, &opened, &request.base)?;
-    let asked = Asked { selected: &selected, goal: Goal::Build, overlay: None };
+    let asked = Asked { selected: &selected, goal: Goal::Build, overlay: None, observes: false };
     Ok(since(session, &opened, asked, &revision, &request.base)?.affected)
 }
 
@@ -53,13 +53,15 @@ pub(crate) struct Asked<'a> {
     pub(crate) goal: Goal,
     /// The overlay.
     pub(crate) overlay: Option<PathBuf>,
+    /// Whether to find out which devices were observed.
+    pub(crate) observes: bool,
 }
 
 /// What the plans of two states say.
 pub(crate) struct Difference {
     /// The kernels that differ.
     pub(crate) affected: Affected,
-    /// The devices of which either state, the home or this machine has observations, or could make them.
+    /// The devices that are here, and those of which the home or either state has records; empty unless that was asked.
     pub(crate) devices: BTreeSet<DeviceClass>,
 }
 
@@ -94,13 +96,17 @@ pub(crate) fn since(
 ) -> Result<Difference, Error> {
     let quiet = session.unheard();
     // The working tree's plan is made again when it is built, and then says what there is to say.
-    let head = planned(&quiet, quiet.open()?, asked.selected.clone(), &asked)?;
+    let observed = |opened: &Opened, packages: &Packages, ready: &Ready<'_>| match asked.observes {
+        true => devices(opened, packages, ready),
+        false => Ok(BTreeSet::new()),
+    };
+    let head = planned(&quiet, quiet.open()?, asked.selected.clone(), &asked, observed)?;
     let name = named(word, revision);
     let of_base = of(&name);
     let elsewhere = quiet.elsewhere(revision.folder.clone(), revision.outputs.clone());
     let other = elsewhere.open().map_err(&of_base)?;
     let base = match counterpart(&opened.workspace, asked.selected, &other.workspace) {
-        Some(chosen) => match planned(&elsewhere, other, chosen, &asked) {
+        Some(chosen) => match planned(&elsewhere, other, chosen, &asked, brought) {
             // The base has such kernels, and none of them for the selected targets.
             Err(Error::NothingToDo { .. }) => Planned::default(),
             planned => planned.map_err(&of_base)?,
@@ -127,9 +133,14 @@ struct Planned {
     devices: BTreeSet<DeviceClass>,
 }
 
-/// Plans a state without running or writing anything.
-fn planned(session: &Session, opened: Opened, selected: Selected, asked: &Asked<'_>) -> Result<Planned, Error> {
-    // The session of the base stands in another folder.
+/// Plans a state without running or writing anything. `devices` finds the devices of which there are observations.
+fn planned(
+    session: &Session,
+    opened: Opened,
+    selected: Selected,
+    asked: &Asked<'_>,
+    devices: impl FnOnce(&Opened, &Packages, &Ready<'_>) -> Result<BTreeSet<DeviceClass>, Error>,
+) -> Result<Planned, Error> {
     let overlay = asked.overlay.clone();
     session.look_at(opened, selected, asked.goal, overlay)?.plan_of(session, |opened, packages, ready| {
         let graph = ready.graph.clone();
@@ -167,6 +178,11 @@ fn records(ready: &Ready<'_>) -> BTreeMap<[String; 3], BTreeSet<(Digest, bool)>>
         }
     }
     all
+}
+
+/// The classes of the devices that records in the repository are of.
+fn brought(_: &Opened, _: &Packages, ready: &Ready<'_>) -> Result<BTreeSet<DeviceClass>, Error> {
+    Ok(ready.committed.values().flatten().map(|seen| seen.record.provenance.device.clone()).collect())
 }
 
 /// The classes of the devices that are here, and of those that records in the home and in the repository are of. None if no package has a device target.

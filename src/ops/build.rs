@@ -84,7 +84,7 @@ impl BuildRequest {
         let selected = session.select_over(&opened.workspace, &self.words, self.overlay.as_deref())?;
         let Some(since) = &self.changed_since else { return Ok(Ok(selected)) };
         let overlay = self.overlay.as_ref().map(|path| session.cwd.join(path));
-        let asked = Asked { selected: &selected, goal: self.goal, overlay };
+        let asked = Asked { selected: &selected, goal: self.goal, overlay, observes: false };
         let (affected, narrowed) = narrowed(session, opened, asked, since)?;
         Ok(narrowed.ok_or(affected))
     }
@@ -176,6 +176,7 @@ pub(crate) fn execute<R>(
     }
     let said = session.reporter.said();
     let mut report = report::assemble(&ready, &outcome);
+    report::locate(&mut report, &opened.workspace);
     // Candidates are remembered only after a whole build: results for some shapes, or of an interrupted build, say too little.
     if request.goal == Goal::Build && asked.selected.shapes.is_empty() && !outcome.interrupted {
         session.remember(&opened, &packages, &ready, &report);

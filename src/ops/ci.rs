@@ -18,9 +18,11 @@ use crate::affected::{Asked, described, devices, since};
 use crate::build::{BuildRequest, BuildState, Ended, Finished, execute, trusting};
 use crate::compare::{BuiltBase, CompareError, CompareRequest, WORKING_TREE, build_base, check_out, with_outcome};
 use crate::event::Event;
+use crate::report::unbuilt;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::BuildOutcome;
+use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::release::ci::{
@@ -28,13 +30,17 @@ use kforge_pipeline::release::ci::{
 };
 use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
 use kforge_pipeline::release::revision::Revision;
-use kforge_project::workspace::Workspace;
+use kforge_pipeline::report::exports::{ExportFormat, export};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
+use kforge_project::workspace::{Workspace, root_folder};
 use kforge_types::model::Arch;
 use kforge_types::record::{DeviceClass, Standing};
 
 /// The name of the document of a run.
 pub const DOCUMENT: &str = "ci.json";
+
+/// The name of the comparison as a comment on a pull request.
+const COMPARISON: &str = "comparison.md";
 
 /// The folder for the documents of a run, in the output folder of a workspace.
 const FOLDER: &str = "ci";
@@ -75,12 +81,9 @@ pub struct Ci {
 /// The base does not exist, one of the two states has errors, or the run could not be started.
 pub fn ci(session: &Session, request: &CiRequest) -> Result<Ci, Error> {
     let began = Instant::now();
-    let opened = session.open()?;
-    let folder = match &request.output {
-        Some(output) => session.cwd.join(output),
-        None => opened.target.join(FOLDER),
-    };
+    let folder = folder(session, request)?;
     forget(&folder)?;
+    let opened = session.open()?;
     let trusted = trusting(session, &opened, request.base.as_deref())?;
     let session = trusted.as_ref().unwrap_or(session);
     let selected = session.select(&opened.workspace, &request.words)?;
@@ -92,27 +95,66 @@ pub fn ci(session: &Session, request: &CiRequest) -> Result<Ci, Error> {
     Ok(Ci { report, finished, folder })
 }
 
-/// Writes the documents of a run into its folder, and returns their paths.
+/// Writes the documents of a run into its folder: [`DOCUMENT`], the comparison as Markdown, and the results in the formats of other tools. Returns their paths.
 ///
 /// # Errors
 /// A document cannot be written.
-pub fn write_reports(ci: &Ci) -> Result<Vec<PathBuf>, Error> {
-    let mut document = serde_json::to_vec_pretty(&ci.report)?;
-    document.push(b'\n');
-    let place = ci.folder.join(DOCUMENT);
-    write_if_changed(&place, &document).map_err(Error::write(&place))?;
-    Ok(vec![place])
+pub fn write_reports(session: &Session, ci: &Ci) -> Result<Vec<PathBuf>, Error> {
+    let mut texts = vec![(DOCUMENT, serde_json::to_string_pretty(&ci.report)? + "\n")];
+    texts.extend(ci.report.comparison.as_ref().map(|found| (COMPARISON, found.markdown())));
+    let nothing = unbuilt(session);
+    let results = ci.finished.as_ref().map_or(&nothing, |finished| &finished.report);
+    for format in ExportFormat::ALL {
+        texts.push((format.file_name(), export(results, &[], format)?));
+    }
+    write(&ci.folder, &texts)
 }
 
-/// Removes the document of an earlier run, so that a run that cannot be started leaves none.
-fn forget(folder: &Path) -> Result<(), Error> {
-    let place = folder.join(DOCUMENT);
-    match std::fs::remove_file(&place) {
-        Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
-            Err(Error::remove(&place)(e))
-        }
-        _ => Ok(()),
+/// Writes what is wrong with a workspace that cannot be built, in the formats of other tools that show diagnostics. Returns the paths of the documents.
+///
+/// # Errors
+/// A document cannot be written, or there is no workspace.
+pub fn write_diagnostics(session: &Session, request: &CiRequest, found: &[Diagnostic]) -> Result<Vec<PathBuf>, Error> {
+    let mut texts = vec![];
+    for format in ExportFormat::ALL.into_iter().filter(|format| format.has_diagnostics()) {
+        texts.push((format.file_name(), export(&unbuilt(session), found, format)?));
     }
+    write(&folder(session, request)?, &texts)
+}
+
+fn write(folder: &Path, texts: &[(&str, String)]) -> Result<Vec<PathBuf>, Error> {
+    let write = |(name, text): &(&str, String)| {
+        let place = folder.join(name);
+        write_if_changed(&place, text.as_bytes()).map_err(Error::write(&place))?;
+        Ok(place)
+    };
+    texts.iter().map(write).collect()
+}
+
+/// The folder for the documents. It is known also where manifests have errors.
+fn folder(session: &Session, request: &CiRequest) -> Result<PathBuf, Error> {
+    if let Some(output) = &request.output {
+        return Ok(session.cwd.join(output));
+    }
+    let target = match session.named_target() {
+        Some(target) => target,
+        None => root_folder(&session.manifest()?).join("target"),
+    };
+    Ok(target.join("kforge").join(FOLDER))
+}
+
+/// Removes the documents of an earlier run, so that a run that cannot be started leaves none.
+fn forget(folder: &Path) -> Result<(), Error> {
+    for name in [DOCUMENT, COMPARISON].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name)) {
+        let place = folder.join(name);
+        match std::fs::remove_file(&place) {
+            Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {
+                return Err(Error::remove(&place)(e));
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// A run that goes on.
@@ -151,7 +193,7 @@ impl Run<'_> {
     fn since(&self, opened: Opened, all: &Selected, word: &str) -> Result<(CiReport, Option<Finished>), Error> {
         let Run { session, request, began } = *self;
         let revision = check_out(session, &opened, word)?;
-        let asked = Asked { selected: all, goal: Goal::Build, overlay: None };
+        let asked = Asked { selected: all, goal: Goal::Build, overlay: None, observes: true };
         let difference = since(session, &opened, asked, &revision, word)?;
         session.reporter.event(&Event::Affected(&difference.affected));
         let base = CiBase { revision: word.into(), commit: revision.commit.clone() };

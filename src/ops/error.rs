@@ -27,6 +27,7 @@ use crate::update::Offline;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_pipeline::report::exports::ExportError;
 use kforge_pipeline::report::timings::NotRendered;
 use kforge_project::toolchain;
 use kforge_project::workspace::lockfile::LockfileError;
@@ -232,6 +233,9 @@ pub enum Error {
         /// The cause.
         why: NotRendered,
     },
+    /// Results cannot be written in a format of another tool.
+    #[error(transparent)]
+    Export(#[from] ExportError),
     /// A value cannot be written as JSON.
     #[error(transparent)]
     Json(#[from] serde_json::Error),

@@ -111,7 +111,12 @@ fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
     let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
-    let reader = report::assemble::Reader { read: &read, places: &|_, text| text.to_string() };
+    let reader = report::assemble::Reader {
+        read: &read,
+        places: &|_, text| text.to_string(),
+        place: &|_, _| None,
+        first_place: &|_, _| None,
+    };
     let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
     report

@@ -4,12 +4,16 @@ mod stale;
 
 use crate::build::report::{is_interrupted, last};
 use crate::event::Warning;
+use crate::session::git::in_repository;
 use crate::{Error, Session};
+use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
-use kforge_project::workspace::Workspace;
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_project::workspace::{Workspace, root_folder};
+use kforge_types::record::FORMAT_VERSION;
 
 /// The request for a report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -38,6 +42,8 @@ pub struct Shown {
     pub report: Report,
     /// Its scores, if requested.
     pub scores: Option<Scores>,
+    /// The warnings about the workspace's manifests.
+    pub diagnostics: Vec<Diagnostic>,
 }
 
 /// Why a report, or its scores, cannot be shown.
@@ -70,7 +76,7 @@ pub enum NotShown {
 /// # Errors
 /// There is no report, or [`NotShown`].
 pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error> {
-    let workspace = session.workspace()?;
+    let (workspace, diagnostics) = session.workspace_and_warnings()?;
     let interrupted = is_interrupted(session, &workspace);
     let mut report = match last(session, &workspace) {
         Err(error) if interrupted => return Err(NotShown::Interrupted(Box::new(error)).into()),
@@ -83,7 +89,15 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     stale::mark(session, &mut report);
     narrow(session, &workspace, &mut report, &request.words)?;
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
-    Ok(Shown { report, scores })
+    Ok(Shown { report, scores, diagnostics })
+}
+
+/// A report without results, for a workspace whose manifests have errors. It says where the workspace is, so that places in diagnostics can be shown.
+pub fn unbuilt(session: &Session) -> Report {
+    let root = session.manifest().map(|manifest| root_folder(&manifest));
+    let folder = root.ok().and_then(|root| in_repository(&root));
+    let built = BuiltReport { kforge: env!("CARGO_PKG_VERSION").into(), folder, ..BuiltReport::default() };
+    Report { format_version: FORMAT_VERSION, built: Some(built), packages: vec![] }
 }
 
 /// Removes everything that is not selected.

@@ -16,6 +16,7 @@ pub(crate) const PARTS: &[Part] = &[
             "record/result.rs",
             "record/spec.rs",
             "record/timing.rs",
+            "record/tool_message.rs",
             "record/verdict.rs",
         ],
         packages: &["serde", "serde_json"],

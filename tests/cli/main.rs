@@ -3,6 +3,7 @@
 mod docs;
 mod edits;
 mod embed;
+mod exports;
 mod faults;
 mod queries;
 mod pages;

@@ -1,5 +1,6 @@
 //! A change of one kernel among thirty: `affected`, `build --changed-since` and `ci` find it through the plan, and evaluate nothing else.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 use std::process::Command;
@@ -120,6 +121,9 @@ fn ci_evaluates_the_edited_kernel_of_thirty_and_a_wrong_one_fails_it() {
     assert_eq!(executed.iter().find(own), None);
     assert_eq!((&document["conclusion"], &document["comparison"]), (&Value::from("done"), &Value::Null));
     assert_eq!(document["base"]["commit"], git(&project, &["rev-parse", "HEAD"]).trim());
+    let written = |name: &str| fs::read_to_string(project.target().join("ci").join(name)).unwrap_or_default();
+    assert!(written("junit.xml").contains("k07") && !written("junit.xml").contains("k08"), "{}", written("junit.xml"));
+    assert!(written("summary.md").contains("k07") && said.contains("documents to "), "{said}");
     // The same again runs nothing.
     assert_eq!(evaluated(&ci(&project, &["--base", "HEAD"], 0).0), (vec!["k07"], vec![]));
     project.write("k07.cu", &source(7, "3 * x[i]"));
@@ -132,7 +136,11 @@ fn ci_evaluates_the_edited_kernel_of_thirty_and_a_wrong_one_fails_it() {
     assert_eq!(evaluated(&ci(&project, &["--base", "HEAD"], 0).0).0, ["k08"]);
     let output = project.command(&["ci", "--offline", "--base", "nowhere"]).output().unwrap();
     assert_eq!(output.status.code(), Some(101));
-    assert!(!project.target().join("ci/ci.json").exists(), "a run that was not started leaves no document");
+    assert_eq!(written("ci.json") + &written("junit.xml"), "", "a run that was not started leaves no document");
+    project.edit("kernel.toml", "\"twice\"\nsource = \"k09.cu\"", "\"thrice\"\nsource = \"k09.cu\"");
+    let output = project.command(&["ci", "--offline", "--base", "HEAD"]).output().unwrap();
+    assert_eq!(output.status.code(), Some(101));
+    assert!(written("annotations.txt").contains("thrice") && written("ci.json").is_empty(), "{output:?}");
 }
 
 #[test]
@@ -183,7 +191,7 @@ fn builds_of_changes_name_only_what_changed() {
     project.write("kernel.toml", &format!("{manifest}{}", kernel.replace("kernel.k29", "kernel.added")));
     let of = |built: &Built| {
         let kernels = built.finished().filter_map(|step| step["labels"]["kernel"].as_str().map(String::from));
-        kernels.collect::<std::collections::BTreeSet<_>>()
+        kernels.collect::<BTreeSet<_>>()
     };
     for goal in ["check", "verify", "build"] {
         let output =
@@ -197,4 +205,30 @@ fn builds_of_changes_name_only_what_changed() {
     let output = project.command(&["build", "-n", "--changed-since", "HEAD", "--offline"]).output().unwrap();
     let planned = String::from_utf8(output.stdout).unwrap();
     assert!(planned.contains("thirty/k12/cpu/compile") && !planned.contains("k13"), "{planned}");
+}
+
+#[test]
+fn kernels_of_one_name_in_two_packages_are_told_apart() {
+    let project = Project::new().file("kernel.toml", "[workspace]\nmembers = [\"a\", \"b\"]\n");
+    for package in ["a", "b"] {
+        let mut manifest = HEAD.replace("\"thirty\"", &format!("\"{package}\""));
+        for at in [7, 8] {
+            manifest += &format!(
+                "[kernel.k{at:02}]\noperator = \"twice\"\nsource = \"k{at:02}.cu\"\n\
+                 launch = [{{ entry = \"k{at:02}\", grid = [\"1\"], block = [\"n\"], args = [\"x\", \"y\"] }}]\n"
+            );
+            project.write(&format!("{package}/k{at:02}.cu"), &source(at, "2 * x[i] + 1"));
+        }
+        project.write(&format!("{package}/kernel.toml"), &manifest);
+    }
+    git(&project, &["init", "--quiet"]);
+    git(&project, &["add", "--all"]);
+    git(&project, &["commit", "--quiet", "-m", "first"]);
+    project.write("a/k07.cu", &source(7, "1 + 2 * x[i]"));
+    project.write("b/k08.cu", &source(8, "1 + 2 * x[i]"));
+    let built = project.built(&["--changed-since", "HEAD"]);
+    let kernels = built.finished().filter(|step| step["labels"]["kernel"].is_string());
+    let kernels: BTreeSet<String> =
+        kernels.map(|step| id(step).split('/').take(2).collect::<Vec<_>>().join("/")).collect();
+    assert_eq!(kernels, ids(&["a/k07", "b/k08"]));
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde_json::Value;
 
 use crate::compared::{commit, git, lab, machine, without};
-use crate::lab::Lab;
+use crate::lab::{Lab, SOURCE};
 
 /// `kforge ci --base HEAD WORDS`: its document, and what it printed.
 #[track_caller]
@@ -105,6 +105,48 @@ fn an_unaffected_kernel_without_evidence_fails_nothing() {
     assert_eq!((changes(&document), &document["affected"]["unaffected"]), (vec!["same"], &Value::from(1)));
     assert!(!document["steps"].to_string().contains("p/other") && !said.contains("p/other"), "{said}");
     lab.project.build(&["--require-evidence"]).expect(103).says("p/other/");
+}
+
+#[test]
+fn a_base_that_cannot_be_built_leaves_its_champions_unknown() {
+    let lab = lab(1000.0).manifest("block = [\"64\"]", "block = [\"32\"]");
+    // The stub compiler reads no other encoding.
+    fs::write(lab.project.root().join("k.cu"), [SOURCE.as_bytes(), b"// caf\xe9\n"].concat()).unwrap();
+    commit(&lab, "not UTF-8");
+    lab.project.write("k.cu", SOURCE);
+    let (document, said) = ci(&lab, &[], 103);
+    assert_eq!((&document["comparison"], &document["missing_evidence"]), (&Value::Null, &serde_json::json!([])));
+    assert!(document["not_compared"].as_str().unwrap().ends_with(" could not be built"), "{document}");
+    assert!(said.contains("champions are not compared: HEAD ("), "{said}");
+    ci(&lab, &["--allow-missing-evidence"], 0);
+    // What is broken in the change itself is not built.
+    git(&lab, &["checkout", "--quiet", "."]);
+    lab.project.edit("kernel.toml", "block = [\"32\"]", "block = [\"64\"]");
+    assert_eq!(ci(&lab, &[], 101).0["conclusion"], "not-built");
+}
+
+#[test]
+fn without_a_base_everything_is_built_and_nothing_compared() {
+    let lab = lab(1000.0);
+    let run = |code| {
+        let output = lab.project.command(&["ci", "--offline"]).output().unwrap();
+        assert_eq!(output.status.code(), Some(code), "{}", String::from_utf8_lossy(&output.stderr));
+        let document: Value =
+            serde_json::from_slice(&fs::read(lab.project.target().join("ci/ci.json")).unwrap()).unwrap();
+        document
+    };
+    lab.on(&without(1000.0));
+    let document = run(0);
+    assert_eq!(document["skipped"][0]["target"], "h");
+    assert_eq!([&document["base"], &document["affected"], &document["comparison"]], [&Value::Null; 3]);
+    lab.on(&machine(1000.0));
+    let document = run(0);
+    assert_eq!(document["skipped"], serde_json::json!([]));
+    assert!(document["steps"].to_string().contains("p/k/V=1/h/big/bench"), "{document}");
+    // A device was observed, but not with this version of the kernel.
+    lab.on(&without(1000.0));
+    lab.project.edit("kernel.toml", "block = [\"64\"]", "block = [\"96\"]");
+    assert_eq!(run(103)["conclusion"], "no-evidence");
 }
 
 #[test]

@@ -9,6 +9,7 @@ mod compared;
 mod confirmed;
 mod evidence;
 mod explained;
+mod exported;
 mod forged;
 mod gated;
 mod growth;

@@ -219,6 +219,29 @@ fn a_comparison_trusts_the_keys_of_its_base() {
 }
 
 #[test]
+fn a_run_in_ci_trusts_the_keys_of_its_base() {
+    let lab = lab();
+    git(&lab, &["init", "--quiet"]);
+    lab.project.write(".gitignore", "/target\n");
+    git(&lab, &["add", "--all"]);
+    git(&lab, &["commit", "--quiet", "-m", "without a key"]);
+    lab.project.write(".kforge/allowed_signers", &signed(&lab, NAMESPACE));
+    // The change brings a signed bundle and the key. A tolerance is judged again on the same observations.
+    lab.project.edit("kernel.toml", "atol = 1e-6", "atol = 1e-5");
+    run(&lab, &["build", "--require-evidence"], 0);
+    let said = run(&lab, &["ci", "--base", "HEAD"], 103);
+    assert!(said.contains("does not list") && said.contains("evidence is missing or undecided"), "{said}");
+    // Whoever takes claims takes those of the change, too.
+    run(&lab, &["ci", "--base", "HEAD", "--require-evidence=claimed"], 0);
+    git(&lab, &["add", "--all"]);
+    git(&lab, &["commit", "--quiet", "-m", "a key and a bundle that it signed"]);
+    assert!(run(&lab, &["ci", "--base", "HEAD"], 0).contains("Affected 0 of 1 kernel\n"));
+    lab.project.edit("kernel.toml", "atol = 1e-5", "atol = 1e-6");
+    let said = run(&lab, &["ci", "--base", "HEAD"], 0);
+    assert!(said.contains("Affected 1 of 1 kernel: p/k\n") && said.contains("same       p/k on h at big"), "{said}");
+}
+
+#[test]
 fn trust_is_asked_for_again_in_each_build_with_imported_evidence() {
     let lab = lab();
     let path = lab.project.root().join(BUNDLE);

@@ -3,11 +3,12 @@
 use clap::{Args, ValueEnum};
 
 use super::Select;
+use kforge_pipeline::report::exports::ExportFormat;
 
 /// `kforge report`.
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
-    /// Output format
+    /// Output format: for people, or for the tool of that name
     #[arg(long, value_name = "FORMAT", default_value = "text")]
     pub format: ReportFormat,
     /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own
@@ -41,6 +42,33 @@ pub enum ReportFormat {
     Text,
     Markdown,
     Json,
+    Junit,
+    Sarif,
+    Summary,
+    Annotations,
+    CodeQuality,
+    Bmf,
+    GithubBenchmark,
+    PytorchBenchmark,
+    Lnt,
+}
+
+impl ReportFormat {
+    /// The format of another tool; none for the formats of kforge.
+    pub fn exported(self) -> Option<ExportFormat> {
+        match self {
+            ReportFormat::Text | ReportFormat::Markdown | ReportFormat::Json => None,
+            ReportFormat::Junit => Some(ExportFormat::Junit),
+            ReportFormat::Sarif => Some(ExportFormat::Sarif),
+            ReportFormat::Summary => Some(ExportFormat::Summary),
+            ReportFormat::Annotations => Some(ExportFormat::Annotations),
+            ReportFormat::CodeQuality => Some(ExportFormat::CodeQuality),
+            ReportFormat::Bmf => Some(ExportFormat::Bmf),
+            ReportFormat::GithubBenchmark => Some(ExportFormat::GithubBenchmark),
+            ReportFormat::PytorchBenchmark => Some(ExportFormat::PytorchBenchmark),
+            ReportFormat::Lnt => Some(ExportFormat::Lnt),
+        }
+    }
 }
 
 /// `kforge explain`.

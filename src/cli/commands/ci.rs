@@ -1,5 +1,6 @@
 //! `kforge ci`: what CI checks, in one command with one exit code.
 
+use std::path::PathBuf;
 use std::time::Instant;
 
 use super::build::{say_outdated, say_reused};
@@ -9,8 +10,9 @@ use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words::{listed, summary};
 use kforge_foundation::base::count;
+use kforge_ops::Error;
 use kforge_ops::build::Finished;
-use kforge_ops::ci::{Ci, CiRequest, ci, write_reports};
+use kforge_ops::ci::{Ci, CiRequest, ci, write_diagnostics, write_reports};
 use kforge_pipeline::release::ci::{CiReport, Conclusion, SkippedDevice};
 use kforge_types::record::Standing;
 
@@ -30,22 +32,34 @@ pub fn run(context: &Context, args: &CiArgs) -> CommandResult {
         output: args.output.clone(),
         jobs: args.jobs,
     };
-    let mut done = ci(&context.session, &request)?;
+    let mut done = match ci(&context.session, &request) {
+        // Errors of manifests are results too, which code hosts show at their lines.
+        Err(Error::Wrong(found)) => {
+            let written = write_diagnostics(&context.session, &request, &found);
+            let _ = say_written(context, written);
+            return Err(Error::Wrong(found).into());
+        }
+        done => done?,
+    };
     let exit = Exit::from(done.report.conclusion);
     done.report.exit = exit as u8;
     say(context, &done, began);
     // How the run ended says more than that its documents could not be written.
-    let unwritten = match write_reports(&done) {
-        Ok(written) => {
-            written.iter().for_each(|path| context.console.status("Wrote", &path.display().to_string()));
-            None
-        }
-        Err(error) => Some(context.failed(&error)),
-    };
+    let unwritten = say_written(context, write_reports(&context.session, &done)).err();
     if done.finished.is_some() {
         collect(context);
     }
     Ok(unwritten.filter(|_| exit == Exit::Done).unwrap_or(exit))
+}
+
+/// Says which documents were written; the error is the exit code if some could not be.
+fn say_written(context: &Context, written: Result<Vec<PathBuf>, Error>) -> Result<(), Exit> {
+    let written = written.map_err(|error| context.failed(&error))?;
+    if let Some(folder) = written.first().and_then(|path| path.parent()) {
+        let documents = count(written.len() as u64, "document");
+        context.console.status("Wrote", &format!("{documents} to {}", folder.display()));
+    }
+    Ok(())
 }
 
 fn say(context: &Context, Ci { report, finished, .. }: &Ci, began: Instant) {

@@ -5,33 +5,55 @@ use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm};
 use crate::cli::exit::Exit;
+use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;
+use kforge_ops::Error;
 use kforge_ops::report::{ReportRequest, ScoreRequest, Shown};
+use kforge_pipeline::report::exports::{ExportFormat, export};
 use kforge_pipeline::report::text::Failures;
-use kforge_pipeline::report::{self, score};
+use kforge_pipeline::report::{self, Report, score};
 
 /// Runs the command.
 pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
+    let exported = args.format.exported();
+    if args.score.is_some() && exported.is_some() {
+        context.console.error("scores have no such format: expected `--format text`, `markdown` or `json`");
+        return Err(Exit::Usage.into());
+    }
     let score = args.score.map(|score| ScoreRequest {
         form: form(score),
         baseline: args.baseline.clone(),
         fast_p: args.fast_p.clone(),
     });
-    let Shown { report, scores } =
-        kforge_ops::report::report(&context.session, &ReportRequest { words: args.select.words(), score })?;
+    let shown = kforge_ops::report::report(&context.session, &ReportRequest { words: args.select.words(), score });
+    // Errors of manifests are results too, which code hosts show at their lines.
+    if let (Err(Error::Wrong(found)), Some(format)) = (&shown, exported.filter(|format| format.has_diagnostics())) {
+        print(context, &kforge_ops::report::unbuilt(&context.session), found, format)?;
+    }
+    let Shown { report, scores, diagnostics } = shown?;
+    if let Some(format) = exported {
+        return print(context, &report, &diagnostics, format);
+    }
     // A clock before 1970 or far in the future gives no meaningful ages.
     let now = jiff::Timestamp::try_from(context.session.began).ok();
     match (&scores, args.format) {
-        (None, ReportFormat::Text) if !args.select.kernel.is_empty() => {
-            context.console.out_fitted(&report::text::detailed(&report, now));
-        }
-        (None, ReportFormat::Text) => context.console.out_fitted(&report::text::text(&report, Failures::Why, now)),
         (None, ReportFormat::Markdown) => context.console.out(&report::markdown::markdown(&report, now)),
         (None, ReportFormat::Json) => return print_json(context, &report),
-        (Some(scores), ReportFormat::Text) => context.console.out_fitted(&score::text(scores)),
+        (None, _) if !args.select.kernel.is_empty() => {
+            context.console.out_fitted(&report::text::detailed(&report, now));
+        }
+        (None, _) => context.console.out_fitted(&report::text::text(&report, Failures::Why, now)),
         (Some(scores), ReportFormat::Markdown) => context.console.out(&score::markdown(scores)),
         (Some(scores), ReportFormat::Json) => return print_json(context, scores),
+        (Some(scores), _) => context.console.out_fitted(&score::text(scores)),
     }
+    Ok(Exit::Done)
+}
+
+/// Prints results in the format of another tool.
+fn print(context: &Context, report: &Report, diagnostics: &[Diagnostic], format: ExportFormat) -> CommandResult {
+    let text = export(report, diagnostics, format).map_err(|error| context.fail(&error))?;
+    context.console.out(&text);
     Ok(Exit::Done)
 }
 

@@ -1,5 +1,5 @@
 //! The arithmetic of evidence: comparison and error fronts, judgement, sufficient tolerances, calibration, signatures, derived metrics, floors, implausible
-//! times, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, selection, splits of classes, attribution, search over tunables. Pure
+//! times, ceilings of memory, rates of units, rooflines, scores, statistics of pairs, intervals of medians, selection, splits of classes, attribution, search over tunables. Pure
 //! functions of observations and policy. Knows no files, clock or processes.
 
 pub mod apart;
@@ -13,6 +13,7 @@ pub mod derived;
 pub mod floor;
 pub mod front;
 pub mod implausible;
+pub mod interval;
 pub mod judge;
 pub mod orders;
 pub mod pattern;

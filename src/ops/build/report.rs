@@ -9,6 +9,7 @@ use crate::Error;
 use crate::event::Warning;
 use crate::session::build::Ready;
 use crate::session::certificate::CUT_SHORT;
+use crate::session::git::in_repository;
 use crate::session::places::Places;
 use crate::session::request::LastRequest;
 use crate::session::{Opened, Session};
@@ -55,6 +56,7 @@ pub fn view<'s>(node: &'s kforge_engine::Node, done: &'s kforge_engine::Done) ->
         labels: &node.labels,
         outcome: &done.outcome,
         result: done.result.as_ref(),
+        notes: done.result.as_ref().map_or(&done.notes, |result| &result.notes),
         evidence: done.evidence.as_ref(),
     }
 }
@@ -77,7 +79,12 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         None => leaves.get(digest).ok().flatten(),
     };
     let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
-    let reader = report::assemble::Reader { read: &read, places: &|id, text| places.text(id, text) };
+    let reader = report::assemble::Reader {
+        read: &read,
+        places: &|id, text| places.text(id, text),
+        place: &|id, place| places.place(id, place),
+        first_place: &|id, text| places.first_place(id, text),
+    };
     let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
     report
@@ -93,8 +100,18 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
         at: at.unwrap_or_default(),
         commit,
         dirty,
+        folder: in_repository(&opened.workspace.root),
         interrupted: false,
         selected: asked.selected(),
+    }
+}
+
+/// Names the folders of a report's packages.
+pub fn locate(report: &mut Report, workspace: &Workspace) {
+    for package in &mut report.packages {
+        let member = workspace.members.iter().find(|member| member.package.name == package.name);
+        let folder = member.and_then(|member| member.folder.strip_prefix(&workspace.root).ok());
+        package.folder = folder.map(|folder| folder.display().to_string());
     }
 }
 

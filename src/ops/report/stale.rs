@@ -106,7 +106,7 @@ mod tests {
             ..TargetReport::default()
         };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
-        let package = PackageReport { name: "p".into(), operators: vec![], kernels: vec![kernel] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
         let report = Report { packages: vec![package], ..Report::default() };
         let stale = |kind: StepKind, is_new: bool, kernel: Option<&str>| {
             let name = |text: &str| Some(text.to_string());

@@ -10,7 +10,7 @@ pub mod devices;
 pub mod evidence_policy;
 mod entries;
 mod generated;
-mod git;
+pub(crate) mod git;
 pub(crate) mod package_files;
 pub(crate) mod libraries;
 mod missing_inputs;

@@ -192,6 +192,11 @@ impl Session {
 
     /// The current workspace. Changes that an interrupted command began to write are completed first.
     pub fn workspace(&self) -> Result<Workspace, Error> {
+        self.workspace_and_warnings().map(|(workspace, _)| workspace)
+    }
+
+    /// The same, with the diagnostics of its manifests, which are reported too.
+    pub fn workspace_and_warnings(&self) -> Result<(Workspace, Vec<Diagnostic>), Error> {
         let manifest = self.manifest()?;
         let (mut workspace, mut diagnostics) = workspace::load(&manifest, &TEMPLATES);
         if let Some(root) =
@@ -205,7 +210,7 @@ impl Session {
         let members = workspace.iter().flat_map(|workspace| &workspace.members);
         diagnostics.extend(members.flat_map(|member| super::methods::check(&member.package)));
         match workspace {
-            Some(workspace) => self.check(diagnostics).map(|()| workspace),
+            Some(workspace) => self.check(diagnostics.clone()).map(|()| (workspace, diagnostics)),
             None => Err(Error::Wrong(diagnostics)),
         }
     }
@@ -217,7 +222,7 @@ impl Session {
     }
 
     /// The folder for outputs from an option or a setting.
-    pub(super) fn named_target(&self) -> Option<PathBuf> {
+    pub(crate) fn named_target(&self) -> Option<PathBuf> {
         let option = self.options.target_dir.as_ref().map(|d| self.cwd.join(d));
         option.or_else(|| self.settings.path("build.target-dir"))
     }

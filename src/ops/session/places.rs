@@ -3,7 +3,7 @@
 
 use std::collections::HashMap;
 
-use kforge_emulator::lines::{Lines, has_marks};
+use kforge_emulator::lines::{Lines, PENDING, has_marks};
 use kforge_engine::journal::Journal;
 use kforge_engine::{Blobs, Graph, Source};
 use kforge_types::record::event::{Event, StepFinished};
@@ -43,10 +43,27 @@ impl<'a> Places<'a> {
         if !has_marks(text) {
             return text.to_string();
         }
+        Lines::parse(&self.table(id)).resolve_text(text)
+    }
+
+    /// A place of a step's finding, as file and line.
+    pub(crate) fn place(&self, id: &str, place: &(String, u32)) -> Option<(String, u32)> {
+        if place.0 != PENDING {
+            return Some(place.clone());
+        }
+        Lines::parse(&self.table(id)).resolve_place(place.clone())
+    }
+
+    /// The first place in a step's text, as file and line.
+    pub(crate) fn first_place(&self, id: &str, text: &str) -> Option<(String, u32)> {
+        if has_marks(text) { Lines::parse(&self.table(id)).first_mark(text) } else { None }
+    }
+
+    /// The line table of the binary that a step is about; empty if there is none.
+    fn table(&self, id: &str) -> Vec<u8> {
         let row = self.compiled.get(id).and_then(|compile| self.journal.last(compile));
         let digest = row.and_then(|r| r.result).and_then(|r| r.outputs.get("lines").copied());
-        let bytes = digest.and_then(|d| self.blobs.get(&d).ok().flatten()).unwrap_or_default();
-        Lines::parse(&bytes).resolve_text(text)
+        digest.and_then(|d| self.blobs.get(&d).ok().flatten()).unwrap_or_default()
     }
 
     /// An event, with positions as files and lines.

@@ -7,8 +7,10 @@ use serde::de::DeserializeOwned;
 use super::classes::{OvertakenReport, reason};
 use super::document::{
     BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
-    OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport, TimeReport,
+    OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, SpreadReport, TargetReport, TimeReport,
+    TimeSeenReport,
 };
+use super::messages;
 use super::provenance;
 use super::search::SearchReport;
 use kforge_foundation::base::Digest;
@@ -19,7 +21,7 @@ use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::Searched;
 use kforge_types::record::timing::{BenchObserved, Series, StressObserved};
-use kforge_types::record::{Inspection, Outcome, StepKind, StepResult, Unknown, Verdict};
+use kforge_types::record::{Inspection, Note, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that has ended.
 #[derive(Clone, Copy)]
@@ -34,6 +36,8 @@ pub struct StepView<'a> {
     pub outcome: &'a Outcome,
     /// Its result, if any.
     pub result: Option<&'a StepResult>,
+    /// Its messages, with or without a result.
+    pub notes: &'a [Note],
     /// The origin of its observation, if it observes a device.
     pub evidence: Option<&'a EvidenceSeen>,
 }
@@ -61,12 +65,19 @@ pub struct Names {
     pub index_limit: Option<IndexLimitReport>,
 }
 
+/// A file and a line in it, or what an observation has in their place until they are looked up.
+pub type Line = (String, u32);
+
 /// Reads documents of results.
 pub struct Reader<'a> {
     /// The bytes of a blob.
     pub read: &'a dyn Fn(&Digest) -> Option<Vec<u8>>,
     /// A text of a step, with its places shown as file and line.
     pub places: &'a dyn Fn(&str, &str) -> String,
+    /// A place of a finding of a step, as file and line.
+    pub place: &'a dyn Fn(&str, &Line) -> Option<Line>,
+    /// The first place in a text of a step, as file and line.
+    pub first_place: &'a dyn Fn(&str, &str) -> Option<Line>,
 }
 
 impl Reader<'_> {
@@ -157,6 +168,9 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
         }
     }
     packages.all.iter_mut().flat_map(|p| &mut p.kernels).flat_map(|k| &mut k.targets).for_each(tidy);
+    for (package, messages) in messages::all(steps, reader) {
+        packages.get(&package).messages = messages;
+    }
     Report { format_version: kforge_types::record::FORMAT_VERSION, built: None, packages: packages.all }
 }
 
@@ -396,6 +410,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     hot_ns,
                     few: seen.few,
                     by_class,
+                    seen: step.evidence.map(|evidence| TimeSeenReport {
+                        device: evidence.device_class.clone(),
+                        cold: seen.cold.as_ref().map(SpreadReport::of),
+                        hot: seen.hot.as_ref().map(SpreadReport::of),
+                    }),
                 });
             }
         }
@@ -483,10 +502,16 @@ mod tests {
             labels: &labels,
             outcome: &outcome,
             result: None,
+            notes: &[],
             evidence: None,
         };
-        let report =
-            assemble(&[view("a"), view("b")], &|_| None, &Reader { read: &|_| None, places: &|_, t| t.to_string() });
+        let reader = Reader {
+            read: &|_| None,
+            places: &|_, text| text.to_string(),
+            place: &|_, place| Some(place.clone()),
+            first_place: &|_, _| None,
+        };
+        let report = assemble(&[view("a"), view("b")], &|_| None, &reader);
         assert_eq!(
             report.packages[0].kernels[0].targets[0].unavailable,
             [("bench".to_string(), 2, "no device".to_string())]

@@ -5,12 +5,15 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::classes::{OvertakenReport, stands_for};
+use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
+use kforge_numerics::measure::interval::median_interval;
 use kforge_types::model::DType;
 use kforge_types::record::params::{Attribution, Fate, Matched};
 use kforge_types::record::profile::{Achieved, Roofline};
+use kforge_types::record::timing::Series;
 use kforge_types::record::{FunctionFacts, Verdict};
 
 /// The results of a build.
@@ -30,10 +33,16 @@ pub struct Report {
 pub struct PackageReport {
     /// Its name.
     pub name: String,
+    /// Its folder, relative to the root of the workspace; empty for the root itself. None if an earlier kforge wrote the report.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Operators whose calibration reports something noteworthy.
     pub operators: Vec<OperatorReport>,
     /// Kernels, by name and types.
     pub kernels: Vec<KernelReport>,
+    /// What steps reported about kernels and operators, each message once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub messages: Vec<MessageReport>,
 }
 
 /// Whether an operator's tolerance can tell correct from wrong.
@@ -269,6 +278,40 @@ pub struct TimeReport {
     /// The times on inputs of a stress class, which are in no median; none if there were no such launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by_class: Option<ClassTimeReport>,
+    /// Where and how often they were measured; none if that is unknown, as in reports of an earlier kforge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seen: Option<TimeSeenReport>,
+}
+
+/// Where and how often the times of a variant at a shape were measured.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TimeSeenReport {
+    /// The device class as text: product, architecture and driver's major version.
+    pub device: String,
+    /// The cold samples, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cold: Option<SpreadReport>,
+    /// The hot samples, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub hot: Option<SpreadReport>,
+}
+
+/// How many samples a median has, and how certain it is.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SpreadReport {
+    /// How many samples there are.
+    pub samples: u64,
+    /// The interval of 95 % of the median in nanoseconds; none if there are too few samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval_ns: Option<(f64, f64)>,
+}
+
+impl SpreadReport {
+    /// The spread of a series.
+    pub(super) fn of(series: &Series) -> Self {
+        let samples = &series.samples_ns;
+        SpreadReport { samples: samples.len() as u64, interval_ns: median_interval(samples) }
+    }
 }
 
 /// The times of launches on inputs of a stress class among the timed ones, in nanoseconds.
@@ -331,6 +374,8 @@ impl Report {
             package.kernels.retain(|k| !k.targets.is_empty());
             let kept = |name: &str| package.kernels.iter().any(|k| k.operator == name);
             package.operators.retain(|o| kept(&o.name));
+            let kernels = &package.kernels;
+            package.messages.retain(|message| message.is_of(kernels));
         }
         self.packages.retain(|p| !p.kernels.is_empty());
     }

@@ -211,7 +211,7 @@ mod tests {
         let told = TargetReport { accepted: true, rooflines: vec![roofline], ..bare.clone() };
         let of = |target: &TargetReport| {
             let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target.clone()] };
-            PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }
+            PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() }
         };
         let packages = [bare, listed, told].iter().map(of).collect();
         let text = markdown(&Report { format_version: 1, built: None, packages }, None);
@@ -237,7 +237,7 @@ mod tests {
         let report = Report {
             format_version: 1,
             built: None,
-            packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] }],
+            packages: vec![PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() }],
         };
         assert!(
             markdown(&report, None).contains("| k | cpu | `A=1` | provisional | a\\|b c |\n"),

@@ -1,4 +1,4 @@
-//! From results to values, and from values to text, markdown and JSON. Pure: knows what steps returned; does not print, read files or decide anything.
+//! From results to values, and from values to text, markdown, JSON and formats of other tools. Pure: knows what steps returned; does not print, read files or decide anything.
 
 pub mod ablation;
 pub mod age;
@@ -8,10 +8,12 @@ pub mod choice;
 pub mod classes;
 pub mod document;
 pub mod explanation;
+pub mod exports;
 pub mod fit;
 pub mod kernel;
 pub mod step_text;
 pub mod markdown;
+pub mod messages;
 pub mod metadata;
 pub mod method;
 pub mod provenance;

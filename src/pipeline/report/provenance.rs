@@ -23,6 +23,9 @@ pub struct BuiltReport {
     /// Whether the workspace had changes that the commit does not have, new files included; none if the commit is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub dirty: Option<bool>,
+    /// The folder of the workspace in its repository, relative to the repository's root; none at the root, or outside a repository.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub folder: Option<String>,
     /// Whether a later build was interrupted, so that its results are missing here.
     #[serde(default)]
     pub interrupted: bool,

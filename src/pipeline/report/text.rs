@@ -430,7 +430,7 @@ mod tests {
 
     fn told(target: TargetReport) -> String {
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };
-        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
         let report = Report { format_version: 1, built: None, packages: vec![package] };
         anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string()
     }
@@ -565,6 +565,7 @@ mod tests {
             hot_ns: Some(ns / 2.0),
             few: false,
             by_class: None,
+            seen: None,
         };
         let target = |hot: bool| TargetReport {
             champions: vec![champion("all", "A=1")],
@@ -590,7 +591,7 @@ mod tests {
         let target = TargetReport { target: "cpu".into(), failed: failed(12).collect(), ..TargetReport::default() };
         let other = TargetReport { target: "h200".into(), ..TargetReport::default() };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target, other] };
-        let package = PackageReport { name: "p".into(), kernels: vec![kernel], operators: vec![] };
+        let package = PackageReport { name: "p".into(), kernels: vec![kernel], ..PackageReport::default() };
         let report = Report { format_version: 1, built: None, packages: vec![package] };
         let told = anstream::adapter::strip_str(&text(&report, Failures::Why, None)).to_string();
         let named = "p/k/A=0/cpu/compile, p/k/A=1/cpu/compile, p/k/A=2/cpu/compile and 9 more";

@@ -59,10 +59,7 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     let mut witness = Witness::default();
     let own = read(&manifest, &manifest, &mut found);
     witness.saw(&manifest, true);
-    let root_path = match &own {
-        Some(m) if m.workspace.is_some() => manifest.clone(),
-        _ => root_above(&manifest, &mut witness, |p, w| claims(p, &manifest, w)).unwrap_or_else(|| manifest.clone()),
-    };
+    let root_path = root_of(&manifest, own.as_ref(), &mut witness);
     let Some(folder) = root_path.parent().map(Path::to_path_buf) else { return (None, found) };
     let root = if root_path == manifest { own.clone() } else { read(&root_path, &root_path, &mut found) };
     // kforge reads a manifest with errors as far as possible, so that errors across its tables are reported together with the others.
@@ -128,6 +125,23 @@ pub fn load(manifest: &Path, templates: &Templates) -> (Option<Workspace>, Vec<D
     let is_default = |m: &Member| default.as_ref().is_none_or(|d| d.is_empty() || d.contains(&m.folder.join(MANIFEST)));
     let default = loaded.iter().enumerate().filter(|(_, m)| is_default(m)).map(|(i, _)| i).collect();
     (Some(Workspace { root: folder, members: loaded, default, manifest, lock, locked, witness }), found)
+}
+
+/// The manifest of the root of a manifest's workspace, which may be itself. `own` is its contents, if it can be read.
+fn root_of(manifest: &Path, own: Option<&Manifest>, witness: &mut Witness) -> PathBuf {
+    let above = match own {
+        Some(own) if own.workspace.is_some() => None,
+        _ => root_above(manifest, witness, |path, witness| claims(path, manifest, witness)),
+    };
+    above.unwrap_or_else(|| manifest.to_path_buf())
+}
+
+/// The folder of the root of a manifest's workspace, also if manifests have errors. Names of files in diagnostics of [`load`] are relative to it.
+pub fn root_folder(manifest: &Path) -> PathBuf {
+    let manifest = tidy(&std::path::absolute(manifest).unwrap_or_else(|_| manifest.to_path_buf()));
+    let own = read(&manifest, &manifest, &mut vec![]);
+    let root = root_of(&manifest, own.as_ref(), &mut Witness::default());
+    root.parent().map(Path::to_path_buf).unwrap_or_default()
 }
 
 /// The missing sources of a member's kernels.

@@ -16,4 +16,4 @@ pub mod lockfile;
 mod members;
 pub mod select;
 
-pub use load::{Member, Workspace, load};
+pub use load::{Member, Workspace, load, root_folder};

@@ -24,6 +24,7 @@ pub mod standing;
 #[doc(hidden)]
 pub mod testing;
 pub mod timing;
+pub mod tool_message;
 pub mod verdict;
 
 pub use class::{DeviceClass, Provenance};
@@ -38,6 +39,7 @@ pub use observation::{
 pub use result::{LaunchField, LaunchPart, Note, StepResult};
 pub use spec::{Form, Input, Spec};
 pub use standing::Standing;
+pub use tool_message::{SourcePlace, ToolMessage};
 pub use verdict::{Outcome, Unknown, Verdict};
 
 /// The version of the formats that this program writes into events, evidence and reports. Version 2 has the reason `indecisive` of a verdict that is unknown,

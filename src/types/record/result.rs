@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::Verdict;
+use super::{ToolMessage, Verdict};
 use kforge_foundation::base::{Digest, Severity, worded};
 
 /// A message of a step: a compiler's warning, a finding. Shown again when the step is fresh.
@@ -19,6 +19,9 @@ pub struct Note {
     /// The part of a launch that the message is about, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub launch: Option<LaunchPart>,
+    /// For the output of a tool: its messages one by one, as far as they could be read.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<ToolMessage>,
 }
 
 /// A part of a launch.
@@ -56,7 +59,7 @@ impl LaunchField {
 impl Note {
     /// A note that is not about a launch.
     pub fn new(severity: Severity, code: &str, message: impl Into<String>) -> Self {
-        Note { severity, code: code.into(), message: worded(message), launch: None }
+        Note { severity, code: code.into(), message: worded(message), launch: None, parts: vec![] }
     }
 
     /// Sets the part of a launch that the note is about.
@@ -65,10 +68,17 @@ impl Note {
         Note { launch, ..self }
     }
 
+    /// Sets the messages of a tool of which the note is the output.
+    #[must_use]
+    pub fn of_parts(self, parts: Vec<ToolMessage>) -> Self {
+        Note { parts, ..self }
+    }
+
     /// The note with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {
-        Note { message: worded(self.message), ..self }
+        let parts = self.parts.into_iter().map(ToolMessage::worded).collect();
+        Note { message: worded(self.message), parts, ..self }
     }
 }
 

@@ -47,7 +47,8 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             Ok(task::done(summary, compiled.notes))
         }
         Err(CudaCompileError::Failed { message, log, ended }) => {
-            Ok(remembered(task::refused(&params, message.as_str(), &log), ended, &format!("{message} {log}")))
+            let refused = task::refused(&params, message.as_str(), &log, kforge_cuda::tool_messages(&log));
+            Ok(remembered(refused, ended, &format!("{message} {log}")))
         }
         Err(CudaCompileError::NeedsNvcc { why, .. }) => Ok(Response::NeedsTool { tool: NVCC.into(), why }),
         Err(CudaCompileError::NeedsFreshProcess { why } | CudaCompileError::Unavailable { why }) => {

@@ -2,6 +2,7 @@
 
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
+use kforge_emulator::messages::messages;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
@@ -30,15 +31,17 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         check: params.compiler == Compiler::EmulatorCheck,
         within: ToolSandbox::of(task, bounds),
     };
-    let warning = |text: &str| Note::new(Severity::Warning, "compile.log", text.trim().to_string());
+    let warning =
+        |text: &str| Note::new(Severity::Warning, "compile.log", text.trim().to_string()).of_parts(messages(text));
     match emulator::compile(&what, &task.output) {
         Err(why) => {
-            let response = refused(&params, format!("cannot compile `{}`", params.main), &why.log);
+            let message = format!("cannot compile `{}`", params.main);
+            let response = refused(&params, message, &why.log, messages(&why.log));
             Err(remembered(response, why.ended, &why.log))
         }
         Ok(made) => {
             only_of_toolchain(task, "toolchain", &params.main, &made.system).map_err(|why| match why {
-                Response::Failed { message, .. } => refused(&params, message, ""),
+                Response::Failed { message, .. } => refused(&params, message, "", vec![]),
                 other => other,
             })?;
             task.write_document("facts", &made.facts)?;
