@@ -215,7 +215,10 @@ fn the_commands_of_the_job_without_a_gpu_work_in_a_fresh_clone() {
     assert_eq!(executed, 3, "install, check, show");
     let results = steps(cpu).iter().find(|s| s["name"] == "Keep the results").unwrap();
     let results = runner.checkout.join(results["with"]["path"].as_str().unwrap());
-    assert!(results.join("ci.json").exists());
+    for file in ["ci.json", "junit.xml", "results.sarif", "code-quality.json", "annotations.txt"] {
+        assert!(results.join(file).exists(), "{file}");
+    }
+    assert_eq!(place.read("summary"), fs::read_to_string(results.join("summary.md")).unwrap());
     // The machine's own key is outside of the home, which is what a cache takes.
     assert!(place.at("home/.local/state/kforge/machine-key").exists());
     assert!(!place.home().join("machine-key").exists());
@@ -232,16 +235,13 @@ fn a_wrong_kernel_fails_the_job_and_is_still_shown() {
     let workflow = yaml(&place.read(GITHUB));
     let step = |name: &str| steps(&workflow["jobs"]["cpu"]).iter().find(|s| s["name"] == name).unwrap();
     expect(&runner.run(step("Check the kernels"), &[], "k").unwrap(), 100);
-    // A run that could not be started wrote nothing to show.
-    let results = runner.checkout.join("k/target/kforge/ci");
     let show = || expect(&runner.run(step("Show the results"), &[], "k").unwrap(), 0);
-    fs::remove_dir_all(&results).unwrap();
+    let shown = show();
+    assert!(shown.contains("::error ") && shown.contains("file=k/kernel.toml"), "{shown}");
+    assert!(place.read("summary").contains("twice"));
+    // A run that could not be started wrote nothing to show.
+    fs::remove_dir_all(runner.checkout.join("k/target/kforge/ci")).unwrap();
     assert_eq!(show(), "");
-    fs::create_dir_all(&results).unwrap();
-    fs::write(results.join("summary.md"), "# Wrong\n").unwrap();
-    fs::write(results.join("annotations.txt"), "::error file=twice.cu::wrong\n").unwrap();
-    assert_eq!(show(), "::error file=twice.cu::wrong\n");
-    assert_eq!(place.read("summary"), "# Wrong\n");
 }
 
 #[test]
@@ -288,6 +288,7 @@ fn the_action_checks_a_clone_and_installs_an_archive_only_with_its_digest() {
     assert_eq!(names, ["Install kforge", "Check the kernels", "Show the results"]);
     assert_eq!(place.read("path"), format!("{}/.kforge-action/{digest}/bin\n", place.at("home").display()));
     assert!(place.at("clone/k/target/kforge/ci/ci.json").exists());
+    assert!(!place.read("summary").is_empty());
 }
 
 #[test]
