@@ -27,6 +27,8 @@ fn the_schemas_are_those_of_the_program() {
     let place = Place::empty();
     let names = [
         "affected",
+        "artifact",
+        "artifact-kernels",
         "bundle",
         "candidate",
         "ci",
