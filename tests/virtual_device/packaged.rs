@@ -228,7 +228,6 @@ fn what_is_not_so_is_named() {
         let text = String::from_utf8(files[name].clone()).unwrap();
         assert!(text.contains(from), "`{from}` in {text}");
         files.insert(name.into(), text.replacen(from, to, 1).into_bytes());
-        println!("{name}: `{from}` -> `{to}`");
         verify(&lab, &forged(&lab, files), 101)
     };
     let document: Value = serde_json::from_slice(&whole[KERNELS]).unwrap();

@@ -188,6 +188,12 @@ struct Steps<'a, 'p> {
 /// A kernel with the machine code of its champions, or why it cannot be packed.
 type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
 
+/// The machine code of a champion under its name in the artifact, unless it was packed before; or why the champion cannot be packed.
+type PackedChampion = Result<Option<(String, Vec<u8>)>, Vec<RefusalReason>>;
+
+/// A champion at a shape, the step that compiled it, and the device; or why it cannot be packed.
+type PackedShape = Result<(PackagedShape, String, Option<String>), RefusalReason>;
+
 impl<'a, 'p> Steps<'a, 'p> {
     fn new(ready: &'a Ready<'p>, known: &'a Known, cache: &'a EvidenceCache, package: &'a str) -> Self {
         let steps = &known.result.steps;
@@ -314,7 +320,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         shapes: &[(u32, &String)],
         per: Option<&str>,
         packaged: &mut PackagedKernel,
-    ) -> Result<Result<Option<(String, Vec<u8>)>, Vec<RefusalReason>>, Error> {
+    ) -> Result<PackedChampion, Error> {
         let stands_for = stands_for(per, &class.class);
         let build = champion.variant.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
         let Some(build) = build else {
@@ -377,7 +383,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         bench: Option<String>,
         name: &str,
         class: &PackagedClass,
-    ) -> Result<Result<(PackagedShape, String, Option<String>), RefusalReason>, Error> {
+    ) -> Result<PackedShape, Error> {
         let not = |why: String| Ok(Err(RefusalReason::NotVerified(format!("shape `{name}`{why}"))));
         let Some(shape) = seat.operator.shape(name) else { return not(" is not declared".into()) };
         let Some(judge) = judge else { return not(" has no verdict".into()) };

@@ -389,11 +389,11 @@ impl<'a> Claims<'a, '_> {
         if packaged.confirmation.is_none() {
             self.says(name, ClaimFault::NoRecord(CONFIRMATION));
         }
-        if let Some(key) = packaged.confirmation {
-            if let Some(judgement) = self.verification(declared, packaged, &problem, (key, CONFIRMATION, true)) {
-                let judgement = confirmed(judgement, timed.as_ref(), &packaged.tolerance);
-                self.passes(name, CONFIRMATION, &judgement);
-            }
+        if let Some(key) = packaged.confirmation
+            && let Some(judgement) = self.verification(declared, packaged, &problem, (key, CONFIRMATION, true))
+        {
+            let judgement = confirmed(judgement, timed.as_ref(), &packaged.tolerance);
+            self.passes(name, CONFIRMATION, &judgement);
         }
     }
 

@@ -96,8 +96,12 @@ mod tests {
         let digest = format!("sha256:{}:9", "0".repeat(64)).parse().unwrap();
         let wheel = LockedWheel { name: "nvidia_nvrtc".into(), version: "13.0+x".into(), file: "f".into(), digest };
         let of = |files: &ArtifactFiles| {
-            let about =
-                Materials { package: "p", version: "1.0.0", license: "MIT OR Apache-2.0", wheels: &[wheel.clone()] };
+            let about = Materials {
+                package: "p",
+                version: "1.0.0",
+                license: "MIT OR Apache-2.0",
+                wheels: std::slice::from_ref(&wheel),
+            };
             serde_json::from_slice::<serde_json::Value>(&materials(files, &about).unwrap()).unwrap()
         };
         let found = of(&files);
