@@ -61,7 +61,7 @@ pub(crate) struct Asked<'a> {
 pub(crate) struct Difference {
     /// The kernels that differ.
     pub(crate) affected: Affected,
-    /// The devices that are here, and those of which the home or either state has records; empty unless that was asked.
+    /// The devices that are here, and those with records in the home or in either state; empty unless that was asked.
     pub(crate) devices: BTreeSet<DeviceClass>,
 }
 
@@ -126,14 +126,14 @@ pub(crate) fn described(workspace: &Workspace, package: &str, target: &str) -> O
     Some(AffectedTarget { target: target.name.clone(), arch, device })
 }
 
-/// A planned state, and the devices of which there are observations.
+/// A planned state, and the devices with observations.
 #[derive(Default)]
 struct Planned {
     state: PlannedState,
     devices: BTreeSet<DeviceClass>,
 }
 
-/// Plans a state without running or writing anything. `devices` finds the devices of which there are observations.
+/// Plans a state without running or writing anything. `devices` finds the devices with observations.
 fn planned(
     session: &Session,
     opened: Opened,

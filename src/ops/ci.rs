@@ -6,7 +6,7 @@
 //! | which kernels are built | [`crate::affected`]; all that are selected, if there is no base |
 //! | whether a kernel is wrong, and which evidence is missing | [`crate::build`] |
 //! | whether a champion is slower | [`crate::compare`], from pairs and times of one class of devices |
-//! | which targets are compared | those of which somebody has observed a device: this machine has one, or a record in the home or in the repository of either state is of one |
+//! | which targets are compared | those whose device somebody has observed: this machine has one, or the home or the repository of either state has a record of one |
 
 use std::collections::BTreeSet;
 use std::io;
@@ -368,7 +368,7 @@ fn device_targets(workspace: &Workspace, selected: &Selected) -> BTreeSet<Skippe
     described.filter(|of| of.target.arch != Arch::Cpu.name()).collect()
 }
 
-/// The targets of which nobody has observed a device, and the others.
+/// The targets whose device nobody has observed, and the others.
 fn split(
     targets: BTreeSet<SkippedDevice>,
     observed: &BTreeSet<DeviceClass>,

@@ -68,7 +68,7 @@ impl Note {
         Note { launch, ..self }
     }
 
-    /// Sets the messages of a tool of which the note is the output.
+    /// Sets the messages of the tool whose output the note is.
     #[must_use]
     pub fn of_parts(self, parts: Vec<ToolMessage>) -> Self {
         Note { parts, ..self }
