@@ -85,11 +85,6 @@ pub enum RefusalReason {
     /// The package states no licence.
     #[error("it states no licence; add `license = \"...\"` with an SPDX expression to `[package]`")]
     NoLicense,
-    /// A dependency is a folder, which the artifact would not hold.
-    #[error(
-        "its dependency `{0}` is a folder: nobody could rebuild the artifact; include its headers in the package, or depend on a wheel"
-    )]
-    PathDependency(String),
     /// The compilers lie in the package's folder.
     #[error(
         "its CUDA toolkit lies in a folder of the workspace: an artifact would bring the compiler that judges it; name a release, such as `cuda = \"13.0\"`"
@@ -312,7 +307,9 @@ fn lock_of(lock: &Lockfile, member: &Member) -> Lockfile {
     let name = lock_name(release);
     let mut own = lock.clone();
     own.wheels.retain(|toolchain, _| *toolchain == name);
-    own.dependencies.retain(|(of, _), _| *of == package.name);
+    // A folder is packed, so nothing has to pin it.
+    let is_wheel = |dependency: &LockedDependency| matches!(dependency, LockedDependency::Wheel(_));
+    own.dependencies.retain(|(of, _), dependency| *of == package.name && is_wheel(dependency));
     own.champions.retain(|seat, _| seat.package == package.name);
     own
 }

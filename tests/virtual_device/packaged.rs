@@ -466,3 +466,23 @@ fn two_builds_under_changed_circumstances_give_the_same_bytes_or_every_differenc
     let said = run(&lab, &["reproduce", "--target", "x"], 4);
     assert!(said.contains('x'), "{said}");
 }
+
+#[test]
+fn a_dependency_that_is_a_folder_is_packed_and_the_artifact_builds_without_it() {
+    let lab =
+        licensed().manifest("[operator.twice]", "[dependencies]\ncommon = { path = \"../common\" }\n[operator.twice]");
+    lab.project.write("../common/h.cuh", "// Shared.\n");
+    lab.project.write("k.cu", &format!("#include \"h.cuh\"\n#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab.built(&[]);
+    run(&lab, &["package"], 0);
+    let whole = files(&lab);
+    assert_eq!(whole["source/dependencies/common/h.cuh"], b"// Shared.\n");
+    fs::remove_dir_all(lab.project.root().join("../common")).unwrap();
+    let path = lab.project.root().join(ARCHIVE);
+    let said = run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rebuild"], 0);
+    assert!(said.contains("Rebuilt 1 of 1 binary with equal bytes"), "{said}");
+    let mut files = whole;
+    files.insert("source/dependencies/common/h.cuh".into(), b"// Another.\n".to_vec());
+    let said = verify(&lab, &forged(&lab, files), 101);
+    assert!(said.contains("its source `@common/h.cuh` is not the file from which the binary was compiled"), "{said}");
+}

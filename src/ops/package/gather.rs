@@ -28,7 +28,7 @@ use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
-use kforge_types::model::{Dependency, Kernel, Metric, Operator, Target, TypeChoice};
+use kforge_types::model::{Kernel, Metric, Operator, Target, TypeChoice};
 use kforge_types::record::params::{
     Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, Selection, Toolchain,
 };
@@ -159,11 +159,6 @@ pub(super) fn of_package(member: &Member) -> Vec<Refusal> {
     }
     if is_within(package.toolchain.cuda.as_ref()) {
         refuse(RefusalReason::OwnCompiler);
-    }
-    for (name, dependency) in &package.dependencies {
-        if let Dependency::Path { .. } = dependency {
-            refuse(RefusalReason::PathDependency(name.clone()));
-        }
     }
     refused
 }

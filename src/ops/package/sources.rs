@@ -13,8 +13,9 @@ use kforge_pipeline::release::artifact::check::is_license;
 use kforge_pipeline::release::artifact::{GENERATED, SOURCE};
 use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::lockfile::{FILE_NAME, Lockfile};
-use kforge_project::workspace::standalone::standalone;
+use kforge_project::workspace::standalone::{DEPENDENCIES, standalone};
 use kforge_project::workspace::{Member, Workspace};
+use kforge_types::model::Dependency;
 
 /// The files of a package by their names in an artifact.
 pub(super) fn sources(
@@ -38,14 +39,18 @@ pub(super) fn sources(
         .map(|kernel| kernel.source.as_str())
         .collect();
     let mut add = |name: &str, digest: &Digest| -> Result<(), Error> {
-        // A name that begins with `@` is a file of a dependency, which the lockfile pins.
-        if name.starts_with('@') {
-            return Ok(());
-        }
-        let folder = if generated.contains(name) { GENERATED } else { SOURCE };
+        let place = match name.strip_prefix('@') {
+            // The lockfile pins dependencies that are wheels; those that are folders are packed.
+            Some(file) => match package.dependencies.get(file.split('/').next().unwrap_or_default()) {
+                Some(Dependency::Path { .. }) => format!("{SOURCE}/{DEPENDENCIES}/{file}"),
+                _ => return Ok(()),
+            },
+            None if generated.contains(name) => format!("{GENERATED}/{name}"),
+            None => format!("{SOURCE}/{name}"),
+        };
         let bytes = ready.leaves.get(digest).map_err(Error::read(name))?;
         let bytes = bytes.ok_or_else(|| Error::read(name)(std::io::ErrorKind::NotFound.into()))?;
-        files.insert(format!("{folder}/{name}"), bytes);
+        files.insert(place, bytes);
         Ok(())
     };
     for (name, digest) in &ready.expander.reached(&package.name) {

@@ -1,11 +1,16 @@
-//! A member's manifest as one that needs no workspace: what it inherits is written in its place. Knows where `workspace = true` may stand; checks nothing.
+//! A member's manifest as one that needs no workspace: what it inherits is written in its place, and dependencies that are folders lie below it. Knows where
+//! `workspace = true` may stand; checks nothing and copies nothing.
 
 use toml_edit::{DocumentMut, Item, TableLike, TomlError};
 
 /// The key with which a value is inherited, and the table of the root.
 const WORKSPACE: &str = "workspace";
 
-/// The text of `member` with everything that it inherits from `root`, and without a `[workspace]` of its own. Formatting and comments stay.
+/// The folder, beside a manifest of its own, with the folders that are dependencies.
+pub const DEPENDENCIES: &str = "dependencies";
+
+/// The text of `member` with everything that it inherits from `root`, and without a `[workspace]` of its own. A dependency that is a folder becomes
+/// [`DEPENDENCIES`]`/NAME`, as if it were included whole. Formatting and comments stay.
 ///
 /// # Errors
 /// One of the texts is not TOML.
@@ -35,6 +40,15 @@ pub fn standalone(member: &str, root: &str) -> Result<String, TomlError> {
                 if let Some(cuda) = toolchain.as_table_like_mut().and_then(|table| table.get_mut("cuda")) {
                     fill(cuda, from);
                 }
+            }
+        }
+    }
+    if let Some(own) = document.get_mut("dependencies").and_then(Item::as_table_like_mut) {
+        for (name, dependency) in own.iter_mut() {
+            let name = name.get().to_string();
+            // The folder keeps its include folder: files are named in a compilation by their path from the dependency.
+            if let Some(path) = dependency.as_table_like_mut().and_then(|table| table.get_mut("path")) {
+                *path = toml_edit::value(format!("{DEPENDENCIES}/{name}"));
             }
         }
     }
@@ -72,6 +86,15 @@ mod tests {
         .unwrap();
         assert_eq!(value, expected, "{alone}");
         assert!(alone.starts_with("# A package.\n"), "{alone}");
+    }
+
+    #[test]
+    fn folders_that_are_dependencies_lie_below_the_manifest() {
+        let root = "[workspace.dependencies]\ncommon = { path = \"../common\", include = \"include\" }\n";
+        let member = "[dependencies]\ncommon.workspace = true\nown = { path = \"own\" }\nwheel = { pypi = \"x==1\" }\n";
+        let value: toml::Value = toml::from_str(&standalone(member, root).unwrap()).unwrap();
+        let expected = "[dependencies]\ncommon = { path = \"dependencies/common\", include = \"include\" }\nown = { path = \"dependencies/own\" }\nwheel = { pypi = \"x==1\" }";
+        assert_eq!(value, toml::from_str::<toml::Value>(expected).unwrap());
     }
 
     #[test]

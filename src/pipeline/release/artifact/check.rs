@@ -30,7 +30,10 @@ use kforge_numerics::measure::confirm::confirmed;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
-use kforge_types::model::{Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant};
+use kforge_project::workspace::standalone::DEPENDENCIES;
+use kforge_types::model::{
+    Dependency, Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
+};
 use kforge_types::record::params::{CompileFacts, CompileParams, Compiler, Judgement, Trial, VerifyParams, split_from};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
@@ -351,9 +354,19 @@ impl<'a> Claims<'a, '_> {
         if question.spec.inputs.get("tree:source").and_then(|input| input.digest) != tree {
             self.says(label, ClaimFault::OtherCompilation("sources"));
         }
-        for (name, digest) in packaged.sources.iter().filter(|(name, _)| !name.starts_with('@')) {
-            let at = |folder: &str| files.get(&format!("{folder}/{name}")).map(Digest::of);
-            if at(SOURCE).or_else(|| at(GENERATED)) != Some(*digest) {
+        for (name, digest) in &packaged.sources {
+            let at = |place: String| files.get(&place).map(Digest::of);
+            let found = match name.strip_prefix('@') {
+                // The lockfile pins dependencies that are wheels; those that are folders are in the artifact.
+                Some(file) => {
+                    match self.artifact.package.dependencies.get(file.split('/').next().unwrap_or_default()) {
+                        Some(Dependency::Path { .. }) => at(format!("{SOURCE}/{DEPENDENCIES}/{file}")),
+                        _ => continue,
+                    }
+                }
+                None => at(format!("{SOURCE}/{name}")).or_else(|| at(format!("{GENERATED}/{name}"))),
+            };
+            if found != Some(*digest) {
                 self.says(label, ClaimFault::OtherSource(name.clone()));
             }
         }
