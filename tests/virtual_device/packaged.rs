@@ -486,3 +486,16 @@ fn a_dependency_that_is_a_folder_is_packed_and_the_artifact_builds_without_it() 
     let said = verify(&lab, &forged(&lab, files), 101);
     assert!(said.contains("its source `@common/h.cuh` is not the file from which the binary was compiled"), "{said}");
 }
+
+#[test]
+fn a_class_that_cannot_be_timed_is_packaged_as_verified() {
+    let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"n > 50\" }");
+    lab.built(&[]);
+    run(&lab, &["package"], 0);
+    let document: Value = serde_json::from_slice(&files(&lab)[KERNELS]).unwrap();
+    let classes = document["kernels"][0]["classes"].as_array().unwrap();
+    assert_eq!(classes.len(), 2, "{classes:?}");
+    let shapes = document["kernels"][0]["shapes"].as_array().unwrap();
+    assert!(shapes[0]["time"].is_null() && !shapes[1]["time"].is_null(), "{shapes:?}");
+    assert!(verify(&lab, &lab.project.root().join(ARCHIVE), 0).contains("2 passing shapes"));
+}

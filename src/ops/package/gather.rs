@@ -28,7 +28,7 @@ use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
-use kforge_types::model::{Kernel, Metric, Operator, Target, TypeChoice};
+use kforge_types::model::{Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
 use kforge_types::record::params::{
     Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, Selection, Toolchain,
 };
@@ -324,7 +324,10 @@ impl<'a, 'p> Steps<'a, 'p> {
         if build.written.is_some() {
             return Ok(Err(vec![RefusalReason::Written(seat.kernel.name.clone())]));
         }
-        if champion.provisional {
+        // A class without a bench shape has nothing to time: its champion is as good as it can be.
+        let role = |name: &str| seat.operator.shape(name).map(|shape| shape.role);
+        let is_timed = shapes.iter().any(|(_, shape)| role(shape) == Some(ShapeRole::Bench));
+        if champion.provisional && is_timed {
             let unanswered = shapes.iter().find_map(|(at, _)| {
                 let judge = Self::from(node, &format!("judgement:{}:{at}", build.variant.order))?;
                 let verify = self.nodes.get(judge.as_str()).and_then(|judge| Self::from(judge, "observation"))?;
@@ -406,10 +409,15 @@ impl<'a, 'p> Steps<'a, 'p> {
             },
             None => None,
         };
-        let Some(confirmation) = confirmation else { return Ok(Err(RefusalReason::NotConfirmed(name.into()))) };
-        let Some((confirmation, _)) = self.record(&confirmation)? else {
-            return Ok(Err(RefusalReason::NotConfirmed(name.into())));
+        let confirmation = match confirmation {
+            Some(step) => self.record(&step)?.map(|(question, _)| question),
+            None => None,
         };
+        // A champion that was selected without timings is confirmed only where its device is.
+        let roles = class.shapes.iter().filter_map(|shape| seat.operator.shape(shape)).map(|shape| shape.role);
+        if confirmation.is_none() && roles.into_iter().any(|role| role == ShapeRole::Bench) {
+            return Ok(Err(RefusalReason::NotConfirmed(name.into())));
+        }
         let problem = seat.operator.bind(&seat.choice, shape).map_err(|error| Error::Wrong(vec![error]))?;
         let time = match bench {
             Some(bench) => self.time(&bench, seat.kernel.select.metric)?,
@@ -424,7 +432,7 @@ impl<'a, 'p> Steps<'a, 'p> {
             tolerance: tolerance_of(seat.operator, &seat.choice, shape, &problem),
             worst: judgement.worst,
             verification,
-            confirmation: Some(confirmation),
+            confirmation,
             time,
         };
         Ok(Ok((found, compile, Some(record.record.provenance.device.to_string()))))

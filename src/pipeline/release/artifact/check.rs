@@ -399,7 +399,10 @@ impl<'a> Claims<'a, '_> {
             self.says(name, ClaimFault::NoRecord("timing"));
         }
         const CONFIRMATION: &str = "verification in a process of its own";
-        if packaged.confirmation.is_none() {
+        // A class without a bench shape has nothing to time, and its champion is confirmed only where its device is.
+        let same = |other: &&PackagedShape| other.class == packaged.class;
+        let is_timed = self.kernel.shapes.iter().filter(same).any(|other| other.role == ShapeRole::Bench);
+        if packaged.confirmation.is_none() && is_timed {
             self.says(name, ClaimFault::NoRecord(CONFIRMATION));
         }
         if let Some(key) = packaged.confirmation
