@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
+use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::Duration;
 
 use kforge::release::artifact::files::PackageIdentity;
-use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, tar};
+use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, KernelsDocument, tar};
 use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE, SigningKey};
 use serde_json::Value;
 
@@ -76,6 +77,15 @@ fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
     let path = lab.project.place().join("forged.tar");
     fs::write(&path, tar::pack(&files).unwrap()).unwrap();
     path
+}
+
+/// Writes the files into a folder.
+fn write_folder(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
+    for (name, bytes) in files {
+        let path = folder.join(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, bytes).unwrap();
+    }
 }
 
 #[track_caller]
@@ -288,12 +298,25 @@ fn what_is_not_so_is_named() {
         let said = edit(name, from, to);
         assert!(said.contains(says), "{name}, `{from}`: {said}");
     }
+    // A key that is repeated, a compiler that the artifact brings, and a name that is no text.
+    let said = edit(KERNELS, "{\"kernel\":\"k\"", "{\"kernel\":\"evil\",\"kernel\":\"k\"");
+    assert!(said.contains("does not match its schema") && said.contains("duplicate field"), "{said}");
+    let said = edit(KERNELS, "{\"k<4>\":\"k<4>\"}", "{\"k<4>\":\"evil\",\"k<4>\":\"k<4>\"}");
+    assert!(said.contains("is not in the text that kforge writes"), "{said}");
+    let cuda = format!("path = \"{}\"", lab.project.root().join("cuda").display());
+    let said = edit("source/kernel.toml", &cuda, "path = \"cuda\"");
+    assert!(said.contains("would bring the compiler that judges it"), "{said}");
+    let folder = lab.project.place().join("folder");
+    write_folder(&whole, &folder);
+    fs::write(folder.join(std::ffi::OsStr::from_bytes(b"a\xff")), "").unwrap();
+    assert!(verify(&lab, &folder, 101).contains("expected names"), "a name that is not UTF-8");
     // What is left out or repeated.
     let change = |change: &dyn Fn(&mut Value)| {
         let mut document: Value = serde_json::from_slice(&whole[KERNELS]).unwrap();
         change(&mut document);
+        let document: KernelsDocument = serde_json::from_value(document).unwrap();
         let mut files = whole.clone();
-        files.insert(KERNELS.into(), serde_json::to_vec(&document).unwrap());
+        files.insert(KERNELS.into(), kforge::release::artifact::files::document(&document).unwrap());
         verify(&lab, &forged(&lab, files), 101)
     };
     let said = change(&|document| document["kernels"] = serde_json::json!([]));
@@ -462,9 +485,14 @@ fn two_builds_under_changed_circumstances_give_the_same_bytes_or_every_differenc
     lab.built(&[]);
     let said = run(&lab, &["reproduce"], 103);
     assert!(said.contains("p/k/V=4/h/compile differs in"), "{said}");
-    lab.project.write("k.cu", "#error no kernel\n");
     let said = run(&lab, &["reproduce", "--target", "x"], 4);
     assert!(said.contains('x'), "{said}");
+    // Equal machine code is not enough where no artifact could be compared.
+    lab.project.write("k.cu", &format!("#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab.built(&[]);
+    let lab = lab.manifest("license = \"MIT\"\n", "");
+    let said = run(&lab, &["reproduce"], 103);
+    assert!(said.contains("no artifacts were compared") && said.contains("states no licence"), "{said}");
 }
 
 #[test]

@@ -49,6 +49,11 @@ pub enum ArtifactError {
         /// The cause.
         source: serde_json::Error,
     },
+    /// A document has the right fields in another text.
+    #[error(
+        "`{0}` is not in the text that kforge writes, for example because a key is repeated: get the artifact again"
+    )]
+    OtherText(&'static str),
     /// A document is of another version.
     #[error("`{name}` has format {version}: this kforge reads format {known}")]
     Version {

@@ -216,11 +216,15 @@ pub fn document(value: &impl Serialize) -> Result<Vec<u8>, ArtifactError> {
     Ok(bytes)
 }
 
-/// Reads a document of this version.
+/// Reads a document of this version, in the text that [`document`] writes.
 ///
 /// # Errors
-/// It is of another version or form.
-pub fn parse<T: serde::de::DeserializeOwned>(name: &'static str, known: u32, bytes: &[u8]) -> Result<T, ArtifactError> {
+/// It is of another version, form or text.
+pub fn parse<T: serde::de::DeserializeOwned + Serialize>(
+    name: &'static str,
+    known: u32,
+    bytes: &[u8],
+) -> Result<T, ArtifactError> {
     #[derive(Deserialize)]
     struct Versioned {
         format_version: u64,
@@ -230,7 +234,12 @@ pub fn parse<T: serde::de::DeserializeOwned>(name: &'static str, known: u32, byt
     if version != u64::from(known) {
         return Err(ArtifactError::Version { name, version, known });
     }
-    serde_json::from_slice(bytes).map_err(schema)
+    let parsed: T = serde_json::from_slice(bytes).map_err(schema)?;
+    // Another text of the same value could repeat a key, and readers would not agree which value counts.
+    match document(&parsed)? == bytes {
+        true => Ok(parsed),
+        false => Err(ArtifactError::OtherText(name)),
+    }
 }
 
 #[cfg(test)]
