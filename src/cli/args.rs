@@ -112,9 +112,9 @@ pub enum MessageFormat {
     Json,
 }
 
-/// The selection of a build.
+/// The selection of packages.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-pub struct Select {
+pub struct SelectPackages {
     /// Select packages by name or glob; every selection option can be repeated
     #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
     pub package: Vec<String>,
@@ -124,6 +124,26 @@ pub struct Select {
     /// Exclude packages by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub exclude: Vec<String>,
+}
+
+impl SelectPackages {
+    /// The selection in the form that operations take.
+    pub fn words(&self) -> SelectionArgs {
+        SelectionArgs {
+            packages: self.package.clone(),
+            workspace: self.workspace,
+            exclude: self.exclude.clone(),
+            ..SelectionArgs::default()
+        }
+    }
+}
+
+/// The selection of a build.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct Select {
+    /// The packages.
+    #[command(flatten)]
+    pub packages: SelectPackages,
     /// Select kernels by name or glob
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub kernel: Vec<String>,
@@ -142,13 +162,11 @@ impl Select {
     /// The selection in the form that operations take.
     pub fn words(&self) -> SelectionArgs {
         SelectionArgs {
-            packages: self.package.clone(),
-            workspace: self.workspace,
-            exclude: self.exclude.clone(),
             kernels: self.kernel.clone(),
             operators: self.operator.clone(),
             shapes: self.shape.clone(),
             targets: self.target.clone(),
+            ..self.packages.words()
         }
     }
 }

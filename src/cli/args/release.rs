@@ -4,36 +4,24 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::MessageFormat;
+use super::{MessageFormat, SelectPackages};
 use kforge_project::workspace::select::SelectionArgs;
 
-/// The selection of whole packages.
+/// The selection of whole packages for targets.
 #[derive(Debug, Clone, Default, Args)]
-pub struct SelectPackages {
-    /// Select packages by name or glob; every selection option can be repeated
-    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
-    pub package: Vec<String>,
-    /// Select all packages of the workspace
-    #[arg(long, help_heading = "Selection")]
-    pub workspace: bool,
-    /// Exclude packages by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
-    pub exclude: Vec<String>,
+pub struct SelectWhole {
+    /// The packages.
+    #[command(flatten)]
+    pub packages: SelectPackages,
     /// Select targets by name or glob [default: every GPU target]
     #[arg(long, value_name = "NAME", help_heading = "Selection")]
     pub target: Vec<String>,
 }
 
-impl SelectPackages {
+impl SelectWhole {
     /// The selection in the form that operations take.
     pub fn words(&self) -> SelectionArgs {
-        SelectionArgs {
-            packages: self.package.clone(),
-            workspace: self.workspace,
-            exclude: self.exclude.clone(),
-            targets: self.target.clone(),
-            ..SelectionArgs::default()
-        }
+        SelectionArgs { targets: self.target.clone(), ..self.packages.words() }
     }
 }
 
@@ -42,7 +30,7 @@ impl SelectPackages {
 pub struct PackageArgs {
     /// The selection.
     #[command(flatten)]
-    pub select: SelectPackages,
+    pub select: SelectWhole,
     /// Folder to write the artifacts into [default: target/kforge/package]
     #[arg(short, long, value_name = "DIR")]
     pub output: Option<PathBuf>,
@@ -68,7 +56,7 @@ pub struct PackageArgs {
 pub struct ReproduceArgs {
     /// The selection.
     #[command(flatten)]
-    pub select: SelectPackages,
+    pub select: SelectWhole,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
