@@ -527,3 +527,21 @@ fn a_class_that_cannot_be_timed_is_packaged_as_verified() {
     assert!(shapes[0]["time"].is_null() && !shapes[1]["time"].is_null(), "{shapes:?}");
     assert!(verify(&lab, &lab.project.root().join(ARCHIVE), 0).contains("2 passing shapes"));
 }
+
+#[test]
+fn a_rebuild_asks_only_for_the_shapes_at_which_a_variant_is_champion() {
+    let machine = machine().first("^k<4> grid 100,", "ns = 2000.0").first("^k<1> grid 90,", "ns = 2000.0");
+    let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"shape\" }");
+    let lab = lab.manifest("shapes.tiny = { n = 10 }", "shapes.tiny = { n = 90, role = \"bench\" }");
+    lab.on(&machine);
+    lab.built(&[]);
+    run(&lab, &["package"], 0);
+    let document: Value = serde_json::from_slice(&files(&lab)[KERNELS]).unwrap();
+    let champions: Vec<&Value> =
+        document["kernels"][0]["shapes"].as_array().unwrap().iter().map(|shape| &shape["variant"]).collect();
+    assert_eq!(champions, ["V=4", "V=1"]);
+    lab.on(&Machine { device: None, ..machine });
+    let path = lab.project.root().join(ARCHIVE);
+    let said = run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rebuild"], 0);
+    assert!(said.contains("Rebuilt 2 of 2 binaries with equal bytes"), "{said}");
+}

@@ -117,8 +117,23 @@ pub(super) fn rebuild(
             .iter()
             .any(|difference| step.starts_with(&format!("{}/", step_prefix(&member.package.name, difference))))
     };
-    let lacking = lacking.into_iter().filter(|step| !of_others(step)).collect();
+    let package = &member.package.name;
+    let lacking = lacking.into_iter().filter(|step| !of_others(step) && !is_unclaimed(package, document, step));
+    let lacking = lacking.collect();
     Ok(Rebuilt { equal, differences, lacking, unknown })
+}
+
+/// Whether a step is about a variant at a shape for which the artifact names another champion. A build verifies each pinned variant at every shape that it serves.
+fn is_unclaimed(package: &str, document: &KernelsDocument, step: &str) -> bool {
+    document.kernels.iter().any(|kernel| {
+        kernel.variants.iter().any(|variant| {
+            kernel.shapes.iter().filter(|shape| shape.variant != variant.variant).any(|shape| {
+                let parts = [package, &kernel.kernel, &label(kernel, variant), &kernel.target, &shape.shape];
+                let parts: Vec<&str> = parts.into_iter().filter(|part| !part.is_empty()).collect();
+                step.strip_prefix(&parts.join("/")).is_some_and(|rest| rest.starts_with('/'))
+            })
+        })
+    })
 }
 
 /// The beginning of the ids of a variant's steps.
