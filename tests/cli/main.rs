@@ -5,6 +5,8 @@ mod edits;
 mod embed;
 mod exports;
 mod faults;
+#[path = "../installed/folders.rs"]
+mod folders;
 mod queries;
 mod pages;
 mod place;

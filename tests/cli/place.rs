@@ -5,6 +5,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::folders::{folder, prefix};
+
 /// A folder, and the home it uses.
 pub(crate) struct Place {
     folder: tempfile::TempDir,
@@ -65,15 +67,17 @@ fn machine_key() -> PathBuf {
     Path::new(env!("CARGO_TARGET_TMPDIR")).join("cli-machine-key")
 }
 
+/// On disk, as it stays until the next run of the tests.
 fn shared_home() -> PathBuf {
     static HOME: OnceLock<tempfile::TempDir> = OnceLock::new();
-    HOME.get_or_init(|| tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap()).path().to_path_buf()
+    let home = || tempfile::Builder::new().prefix(&prefix()).tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    HOME.get_or_init(home).path().to_path_buf()
 }
 
 impl Place {
     /// A place with an empty folder.
     pub(crate) fn empty() -> Self {
-        Place { folder: tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(), home: shared_home() }
+        Place { folder: folder(), home: shared_home() }
     }
 
     /// A place with the tiny package.

@@ -172,7 +172,8 @@ fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
 
 #[test]
 fn a_home_that_cannot_be_made_is_named_with_what_to_do() {
-    let project = small().home_at("kforge");
+    let project = small().home_at("taken");
+    fs::write(project.place().join("taken"), "a file").unwrap();
     project.build(&[]).expect(101).says("cannot use `").says("set KFORGE_HOME to a folder that can be written");
 }
 
@@ -195,7 +196,7 @@ fn in_own_mounts(project: &Project, script: &str) -> Option<Vec<Built>> {
     fs::create_dir_all(&told).unwrap();
     let build = format!(
         "build() {{ code=0; \"{}\" build --offline --keep-going --message-format json >{told}/$1.out 2>{told}/$1.err || code=$?; echo $code >{told}/$1.code; }}\n",
-        project.place().join("kforge").display(),
+        project.program().display(),
         told = told.display()
     );
     let script = format!("set -e\n{build}{script}\n");

@@ -27,6 +27,8 @@ mod random;
 mod released;
 #[path = "../installed/compiler_survey.rs"]
 mod compiler_survey;
+#[path = "../installed/folders.rs"]
+mod folders;
 mod reworded;
 mod rounds;
 mod sample;

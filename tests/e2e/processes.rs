@@ -30,9 +30,9 @@ pub(crate) fn left_behind(project: &Project) -> Vec<String> {
     left
 }
 
-/// Processes whose program, working folder or arguments are in the project's place.
+/// Processes whose program, working folder or arguments are the project's.
 fn running(project: &Project) -> Vec<String> {
-    let place = project.place().display().to_string();
+    let (place, program) = (project.place().display().to_string(), project.program().display().to_string());
     let mut found = vec![];
     for entry in fs::read_dir("/proc").unwrap().flatten() {
         let Some(pid) = entry.file_name().to_str().and_then(|n| n.parse::<u32>().ok()) else { continue };
@@ -41,7 +41,7 @@ fn running(project: &Project) -> Vec<String> {
         let words = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         let words = String::from_utf8_lossy(&words).replace('\0', " ");
         let told = format!("{pid}: {} in {}: {words}", link("exe"), link("cwd"));
-        if pid != std::process::id() && told.contains(&place) {
+        if pid != std::process::id() && (told.contains(&place) || told.contains(&program)) {
             found.push(told);
         }
     }

@@ -11,6 +11,7 @@ use std::sync::{Arc, OnceLock};
 use serde_json::Value;
 
 use crate::compiler_survey::remember;
+use crate::folders::folder;
 
 /// Files of a home: name, bytes, permissions.
 pub(crate) type Kept = Vec<(PathBuf, Vec<u8>, fs::Permissions)>;
@@ -31,8 +32,10 @@ pub(crate) fn known(known: &OnceLock<Kept>, make: impl Fn() -> Project, how: imp
 /// A workspace, its home, and the program that builds it.
 #[derive(Clone)]
 pub(crate) struct Project {
-    /// The folder of everything: workspaces, homes, the program.
+    /// The folder of everything but the program: workspaces, homes.
     place: Arc<tempfile::TempDir>,
+    /// The folder of a link to the program, below the target folder so that both are in one file system. The project's processes are found by its name.
+    program: Arc<tempfile::TempDir>,
     root: PathBuf,
     home: PathBuf,
     vars: Vec<(String, OsString)>,
@@ -41,17 +44,15 @@ pub(crate) struct Project {
 impl Project {
     /// An empty workspace with a home that knows only the compiler.
     pub(crate) fn new() -> Self {
-        // Beside the program, so that the link to it stays within one file system.
-        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
-        // The program gets its own name, by which the processes that it leaves running are found.
-        let link = place.path().join("kforge");
-        let program = program();
+        let place = folder();
+        let linked = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let (program, link) = (program(), linked.path().join("kforge"));
         fs::hard_link(&program, &link).or_else(|_| fs::copy(&program, &link).map(drop)).unwrap();
         fs::create_dir(place.path().join("user")).unwrap();
         let (root, home) = (place.path().join("work"), place.path().join("home"));
         fs::create_dir(&root).unwrap();
         remember(&program, &home);
-        Project { place: Arc::new(place), root, home, vars: vec![] }
+        Project { place: Arc::new(place), program: Arc::new(linked), root, home, vars: vec![] }
     }
 
     /// Adds a file.
@@ -115,6 +116,11 @@ impl Project {
         self.place.path()
     }
 
+    /// The program, by a name that only this project has.
+    pub(crate) fn program(&self) -> PathBuf {
+        self.program.path().join("kforge")
+    }
+
     /// The workspace's folder.
     pub(crate) fn root(&self) -> &Path {
         &self.root
@@ -151,11 +157,11 @@ impl Project {
     /// The program with these arguments, in an otherwise empty environment.
     #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
     pub(crate) fn command(&self, words: &[&str]) -> Command {
-        let mut command = Command::new(self.place().join("kforge"));
+        let mut command = Command::new(self.program());
         command.args(words).current_dir(&self.root).env_clear();
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("HOME", self.place().join("user")).env("KFORGE_HOME", &self.home);
-        // The project's folder lies in that of this checkout, and is not part of its repository.
+        // The project's folder may lie in that of this checkout, and is not part of its repository.
         command.env("GIT_CEILING_DIRECTORIES", self.place());
         command.envs(self.vars.iter().map(|(k, v)| (k, v)));
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

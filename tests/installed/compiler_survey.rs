@@ -6,6 +6,8 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;
 
+use crate::folders::folder;
+
 /// A package with one kernel `k` in `k.cu` for an operator `y = 2 * x + 1` over ten elements.
 pub(crate) const ONE: &str = r#"
 [package]
@@ -41,7 +43,7 @@ pub(crate) fn remember(program: &Path, home: &Path) {
 /// The machine's memory of a home after a build.
 #[expect(clippy::disallowed_methods, reason = "a test stands where a shell does, and hands PATH on")]
 fn asked(program: &Path) -> Option<Vec<u8>> {
-    let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+    let place = folder();
     let home = place.path().join("home");
     fs::write(place.path().join("kernel.toml"), ONE).unwrap();
     fs::write(place.path().join("k.cu"), "__global__ void k(const float *x, float *y, int n) { *y = *x; }\n").unwrap();

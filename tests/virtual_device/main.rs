@@ -27,6 +27,8 @@ mod property;
 mod random;
 #[path = "../installed/compiler_survey.rs"]
 mod compiler_survey;
+#[path = "../installed/folders.rs"]
+mod folders;
 mod rounds;
 mod scored;
 mod searched;

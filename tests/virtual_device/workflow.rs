@@ -27,7 +27,7 @@ fn runner(lab: &Lab, secret: &str) -> Runner {
     let vars = command.get_envs().filter_map(|(name, value)| Some((name, value?)));
     let mut machine: Vec<_> = vars.map(|(n, v)| (n.display().to_string(), v.display().to_string())).collect();
     for (_, path) in machine.iter_mut().filter(|(name, _)| name == "PATH") {
-        *path = format!("{}:{path}", place.display());
+        *path = format!("{}:{path}", lab.project.program().parent().unwrap().display());
     }
     fs::create_dir_all(place.join("tmp")).unwrap();
     machine.extend([
