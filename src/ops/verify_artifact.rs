@@ -1,6 +1,6 @@
 //! Verifies an artifact with nothing but the artifact and the reader's trust: digests, signature, and whether every claim follows from its own evidence and
-//! sources. On request, builds its sources again and compares the machine code. Knows files and sessions; [`kforge_pipeline::release::artifact::check`] knows
-//! the claims.
+//! sources. On request, builds its sources again and compares the machine code, and verifies and times its champions again on a device. Knows files and
+//! sessions; [`kforge_pipeline::release::artifact::check`] knows the claims.
 //!
 //! | decision | because |
 //! |---|---|
@@ -11,6 +11,7 @@
 //! | where equal inputs give other bytes, the compiler itself varies | everything that a compilation can see is in its inputs |
 
 mod rebuild;
+mod rerun;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read;
@@ -36,6 +37,7 @@ use kforge_project::workspace::{self, Member, Workspace};
 use kforge_types::record::Standing;
 
 pub use rebuild::{Cause, Difference, Rebuilt};
+pub use rerun::{Finding, Rerun, RerunFault};
 
 /// The request for a verification.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -46,6 +48,8 @@ pub struct VerifyArtifactRequest {
     pub allow_untrusted: bool,
     /// Build the sources again and compare the machine code.
     pub rebuild: bool,
+    /// Verify and time the champions again on the devices of this machine.
+    pub rerun: bool,
 }
 
 /// A verified artifact.
@@ -63,6 +67,8 @@ pub struct VerifiedArtifact {
     pub records: BTreeMap<Standing, u64>,
     /// The rebuild, if it was requested.
     pub rebuilt: Option<Rebuilt>,
+    /// What was observed again, if that was requested.
+    pub rerun: Option<Rerun>,
 }
 
 /// Why an artifact is refused.
@@ -147,6 +153,10 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
         true => Some(rebuild::rebuild(session, path, folder.path(), &document, &evidence)?),
         false => None,
     };
+    let rerun = match request.rerun {
+        true => Some(rerun::rerun(session, path, &files, &document)?),
+        false => None,
+    };
     let mut records = BTreeMap::new();
     for record in document.kernels.iter().flat_map(|kernel| kernel.records.values()) {
         *records.entry(record.standing).or_default() += 1;
@@ -158,6 +168,7 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
         shapes: document.kernels.iter().map(|kernel| kernel.shapes.len() as u64).sum(),
         records,
         rebuilt,
+        rerun,
     })
 }
 

@@ -545,3 +545,43 @@ fn a_rebuild_asks_only_for_the_shapes_at_which_a_variant_is_champion() {
     let said = run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rebuild"], 0);
     assert!(said.contains("Rebuilt 2 of 2 binaries with equal bytes"), "{said}");
 }
+
+/// An artifact without methods, and `verify-artifact --rerun` of it on a machine.
+fn rerun(machine: &Machine, code: i32) -> String {
+    let lab = licensed();
+    lab.on(&self::machine());
+    lab.built(&[]);
+    run(&lab, &["package"], 0);
+    lab.on(machine);
+    let path = lab.project.root().join(ARCHIVE);
+    run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rerun"], code)
+}
+
+#[test]
+fn the_evidence_of_an_artifact_holds_on_the_device_it_is_of() {
+    let said = rerun(&machine(), 0);
+    assert!(said.contains("Reran on this machine: 2 of 2 shapes pass, 1 of 1 time hold"), "{said}");
+    let faster = Machine::with(&[(4, 600.0), (1, 1400.0)]);
+    rerun(&faster, 0);
+}
+
+#[test]
+fn a_champion_that_is_slower_here_is_named_with_both_times() {
+    let said = rerun(&Machine::with(&[(4, 1300.0), (1, 1400.0)]), 102);
+    assert!(said.contains("`k` on h at big: it takes 1") && said.contains(" ns in the artifact"), "{said}");
+}
+
+#[test]
+fn a_champion_that_is_wrong_here_is_named() {
+    let said = rerun(&machine().first("^k<4>", "ns = 1000.0\nerror = 1.0"), 100);
+    assert!(said.contains("p/k/h: "), "{said}");
+}
+
+#[test]
+fn nothing_is_said_of_an_artifact_whose_device_is_not_here() {
+    let said = rerun(&Machine { device: None, ..machine() }, 103);
+    assert!(said.contains("`k` on h: this machine has no device for it"), "{said}");
+    let other = Machine { device: Some(("NVIDIA H100 80GB HBM3", "580.10")), ..machine() };
+    let said = rerun(&other, 103);
+    assert!(said.contains("the times are not compared"), "{said}");
+}

@@ -71,6 +71,9 @@ pub struct VerifyArtifactArgs {
     /// Build its sources again, and compare the machine code
     #[arg(long)]
     pub rebuild: bool,
+    /// Verify and time its champions again on the devices of this machine, and compare with its evidence
+    #[arg(long)]
+    pub rerun: bool,
     /// Do not require the signature of a trusted key
     #[arg(long)]
     pub allow_untrusted: bool,

@@ -1,4 +1,4 @@
-//! `kforge verify-artifact`: verifies an artifact, and on request builds it again.
+//! `kforge verify-artifact`: verifies an artifact, and on request builds it or runs its champions again.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,9 @@ use crate::cli::args::{MessageFormat, VerifyArtifactArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
-use kforge_ops::verify_artifact::{Cause, Rebuilt, VerifiedArtifact, VerifyArtifactRequest, verify_artifact};
+use kforge_ops::verify_artifact::{
+    Cause, Rebuilt, Rerun, RerunFault, VerifiedArtifact, VerifyArtifactRequest, verify_artifact,
+};
 use kforge_types::record::Standing;
 
 /// A verified artifact, for programs.
@@ -23,6 +25,26 @@ struct VerifiedView<'a> {
     shapes: u64,
     records: &'a BTreeMap<Standing, u64>,
     rebuilt: Option<RebuiltView<'a>>,
+    rerun: Option<RerunView<'a>>,
+}
+
+/// What was observed again, for programs.
+#[derive(Serialize)]
+struct RerunView<'a> {
+    shapes: u64,
+    passing: u64,
+    times: u64,
+    holding: u64,
+    findings: Vec<FindingView<'a>>,
+}
+
+/// Something that does not hold or is unknown, for programs.
+#[derive(Serialize)]
+struct FindingView<'a> {
+    place: &'a str,
+    because: String,
+    /// Whether nothing is known, and nothing is wrong.
+    unknown: bool,
 }
 
 /// A rebuild, for programs.
@@ -48,14 +70,35 @@ struct DifferenceView<'a> {
 /// Runs the command.
 pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
     context.interrupts()?;
-    let request =
-        VerifyArtifactRequest { path: args.path.clone(), allow_untrusted: args.allow_untrusted, rebuild: args.rebuild };
+    let request = VerifyArtifactRequest {
+        path: args.path.clone(),
+        allow_untrusted: args.allow_untrusted,
+        rebuild: args.rebuild,
+        rerun: args.rerun,
+    };
     let verified = verify_artifact(&context.session, &request)?;
     match args.message_format {
         MessageFormat::Json => drop(print_json(context, &view(&verified))?),
         MessageFormat::Human => say(context, args, &verified),
     }
-    Ok(verified.rebuilt.as_ref().map_or(Exit::Done, exit))
+    let found = [verified.rebuilt.as_ref().map(exit), verified.rerun.as_ref().map(exit_of)];
+    // The worst first.
+    let all = [Exit::Wrong, Exit::NotBuilt, Exit::Slower, Exit::NoEvidence];
+    Ok(all.into_iter().find(|exit| found.contains(&Some(*exit))).unwrap_or(Exit::Done))
+}
+
+/// A champion that does not pass here is wrong, a time that does not hold is slower, and what is unknown is missing evidence.
+fn exit_of(rerun: &Rerun) -> Exit {
+    let is_slower = |what: &RerunFault| matches!(what, RerunFault::Slower { .. });
+    if rerun.faults().any(|finding| !is_slower(&finding.what)) {
+        Exit::Wrong
+    } else if rerun.faults().next().is_some() {
+        Exit::Slower
+    } else if !rerun.findings.is_empty() {
+        Exit::NoEvidence
+    } else {
+        Exit::Done
+    }
 }
 
 /// A difference with a cause in the inputs means that the artifact is not of its sources; one of the compiler shows nothing.
@@ -70,7 +113,7 @@ fn exit(rebuilt: &Rebuilt) -> Exit {
 
 fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact) {
     let console = &context.console;
-    let VerifiedArtifact { index, signer, kernels, shapes, records, rebuilt } = verified;
+    let VerifiedArtifact { index, signer, kernels, shapes, records, rebuilt, rerun } = verified;
     let by = match signer {
         Some(signer) => format!("signed by {} ({})", signer.principals, signer.fingerprint),
         None => "by nobody whom you trust".into(),
@@ -90,7 +133,29 @@ fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact
         records.join(", ")
     );
     console.status("", &text);
-    let Some(rebuilt) = rebuilt else { return };
+    if let Some(rebuilt) = rebuilt {
+        say_rebuilt(context, args, rebuilt);
+    }
+    if let Some(rerun) = rerun {
+        say_rerun(context, rerun);
+    }
+}
+
+fn say_rerun(context: &Context, rerun: &Rerun) {
+    let Rerun { shapes, passing, times, holding, findings } = rerun;
+    let text = format!(
+        "on this machine: {passing} of {} pass, {holding} of {} hold",
+        count(*shapes, "shape"),
+        count(*times, "time")
+    );
+    context.console.status("Reran", &text);
+    for finding in findings {
+        context.console.warn(&format!("{}: {}", finding.place, finding.what));
+    }
+}
+
+fn say_rebuilt(context: &Context, args: &VerifyArtifactArgs, rebuilt: &Rebuilt) {
+    let console = &context.console;
     let all = rebuilt.equal + rebuilt.differences.len() as u64;
     console.status("Rebuilt", &format!("{} of {} with equal bytes", rebuilt.equal, count(all, "binary")));
     for difference in &rebuilt.differences {
@@ -136,5 +201,20 @@ fn view(verified: &VerifiedArtifact) -> VerifiedView<'_> {
         shapes: verified.shapes,
         records: &verified.records,
         rebuilt,
+        rerun: verified.rerun.as_ref().map(|rerun| RerunView {
+            shapes: rerun.shapes,
+            passing: rerun.passing,
+            times: rerun.times,
+            holding: rerun.holding,
+            findings: rerun
+                .findings
+                .iter()
+                .map(|finding| FindingView {
+                    place: &finding.place,
+                    because: finding.what.to_string(),
+                    unknown: finding.what.is_unknown(),
+                })
+                .collect(),
+        }),
     }
 }

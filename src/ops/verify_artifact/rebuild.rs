@@ -142,7 +142,7 @@ fn step_prefix(package: &str, difference: &Difference) -> String {
 }
 
 /// Pins the champions of the artifact, so that nothing else is built.
-fn pin(lock: &mut Lockfile, package: &str, document: &KernelsDocument) {
+pub(super) fn pin(lock: &mut Lockfile, package: &str, document: &KernelsDocument) {
     for kernel in &document.kernels {
         for class in &kernel.classes {
             let seat = Seat {
