@@ -1,0 +1,587 @@
+//! One request to a registry: repetitions, redirects and logins. Knows HTTP and who may receive a login; does not know what is requested.
+//!
+//! | decision | because |
+//! |---|---|
+//! | a login goes only to the host that the user named, and to the service for tokens that this host names by https | redirects and uploads may lead to a store that knows neither |
+//! | no login over plain http, except to this machine | everybody between here and there could read it |
+//! | plain http only to this machine, or to a host for which the user asked for it | the digest protects contents, but not tags |
+//! | no redirect leads from https to http | the user named https |
+//! | a busy registry is asked again a few times, with pauses | 429 and 5xx pass |
+//! | answers have a largest size and a longest time | a registry is not trusted |
+//! | what a registry says is shown without logins and control characters | a registry may repeat what it received, and a terminal obeys control characters |
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::io::Read;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+use ureq::Agent as Client;
+use ureq::http::{HeaderMap, Method, Request, Uri};
+
+use super::challenge::Challenge;
+use super::credentials::{Credentials, CredentialsError, Login, Secret};
+use super::error::{RegistryError, UsedLogin};
+use crate::optimize::agents::ask::{is_here, proxy, seconds};
+use kforge_foundation::config::Environment;
+
+/// How often a request is sent before it counts as failed.
+const ATTEMPTS: u32 = 5;
+/// The most redirects of one request.
+const MOST_REDIRECTS: u32 = 5;
+/// The longest pause between two attempts.
+const LONGEST_PAUSE: Duration = Duration::from_secs(30);
+/// How long a request may take, besides the time for its contents.
+const LIMIT: Duration = Duration::from_secs(60);
+/// How long it may take to reach a host.
+const CONNECT_LIMIT: Duration = Duration::from_secs(20);
+/// The least speed that is waited for, in bytes per second.
+const LEAST_SPEED: u64 = 50_000;
+/// The most bytes of an error, and of a token's answer.
+const LARGEST_TEXT: u64 = 1 << 20;
+/// The most characters of a message that are shown.
+const LONGEST_MESSAGE: usize = 300;
+/// How often a pause looks whether the user interrupted.
+const TICK: Duration = Duration::from_millis(50);
+
+/// What is done in a repository.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// Reading.
+    Pull,
+    /// Reading and writing.
+    PullPush,
+}
+
+/// A scheme with a host and a port.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Origin {
+    pub(super) https: bool,
+    pub(super) host: String,
+    port: u16,
+}
+
+impl Origin {
+    /// The origin of an address; none if it has no host, another scheme, or a user's name.
+    pub(super) fn of(address: &str) -> Option<Origin> {
+        let uri: Uri = address.parse().ok()?;
+        let https = match uri.scheme_str()? {
+            "https" => true,
+            "http" => false,
+            _ => return None,
+        };
+        let authority = uri.authority()?;
+        let host = authority.host().to_ascii_lowercase();
+        let rest = authority.as_str().get(host.len()..)?;
+        let port = match (rest.strip_prefix(':'), rest.is_empty(), https) {
+            (Some(port), ..) => port.parse().ok()?,
+            (None, true, true) => 443,
+            (None, true, false) => 80,
+            // A user's name.
+            (None, false, _) => return None,
+        };
+        let is_plain = !authority.as_str().contains('@') && !host.is_empty();
+        is_plain.then_some(Origin { https, host, port })
+    }
+
+    fn is_here(&self) -> bool {
+        is_here(&self.host)
+    }
+
+    fn address(&self) -> String {
+        let scheme = if self.https { "https" } else { "http" };
+        match (self.https, self.port) {
+            (true, 443) | (false, 80) => format!("{scheme}://{}", self.host),
+            (_, port) => format!("{scheme}://{}:{port}", self.host),
+        }
+    }
+}
+
+/// A request.
+pub(super) struct Call<'c> {
+    /// What it is for, in words that complete `cannot ...`.
+    pub(super) what: &'c str,
+    pub(super) method: Method,
+    pub(super) address: String,
+    /// Further headers.
+    pub(super) headers: &'c [(&'static str, String)],
+    pub(super) body: Option<&'c [u8]>,
+    /// The most bytes of a successful answer.
+    pub(super) limit: u64,
+    /// Whether it may be sent again.
+    pub(super) repeats: bool,
+}
+
+/// An answer.
+pub(super) struct Answer {
+    pub(super) status: u16,
+    pub(super) headers: HeaderMap,
+    pub(super) body: Vec<u8>,
+}
+
+impl Answer {
+    pub(super) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+
+    pub(super) fn is_success(&self) -> bool {
+        (200..300).contains(&self.status)
+    }
+}
+
+/// How a registry is reached.
+pub struct Means {
+    /// Also reach it in plain text.
+    pub plain_http: bool,
+    /// What is done there.
+    pub access: Access,
+    /// The environment, for proxies and logins.
+    pub environment: Environment,
+    /// Ends requests once it is set.
+    pub interrupted: Arc<AtomicBool>,
+    /// The first pause before a request is repeated. Each pause is twice the one before.
+    pub pause: Duration,
+}
+
+/// What was learnt about logins.
+struct State {
+    /// The header that is sent to the registry.
+    authorization: Option<Secret>,
+    /// What no message may contain.
+    secrets: Vec<Secret>,
+    /// The login that was used.
+    used: UsedLogin,
+}
+
+/// The requests to one repository.
+pub(super) struct Exchange {
+    /// The host as the user named it.
+    pub(super) host: String,
+    pub(super) origin: Origin,
+    repository: String,
+    means: Means,
+    credentials: Credentials,
+    clients: RefCell<HashMap<Origin, Client>>,
+    state: RefCell<State>,
+}
+
+/// Why one attempt gave no answer.
+enum Failed {
+    /// Another may.
+    Again(String),
+    Never(RegistryError),
+}
+
+impl Exchange {
+    /// The requests to a repository of a host.
+    ///
+    /// # Errors
+    /// It would have to be reached in plain text.
+    pub(super) fn new(host: &str, repository: &str, means: Means) -> Result<Exchange, RegistryError> {
+        // Docker's own registry answers under another name.
+        let api = if host == "docker.io" { "registry-1.docker.io" } else { host };
+        let no_host = || RegistryError::Protocol { host: host.into(), why: "its address has no host" };
+        let mut origin = Origin::of(&format!("https://{api}/")).ok_or_else(no_host)?;
+        if means.plain_http || origin.is_here() {
+            origin = Origin::of(&format!("http://{api}/")).ok_or_else(no_host)?;
+        }
+        let state = State { authorization: None, secrets: vec![], used: UsedLogin::None(host.into()) };
+        Ok(Exchange {
+            host: host.into(),
+            origin,
+            repository: repository.into(),
+            credentials: Credentials::new(means.environment.clone()),
+            means,
+            clients: RefCell::default(),
+            state: RefCell::new(state),
+        })
+    }
+
+    /// The address of something in the repository.
+    pub(super) fn address(&self, path: &str) -> String {
+        format!("{}/v2/{}/{path}", self.origin.address(), self.repository)
+    }
+
+    /// Sends a request and returns the answer, whatever its status, after redirects and logins.
+    ///
+    /// # Errors
+    /// There is no answer, or the registry demands a login that does not exist or does not suffice.
+    pub(super) fn send(&self, call: &Call<'_>) -> Result<Answer, RegistryError> {
+        let mut address = call.address.clone();
+        let (mut redirects, mut renewed) = (0, false);
+        loop {
+            let origin = self.permitted(&address)?;
+            let is_own = origin == self.origin;
+            let authorization = self.state.borrow().authorization.clone().filter(|_| is_own);
+            let answer = self.repeated(call, &origin, &address, authorization.as_ref())?;
+            match answer.status {
+                401 if is_own && !renewed => {
+                    renewed = true;
+                    self.log_in(call.what, &answer)?;
+                }
+                401 | 403 if is_own => return Err(self.denied(call.what, &answer)),
+                301 | 302 | 303 | 307 | 308 if call.method == Method::GET || call.method == Method::HEAD => {
+                    redirects += 1;
+                    if redirects > MOST_REDIRECTS {
+                        return Err(self.redirect("it redirects again and again"));
+                    }
+                    address = self.location(&answer, &address)?;
+                }
+                _ => return Ok(answer),
+            }
+        }
+    }
+
+    /// The address to which an answer to a request leads.
+    ///
+    /// # Errors
+    /// It is one that kforge does not go to.
+    pub(super) fn location(&self, answer: &Answer, from: &str) -> Result<String, RegistryError> {
+        let to = answer.header("location").ok_or_else(|| self.redirect("it states no address"))?;
+        self.resolved(to, from)
+    }
+
+    /// An address that may lack its host, which is then that of `from`.
+    pub(super) fn resolved(&self, to: &str, from: &str) -> Result<String, RegistryError> {
+        let address = match to.strip_prefix('/') {
+            Some(rest) if !rest.starts_with('/') => {
+                let origin = Origin::of(from).ok_or_else(|| self.redirect("its address has no host"))?;
+                format!("{}{to}", origin.address())
+            }
+            _ => to.to_string(),
+        };
+        self.permitted(&address).map(|_| address)
+    }
+
+    /// The origin of an address, if requests may go there.
+    fn permitted(&self, address: &str) -> Result<Origin, RegistryError> {
+        let origin = Origin::of(address).ok_or_else(|| self.redirect("its address has no host, or a user's name"))?;
+        let (own, asked) = (&self.origin, self.means.plain_http);
+        let is_plain_permitted = !own.https && (origin.is_here() || asked && origin.host == own.host);
+        match (origin.https || is_plain_permitted, origin == *own) {
+            (true, _) => Ok(origin),
+            (false, true) => Err(RegistryError::Plain(self.host.clone())),
+            (false, false) => Err(self.redirect("its address is not one of https")),
+        }
+    }
+
+    fn redirect(&self, why: &'static str) -> RegistryError {
+        RegistryError::Redirect { host: self.host.clone(), why }
+    }
+
+    /// The error for an answer that is not the expected one.
+    pub(super) fn refused(&self, what: &str, answer: &Answer) -> RegistryError {
+        RegistryError::Status {
+            what: what.into(),
+            host: self.host.clone(),
+            status: answer.status,
+            message: self.message(&answer.body),
+        }
+    }
+
+    fn denied(&self, what: &str, answer: &Answer) -> RegistryError {
+        RegistryError::Denied {
+            what: what.into(),
+            host: self.host.clone(),
+            login: self.state.borrow().used.clone(),
+            message: self.message(&answer.body),
+        }
+    }
+
+    /// Looks for what a registry demands, and keeps the header that meets it.
+    fn log_in(&self, what: &str, refusal: &Answer) -> Result<(), RegistryError> {
+        let headers = refusal.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
+        let challenge =
+            Challenge::parse(headers).map_err(|why| RegistryError::Challenge { host: self.host.clone(), why })?;
+        let found = self.credentials.of(&self.host, &self.means.interrupted).map_err(|error| match error {
+            CredentialsError::Interrupted => RegistryError::Interrupted,
+            error => RegistryError::Credentials(error),
+        })?;
+        {
+            let mut state = self.state.borrow_mut();
+            state.used = match (&found.login, found.silent) {
+                (Some((_, place)), _) => UsedLogin::Kept(place.clone()),
+                (None, Some((helper, end))) => UsedLogin::Helper { helper, end },
+                (None, None) => UsedLogin::None(self.host.clone()),
+            };
+            state.secrets.extend(found.login.iter().flat_map(|(login, _)| login.secrets()));
+        }
+        let login = found.login.map(|(login, _)| login);
+        let authorization = match challenge {
+            Challenge::Basic => {
+                let basic = login.as_ref().and_then(Login::basic).ok_or_else(|| self.denied(what, refusal))?;
+                self.may_receive_login(&self.origin)?;
+                basic
+            }
+            Challenge::Bearer { realm, service } => {
+                let token = self.token(what, &realm, service.as_deref(), login.as_ref())?;
+                self.state.borrow_mut().secrets.push(token.clone());
+                Secret::new(format!("Bearer {}", token.reveal()))
+            }
+        };
+        self.state.borrow_mut().authorization = Some(authorization);
+        Ok(())
+    }
+
+    /// Checks that a login may go to an origin.
+    fn may_receive_login(&self, origin: &Origin) -> Result<(), RegistryError> {
+        match origin.https || origin.is_here() && self.origin.is_here() {
+            true => Ok(()),
+            false => Err(RegistryError::PlainLogin(origin.host.clone())),
+        }
+    }
+
+    /// A token for the repository, from the service that the registry names.
+    fn token(
+        &self,
+        what: &str,
+        realm: &str,
+        service: Option<&str>,
+        login: Option<&Login>,
+    ) -> Result<Secret, RegistryError> {
+        let origin = self.permitted(realm)?;
+        if login.is_some() {
+            self.may_receive_login(&origin)?;
+        }
+        let actions = if self.means.access == Access::Pull { "pull" } else { "pull,push" };
+        let scope = format!("repository:{}:{actions}", self.repository);
+        let mut fields = vec![("scope", scope.as_str())];
+        fields.extend(service.map(|service| ("service", service)));
+        let answer = match login {
+            Some(Login::Identity(token)) => {
+                fields.extend([
+                    ("grant_type", "refresh_token"),
+                    ("client_id", "kforge"),
+                    ("refresh_token", token.reveal()),
+                ]);
+                let form = Secret::new(form(&fields));
+                let call = Call {
+                    what,
+                    method: Method::POST,
+                    address: realm.into(),
+                    headers: &[("Content-Type", "application/x-www-form-urlencoded".into())],
+                    body: Some(form.reveal().as_bytes()),
+                    limit: LARGEST_TEXT,
+                    repeats: true,
+                };
+                self.repeated(&call, &origin, realm, None)?
+            }
+            login => {
+                let address = format!("{realm}{}{}", if realm.contains('?') { '&' } else { '?' }, form(&fields));
+                let call = Call {
+                    what,
+                    method: Method::GET,
+                    address: address.clone(),
+                    headers: &[],
+                    body: None,
+                    limit: LARGEST_TEXT,
+                    repeats: true,
+                };
+                self.repeated(&call, &origin, &address, login.and_then(Login::basic).as_ref())?
+            }
+        };
+        match answer.status {
+            200 => {}
+            401 | 403 => return Err(self.denied(what, &answer)),
+            300..=399 => return Err(self.redirect("its service for tokens is at another address than it states")),
+            _ => return Err(self.refused(what, &answer)),
+        }
+        #[derive(Deserialize)]
+        struct Token {
+            #[serde(alias = "access_token")]
+            token: Option<String>,
+        }
+        let token = serde_json::from_slice::<Token>(&answer.body).ok().and_then(|answer| answer.token);
+        let is_header = |token: &String| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
+        let no_token =
+            || RegistryError::Protocol { host: self.host.clone(), why: "its service for tokens gave no token" };
+        token.filter(is_header).map(Secret::new).ok_or_else(no_token)
+    }
+
+    /// Sends one request until there is an answer that another attempt would not change.
+    fn repeated(
+        &self,
+        call: &Call<'_>,
+        origin: &Origin,
+        address: &str,
+        authorization: Option<&Secret>,
+    ) -> Result<Answer, RegistryError> {
+        let attempts = if call.repeats { ATTEMPTS } else { 1 };
+        for attempt in 1.. {
+            if self.means.interrupted.load(Ordering::Relaxed) {
+                return Err(RegistryError::Interrupted);
+            }
+            let stated = match self.once(call, origin, address, authorization) {
+                Ok(answer) if !matches!(answer.status, 408 | 425 | 429 | 500 | 502..=504) => return Ok(answer),
+                Ok(answer) if attempt >= attempts => return Ok(answer),
+                Ok(answer) => answer.header("retry-after").and_then(seconds).map(Duration::from_secs),
+                Err(Failed::Never(error)) => return Err(error),
+                Err(Failed::Again(why)) if attempt >= attempts => return Err(self.unreachable(call.what, origin, why)),
+                Err(Failed::Again(_)) => None,
+            };
+            self.pause(attempt, stated)?;
+        }
+        Err(self.unreachable(call.what, origin, "no attempt was made".into()))
+    }
+
+    fn unreachable(&self, what: &str, origin: &Origin, why: String) -> RegistryError {
+        RegistryError::Unreachable { what: what.into(), host: origin.host.clone(), why }
+    }
+
+    /// Waits before the next attempt.
+    pub(super) fn pause(&self, attempt: u32, stated: Option<Duration>) -> Result<(), RegistryError> {
+        let own = self.means.pause * 2u32.pow(attempt.min(10) - 1);
+        let until = Instant::now() + stated.unwrap_or(own).max(own).min(LONGEST_PAUSE);
+        loop {
+            if self.means.interrupted.load(Ordering::Relaxed) {
+                return Err(RegistryError::Interrupted);
+            }
+            match until.checked_duration_since(Instant::now()) {
+                Some(left) if !left.is_zero() => std::thread::sleep(left.min(TICK)),
+                _ => return Ok(()),
+            }
+        }
+    }
+
+    fn once(
+        &self,
+        call: &Call<'_>,
+        origin: &Origin,
+        address: &str,
+        authorization: Option<&Secret>,
+    ) -> Result<Answer, Failed> {
+        let client = self.client(origin, address).map_err(Failed::Never)?;
+        let mut request = Request::builder().method(call.method.clone()).uri(address);
+        for (name, value) in call.headers {
+            request = request.header(*name, value);
+        }
+        if let Some(authorization) = authorization {
+            request = request.header("Authorization", authorization.reveal());
+        }
+        let failed = |error: &ureq::Error| {
+            let why = self.clean(error.to_string());
+            match error {
+                ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
+                    Failed::Never(self.unreachable(call.what, origin, why))
+                }
+                _ => Failed::Again(why),
+            }
+        };
+        let never = |_| Failed::Never(self.redirect("its address cannot be requested"));
+        let bytes = call.limit.max(call.body.map_or(0, |body| body.len() as u64));
+        let limit = Some(LIMIT + Duration::from_secs(bytes / LEAST_SPEED));
+        let response = match call.body {
+            Some(body) => {
+                let request = request.body(body).map_err(never)?;
+                client.run(client.configure_request(request).timeout_global(limit).build())
+            }
+            None => {
+                let request = request.body(()).map_err(never)?;
+                client.run(client.configure_request(request).timeout_global(limit).build())
+            }
+        };
+        let mut response = response.map_err(|error| failed(&error))?;
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        let limit = if (200..300).contains(&status) { call.limit } else { LARGEST_TEXT };
+        let body = match call.method == Method::HEAD {
+            true => vec![],
+            false => self.body(call.what, response.body_mut().as_reader(), limit)?,
+        };
+        Ok(Answer { status, headers, body })
+    }
+
+    /// Reads a body piece by piece, so that an interruption is seen.
+    fn body(&self, what: &str, mut reader: impl Read, limit: u64) -> Result<Vec<u8>, Failed> {
+        let (mut body, mut piece) = (vec![], vec![0; 64 << 10]);
+        loop {
+            if self.means.interrupted.load(Ordering::Relaxed) {
+                return Err(Failed::Never(RegistryError::Interrupted));
+            }
+            match reader.read(&mut piece) {
+                Ok(0) => return Ok(body),
+                Ok(read) => body.extend_from_slice(&piece[..read]),
+                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                Err(e) => return Err(Failed::Again(self.clean(e.to_string()))),
+            }
+            if body.len() as u64 > limit {
+                let what = format!("what `{}` sends to {what}", self.host);
+                return Err(Failed::Never(RegistryError::TooLarge { what, limit }));
+            }
+        }
+    }
+
+    /// The client for an origin. Each has its proxy.
+    fn client(&self, origin: &Origin, address: &str) -> Result<Client, RegistryError> {
+        if let Some(client) = self.clients.borrow().get(origin) {
+            return Ok(client.clone());
+        }
+        let config = Client::config_builder()
+            .timeout_connect(Some(CONNECT_LIMIT))
+            .http_status_as_error(false)
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .proxy(proxy(address, &self.means.environment)?)
+            .user_agent(concat!("kforge/", env!("CARGO_PKG_VERSION")))
+            .build();
+        let client = Client::from(config);
+        self.clients.borrow_mut().insert(origin.clone(), client.clone());
+        Ok(client)
+    }
+
+    /// What an error of a registry says.
+    fn message(&self, body: &[u8]) -> String {
+        #[derive(Deserialize)]
+        struct Errors {
+            errors: Vec<Said>,
+        }
+        #[derive(Deserialize)]
+        struct Said {
+            #[serde(default)]
+            code: String,
+            #[serde(default)]
+            message: String,
+        }
+        let errors = serde_json::from_slice::<Errors>(body).map(|said| said.errors).unwrap_or_default();
+        let said = errors.iter().map(|one| if one.message.is_empty() { &one.code } else { &one.message });
+        self.clean(said.cloned().collect::<Vec<_>>().join("; ")).chars().take(LONGEST_MESSAGE).collect()
+    }
+
+    /// A text without logins and control characters.
+    fn clean(&self, text: String) -> String {
+        let text = self.state.borrow().secrets.iter().fold(text, |text, secret| secret.clean(text));
+        text.replace(char::is_control, " ")
+    }
+}
+
+/// What stays as it is in a form: letters, digits, and the other unreserved characters of RFC 3986.
+const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
+
+/// Fields as a form, or as the query of an address.
+fn form(fields: &[(&str, &str)]) -> String {
+    let encode = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
+    fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_origin_has_a_scheme_a_host_and_a_port_and_no_user() {
+        let of = |address: &str| Origin::of(address).map(|origin| origin.address());
+        assert_eq!(of("https://A.b/c").as_deref(), Some("https://a.b"));
+        assert_eq!(of("http://[::1]:5000/c").as_deref(), Some("http://[::1]:5000"));
+        assert_eq!(Origin::of("https://a.b:443/"), Origin::of("https://a.b/x"));
+        for address in ["https://user@a.b/", "ftp://a.b/", "/v2/", "a.b", "https://:80/", "https://a.b:99999/"] {
+            assert_eq!(of(address), None, "{address}");
+        }
+    }
+
+    #[test]
+    fn fields_are_encoded() {
+        assert_eq!(form(&[("grant_type", "a&b=c"), ("scope", "x:y,z")]), "grant_type=a%26b%3Dc&scope=x%3Ay%2Cz");
+    }
+}
