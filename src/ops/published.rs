@@ -7,6 +7,9 @@ use crate::{Error, Session};
 use kforge_pipeline::release::registry::exchange::{Access, Means};
 use kforge_pipeline::release::registry::{Reference, Remote};
 
+/// How long a registry may send nothing.
+const LIMIT: Duration = Duration::from_secs(60);
+
 /// The first pause before a request is repeated.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -26,6 +29,7 @@ impl Session {
             access,
             environment: self.environment.clone(),
             interrupted: self.interrupted.clone(),
+            limit: LIMIT,
             pause: PAUSE,
         };
         Ok(Remote::new(reference, means)?)

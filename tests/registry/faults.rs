@@ -180,6 +180,7 @@ fn an_interruption_ends_the_pauses() {
         access: Access::Pull,
         environment: Environment::default(),
         interrupted: interrupted.clone(),
+        limit: Duration::from_secs(20),
         pause: Duration::from_secs(60),
     };
     let remote = Remote::new(&server.repository("team/p").parse().unwrap(), means).unwrap();
@@ -194,6 +195,30 @@ fn an_interruption_ends_the_pauses() {
         assert!(matches!(remote.tags(), Err(RegistryError::Interrupted)));
     });
     assert!(began.elapsed() < Duration::from_secs(20));
+}
+
+#[test]
+fn a_registry_that_says_nothing_is_given_up() {
+    let server = Server::new();
+    server.state().faults.extend((0..10).map(|_| ("GET", "/tags/", Fault::Hangs)));
+    let means = Means {
+        plain_http: false,
+        access: Access::Pull,
+        environment: Environment::default(),
+        interrupted: Arc::default(),
+        limit: Duration::from_millis(100),
+        pause: Duration::from_millis(1),
+    };
+    let remote = Remote::new(&server.repository("team/p").parse().unwrap(), means).unwrap();
+    let error = remote.tags().unwrap_err();
+    assert!(matches!(error, RegistryError::Unreachable { .. }) && error.to_string().contains("timeout"), "{error}");
+    assert_eq!(server.count("GET", "/tags/"), 2);
+    // Nor is one that begins an answer and does not go on.
+    server.state().faults.clear();
+    server.state().faults.extend((0..10).map(|_| ("GET", "/tags/", Fault::Stops)));
+    let error = remote.tags().unwrap_err();
+    assert!(matches!(error, RegistryError::Unreachable { .. }) && error.to_string().contains("timeout"), "{error}");
+    assert_eq!(server.count("GET", "/tags/"), 4);
 }
 
 #[test]

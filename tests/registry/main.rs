@@ -45,6 +45,7 @@ fn client(host: &str, environment: &[(&str, &str)], plain_http: bool) -> Result<
         access: Access::PullPush,
         environment: Environment::of(environment.iter().map(|(k, v)| (k.to_string(), v.to_string()))),
         interrupted: Arc::new(AtomicBool::new(false)),
+        limit: Duration::from_secs(20),
         pause: Duration::from_millis(1),
     };
     Remote::new(&format!("oci://{host}/team/p").parse().unwrap(), means)

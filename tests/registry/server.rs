@@ -32,6 +32,10 @@ pub(crate) enum Fault {
     Says(u16, &'static str, String),
     /// The connection is closed before the answer.
     Drops,
+    /// Nothing is sent until the client is gone.
+    Hangs,
+    /// Nothing more is sent in the middle of the body.
+    Stops,
     /// The connection is closed in the middle of the body.
     Cuts,
     /// The body has another first byte.
@@ -153,13 +157,17 @@ impl Server {
         let mut stream = stream;
         match fault {
             Some(Fault::Drops) => {}
+            Some(Fault::Hangs) => drop(stream.read(&mut [0])),
             Some(Fault::Says(status, header, body)) => {
                 let (name, value) = header.split_once(": ").unwrap_or(("X-None", ""));
                 write(&mut stream, &request, &Reply::new(status).header(name, value).body(body), usize::MAX);
             }
-            Some(Fault::Cuts) => {
+            Some(fault @ (Fault::Cuts | Fault::Stops)) => {
                 let reply = self.answer(&request);
                 write(&mut stream, &request, &reply, reply.body.len() / 2);
+                if matches!(fault, Fault::Stops) {
+                    let _ = stream.read(&mut [0]);
+                }
             }
             Some(Fault::Corrupts) => {
                 let mut reply = self.answer(&request);

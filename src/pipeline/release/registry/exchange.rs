@@ -7,7 +7,7 @@
 //! | plain http only to this machine, or to a host for which the user asked for it | the digest protects contents, but not tags |
 //! | no redirect leads from https to http | the user named https |
 //! | a busy registry is asked again a few times, with pauses | 429 and 5xx pass |
-//! | answers have a largest size and a longest time | a registry is not trusted |
+//! | answers have a largest size, a longest time, and a longest silence | a registry is not trusted |
 //! | what a registry says is shown without logins and control characters | a registry may repeat what it received, and a terminal obeys control characters |
 
 use std::cell::RefCell;
@@ -30,12 +30,12 @@ use kforge_foundation::config::Environment;
 
 /// How often a request is sent before it counts as failed.
 const ATTEMPTS: u32 = 5;
+/// The same where nothing arrives within the time limit.
+const SLOW_ATTEMPTS: u32 = 2;
 /// The most redirects of one request.
 const MOST_REDIRECTS: u32 = 5;
 /// The longest pause between two attempts.
 const LONGEST_PAUSE: Duration = Duration::from_secs(30);
-/// How long a request may take, besides the time for its contents.
-const LIMIT: Duration = Duration::from_secs(60);
 /// How long it may take to reach a host.
 const CONNECT_LIMIT: Duration = Duration::from_secs(20);
 /// The least speed that is waited for, in bytes per second.
@@ -142,6 +142,8 @@ pub struct Means {
     pub environment: Environment,
     /// Ends requests once it is set.
     pub interrupted: Arc<AtomicBool>,
+    /// How long a registry may send nothing.
+    pub limit: Duration,
     /// The first pause before a request is repeated. Each pause is twice the one before.
     pub pause: Duration,
 }
@@ -172,6 +174,8 @@ pub(super) struct Exchange {
 enum Failed {
     /// Another may.
     Again(String),
+    /// Nothing arrived in time.
+    Slow(String),
     Never(RegistryError),
 }
 
@@ -358,6 +362,9 @@ impl Exchange {
                     ("refresh_token", token.reveal()),
                 ]);
                 let form = Secret::new(form(&fields));
+                // It also occurs as the form has it.
+                let encoded = utf8_percent_encode(token.reveal(), RESERVED).to_string();
+                self.state.borrow_mut().secrets.push(Secret::new(encoded));
                 let call = Call {
                     what,
                     method: Method::POST,
@@ -420,7 +427,10 @@ impl Exchange {
                 Ok(answer) => answer.header("retry-after").and_then(seconds).map(Duration::from_secs),
                 Err(Failed::Never(error)) => return Err(error),
                 Err(Failed::Again(why)) if attempt >= attempts => return Err(self.unreachable(call.what, origin, why)),
-                Err(Failed::Again(_)) => None,
+                Err(Failed::Slow(why)) if attempt >= attempts.min(SLOW_ATTEMPTS) => {
+                    return Err(self.unreachable(call.what, origin, why));
+                }
+                Err(Failed::Again(_) | Failed::Slow(_)) => None,
             };
             self.pause(attempt, stated)?;
         }
@@ -467,12 +477,13 @@ impl Exchange {
                 ureq::Error::Tls(_) | ureq::Error::Rustls(_) | ureq::Error::BadUri(_) | ureq::Error::Http(_) => {
                     Failed::Never(self.unreachable(call.what, origin, why))
                 }
+                ureq::Error::Timeout(_) => Failed::Slow(why),
                 _ => Failed::Again(why),
             }
         };
         let never = |_| Failed::Never(self.redirect("its address cannot be requested"));
         let bytes = call.limit.max(call.body.map_or(0, |body| body.len() as u64));
-        let limit = Some(LIMIT + Duration::from_secs(bytes / LEAST_SPEED));
+        let limit = Some(self.means.limit + Duration::from_secs(bytes / LEAST_SPEED));
         let response = match call.body {
             Some(body) => {
                 let request = request.body(body).map_err(never)?;
@@ -504,7 +515,15 @@ impl Exchange {
                 Ok(0) => return Ok(body),
                 Ok(read) => body.extend_from_slice(&piece[..read]),
                 Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
-                Err(e) => return Err(Failed::Again(self.clean(e.to_string()))),
+                Err(e) => {
+                    let error = ureq::Error::from(e);
+                    let why = self.clean(error.to_string());
+                    return Err(if matches!(error, ureq::Error::Timeout(_)) {
+                        Failed::Slow(why)
+                    } else {
+                        Failed::Again(why)
+                    });
+                }
             }
             if body.len() as u64 > limit {
                 let what = format!("what `{}` sends to {what}", self.host);
@@ -520,6 +539,9 @@ impl Exchange {
         }
         let config = Client::config_builder()
             .timeout_connect(Some(CONNECT_LIMIT))
+            .timeout_recv_response(Some(self.means.limit))
+            .timeout_per_read(Some(self.means.limit))
+            .timeout_per_write(Some(self.means.limit))
             .http_status_as_error(false)
             .max_redirects(0)
             .max_redirects_will_error(false)

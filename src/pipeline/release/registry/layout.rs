@@ -101,7 +101,8 @@ impl Layout {
         for folder in [root, &blobs] {
             for entry in fs::read_dir(folder).map_err(io(folder))? {
                 let entry = entry.map_err(io(folder))?;
-                if entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
+                let is_file = entry.file_type().is_ok_and(|of| of.is_file());
+                if is_file && entry.file_name().to_string_lossy().starts_with(TEMP_PREFIX) {
                     fs::remove_file(entry.path()).map_err(io(&entry.path()))?;
                 }
             }
@@ -232,18 +233,15 @@ impl Repository for Layout {
     }
 
     fn referrers(&self, subject: &OciDigest) -> Result<Vec<Descriptor>, RegistryError> {
-        match self.tagged(&subject.fallback_tag())? {
-            None => Ok(vec![]),
-            Some(bytes) => Ok(ImageIndex::read(&format!("the signatures in {}", self.place()), &bytes)?.manifests),
-        }
+        Ok(self.fallback(subject)?.manifests)
     }
 
     fn refer(&self, subject: &OciDigest, manifest: &Descriptor, bytes: &[u8]) -> Result<(), RegistryError> {
         self.put_manifest(manifest, bytes)?;
-        let mut known = self.referrers(subject)?;
-        known.retain(|entry| entry.digest != manifest.digest);
-        known.push(manifest.clone());
-        let list = ImageIndex { manifests: known, ..ImageIndex::default() }.encode();
+        let mut list = self.fallback(subject)?;
+        list.manifests.retain(|entry| entry.digest != manifest.digest);
+        list.manifests.push(manifest.clone());
+        let list = list.encode();
         let descriptor = Descriptor::of(super::manifest::INDEX, &list);
         self.put_manifest(&descriptor, &list)?;
         self.tag(&subject.fallback_tag(), &descriptor, &list)

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 
 use super::digest::OciDigest;
 use super::error::RegistryError;
@@ -54,6 +55,9 @@ pub struct Descriptor {
     /// Further properties.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
+    /// What kforge does not read. It is kept, because others may have written it.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
 }
 
 impl Descriptor {
@@ -65,6 +69,7 @@ impl Descriptor {
             size: bytes.len() as u64,
             artifact_type: None,
             annotations: BTreeMap::new(),
+            other: BTreeMap::new(),
         }
     }
 
@@ -104,15 +109,18 @@ pub struct ImageIndex {
     /// Always 2.
     pub schema_version: u32,
     /// [`INDEX`], which folders may leave out.
-    #[serde(default)]
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
     /// The manifests.
     pub manifests: Vec<Descriptor>,
+    /// What kforge does not read, and keeps.
+    #[serde(flatten)]
+    pub other: BTreeMap<String, Value>,
 }
 
 impl Default for ImageIndex {
     fn default() -> Self {
-        ImageIndex { schema_version: 2, media_type: Some(INDEX.into()), manifests: vec![] }
+        ImageIndex { schema_version: 2, media_type: Some(INDEX.into()), manifests: vec![], other: BTreeMap::new() }
     }
 }
 
@@ -328,5 +336,15 @@ mod tests {
         let large = vec![b' '; LARGEST as usize + 1];
         assert!(matches!(Manifest::artifact("it", &large), Err(RegistryError::TooLarge { .. })));
         assert!(ImageIndex::read("it", br#"{"schemaVersion":2,"manifests":[]}"#).is_ok());
+    }
+
+    #[test]
+    fn what_others_wrote_into_a_list_is_kept() {
+        let digest = OciDigest::of(b"x");
+        let text = format!(
+            r#"{{"schemaVersion":2,"manifests":[{{"mediaType":"x","digest":"{digest}","size":1,"platform":{{"os":"linux"}}}}],"annotations":{{"a":"b"}}}}"#
+        );
+        let read = ImageIndex::read("it", text.as_bytes()).unwrap();
+        assert_eq!(String::from_utf8(read.encode()).unwrap(), text);
     }
 }

@@ -145,16 +145,6 @@ impl Remote {
         }
         Err(RegistryError::TooLarge { what: format!("a list of {}", self.place()), limit: MOST_PAGES as u64 * LARGEST })
     }
-
-    /// The list under the fallback tag of a manifest.
-    fn fallback(&self, subject: &OciDigest) -> Result<Vec<Descriptor>, RegistryError> {
-        match self.tagged(&subject.fallback_tag())? {
-            None => Ok(vec![]),
-            Some(bytes) => {
-                Ok(ImageIndex::read(&format!("the list of signatures in {}", self.place()), &bytes)?.manifests)
-            }
-        }
-    }
 }
 
 /// The address of the next page in a header `Link`.
@@ -270,7 +260,7 @@ impl Repository for Remote {
             }
             Ok(is_list)
         })?;
-        if has_list { Ok(found) } else { self.fallback(subject) }
+        if has_list { Ok(found) } else { Ok(self.fallback(subject)?.manifests) }
     }
 
     fn refer(&self, subject: &OciDigest, manifest: &Descriptor, bytes: &[u8]) -> Result<(), RegistryError> {
@@ -279,18 +269,18 @@ impl Repository for Remote {
         }
         // The registry does not list it. Two clients may extend the list at once, so look whether it was kept.
         for attempt in 1..=TRIES {
-            let mut known = self.fallback(subject)?;
-            if known.iter().any(|entry| entry.digest == manifest.digest) {
+            let mut list = self.fallback(subject)?;
+            if list.manifests.iter().any(|entry| entry.digest == manifest.digest) {
                 return Ok(());
             }
             if attempt > 1 {
                 self.exchange.pause(attempt - 1, None)?;
             }
-            known.push(manifest.clone());
-            let list = ImageIndex { manifests: known, ..ImageIndex::default() }.encode();
+            list.manifests.push(manifest.clone());
+            let list = list.encode();
             self.put("write the list of signatures", &subject.fallback_tag(), &Descriptor::of(INDEX, &list), &list)?;
         }
-        let kept = self.fallback(subject)?.iter().any(|entry| entry.digest == manifest.digest);
+        let kept = self.fallback(subject)?.manifests.iter().any(|entry| entry.digest == manifest.digest);
         if kept { Ok(()) } else { Err(RegistryError::Contended { place: self.place() }) }
     }
 }

@@ -3,7 +3,7 @@
 
 use super::digest::OciDigest;
 use super::error::RegistryError;
-use super::manifest::{ARTIFACT, Descriptor, EMPTY_BYTES, LARGEST_SIGNATURE, Manifest, SIGNATURE};
+use super::manifest::{ARTIFACT, Descriptor, EMPTY_BYTES, ImageIndex, LARGEST_SIGNATURE, Manifest, SIGNATURE};
 use super::reference::Version;
 use crate::release::artifact::{ArtifactFiles, Index, tar};
 use crate::release::signature::Signature;
@@ -63,6 +63,17 @@ pub trait Repository {
     /// # Errors
     /// The place cannot be written.
     fn tag(&self, tag: &str, manifest: &Descriptor, bytes: &[u8]) -> Result<(), RegistryError>;
+
+    /// The list under the fallback tag of a manifest; an empty one if there is none.
+    ///
+    /// # Errors
+    /// The place cannot be read, or the tag names something else.
+    fn fallback(&self, subject: &OciDigest) -> Result<ImageIndex, RegistryError> {
+        match self.tagged(&subject.fallback_tag())? {
+            None => Ok(ImageIndex::default()),
+            Some(bytes) => ImageIndex::read(&format!("the list of signatures in {}", self.place()), &bytes),
+        }
+    }
 
     /// The manifests that refer to a manifest.
     ///
