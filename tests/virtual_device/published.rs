@@ -360,7 +360,8 @@ impl Drop for Debian {
     }
 }
 
-fn debian(folder: &Path) -> Option<Debian> {
+/// With `login`, the registry demands the name `me` and the password `s3cret`.
+fn debian(folder: &Path, login: bool) -> Option<Debian> {
     let there = Command::new("docker-registry").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if there.is_err() {
         skipped("there is no docker-registry");
@@ -371,7 +372,10 @@ fn debian(folder: &Path) -> Option<Debian> {
         "version: 0.1\nlog: {{ level: error }}\nstorage: {{ filesystem: {{ rootdirectory: {} }} }}\nhttp: {{ addr: \"{address}\" }}\n",
         folder.join("data").display()
     );
-    fs::write(folder.join("config.yml"), config).unwrap();
+    // By bcrypt, as `htpasswd -B` writes it.
+    fs::write(folder.join("htpasswd"), "me:$2b$04$I5TLyM769mT0ZYzUGCin9evkxF5afmP23BJ3pSN7ETFgZRr4hPh5O\n").unwrap();
+    let auth = format!("auth: {{ htpasswd: {{ realm: test, path: {} }} }}\n", folder.join("htpasswd").display());
+    fs::write(folder.join("config.yml"), if login { config + &auth } else { config }).unwrap();
     let log = fs::File::create(folder.join("log")).unwrap();
     let child = Command::new("docker-registry")
         .arg("serve")
@@ -394,7 +398,7 @@ fn debian(folder: &Path) -> Option<Debian> {
 #[ignore = "second tier: needs Debian's docker-registry"]
 fn an_artifact_goes_through_debians_registry_and_a_kill_leaves_nothing_half() {
     let folder = tempfile::tempdir().unwrap();
-    let Some(registry) = debian(folder.path()) else { return };
+    let Some(registry) = debian(folder.path(), false) else { return };
     let world = world();
     let to = |name: &str| format!("oci://{}/{name}", registry.1);
     let output = |lab: &Lab, words: &[&str]| {
@@ -459,4 +463,45 @@ fn an_artifact_goes_through_debians_registry_and_a_kill_leaves_nothing_half() {
     let (code, said) = publish("copied/p");
     assert!(code == Some(0) && said.contains("its signature is added"), "{said}");
     assert_eq!(install("copied/p").0, Some(0));
+}
+
+#[test]
+#[ignore = "second tier: needs Debian's docker-registry"]
+fn debians_registry_gets_the_login_that_docker_keeps_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(registry) = debian(folder.path(), true) else { return };
+    let world = world();
+    let to = format!("oci://{}/team/p", registry.1);
+    let output = |lab: &Lab, words: &[&str]| {
+        let output = lab.project.command(words).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(!said.contains("s3cret") && !said.contains("bWU6"), "{said}");
+        (output.status.code(), said)
+    };
+    let publish = ["publish", &world.archive, &to];
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(101) && said.contains("there is no login for it"), "{said}");
+    let config = world.lab.project.place().join("user/.docker/config.json");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let keep = |auth: &str| {
+        fs::write(&config, format!("{{\"auths\":{{\"{}\":{{\"auth\":\"{auth}\"}}}}}}", registry.1)).unwrap()
+    };
+    // `me:another`, then `me:s3cret`.
+    keep("bWU6YW5vdGhlcg==");
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(101) && said.contains("config.json` does not suffice"), "{said}");
+    keep("bWU6czNjcmV0");
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(0) && said.contains("Published p 0.1.0"), "{said}");
+    let (code, said) = output(&world.reader, &["install", &to, "--trust", &world.trusted]);
+    assert!(code == Some(0) && said.contains("Installed p 0.1.0"), "{said}");
+    for (name, bytes) in tree(world.lab.project.place()) {
+        let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let is_program = name.ends_with("kforge");
+        assert!(
+            is_program || name.ends_with("config.json") || !holds("czNjcmV0") && !holds("s3cret"),
+            "{}",
+            name.display()
+        );
+    }
 }

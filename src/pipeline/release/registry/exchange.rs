@@ -438,7 +438,9 @@ impl Exchange {
     }
 
     fn unreachable(&self, what: &str, origin: &Origin, why: String) -> RegistryError {
-        RegistryError::Unreachable { what: what.into(), host: origin.host.clone(), why }
+        let address = origin.address();
+        let host = address.split_once("://").map_or(address.as_str(), |(_, host)| host);
+        RegistryError::Unreachable { what: what.into(), host: host.into(), why }
     }
 
     /// Waits before the next attempt.
@@ -600,6 +602,40 @@ mod tests {
         for address in ["https://user@a.b/", "ftp://a.b/", "/v2/", "a.b", "https://:80/", "https://a.b:99999/"] {
             assert_eq!(of(address), None, "{address}");
         }
+    }
+
+    #[test]
+    fn from_https_no_way_leads_to_http_and_logins_go_nowhere_in_plain_text() {
+        let of = |host: &str, plain_http: bool| {
+            let means = Means {
+                plain_http,
+                access: Access::Pull,
+                environment: Environment::default(),
+                interrupted: Arc::default(),
+                limit: Duration::from_secs(1),
+                pause: Duration::from_millis(1),
+            };
+            Exchange::new(host, "p", means).unwrap()
+        };
+        let login = |exchange: &Exchange, to: &str| exchange.may_receive_login(&Origin::of(to).unwrap()).is_ok();
+        for (host, plain_http, to, goes, with_login) in [
+            ("a.test", false, "https://a.test/", true, true),
+            ("a.test", false, "https://b.test/", true, true),
+            ("a.test", false, "http://a.test/", false, false),
+            ("a.test", false, "http://127.0.0.1/", false, false),
+            ("a.test", true, "http://a.test/", true, false),
+            ("a.test", true, "http://b.test/", false, false),
+            ("127.0.0.1:5000", false, "http://127.0.0.1:5001/", true, true),
+            ("localhost", false, "http://[::1]/", true, true),
+            ("localhost", false, "http://a.test/", false, false),
+            ("localhost", false, "https://a.test/", true, true),
+        ] {
+            let exchange = of(host, plain_http);
+            assert_eq!(exchange.permitted(to).is_ok(), goes, "{host} to {to}");
+            assert_eq!(login(&exchange, to), with_login, "{host} to {to}");
+        }
+        assert_eq!(of("docker.io", false).address("tags/list"), "https://registry-1.docker.io/v2/p/tags/list");
+        assert_eq!(of("localhost:5000", false).address("x"), "http://localhost:5000/v2/p/x");
     }
 
     #[test]
