@@ -10,6 +10,9 @@
 //! | answers have a largest size, a longest time, and a longest silence | a registry is not trusted |
 //! | what a registry says is shown without logins and control characters | a registry may repeat what it received, and a terminal obeys control characters |
 
+mod login;
+mod origin;
+
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::io::Read;
@@ -17,16 +20,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde::Deserialize;
 use ureq::Agent as Client;
-use ureq::http::{HeaderMap, Method, Request, Uri};
+use ureq::http::{HeaderMap, Method, Request};
 
-use super::challenge::Challenge;
-use super::credentials::{Credentials, CredentialsError, Login, Secret};
+use super::credentials::{Credentials, Secret};
 use super::error::{RegistryError, UsedLogin};
-use crate::optimize::agents::ask::{is_here, proxy, seconds};
+use crate::optimize::agents::ask::{proxy, seconds};
 use kforge_foundation::config::Environment;
+
+pub(super) use self::origin::Origin;
 
 /// How often a request is sent before it counts as failed.
 const ATTEMPTS: u32 = 5;
@@ -54,50 +57,6 @@ pub enum Access {
     Pull,
     /// Reading and writing.
     PullPush,
-}
-
-/// A scheme with a host and a port.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Origin {
-    pub(super) https: bool,
-    pub(super) host: String,
-    port: u16,
-}
-
-impl Origin {
-    /// The origin of an address; none if it has no host, another scheme, or a user's name.
-    pub(super) fn of(address: &str) -> Option<Origin> {
-        let uri: Uri = address.parse().ok()?;
-        let https = match uri.scheme_str()? {
-            "https" => true,
-            "http" => false,
-            _ => return None,
-        };
-        let authority = uri.authority()?;
-        let host = authority.host().to_ascii_lowercase();
-        let rest = authority.as_str().get(host.len()..)?;
-        let port = match (rest.strip_prefix(':'), rest.is_empty(), https) {
-            (Some(port), ..) => port.parse().ok()?,
-            (None, true, true) => 443,
-            (None, true, false) => 80,
-            // A user's name.
-            (None, false, _) => return None,
-        };
-        let is_plain = !authority.as_str().contains('@') && !host.is_empty();
-        is_plain.then_some(Origin { https, host, port })
-    }
-
-    fn is_here(&self) -> bool {
-        is_here(&self.host)
-    }
-
-    fn address(&self) -> String {
-        let scheme = if self.https { "https" } else { "http" };
-        match (self.https, self.port) {
-            (true, 443) | (false, 80) => format!("{scheme}://{}", self.host),
-            (_, port) => format!("{scheme}://{}:{port}", self.host),
-        }
-    }
 }
 
 /// A request.
@@ -295,119 +254,6 @@ impl Exchange {
         }
     }
 
-    /// Looks for what a registry demands, and keeps the header that meets it.
-    fn log_in(&self, what: &str, refusal: &Answer) -> Result<(), RegistryError> {
-        let headers = refusal.headers.get_all("www-authenticate").iter().filter_map(|value| value.to_str().ok());
-        let challenge =
-            Challenge::parse(headers).map_err(|why| RegistryError::Challenge { host: self.host.clone(), why })?;
-        let found = self.credentials.of(&self.host, &self.means.interrupted).map_err(|error| match error {
-            CredentialsError::Interrupted => RegistryError::Interrupted,
-            error => RegistryError::Credentials(error),
-        })?;
-        {
-            let mut state = self.state.borrow_mut();
-            state.used = match (&found.login, found.silent) {
-                (Some((_, place)), _) => UsedLogin::Kept(place.clone()),
-                (None, Some((helper, end))) => UsedLogin::Helper { helper, end },
-                (None, None) => UsedLogin::None(self.host.clone()),
-            };
-            state.secrets.extend(found.login.iter().flat_map(|(login, _)| login.secrets()));
-        }
-        let login = found.login.map(|(login, _)| login);
-        let authorization = match challenge {
-            Challenge::Basic => {
-                let basic = login.as_ref().and_then(Login::basic).ok_or_else(|| self.denied(what, refusal))?;
-                self.may_receive_login(&self.origin)?;
-                basic
-            }
-            Challenge::Bearer { realm, service } => {
-                let token = self.token(what, &realm, service.as_deref(), login.as_ref())?;
-                self.state.borrow_mut().secrets.push(token.clone());
-                Secret::new(format!("Bearer {}", token.reveal()))
-            }
-        };
-        self.state.borrow_mut().authorization = Some(authorization);
-        Ok(())
-    }
-
-    /// Checks that a login may go to an origin.
-    fn may_receive_login(&self, origin: &Origin) -> Result<(), RegistryError> {
-        match origin.https || origin.is_here() && self.origin.is_here() {
-            true => Ok(()),
-            false => Err(RegistryError::PlainLogin(origin.host.clone())),
-        }
-    }
-
-    /// A token for the repository, from the service that the registry names.
-    fn token(
-        &self,
-        what: &str,
-        realm: &str,
-        service: Option<&str>,
-        login: Option<&Login>,
-    ) -> Result<Secret, RegistryError> {
-        let origin = self.permitted(realm)?;
-        if login.is_some() {
-            self.may_receive_login(&origin)?;
-        }
-        let actions = if self.means.access == Access::Pull { "pull" } else { "pull,push" };
-        let scope = format!("repository:{}:{actions}", self.repository);
-        let mut fields = vec![("scope", scope.as_str())];
-        fields.extend(service.map(|service| ("service", service)));
-        let answer = match login {
-            Some(Login::Identity(token)) => {
-                fields.extend([
-                    ("grant_type", "refresh_token"),
-                    ("client_id", "kforge"),
-                    ("refresh_token", token.reveal()),
-                ]);
-                let form = Secret::new(form(&fields));
-                // It also occurs as the form has it.
-                let encoded = utf8_percent_encode(token.reveal(), RESERVED).to_string();
-                self.state.borrow_mut().secrets.push(Secret::new(encoded));
-                let call = Call {
-                    what,
-                    method: Method::POST,
-                    address: realm.into(),
-                    headers: &[("Content-Type", "application/x-www-form-urlencoded".into())],
-                    body: Some(form.reveal().as_bytes()),
-                    limit: LARGEST_TEXT,
-                    repeats: true,
-                };
-                self.repeated(&call, &origin, realm, None)?
-            }
-            login => {
-                let address = format!("{realm}{}{}", if realm.contains('?') { '&' } else { '?' }, form(&fields));
-                let call = Call {
-                    what,
-                    method: Method::GET,
-                    address: address.clone(),
-                    headers: &[],
-                    body: None,
-                    limit: LARGEST_TEXT,
-                    repeats: true,
-                };
-                self.repeated(&call, &origin, &address, login.and_then(Login::basic).as_ref())?
-            }
-        };
-        match answer.status {
-            200 => {}
-            401 | 403 => return Err(self.denied(what, &answer)),
-            300..=399 => return Err(self.redirect("its service for tokens is at another address than it states")),
-            _ => return Err(self.refused(what, &answer)),
-        }
-        #[derive(Deserialize)]
-        struct Token {
-            #[serde(alias = "access_token")]
-            token: Option<String>,
-        }
-        let token = serde_json::from_slice::<Token>(&answer.body).ok().and_then(|answer| answer.token);
-        let is_header = |token: &String| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
-        let no_token =
-            || RegistryError::Protocol { host: self.host.clone(), why: "its service for tokens gave no token" };
-        token.filter(is_header).map(Secret::new).ok_or_else(no_token)
-    }
-
     /// Sends one request until there is an answer that another attempt would not change.
     fn repeated(
         &self,
@@ -580,29 +426,9 @@ impl Exchange {
     }
 }
 
-/// What stays as it is in a form: letters, digits, and the other unreserved characters of RFC 3986.
-const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-
-/// Fields as a form, or as the query of an address.
-fn form(fields: &[(&str, &str)]) -> String {
-    let encode = |text: &str| utf8_percent_encode(text, RESERVED).to_string();
-    fields.iter().map(|(name, value)| format!("{name}={}", encode(value))).collect::<Vec<_>>().join("&")
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn an_origin_has_a_scheme_a_host_and_a_port_and_no_user() {
-        let of = |address: &str| Origin::of(address).map(|origin| origin.address());
-        assert_eq!(of("https://A.b/c").as_deref(), Some("https://a.b"));
-        assert_eq!(of("http://[::1]:5000/c").as_deref(), Some("http://[::1]:5000"));
-        assert_eq!(Origin::of("https://a.b:443/"), Origin::of("https://a.b/x"));
-        for address in ["https://user@a.b/", "ftp://a.b/", "/v2/", "a.b", "https://:80/", "https://a.b:99999/"] {
-            assert_eq!(of(address), None, "{address}");
-        }
-    }
 
     #[test]
     fn from_https_no_way_leads_to_http_and_logins_go_nowhere_in_plain_text() {
@@ -636,10 +462,5 @@ mod tests {
         }
         assert_eq!(of("docker.io", false).address("tags/list"), "https://registry-1.docker.io/v2/p/tags/list");
         assert_eq!(of("localhost:5000", false).address("x"), "http://localhost:5000/v2/p/x");
-    }
-
-    #[test]
-    fn fields_are_encoded() {
-        assert_eq!(form(&[("grant_type", "a&b=c"), ("scope", "x:y,z")]), "grant_type=a%26b%3Dc&scope=x%3Ay%2Cz");
     }
 }

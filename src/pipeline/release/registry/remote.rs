@@ -107,7 +107,7 @@ impl Remote {
             headers: &[("Content-Type", "application/octet-stream".into())],
             body: Some(bytes),
             limit: LARGEST,
-            // After a part of it arrived, the upload begins anew.
+            // After a part of it arrived, the upload begins again.
             repeats: false,
         };
         let answer = self.exchange.send(&end)?;
