@@ -26,7 +26,7 @@
 //! | | [`optimize`] * | templates of kernels; the registry of methods; candidates of a round; agents (only [`optimize::agents::ask`] is not pure) |
 //! | | [`step`] | one file per kind of pure step |
 //! | | [`report`] * | from results to values, text, markdown, JSON, and formats of other tools |
-//! | | [`release`] | import and export: evidence bundles; the comparison of two states |
+//! | | [`release`] | import and export: evidence bundles; artifacts and where they are published; the comparison of two states |
 //! | `kforge-ops` | [`ops`] | what commands do: from a request to events and a result or a typed error; prints nothing and does not know the command line |
 //! | `kforge` | [`cli`] | parses, calls an operation, renders; one thin file per command; the only printer |
 //!
@@ -42,6 +42,8 @@
 //! | where | what |
 //! |---|---|
 //! | `kforge.lock` | resolved versions and pins; committed with the sources |
+//! | `kforge-install.lock` | the artifacts that are installed in a folder, by digest ([`release::install_lock`]) |
+//! | `kernels/` | installed artifacts ([`ops::install`]); each is in a folder `.kforge-install-*` beside its own until it is complete |
 //! | `evidence/*.kfe` | bundles of evidence, written by `kforge evidence export`; committed beside the manifest ([`release::bundle`]) |
 //! | `target/kforge/journal` | the memory of this workspace: stats of leaves, keys and results of steps ([`engine::journal`]) |
 //! | `target/kforge/certificate` | proof that the last build still has nothing to do ([`engine::certificate`]) |

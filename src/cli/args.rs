@@ -22,7 +22,7 @@ pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories,
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
-pub use release::{PackageArgs, ReproduceArgs, VerifyArtifactArgs};
+pub use release::{InstallArgs, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
@@ -74,7 +74,7 @@ pub struct Global {
     /// Do not use the network, not even to install a toolchain
     #[arg(long, global = true, help_heading = "Common options")]
     pub offline: bool,
-    /// Fail if kforge.lock would have to change
+    /// Fail if kforge.lock or kforge-install.lock would have to change
     #[arg(long, global = true, help_heading = "Common options")]
     pub locked: bool,
     /// Equivalent to --locked and --offline
@@ -236,6 +236,10 @@ pub enum Command {
     Package(PackageArgs),
     /// Verify an artifact: its digests, its signature, and what its evidence shows
     VerifyArtifact(VerifyArtifactArgs),
+    /// Publish an artifact to a folder or an OCI registry
+    Publish(PublishArgs),
+    /// Install published artifacts after verifying them against the keys that you trust
+    Install(InstallArgs),
     /// Build and package twice under changed circumstances, and report every byte that differs
     Reproduce(ReproduceArgs),
     /// Compare champions with those of another revision, and fail if one is slower

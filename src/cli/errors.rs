@@ -14,12 +14,15 @@ use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
+use kforge_ops::install::InstallError;
 use kforge_ops::new::NewError;
 use kforge_ops::optimize::OptimizeError;
 use kforge_ops::package::{PackageError, Refusal, RefusalReason};
+use kforge_ops::publish::PublishError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
+use kforge_pipeline::release::registry::RegistryError;
 use kforge_project::workspace::edit;
 
 /// The most steps that are listed if a name is ambiguous.
@@ -103,6 +106,18 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Package(PackageError::Refused { reasons, .. }) => packaging(reasons),
         Error::VerifyArtifact(VerifyArtifactError::Unsigned(_)) => {
             vec!["`--allow-untrusted` verifies all else; `kforge package --sign-key KEY` signs".into()]
+        }
+        Error::Publish(PublishError::Unsigned(_)) => {
+            vec!["`kforge package --sign-key KEY` signs; `--allow-unsigned` publishes it all the same".into()]
+        }
+        Error::Registry(RegistryError::Taken { .. }) => vec![
+            "publish another version, or another tag with `--tag`; `--replace` makes the tag name this artifact".into(),
+        ],
+        Error::Registry(RegistryError::Plain(_)) => {
+            vec!["`--plain-http` permits it; contents are still checked against their digests, but tags are not".into()]
+        }
+        Error::Install(InstallError::Moved { .. }) => {
+            vec!["ask whoever publishes it; `--update` accepts what is there now".into()]
         }
         Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],
         Error::Report(ReportError::NotBuilt(_)) => vec!["run `kforge build` first".into()],

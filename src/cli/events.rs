@@ -58,6 +58,8 @@ impl Observer for Listener {
             Event::Building(state) => console.status("Building", state),
             Event::Comparing(champions) => console.status("Comparing", &count(*champions as u64, "champion")),
             Event::Round(event) => rounds::say(console, event),
+            Event::Publishing(place) => console.status("Publishing", &format!("to `{place}`")),
+            Event::Fetching(place) => console.status("Fetching", &format!("`{place}`")),
             Event::Imported(imported) => console.status("Imported", &taken(imported)),
         }
     }
@@ -76,6 +78,7 @@ fn waited_for(by: Blocked) -> &'static str {
         Blocked::Workspace => "another kforge to finish with this workspace",
         Blocked::Cache => "the shared cache to be collected",
         Blocked::Toolchain => "another kforge to install the same toolchain",
+        Blocked::Folder => "another kforge to finish with this folder",
     }
 }
 

@@ -7,8 +7,10 @@ use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::install::InstallError;
 use kforge_ops::optimize::OptimizeError;
 use kforge_ops::package::PackageError;
+use kforge_ops::publish::PublishError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
@@ -63,6 +65,13 @@ impl From<&Error> for Exit {
                 Exit::NoEvidence
             }
             Error::Package(PackageError::Claims { .. } | PackageError::Manifest { .. }) => Exit::Bug,
+            Error::Publish(PublishError::Unsigned(_)) => Exit::NoEvidence,
+            Error::Publish(PublishError::Reference(_) | PublishError::TwoTags { .. } | PublishError::Digest(_)) => {
+                Exit::Usage
+            }
+            Error::Install(InstallError::Reference(_) | InstallError::Outside(_) | InstallError::Twice(_)) => {
+                Exit::Usage
+            }
             Error::VerifyArtifact(VerifyArtifactError::Unsigned(_) | VerifyArtifactError::Distrusted { .. }) => {
                 Exit::NoEvidence
             }

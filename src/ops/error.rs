@@ -16,9 +16,12 @@ use crate::evidence::EvidenceError;
 use crate::evidence::sign::SignError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
+use crate::install::InstallError;
 use crate::new::NewError;
 use crate::optimize::OptimizeError;
 use crate::package::PackageError;
+use crate::publish::PublishError;
+use crate::published::NoNetwork;
 use crate::report::NotShown;
 use crate::reproduce::ReproduceError;
 use crate::run::RunError;
@@ -30,6 +33,7 @@ use crate::verify_artifact::VerifyArtifactError;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
 use kforge_foundation::base::{Diagnostic, Severity};
+use kforge_pipeline::release::registry::RegistryError;
 use kforge_pipeline::report::exports::ExportError;
 use kforge_pipeline::report::timings::NotRendered;
 use kforge_project::toolchain;
@@ -63,6 +67,7 @@ pub enum Error {
         Blocked::Workspace => "another kforge works in this workspace, and --no-wait was given",
         Blocked::Cache => "the shared cache is being collected, and --no-wait was given",
         Blocked::Toolchain => "another kforge installs the same toolchain, and --no-wait was given",
+        Blocked::Folder => "another kforge writes into this folder, and --no-wait was given",
     })]
     Busy(Blocked),
     /// [`crate::Session::interrupted`] was set.
@@ -230,6 +235,18 @@ pub enum Error {
     /// An artifact cannot be verified.
     #[error(transparent)]
     VerifyArtifact(#[from] VerifyArtifactError),
+    /// An artifact cannot be published.
+    #[error(transparent)]
+    Publish(#[from] PublishError),
+    /// An artifact cannot be installed.
+    #[error(transparent)]
+    Install(#[from] InstallError),
+    /// A folder or a registry of artifacts cannot be used. An interruption is [`Error::Interrupted`].
+    #[error(transparent)]
+    Registry(RegistryError),
+    /// A registry is needed, and the network must not be used.
+    #[error(transparent)]
+    NoNetwork(#[from] NoNetwork),
     /// A manifest cannot be edited.
     #[error(transparent)]
     Edit(#[from] EditError),
@@ -333,6 +350,15 @@ impl Error {
             LockError::Busy(_) => Error::Busy(of),
             LockError::Interrupted(_) => Error::Interrupted,
             other @ LockError::Io { .. } => Error::Lock(other),
+        }
+    }
+}
+
+impl From<RegistryError> for Error {
+    fn from(error: RegistryError) -> Error {
+        match error {
+            RegistryError::Interrupted => Error::Interrupted,
+            error => Error::Registry(error),
         }
     }
 }

@@ -55,6 +55,10 @@ pub enum Event<'a> {
     Round(&'a RoundEvent<'a>),
     /// A bundle of evidence was imported into the home.
     Imported(&'a Imported),
+    /// An artifact is sent to a folder or a registry.
+    Publishing(&'a str),
+    /// An artifact is fetched from a folder or a registry.
+    Fetching(&'a str),
 }
 
 /// The process for which an operation waits.
@@ -66,6 +70,8 @@ pub enum Blocked {
     Cache,
     /// Another kforge is installing the same toolchain.
     Toolchain,
+    /// Another kforge publishes to, or installs into, the same folder.
+    Folder,
 }
 
 /// What pip resolves.

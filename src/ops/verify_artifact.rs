@@ -126,12 +126,25 @@ fn one_or_count(claims: &[FalseClaim]) -> String {
 /// # Errors
 /// [`VerifyArtifactError`], or files cannot be read or written.
 pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Result<VerifiedArtifact, Error> {
+    let files = read(&session.cwd.join(&request.path), &request.path)
+        .map_err(|why| VerifyArtifactError::Files { path: request.path.clone(), why })?;
+    verify_files(session, request, &files)
+}
+
+/// Verifies the files of an artifact. The path of the request is its name in messages.
+///
+/// # Errors
+/// Those of [`verify_artifact`].
+pub(crate) fn verify_files(
+    session: &Session,
+    request: &VerifyArtifactRequest,
+    files: &ArtifactFiles,
+) -> Result<VerifiedArtifact, Error> {
     let path = &request.path;
     let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
-    let files = read(&session.cwd.join(path), path).map_err(refused)?;
     let index = files.index().map_err(refused)?;
-    let signer = signer(session, request, &files)?;
-    let document = KernelsDocument::of(&files).map_err(refused)?;
+    let signer = signer(session, request, files)?;
+    let document = KernelsDocument::of(files).map_err(refused)?;
     let evidence = files.required(EVIDENCE).map_err(refused)?;
     let evidence = archive::unpack(evidence, archive::LIMITS);
     let evidence = evidence.and_then(|evidence| {
@@ -141,11 +154,11 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
     let evidence = evidence.map_err(|why| EvidenceError::Refused { path: path.join(EVIDENCE), why })?;
     let folder =
         tempfile::Builder::new().prefix("kforge-artifact-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
-    write_folder(folder.path(), &files)?;
+    write_folder(folder.path(), files)?;
     let (workspace, member) = package_of(&folder.path().join(SOURCE), path)?;
-    let artifact = Artifact { files: &files, document: &document, evidence: &evidence, package: &member.package };
+    let artifact = Artifact { files, document: &document, evidence: &evidence, package: &member.package };
     let mut claims = artifact.false_claims();
-    claims.extend(of_package(&index, &member, &workspace, &files)?);
+    claims.extend(of_package(&index, &member, &workspace, files)?);
     if !claims.is_empty() {
         return Err(VerifyArtifactError::Claims { path: path.clone(), claims }.into());
     }
@@ -154,7 +167,7 @@ pub fn verify_artifact(session: &Session, request: &VerifyArtifactRequest) -> Re
         false => None,
     };
     let rerun = match request.rerun {
-        true => Some(rerun::rerun(session, path, &files, &document)?),
+        true => Some(rerun::rerun(session, path, files, &document)?),
         false => None,
     };
     let mut records = BTreeMap::new();
@@ -234,7 +247,10 @@ fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFi
 }
 
 /// The files of a folder or an archive; `name` is the path as the user gave it.
-fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
+///
+/// # Errors
+/// It cannot be read, or holds what no artifact holds.
+pub(crate) fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
     let unreadable = |path: &Path| {
         let name = path.display().to_string();
         move |source| ArtifactError::Read { name, source }

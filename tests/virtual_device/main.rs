@@ -23,8 +23,12 @@ mod products;
 #[expect(dead_code, reason = "other tests use the rest of it")]
 mod project;
 mod property;
+mod published;
 #[path = "../e2e/random.rs"]
 mod random;
+#[path = "../registry/server.rs"]
+#[expect(dead_code, reason = "tests of the client use the rest of it")]
+mod server;
 #[path = "../installed/compiler_survey.rs"]
 mod compiler_survey;
 #[path = "../installed/folders.rs"]

@@ -14,8 +14,8 @@ use serde_json::Value;
 
 use crate::lab::{Lab, Machine, SOURCE};
 
-const ARCHIVE: &str = "target/kforge/package/p-0.1.0.tar";
-const FOLDER: &str = "target/kforge/package/p-0.1.0";
+pub(crate) const ARCHIVE: &str = "target/kforge/package/p-0.1.0.tar";
+pub(crate) const FOLDER: &str = "target/kforge/package/p-0.1.0";
 
 const METHOD: &str = r#"
 [kernel.k.methods."memory.vectorized_access"]
@@ -23,12 +23,12 @@ off = { V = 1 }
 sass.any = ['LDG\.E\.128']
 "#;
 
-fn machine() -> Machine {
+pub(crate) fn machine() -> Machine {
     Machine::with(&[(4, 1000.0), (1, 1400.0)])
 }
 
 /// A built package with a licence.
-fn built() -> Lab {
+pub(crate) fn built() -> Lab {
     let lab = licensed();
     lab.built(&[]);
     lab
@@ -44,7 +44,7 @@ fn licensed() -> Lab {
 
 /// Runs `kforge WORDS`, checks the exit code, and returns what it printed.
 #[track_caller]
-fn run(lab: &Lab, words: &[&str], code: i32) -> String {
+pub(crate) fn run(lab: &Lab, words: &[&str], code: i32) -> String {
     let output = lab.project.command(&[words, &["--offline"]].concat()).stdin(Stdio::null()).output().unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
@@ -52,7 +52,7 @@ fn run(lab: &Lab, words: &[&str], code: i32) -> String {
 }
 
 /// A private key in a file, and a file that trusts it for a namespace.
-fn key(lab: &Lab, namespace: &str) -> (PathBuf, PathBuf) {
+pub(crate) fn key(lab: &Lab, namespace: &str) -> (PathBuf, PathBuf) {
     let (private, trusted) = (lab.project.place().join("key"), lab.project.place().join("trusted"));
     let _ = fs::remove_file(&private);
     let made = std::process::Command::new("ssh-keygen")
@@ -66,7 +66,7 @@ fn key(lab: &Lab, namespace: &str) -> (PathBuf, PathBuf) {
     (private, trusted)
 }
 
-fn files(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
+pub(crate) fn files(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
     tar::unpack(&fs::read(lab.project.root().join(ARCHIVE)).unwrap()).unwrap().all().clone()
 }
 
@@ -89,7 +89,7 @@ fn write_folder(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
 }
 
 #[track_caller]
-fn verify(lab: &Lab, path: &Path, code: i32) -> String {
+pub(crate) fn verify(lab: &Lab, path: &Path, code: i32) -> String {
     run(lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted"], code)
 }
 

@@ -1,4 +1,4 @@
-//! Arguments of `package`, `verify-artifact` and `reproduce`.
+//! Arguments of `package`, `verify-artifact`, `reproduce`, `publish` and `install`.
 
 use std::path::PathBuf;
 
@@ -77,6 +77,62 @@ pub struct VerifyArtifactArgs {
     /// Do not require the signature of a trusted key
     #[arg(long)]
     pub allow_untrusted: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge publish`.
+#[derive(Debug, Clone, Args)]
+pub struct PublishArgs {
+    /// The folder or the archive of an artifact
+    #[arg(value_name = "ARTIFACT")]
+    pub artifact: PathBuf,
+    /// A folder, or oci://HOST/NAME[:TAG]
+    #[arg(value_name = "DESTINATION")]
+    pub destination: String,
+    /// Tag to publish under [default: the version of the package]
+    #[arg(long, value_name = "TAG")]
+    pub tag: Option<String>,
+    /// Replace another artifact that has this tag
+    #[arg(long)]
+    pub replace: bool,
+    /// Also publish an artifact that is not signed
+    #[arg(long)]
+    pub allow_unsigned: bool,
+    /// Reach the registry by http; registries on this machine are reached so anyway
+    #[arg(long)]
+    pub plain_http: bool,
+    /// Report what would be published, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// `kforge install`.
+#[derive(Debug, Clone, Args)]
+pub struct InstallArgs {
+    /// Artifacts, folders with published artifacts (PATH[:TAG]), or oci://HOST/NAME[:TAG|@DIGEST] [default: what
+    /// kforge-install.lock says]
+    #[arg(value_name = "SOURCE")]
+    pub sources: Vec<String>,
+    /// Folder to install into [default: kernels]
+    #[arg(long, value_name = "DIR", requires = "sources")]
+    pub into: Option<PathBuf>,
+    /// Do not require the signature of a trusted key
+    #[arg(long)]
+    pub allow_untrusted: bool,
+    /// Accept that a tag names something else than kforge-install.lock says
+    #[arg(long, requires = "sources")]
+    pub update: bool,
+    /// Reach registries by http; registries on this machine are reached so anyway
+    #[arg(long)]
+    pub plain_http: bool,
+    /// Report what would be installed, and write nothing
+    #[arg(short = 'n', long)]
+    pub dry_run: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

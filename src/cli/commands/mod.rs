@@ -16,12 +16,14 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod external;
+pub mod install;
 pub mod locate;
 pub mod man;
 pub mod metadata;
 pub mod new;
 pub mod optimize;
 pub mod package;
+pub mod publish;
 pub mod report;
 pub mod reproduce;
 pub mod run;
@@ -87,6 +89,8 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Toolchain(command) => toolchain::run(context, &command),
         Command::Cache(command) => cache::run(context, &command),
         Command::Package(args) => package::run(context, &args),
+        Command::Publish(args) => publish::run(context, &args),
+        Command::Install(args) => install::run(context, &args),
         Command::Reproduce(args) => reproduce::run(context, &args),
         Command::VerifyArtifact(args) => verify_artifact::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),

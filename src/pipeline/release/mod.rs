@@ -16,6 +16,8 @@
 //! | [`evidence_list`] | the records that are held, for people and programs |
 //! | [`provenance`] | where an accepted source comes from |
 //! | [`revision`] | a revision of the repository in a separate folder |
+//! | [`registry`] | where artifacts are published: OCI registries and folders |
+//! | [`install_lock`] | what is installed in a folder of somebody who uses artifacts |
 //! | [`comparison`] | how champions of two states compare |
 //! | [`affected`] | which kernels differ between the plans of two states |
 //! | [`ci`] | the document of a run in CI |
@@ -29,8 +31,10 @@ pub mod ci;
 pub mod committed;
 pub mod comparison;
 pub mod evidence_list;
+pub mod install_lock;
 pub mod provenance;
 mod error;
+pub mod registry;
 pub mod revision;
 pub mod signature;
 pub mod signatures_list;
@@ -46,7 +50,7 @@ pub use error::{ArchiveError, QuestionFault, Refused};
 use serde_json::Value;
 
 /// The names of this room's JSON Schemas, sorted.
-pub const SCHEMAS: [&str; 10] = [
+pub const SCHEMAS: [&str; 11] = [
     "affected",
     "artifact",
     "artifact-kernels",
@@ -54,6 +58,7 @@ pub const SCHEMAS: [&str; 10] = [
     "ci",
     "comparison",
     "holdings",
+    "install-lock",
     "signature",
     "trajectory",
     "trusted",
@@ -71,6 +76,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "trajectory" => schemars::schema_for!(trajectory::Trajectory),
         "signature" => schemars::schema_for!(signatures_list::SignatureView),
         "trusted" => schemars::schema_for!(signatures_list::TrustedView),
+        "install-lock" => install_lock::schema(),
         "holdings" => schemars::schema_for!(evidence_list::Holding),
         _ => return None,
     };

@@ -159,6 +159,13 @@ impl ArtifactFiles {
         self
     }
 
+    /// The same files without a signature.
+    #[must_use]
+    pub fn unsigned(mut self) -> Self {
+        self.0.remove(INDEX_SIGNATURE);
+        self
+    }
+
     /// The signature of the index, which may be by anybody; none if there is none.
     ///
     /// # Errors

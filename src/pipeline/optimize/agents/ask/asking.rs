@@ -403,7 +403,7 @@ impl<'a> Asking<'a> {
         let key = key_variable(agent).map(|variable| Key::of(variable, environment)).transpose();
         let key = key.map_err(|why| AskError::NoKey { agent: agent.name.clone(), why })?;
         let proxy = http::proxy(&url.value, environment);
-        let proxy = proxy.map_err(|why| AskError::Denied { agent: agent.name.clone(), why })?;
+        let proxy = proxy.map_err(|why| AskError::Denied { agent: agent.name.clone(), why: why.to_string() })?;
         Ok(Endpoint {
             url: url.value.clone(),
             model: model.clone(),

@@ -156,7 +156,7 @@ impl Endpoint {
 }
 
 /// Reads `Retry-After`: seconds, or a date.
-fn seconds(text: &str) -> Option<u64> {
+pub(crate) fn seconds(text: &str) -> Option<u64> {
     let text = text.trim();
     if let Ok(seconds) = text.parse::<u64>() {
         return Some(seconds);
@@ -165,11 +165,16 @@ fn seconds(text: &str) -> Option<u64> {
     u64::try_from(date.as_second() - jiff::Timestamp::now().as_second()).ok()
 }
 
+/// A variable names no proxy that can be used. The error names the variable but not its value, which may hold a password.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the environment variable `{0}` names no proxy that kforge can use: expected `http://HOST:PORT`")]
+pub struct NotProxy(pub String);
+
 /// The proxy that the environment declares for an address; none for this machine.
 ///
 /// # Errors
-/// The variable names no valid proxy. The error names the variable but not its value, which may hold a password.
-pub(super) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy>, String> {
+/// The variable names no valid proxy.
+pub(crate) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy>, NotProxy> {
     let host = url.split_once("://").map_or(url, |(_, rest)| rest);
     let host = host.split(['/', '?']).next().unwrap_or_default();
     let here = ["localhost", "127.", "[::1]"];
@@ -183,8 +188,7 @@ pub(super) fn proxy(url: &str, environment: &Environment) -> Result<Option<Proxy
     let Some((name, value)) = names.iter().find_map(|name| Some((name, environment.get(name)?))) else {
         return Ok(None);
     };
-    let wrong =
-        || format!("the environment variable `{name}` names no proxy that kforge can use: expected `http://HOST:PORT`");
+    let wrong = || NotProxy(name.to_string());
     let stated = Proxy::new(value).map_err(|_| wrong())?;
     let mut builder = Proxy::builder(stated.protocol()).host(stated.host()).port(stated.port());
     if let Some(user) = stated.username() {
@@ -228,7 +232,7 @@ mod tests {
         for here in ["http://localhost:8000/v1", "http://127.0.0.1:1/v1", "http://[::1]:1/v1"] {
             assert!(of(here, &[("all_proxy", "http://proxy.b:1")]).unwrap().is_none(), "{here}");
         }
-        let why = of("http://a.b/v1", &[("http_proxy", "nonsense://secret@x")]).unwrap_err();
+        let why = of("http://a.b/v1", &[("http_proxy", "nonsense://secret@x")]).unwrap_err().to_string();
         assert!(why.contains("`http_proxy`") && !why.contains("secret"), "{why}");
     }
 }

@@ -23,7 +23,10 @@ mod permitted;
 pub use asking::{Asking, Surroundings};
 pub use clock::{Clock, SystemClock};
 pub use event::{AskError, AskEvent};
+pub use http::NotProxy;
+pub(crate) use http::{proxy, seconds};
 pub use ledger::{Ledger, Spent};
+pub(crate) use permitted::is_here;
 pub use permitted::{NotSent, PermittedKeys, SETTING as PERMITTED_KEYS};
 
 /// The raw reply of an agent.

@@ -1,0 +1,65 @@
+//! `kforge install`: installs artifacts for whoever uses them.
+
+use serde::Serialize;
+
+use super::{CommandResult, print_json};
+use crate::cli::args::{InstallArgs, MessageFormat};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use kforge_foundation::base::count;
+use kforge_ops::install::{InstallRequest, InstallStatus, Installed, install};
+use kforge_pipeline::release::install_lock::InstalledPackage;
+
+/// An installed artifact, for programs.
+#[derive(Serialize)]
+struct InstalledView<'a> {
+    #[serde(flatten)]
+    package: &'a InstalledPackage,
+    kernels: u64,
+    status: &'static str,
+    written: bool,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
+    let request = InstallRequest {
+        sources: args.sources.clone(),
+        into: args.into.clone(),
+        allow_untrusted: args.allow_untrusted,
+        update: args.update,
+        plain_http: args.plain_http,
+        dry_run: args.dry_run,
+    };
+    context.interrupts()?;
+    let installed = install(&context.session, &request)?;
+    if args.message_format == MessageFormat::Json {
+        return print_json(context, &installed.iter().map(|one| view(one, !args.dry_run)).collect::<Vec<_>>());
+    }
+    for one in &installed {
+        let InstalledPackage { name, version, folder, signed_by, .. } = &one.package;
+        let by = signed_by.as_ref().map_or("by nobody whom you trust".into(), |who| format!("signed by {who}"));
+        let text = format!("{name} {version} ({}, {by}) in `{folder}`", count(one.kernels, "kernel"));
+        let (word, text) = match (one.status, args.dry_run) {
+            (InstallStatus::Present, _) => ("Fresh", text),
+            (InstallStatus::Added, false) => ("Installed", text),
+            (InstallStatus::Replaced, false) => ("Installed", format!("{text}, in place of another")),
+            (InstallStatus::Added, true) => ("", format!("would install {text}")),
+            (InstallStatus::Replaced, true) => ("", format!("would install {text}, in place of another")),
+        };
+        context.console.status(word, &text);
+    }
+    Ok(Exit::Done)
+}
+
+fn view(one: &Installed, written: bool) -> InstalledView<'_> {
+    InstalledView {
+        package: &one.package,
+        kernels: one.kernels,
+        status: match one.status {
+            InstallStatus::Added => "added",
+            InstallStatus::Replaced => "replaced",
+            InstallStatus::Present => "present",
+        },
+        written,
+    }
+}

@@ -1,0 +1,207 @@
+//! Publishes an artifact: to a folder or to a registry. Verifies it first, so that nothing is published that every reader would refuse. Knows sessions and
+//! locks; [`kforge_pipeline::release::registry`] knows the places.
+//!
+//! | decision | because |
+//! |---|---|
+//! | everything but trust is verified before anything leaves | whoever publishes need not trust the key that signed; readers decide that |
+//! | an unsigned artifact needs a flag | most readers refuse it |
+//! | a dry run reads the place and writes nothing | it finds a tag that is taken, and a login that is missing |
+
+use std::path::{Path, PathBuf};
+
+use jiff::Timestamp;
+
+use crate::event::{Blocked, Event};
+use crate::verify_artifact::{VerifyArtifactError, VerifyArtifactRequest, read, verify_files};
+use crate::{Error, Session};
+use kforge_engine::lock::{Lock, Mode};
+use kforge_pipeline::release::artifact::{INDEX, Index};
+use kforge_pipeline::release::registry::exchange::Access;
+use kforge_pipeline::release::registry::reference::{NotReference, check_tag};
+use kforge_pipeline::release::registry::{
+    Layout, OciDigest, Place, Publication, Reference, RegistryError, Repository, Status, Version, layout,
+};
+use kforge_pipeline::release::signature::Purpose;
+use kforge_pipeline::release::trust::{Distrust, Trust};
+
+/// The request for a publication.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct PublishRequest {
+    /// The folder or the archive of the artifact.
+    pub artifact: PathBuf,
+    /// A folder, or `oci://HOST/NAME[:TAG]`.
+    pub destination: String,
+    /// The tag; the version of the package if neither this nor the destination names one.
+    pub tag: Option<String>,
+    /// Make the tag name this artifact even if it names another.
+    pub replace: bool,
+    /// Also publish an artifact that nobody signed.
+    pub allow_unsigned: bool,
+    /// Reach the registry in plain text, which is otherwise only done on this machine.
+    pub plain_http: bool,
+    /// Write nothing.
+    pub dry_run: bool,
+}
+
+/// A published artifact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Published {
+    /// What its index says.
+    pub index: Index,
+    /// The folder as it was named, or `oci://HOST/NAME`.
+    pub destination: String,
+    /// The tag.
+    pub tag: String,
+    /// The digest of its manifest.
+    pub manifest: OciDigest,
+    /// The fingerprint of the key that signed it.
+    pub signed_by: Option<String>,
+    /// The size of its archive in bytes.
+    pub bytes: u64,
+    /// What changed there, or would change.
+    pub status: Status,
+}
+
+/// Why an artifact cannot be published.
+#[derive(Debug, thiserror::Error)]
+pub enum PublishError {
+    /// Nobody signed it for this purpose.
+    #[error("`{}` is not signed, and its readers would refuse it", .0.display())]
+    Unsigned(PathBuf),
+    /// The destination or the tag is none.
+    #[error(transparent)]
+    Reference(#[from] NotReference),
+    /// The destination and the option name different tags.
+    #[error("the destination names the tag `{destination}`, and `--tag` names `{option}`: expected one of them")]
+    TwoTags {
+        /// The tag in the destination.
+        destination: String,
+        /// The tag of the option.
+        option: String,
+    },
+    /// The destination names a digest.
+    #[error("`{0}` names a digest, which follows from what is published: expected a tag, or neither")]
+    Digest(Reference),
+}
+
+/// Publishes an artifact.
+///
+/// # Errors
+/// [`PublishError`], the artifact is refused, or the place cannot be used.
+pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published, Error> {
+    let place = Place::parse(&request.destination).map_err(PublishError::Reference)?;
+    let tag = named_tag(&place, request.tag.as_ref())?;
+    let path = &request.artifact;
+    let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
+    let files = read(&session.cwd.join(path), path).map_err(refused)?;
+    let verification =
+        VerifyArtifactRequest { path: path.clone(), allow_untrusted: true, ..VerifyArtifactRequest::default() };
+    verify_files(session, &verification, &files)?;
+    check_signature(session, request, &files)?;
+    let publication = Publication::of(files)?;
+    let tag = tag.unwrap_or_else(|| publication.own_tag());
+    check_tag(&tag).map_err(PublishError::Reference)?;
+    let status = match &place {
+        Place::Registry(reference) => {
+            let access = if request.dry_run { Access::Pull } else { Access::PullPush };
+            let remote = session.remote(reference, access, request.plain_http)?;
+            session.reporter.event(&Event::Publishing(&reference.repository()));
+            send(&publication, &remote, &tag, request)?
+        }
+        Place::Path(name) => to_folder(session, &publication, name, &tag, request)?,
+    };
+    Ok(Published {
+        destination: match &place {
+            Place::Registry(reference) => reference.repository(),
+            Place::Path(name) => name.clone(),
+        },
+        tag,
+        manifest: publication.manifest(),
+        signed_by: publication.signature().map(|signature| signature.key().fingerprint()),
+        bytes: publication.bytes(),
+        status,
+        index: publication.index,
+    })
+}
+
+/// The tag that the destination or the option names.
+fn named_tag(place: &Place, option: Option<&String>) -> Result<Option<String>, PublishError> {
+    let destination = match place {
+        Place::Registry(reference) => match &reference.version {
+            Version::Newest => None,
+            Version::Tag(tag) => Some(tag),
+            Version::Digest(_) => return Err(PublishError::Digest(reference.clone())),
+        },
+        Place::Path(_) => None,
+    };
+    match (destination, option) {
+        (Some(destination), Some(option)) if destination != option => {
+            Err(PublishError::TwoTags { destination: destination.clone(), option: option.clone() })
+        }
+        (destination, option) => {
+            let tag = destination.or(option);
+            tag.map(|tag| check_tag(tag)).transpose()?;
+            Ok(tag.cloned())
+        }
+    }
+}
+
+/// Checks that somebody signed the artifact as one. Who may is decided by its readers.
+fn check_signature(
+    session: &Session,
+    request: &PublishRequest,
+    files: &kforge_pipeline::release::artifact::ArtifactFiles,
+) -> Result<(), Error> {
+    let path = &request.artifact;
+    let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
+    let Some(signature) = files.signature().map_err(refused)? else {
+        return match request.allow_unsigned {
+            true => Ok(()),
+            false => Err(PublishError::Unsigned(path.clone()).into()),
+        };
+    };
+    let now = Timestamp::try_from(session.began).map_err(crate::session::trust::TrustError::Clock)?;
+    let index = files.required(INDEX).map_err(refused)?;
+    match Trust::nobody(now).judge_for(Purpose::Artifact, index, &signature) {
+        Err(why) if why.why != Distrust::Unknown => {
+            Err(VerifyArtifactError::Distrusted { path: path.clone(), why }.into())
+        }
+        _ => Ok(()),
+    }
+}
+
+fn send(
+    publication: &Publication,
+    to: &dyn Repository,
+    tag: &str,
+    request: &PublishRequest,
+) -> Result<Status, RegistryError> {
+    match request.dry_run {
+        true => publication.status(to, tag, request.replace),
+        false => publication.push(to, tag, request.replace),
+    }
+}
+
+fn to_folder(
+    session: &Session,
+    publication: &Publication,
+    name: &str,
+    tag: &str,
+    request: &PublishRequest,
+) -> Result<Status, Error> {
+    let root: &Path = &session.cwd.join(name);
+    Layout::check(root, name)?;
+    session.reporter.event(&Event::Publishing(name));
+    if request.dry_run {
+        return match Layout::is_at(root) {
+            true => Ok(send(publication, &Layout::open(root, name)?, tag, request)?),
+            false => Ok(Status::Added),
+        };
+    }
+    let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Folder));
+    let lock = Lock::acquire(&root.join(layout::LOCK), Mode::Exclusive, session.wait(&mut blocked));
+    let lock = lock.map_err(Error::lock(Blocked::Folder))?;
+    let status = Layout::make(root, name).and_then(|layout| send(publication, &layout, tag, request));
+    lock.remove();
+    Ok(status?)
+}

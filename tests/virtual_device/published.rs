@@ -1,0 +1,507 @@
+//! `kforge publish` and `kforge install`: from a package to a folder or a registry, and from there to somebody who trusts its key, or does not.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use kforge::base::testing::skipped;
+use kforge::release::install_lock::InstallLock;
+use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE};
+use serde_json::Value;
+
+use crate::lab::Lab;
+use crate::packaged::{ARCHIVE, FOLDER, built, key, run};
+use crate::server::{Fault, Server};
+
+const LOCK: &str = "kforge-install.lock";
+
+/// A package with a signed artifact, and somebody else with an empty folder.
+struct World {
+    lab: Lab,
+    reader: Lab,
+    archive: String,
+    /// The list of keys that the reader trusts.
+    trusted: String,
+}
+
+fn world() -> World {
+    let lab = built();
+    let (private, trusted) = key(&lab, ARTIFACT_NAMESPACE);
+    run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+    let reader = lab.anew("reader");
+    fs::remove_dir_all(reader.project.root()).unwrap();
+    fs::create_dir(reader.project.root()).unwrap();
+    let archive = lab.project.root().join(ARCHIVE).display().to_string();
+    World { archive, trusted: trusted.display().to_string(), lab, reader }
+}
+
+impl World {
+    /// A second version, packaged and signed.
+    fn another_version(&self, version: &str) -> String {
+        let lab = self.lab.clone().manifest("version = \"0.1.0\"", &format!("version = \"{version}\""));
+        lab.built(&[]);
+        let private = lab.project.place().join("key");
+        run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+        lab.project.root().join(format!("target/kforge/package/p-{version}.tar")).display().to_string()
+    }
+
+    fn publish(&self, words: &[&str], code: i32) -> String {
+        run(&self.lab, &[&["publish"], words].concat(), code)
+    }
+
+    /// `kforge install` by the reader, who trusts the key.
+    #[track_caller]
+    fn install(&self, words: &[&str], code: i32) -> String {
+        run(&self.reader, &[&["install", "--trust", &self.trusted], words].concat(), code)
+    }
+
+    fn at(&self, name: &str) -> PathBuf {
+        self.reader.project.root().join(name)
+    }
+
+    fn registry(&self) -> String {
+        self.lab.project.place().join("registry").display().to_string()
+    }
+
+    fn lock(&self) -> InstallLock {
+        InstallLock::parse(&fs::read_to_string(self.at(LOCK)).unwrap()).unwrap()
+    }
+}
+
+/// The names in a folder, sorted.
+fn names(folder: &Path) -> Vec<String> {
+    let Ok(entries) = fs::read_dir(folder) else { return vec![] };
+    let mut names: Vec<String> = entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+    names.sort();
+    names
+}
+
+/// Every file below a folder with its bytes.
+fn tree(folder: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let files =
+        walkdir::WalkDir::new(folder).into_iter().map(Result::unwrap).filter(|entry| entry.file_type().is_file());
+    files.map(|e| (e.path().strip_prefix(folder).unwrap().to_path_buf(), fs::read(e.path()).unwrap())).collect()
+}
+
+#[test]
+fn an_artifact_goes_through_a_folder_to_somebody_who_trusts_its_key() {
+    let world = world();
+    let registry = world.registry();
+    let said = world.publish(&[&world.archive, &registry, "--dry-run"], 0);
+    assert!(said.contains("would publish p 0.1.0 as `0.1.0`") && !Path::new(&registry).exists(), "{said}");
+    let said = world.publish(&[&world.archive, &registry], 0);
+    assert!(said.contains("Published p 0.1.0 as `0.1.0`") && said.contains("signed with SHA256:"), "{said}");
+    assert_eq!(names(Path::new(&registry)), ["blobs", "index.json", "oci-layout"]);
+    let before = tree(Path::new(&registry));
+    let said = world.publish(&[world.lab.project.root().join(FOLDER).to_str().unwrap(), &registry], 0);
+    assert!(said.contains("nothing changes"), "{said}");
+    assert_eq!(tree(Path::new(&registry)), before);
+
+    let said = world.install(&[&registry, "--dry-run"], 0);
+    assert!(said.contains("would install p 0.1.0 (1 kernel, signed by me@x) in `kernels/p`"), "{said}");
+    assert_eq!(names(&world.at("")), Vec::<String>::new());
+    let said = world.install(&[&registry], 0);
+    assert!(said.contains("Installed p 0.1.0"), "{said}");
+    // What is there is the artifact as it was packaged, signature included.
+    assert_eq!(tree(&world.at("kernels/p")), tree(&world.lab.project.root().join(FOLDER)));
+    assert_eq!(
+        (names(&world.at("")), names(&world.at("kernels"))),
+        (vec!["kernels".into(), LOCK.into()], vec!["p".into()])
+    );
+    let lock = world.lock();
+    let entry = lock.get("p").unwrap();
+    assert_eq!(
+        (entry.tag.as_deref(), entry.signed_by.as_deref(), &*entry.source),
+        (Some("0.1.0"), Some("me@x"), &*registry)
+    );
+    let schema = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/schemas/install-lock.json")).unwrap();
+    let schema = jsonschema::validator_for(&serde_json::from_str(&schema).unwrap()).unwrap();
+    let table: toml::Table = fs::read_to_string(world.at(LOCK)).unwrap().parse().unwrap();
+    assert!(schema.is_valid(&serde_json::to_value(table).unwrap()));
+    // Without sources, the lockfile says what is installed, and what is there needs nothing.
+    fs::rename(&registry, format!("{registry}-away")).unwrap();
+    assert!(world.install(&["--locked"], 0).contains("Fresh p 0.1.0"));
+    let text = fs::read_to_string(world.at(LOCK)).unwrap();
+    fs::remove_dir_all(world.at("kernels")).unwrap();
+    let said = world.install(&[], 101);
+    assert!(said.contains("is neither an artifact nor a folder to which artifacts were published"), "{said}");
+    fs::rename(format!("{registry}-away"), &registry).unwrap();
+    assert!(world.install(&["--locked"], 0).contains("Installed p 0.1.0"));
+    assert_eq!(fs::read_to_string(world.at(LOCK)).unwrap(), text);
+    let said = world.install(&[&registry, "--message-format", "json"], 0);
+    let (from, to) = (said.find("[\n").unwrap(), said.rfind(']').unwrap());
+    let value: Value = serde_json::from_str(&said[from..=to]).unwrap();
+    assert_eq!((&value[0]["status"], &value[0]["name"]), (&"present".into(), &"p".into()));
+}
+
+#[test]
+fn nothing_appears_that_the_reader_does_not_trust() {
+    let world = world();
+    let registry = world.registry();
+    world.publish(&[&world.archive, &registry], 0);
+    let refused = |words: &[&str], trust: Option<&str>, says: &str| {
+        let trust: Vec<&str> = trust.iter().flat_map(|file| ["--trust", file]).collect();
+        let said = run(&world.reader, &[&["install"], words, &trust].concat(), 103);
+        assert!(said.contains(says), "{words:?}: {said}");
+        assert_eq!(names(&world.at("")), Vec::<String>::new(), "{words:?}");
+    };
+    refused(&[&registry], None, "no list of trusted keys");
+    refused(&[&world.archive], None, "no list of trusted keys");
+    let other = world.lab.project.place().join("other");
+    let theirs = fs::read_to_string(&world.trusted).unwrap();
+    fs::write(&other, theirs.replace(ARTIFACT_NAMESPACE, NAMESPACE)).unwrap();
+    refused(&[&registry], other.to_str(), "does not allow to sign for `kforge-artifact`");
+    let said = run(&world.reader, &["install", &registry, "--allow-untrusted"], 0);
+    assert!(said.contains("by nobody whom you trust"), "{said}");
+    // Trust is judged again, also of what is there.
+    let said = run(&world.reader, &["install"], 103);
+    assert!(said.contains("is not trusted"), "{said}");
+    let said = world.install(&["--locked"], 101);
+    assert!(said.contains("--locked was passed") && said.contains("signed by me@x"), "{said}");
+    world.install(&[], 0);
+    assert_eq!(world.lock().get("p").unwrap().signed_by.as_deref(), Some("me@x"));
+
+    // An unsigned artifact is published only on request, and installed only on request.
+    run(&world.lab, &["package"], 0);
+    let elsewhere = world.lab.project.place().join("unsigned").display().to_string();
+    let said = world.publish(&[&world.archive, &elsewhere], 103);
+    assert!(
+        said.contains("is not signed, and its readers would refuse it") && !Path::new(&elsewhere).exists(),
+        "{said}"
+    );
+    assert!(world.publish(&[&world.archive, &elsewhere, "--allow-unsigned"], 0).contains("is not signed"));
+    assert!(world.install(&[&elsewhere], 103).contains("is not signed"));
+    // Nor is one that was signed as evidence, or changed.
+    let (evidence, _) = key(&world.lab, NAMESPACE);
+    run(&world.lab, &["package", "--sign-key", evidence.to_str().unwrap()], 0);
+    let folder = world.lab.project.root().join(FOLDER);
+    fs::write(folder.join("kernels.json"), "{}").unwrap();
+    let said = world.publish(&[folder.to_str().unwrap(), &elsewhere], 101);
+    assert!(said.contains("`kernels.json` is not the file"), "{said}");
+}
+
+#[test]
+fn a_tag_that_was_moved_and_a_folder_with_changes_are_refused() {
+    let world = world();
+    let registry = world.registry();
+    world.publish(&[&world.archive, &registry, "--tag", "stable"], 0);
+    world.install(&[&format!("{registry}:stable")], 0);
+    let second = world.another_version("0.2.0");
+    let said = world.publish(&[&second, &registry, "--tag", "stable"], 101);
+    assert!(said.contains("the tag `stable`") && said.contains("names another artifact"), "{said}");
+    world.publish(&[&second, &registry, "--tag", "stable", "--replace"], 0);
+    let said = world.install(&[&format!("{registry}:stable")], 101);
+    assert!(said.contains("it was changed after it was installed here") && said.contains("--update"), "{said}");
+    // The lockfile still gives what it says, by its digest.
+    fs::remove_dir_all(world.at("kernels")).unwrap();
+    assert!(world.install(&["--locked"], 0).contains("Installed p 0.1.0"));
+    let said = world.install(&[&format!("{registry}:stable"), "--update", "--locked"], 101);
+    assert!(said.contains("`p` would change from 0.1.0"), "{said}");
+    let said = world.install(&[&format!("{registry}:stable"), "--update"], 0);
+    assert!(said.contains("Installed p 0.2.0") && said.contains("in place of another"), "{said}");
+    // What the user changed or put there is not replaced.
+    fs::write(world.at("kernels/p/notes.txt"), "mine").unwrap();
+    world.publish(&[&world.archive, &registry], 0);
+    let said = world.install(&[&format!("{registry}:0.1.0")], 101);
+    assert!(said.contains("`kernels/p` is not replaced") && said.contains("`notes.txt` is not listed"), "{said}");
+    assert_eq!(fs::read_to_string(world.at("kernels/p/notes.txt")).unwrap(), "mine");
+    fs::create_dir_all(world.at("mine/p")).unwrap();
+    fs::write(world.at("mine/p/thesis.txt"), "mine").unwrap();
+    assert!(world.install(&[&world.archive, "--into", "mine"], 101).contains("`mine/p` is not replaced"));
+    for into in ["../out", "/elsewhere", "a/../../b"] {
+        assert!(world.install(&[&world.archive, "--into", into], 2).contains("is not below the folder of"), "{into}");
+    }
+    // A lockfile that somebody else wrote leads nowhere else.
+    let text = fs::read_to_string(world.at(LOCK)).unwrap();
+    fs::write(world.at(LOCK), text.replace("kernels/p", "../p")).unwrap();
+    assert!(world.install(&[], 101).contains("names a folder outside of its own"));
+    fs::write(
+        world.at(LOCK),
+        text.replace("root = \"sha256:", "root = \"sha256:0").replacen("0\"\nsigned", "\"\nsigned", 1),
+    )
+    .unwrap();
+    fs::remove_dir_all(world.at("kernels")).unwrap();
+    world.install(&[], 101);
+    assert!(!world.at("kernels").exists());
+    fs::remove_file(world.at(LOCK)).unwrap();
+    assert!(world.install(&[], 101).contains("there is nothing to install"));
+    // The newest version is taken unless a tag is named, and a folder of other things is no place for artifacts.
+    world.publish(&[&second, &registry], 0);
+    assert!(world.install(&[&registry], 0).contains("Installed p 0.2.0"));
+    let said = world.publish(&[&world.archive, world.at("mine").to_str().unwrap()], 101);
+    assert!(said.contains("holds other files"), "{said}");
+}
+
+#[test]
+fn an_artifact_goes_through_a_registry_and_offline_nothing_is_asked() {
+    let world = world();
+    let server = Server::new();
+    let to = server.repository("team/p");
+    let said = world.publish(&[&world.archive, &to], 101);
+    assert!(said.contains("the network must not be used"), "{said}");
+    let online = |lab: &Lab, words: &[&str], code: i32| {
+        let output = lab.project.command(words).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert_eq!(output.status.code(), Some(code), "{words:?}: {said}");
+        said
+    };
+    let said = online(&world.lab, &["publish", &world.archive, &to, "--dry-run"], 0);
+    assert!(said.contains("would publish"), "{said}");
+    assert_eq!((server.count("PUT", ""), server.count("POST", "")), (0, 0));
+    online(&world.lab, &["publish", &world.archive, &to], 0);
+    assert_eq!(world.install(&[&to], 101).matches("the network must not be used").count(), 1);
+    let install =
+        |words: &[&str], code| online(&world.reader, &[&["install", "--trust", &world.trusted], words].concat(), code);
+    // A connection that breaks, and contents that differ, leave nothing.
+    server.state().faults.extend((0..5).map(|_| ("GET", "/blobs/", Fault::Cuts)));
+    assert!(install(&[&to], 101).contains("cannot fetch contents"));
+    server.state().faults.clear();
+    server.state().faults.push_back(("GET", "/blobs/", Fault::Corrupts));
+    assert!(install(&[&to], 101).contains("it was changed or damaged"));
+    assert_eq!(names(&world.at("")), Vec::<String>::new());
+    assert!(install(&[&to], 0).contains("Installed p 0.1.0"));
+    // What is there is verified without the network; what is not, needs it.
+    assert!(world.install(&["--locked"], 0).contains("Fresh p 0.1.0"));
+    fs::remove_dir_all(world.at("kernels")).unwrap();
+    assert!(world.install(&[], 101).contains("the network must not be used"));
+    install(&["--locked"], 0);
+    let digest = world.lock().get("p").unwrap().manifest.clone().unwrap();
+    install(&[&format!("{to}@{digest}"), "--into", "."], 0);
+    assert_eq!(tree(&world.at("p")), tree(&world.at("kernels/p")));
+}
+
+/// Starts a command, kills it after a while, and waits for its end. Returns whether it was still running.
+fn killed(mut child: Child, after: Duration) -> bool {
+    std::thread::sleep(after);
+    let was_running = child.try_wait().unwrap().is_none();
+    child.kill().unwrap();
+    child.wait().unwrap();
+    was_running
+}
+
+#[expect(clippy::disallowed_methods, reason = "the environment says how hard the test is")]
+fn kills() -> u32 {
+    std::env::var("KFORGE_TEST_KILLS").ok().and_then(|count| count.parse().ok()).unwrap_or(12)
+}
+
+#[test]
+fn two_at_once_or_a_kill_leave_nothing_half_in_a_folder() {
+    let world = world();
+    let registry = world.registry();
+    let (path, kills) = (Path::new(&registry), kills());
+    let publish = || world.lab.project.command(&["publish", &world.archive, &registry, "--offline"]).spawn().unwrap();
+    let install = || {
+        let words = ["install", &registry, "--trust", &world.trusted, "--offline"];
+        world.reader.project.command(&words).spawn().unwrap()
+    };
+    let took = {
+        let began = Instant::now();
+        assert!(publish().wait().unwrap().success());
+        began.elapsed()
+    };
+    let mut running = 0;
+    for at in 0..kills {
+        let _ = fs::remove_dir_all(path);
+        running += u32::from(killed(publish(), took * at / kills));
+        // Whatever has a tag is whole.
+        if path.join("oci-layout").exists() {
+            let index: Value = serde_json::from_slice(&fs::read(path.join("index.json")).unwrap()).unwrap();
+            let has_tag = index["manifests"].as_array().unwrap().iter().any(|entry| !entry["artifactType"].is_null());
+            let said = world.install(&[&registry, "--dry-run"], if has_tag { 0 } else { 101 });
+            assert!(has_tag || said.contains("it has no tags"), "{said}");
+        }
+    }
+    assert!(running > 0, "no publication was killed");
+    let mut all: Vec<Child> = (0..3).map(|_| publish()).collect();
+    assert!(all.iter_mut().all(|child| child.wait().unwrap().success()));
+    assert_eq!(names(path), ["blobs", "index.json", "oci-layout"]);
+    assert!(names(&path.join("blobs/sha256")).iter().all(|name| name.len() == 64));
+
+    let whole = tree(&world.lab.project.root().join(FOLDER));
+    let took = {
+        let began = Instant::now();
+        assert!(install().wait().unwrap().success());
+        began.elapsed()
+    };
+    let mut running = 0;
+    for at in 0..kills {
+        let _ = fs::remove_dir_all(world.at("kernels"));
+        running += u32::from(killed(install(), took * at / kills));
+        if world.at("kernels/p").exists() {
+            assert_eq!(tree(&world.at("kernels/p")), whole);
+        }
+    }
+    assert!(running > 0, "no installation was killed");
+    let mut all: Vec<Child> = (0..3).map(|_| install()).collect();
+    assert!(all.iter_mut().all(|child| child.wait().unwrap().success()));
+    assert_eq!((names(&world.at("kernels")), tree(&world.at("kernels/p"))), (vec!["p".into()], whole.clone()));
+    // Of two versions, one or the other is there.
+    let second = world.another_version("0.2.0");
+    world.publish(&[&second, &registry], 0);
+    let other = tree(&world.lab.project.root().join("target/kforge/package/p-0.2.0"));
+    for at in 0..kills {
+        world.install(&[&format!("{registry}:0.1.0")], 0);
+        killed(install(), took * at / kills);
+        let found = tree(&world.at("kernels/p"));
+        assert!(found == whole || found == other);
+    }
+}
+
+/// Debian's docker-registry on a port of this machine, with its files in a folder.
+struct Debian(Child, String);
+
+impl Drop for Debian {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// With `login`, the registry demands the name `me` and the password `s3cret`.
+fn debian(folder: &Path, login: bool) -> Option<Debian> {
+    let there = Command::new("docker-registry").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if there.is_err() {
+        skipped("there is no docker-registry");
+        return None;
+    }
+    let address = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let config = format!(
+        "version: 0.1\nlog: {{ level: error }}\nstorage: {{ filesystem: {{ rootdirectory: {} }} }}\nhttp: {{ addr: \"{address}\" }}\n",
+        folder.join("data").display()
+    );
+    // By bcrypt, as `htpasswd -B` writes it.
+    fs::write(folder.join("htpasswd"), "me:$2b$04$I5TLyM769mT0ZYzUGCin9evkxF5afmP23BJ3pSN7ETFgZRr4hPh5O\n").unwrap();
+    let auth = format!("auth: {{ htpasswd: {{ realm: test, path: {} }} }}\n", folder.join("htpasswd").display());
+    fs::write(folder.join("config.yml"), if login { config + &auth } else { config }).unwrap();
+    let log = fs::File::create(folder.join("log")).unwrap();
+    let child = Command::new("docker-registry")
+        .arg("serve")
+        .arg(folder.join("config.yml"))
+        .stdout(Stdio::null())
+        .stderr(log)
+        .spawn()
+        .unwrap();
+    let debian = Debian(child, address.to_string());
+    let began = Instant::now();
+    while std::net::TcpStream::connect(address).is_err() {
+        let log = fs::read_to_string(folder.join("log")).unwrap_or_default();
+        assert!(began.elapsed() < Duration::from_secs(30), "docker-registry does not answer: {log}");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    Some(debian)
+}
+
+#[test]
+#[ignore = "second tier: needs Debian's docker-registry"]
+fn an_artifact_goes_through_debians_registry_and_a_kill_leaves_nothing_half() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(registry) = debian(folder.path(), false) else { return };
+    let world = world();
+    let to = |name: &str| format!("oci://{}/{name}", registry.1);
+    let output = |lab: &Lab, words: &[&str]| {
+        let output = lab.project.command(words).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        (output.status.code(), said)
+    };
+    let publish = |name: &str| output(&world.lab, &["publish", &world.archive, &to(name)]);
+    let install = |name: &str| output(&world.reader, &["install", &to(name), "--trust", &world.trusted]);
+    let began = Instant::now();
+    let (code, said) = publish("team/p");
+    let took = began.elapsed();
+    assert!(code == Some(0) && said.contains("Published p 0.1.0 as `0.1.0`"), "{said}");
+    assert!(publish("team/p").1.contains("nothing changes"));
+    let (code, said) = install("team/p");
+    assert!(code == Some(0) && said.contains("signed by me@x"), "{said}");
+    let whole = tree(&world.lab.project.root().join(FOLDER));
+    assert_eq!(tree(&world.at("kernels/p")), whole);
+    // The same from a lockfile, and by its digest.
+    fs::remove_dir_all(world.at("kernels")).unwrap();
+    let (code, said) = output(&world.reader, &["install", "--locked", "--trust", &world.trusted]);
+    assert!(code == Some(0) && said.contains("Installed"), "{said}");
+    // A push that is killed shows nothing or everything; repeated, it completes.
+    let (mut running, kills) = (0, kills());
+    for at in 0..kills {
+        let name = format!("killed/p{at}");
+        let child = world.lab.project.command(&["publish", &world.archive, &to(&name)]).spawn().unwrap();
+        running += u32::from(killed(child, took * at / kills));
+        fs::remove_dir_all(world.at("kernels")).unwrap();
+        let (code, said) = install(&name);
+        match code {
+            Some(0) => assert_eq!(tree(&world.at("kernels/p")), whole),
+            _ => assert!(said.contains("it has no tags") && !world.at("kernels").exists(), "{said}"),
+        }
+        assert_eq!(publish(&name).0, Some(0));
+        assert_eq!(install(&name).0, Some(0));
+    }
+    assert!(running > 0, "no push was killed");
+    // A pull that is killed.
+    for at in 0..kills {
+        let _ = fs::remove_dir_all(world.at("kernels"));
+        let words = ["install", &to("team/p"), "--trust", &world.trusted];
+        killed(world.reader.project.command(&words).spawn().unwrap(), took * at / kills);
+        if world.at("kernels/p").exists() {
+            assert_eq!(tree(&world.at("kernels/p")), whole);
+        }
+    }
+    // What skopeo copies from a folder is what kforge publishes.
+    if Command::new("skopeo").arg("--version").stdout(Stdio::null()).status().is_err() {
+        return;
+    }
+    let layout = world.registry();
+    world.publish(&[&world.archive, &layout], 0);
+    let from = format!("oci:{layout}:0.1.0");
+    let copied = Command::new("skopeo")
+        .args(["copy", "--dest-tls-verify=false", &from, &format!("docker://{}/copied/p:0.1.0", registry.1)])
+        .output()
+        .unwrap();
+    assert!(copied.status.success(), "{}", String::from_utf8_lossy(&copied.stderr));
+    let (code, said) = install("copied/p");
+    assert!(code == Some(103) && said.contains("is not signed"), "skopeo copies no signature: {said}");
+    let (code, said) = publish("copied/p");
+    assert!(code == Some(0) && said.contains("its signature is added"), "{said}");
+    assert_eq!(install("copied/p").0, Some(0));
+}
+
+#[test]
+#[ignore = "second tier: needs Debian's docker-registry"]
+fn debians_registry_gets_the_login_that_docker_keeps_and_nothing_else_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let Some(registry) = debian(folder.path(), true) else { return };
+    let world = world();
+    let to = format!("oci://{}/team/p", registry.1);
+    let output = |lab: &Lab, words: &[&str]| {
+        let output = lab.project.command(words).output().unwrap();
+        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+        assert!(!said.contains("s3cret") && !said.contains("bWU6"), "{said}");
+        (output.status.code(), said)
+    };
+    let publish = ["publish", &world.archive, &to];
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(101) && said.contains("there is no login for it"), "{said}");
+    let config = world.lab.project.place().join("user/.docker/config.json");
+    fs::create_dir_all(config.parent().unwrap()).unwrap();
+    let keep = |auth: &str| {
+        fs::write(&config, format!("{{\"auths\":{{\"{}\":{{\"auth\":\"{auth}\"}}}}}}", registry.1)).unwrap()
+    };
+    // `me:another`, then `me:s3cret`.
+    keep("bWU6YW5vdGhlcg==");
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(101) && said.contains("config.json` does not suffice"), "{said}");
+    keep("bWU6czNjcmV0");
+    let (code, said) = output(&world.lab, &publish);
+    assert!(code == Some(0) && said.contains("Published p 0.1.0"), "{said}");
+    let (code, said) = output(&world.reader, &["install", &to, "--trust", &world.trusted]);
+    assert!(code == Some(0) && said.contains("Installed p 0.1.0"), "{said}");
+    for (name, bytes) in tree(world.lab.project.place()) {
+        let holds = |text: &str| bytes.windows(text.len()).any(|window| window == text.as_bytes());
+        let is_program = name.ends_with("kforge");
+        assert!(
+            is_program || name.ends_with("config.json") || !holds("czNjcmV0") && !holds("s3cret"),
+            "{}",
+            name.display()
+        );
+    }
+}
