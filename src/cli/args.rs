@@ -22,7 +22,7 @@ pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories,
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
-pub use release::{PackageArgs, ReproduceArgs, VerifyArtifactArgs};
+pub use release::{BindingsArgs, LoaderLanguage, PackageArgs, ReproduceArgs, VerifyArtifactArgs};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
@@ -236,6 +236,8 @@ pub enum Command {
     Package(PackageArgs),
     /// Verify an artifact: its digests, its signature, and what its evidence shows
     VerifyArtifact(VerifyArtifactArgs),
+    /// Write a loader of an artifact's kernels: a C header, a Rust crate or a Python package
+    Bindings(BindingsArgs),
     /// Build and package twice under changed circumstances, and report every byte that differs
     Reproduce(ReproduceArgs),
     /// Compare champions with those of another revision, and fail if one is slower

@@ -26,6 +26,7 @@ use crate::session::tools::MissingTools;
 use crate::session::trust::TrustError;
 use crate::tree::NoSuchKind;
 use crate::update::Offline;
+use crate::bindings::BindingsError;
 use crate::verify_artifact::VerifyArtifactError;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;
@@ -224,6 +225,9 @@ pub enum Error {
     /// A package cannot be packed as an artifact.
     #[error(transparent)]
     Package(#[from] PackageError),
+    /// There are no loaders of an artifact.
+    #[error(transparent)]
+    Bindings(#[from] BindingsError),
     /// A package cannot be built twice.
     #[error(transparent)]
     Reproduce(#[from] ReproduceError),

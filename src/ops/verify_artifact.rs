@@ -223,7 +223,7 @@ fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFi
 }
 
 /// The files of a folder or an archive; `name` is the path as the user gave it.
-fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
+pub(crate) fn read(place: &Path, name: &Path) -> Result<ArtifactFiles, ArtifactError> {
     let unreadable = |path: &Path| {
         let name = path.display().to_string();
         move |source| ArtifactError::Read { name, source }

