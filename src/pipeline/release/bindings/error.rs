@@ -48,6 +48,9 @@ pub enum Unsupported {
     /// The architecture is not known.
     #[error("`{0}` is not an architecture")]
     Architecture(String),
+    /// No input says on which device a kernel runs.
+    #[error("it has no input, which would say on which device it runs")]
+    NoInput,
     /// Two targets of a kernel have other arguments.
     #[error("its arguments differ between targets")]
     Interface,

@@ -8,6 +8,7 @@
 //! | [`render`] | expressions as texts of each language |
 //! | [`names`] | identifiers that every language has |
 //! | [`c`] | one header |
+//! | [`python`] | a folder for Hugging Face `kernels` |
 //!
 //! | decision | because |
 //! |---|---|
@@ -20,6 +21,7 @@ pub mod error;
 pub mod expressions;
 pub mod names;
 pub mod plan;
+pub mod python;
 pub mod render;
 mod text;
 
@@ -39,7 +41,11 @@ pub fn files(plan: &Plan, language: Language) -> Result<BTreeMap<String, Vec<u8>
             let (name, text) = c::header(plan)?;
             Ok([(name, text.into_bytes())].into())
         }
-        Language::Rust | Language::Python => Ok(BTreeMap::new()),
+        Language::Python => {
+            let files = python::package(plan)?;
+            Ok(files.into_iter().map(|(name, bytes)| (format!("{}/{name}", python::FOLDER), bytes)).collect())
+        }
+        Language::Rust => Ok(BTreeMap::new()),
     }
 }
 
