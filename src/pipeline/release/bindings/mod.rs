@@ -8,6 +8,7 @@
 //! | [`render`] | expressions as texts of each language |
 //! | [`names`] | identifiers that every language has |
 //! | [`c`] | one header |
+//! | [`rust`] | a crate with cudarc |
 //! | [`python`] | a folder for Hugging Face `kernels` |
 //!
 //! | decision | because |
@@ -23,6 +24,7 @@ pub mod names;
 pub mod plan;
 pub mod python;
 pub mod render;
+pub mod rust;
 mod text;
 
 use std::collections::BTreeMap;
@@ -45,7 +47,7 @@ pub fn files(plan: &Plan, language: Language) -> Result<BTreeMap<String, Vec<u8>
             let files = python::package(plan)?;
             Ok(files.into_iter().map(|(name, bytes)| (format!("{}/{name}", python::FOLDER), bytes)).collect())
         }
-        Language::Rust => Ok(BTreeMap::new()),
+        Language::Rust => rust::krate(plan),
     }
 }
 
