@@ -6,3 +6,4 @@ mod documents;
 mod expected;
 mod lab;
 mod python;
+mod rust;
