@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::accept::AcceptError;
+use crate::bindings::BindingsError;
 use crate::build::report::ReportError;
 use crate::candidates::CandidatesError;
 use crate::compare::CompareError;
@@ -26,7 +27,6 @@ use crate::session::tools::MissingTools;
 use crate::session::trust::TrustError;
 use crate::tree::NoSuchKind;
 use crate::update::Offline;
-use crate::bindings::BindingsError;
 use crate::verify_artifact::VerifyArtifactError;
 use kforge_engine::GraphError;
 use kforge_engine::lock::LockError;

@@ -8,6 +8,7 @@ use kforge::base::Digest;
 use kforge::model::description::ActionDescription;
 use kforge::model::{Arch, Kernel, Metric, Operator, Package, Shape, Target, TypeChoice, Variant};
 use kforge::optimize::templates::TEMPLATES;
+use kforge::release::artifact::KERNELS;
 use kforge::release::artifact::files::{ArtifactFiles, Index, PackageIdentity};
 use kforge::release::artifact::kernels::{
     FORMAT_VERSION, KernelsDocument, PackagedClass, PackagedKernel, PackagedShape, PackagedVariant,
@@ -28,6 +29,9 @@ pub(crate) struct Case {
 /// A package with one champion for each class of each kernel.
 pub(crate) struct Sample {
     pub(crate) plan: Plan,
+    /// The artifact, without sources and evidence.
+    pub(crate) files: ArtifactFiles,
+    pub(crate) document: KernelsDocument,
     pub(crate) cases: Vec<Case>,
 }
 
@@ -56,7 +60,9 @@ pub(crate) fn sample(package: &Package, at: usize) -> Option<Sample> {
                 if !matches!(&target.arch, Arch::Sm(arch) if arch == "sm_90a") {
                     continue;
                 }
-                let Some(packaged) = packaged(kernel, operator, &choice, target, at, &mut files, &mut cases) else { continue };
+                let Some(packaged) = packaged(kernel, operator, &choice, target, at, &mut files, &mut cases) else {
+                    continue;
+                };
                 kernels.push(packaged);
             }
         }
@@ -67,6 +73,8 @@ pub(crate) fn sample(package: &Package, at: usize) -> Option<Sample> {
     let document = KernelsDocument { format_version: FORMAT_VERSION, kernels };
     let identity =
         PackageIdentity { name: package.name.clone(), version: package.version.clone(), license: "MIT".into() };
+    let bytes = kforge::release::artifact::files::document(&document).unwrap();
+    files.insert(KERNELS.into(), bytes);
     let files = ArtifactFiles::new(files).unwrap().indexed(identity).unwrap();
     let index: Index = files.index().unwrap();
     let plan = plan(&index, &files, &document).unwrap();
@@ -75,7 +83,7 @@ pub(crate) fn sample(package: &Package, at: usize) -> Option<Sample> {
         let values: Vec<&str> = case.choice.label.split(',').filter_map(|one| one.split('=').nth(1)).collect();
         case.function = [&[case.kernel.name.as_str()][..], &values].concat().join("_");
     }
-    Some(Sample { plan, cases })
+    Some(Sample { plan, files, document, cases })
 }
 
 fn packaged(
@@ -93,7 +101,8 @@ fn packaged(
     for shape in &operator.shapes {
         let Ok(problem) = operator.bind(choice, shape) else { continue };
         let serves = |variant: &&Variant| {
-            kernel.serves(variant, operator, choice, shape).unwrap() && kernel.launches(variant, choice, &problem).is_ok()
+            kernel.serves(variant, operator, choice, shape).unwrap()
+                && kernel.launches(variant, choice, &problem).is_ok()
         };
         let name = kernel.class_of(operator, choice, shape).unwrap();
         let known = classes.iter().position(|class| class.class == name);

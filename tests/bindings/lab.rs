@@ -22,7 +22,8 @@ impl Lab {
         let folder = tempfile::tempdir().unwrap();
         let driver = folder.path().join("libcuda.so.1");
         let source = root().join("tests/bindings/fake_cuda.c");
-        let done = Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&driver).arg(source).output().unwrap();
+        let done =
+            Command::new("cc").args(["-shared", "-fPIC", "-O1", "-o"]).arg(&driver).arg(source).output().unwrap();
         assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
         Lab { folder }
     }
@@ -43,6 +44,12 @@ impl Lab {
         let log = fs::read_to_string(log).unwrap_or_default();
         (said, log.lines().map(String::from).collect())
     }
+}
+
+/// The package with everything that a manifest can say.
+pub(crate) fn exotic() -> Sample {
+    let packages = packages(&root().join("tests/bindings/exotic/kernel.toml"));
+    sample(&packages[0], 0).unwrap()
 }
 
 /// Every package of the examples and of this folder, with its first and with its last variants as champions.

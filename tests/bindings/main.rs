@@ -2,6 +2,7 @@
 //! everything that a manifest can say. The driver is one of the tests' own, which writes down what it is asked for.
 
 mod c;
+mod command;
 mod documents;
 mod expected;
 mod lab;

@@ -33,7 +33,7 @@ static void *found(void *library, const char *name) {
 
 static void ok(int status, const char *what) {
     if (status) {
-        fprintf(stderr, "%s: %s\n", what, loaders_message(status));
+        fprintf(stderr, "%s: %s %s\n", what, loaders_message(status), loaders_where());
         exit(1);
     }
 }

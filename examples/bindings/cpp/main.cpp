@@ -21,7 +21,7 @@
 namespace {
 
 void ok(int status, const char *what) {
-  if (status != LOADERS_OK) throw std::runtime_error(std::string(what) + ": " + loaders_message(status));
+  if (status != LOADERS_OK) throw std::runtime_error(std::string(what) + ": " + loaders_message(status) + " " + loaders_where());
 }
 
 struct Driver {

@@ -28,8 +28,7 @@ pub fn run(context: &Context, args: &BindingsArgs) -> CommandResult {
         LoaderLanguage::Rust => Language::Rust,
         LoaderLanguage::Python => Language::Python,
     };
-    let request =
-        BindingsRequest { path: args.path.clone(), language, output: args.output.clone(), wheel: args.wheel };
+    let request = BindingsRequest { path: args.path.clone(), language, output: args.output.clone(), wheel: args.wheel };
     let written = bindings(&context.session, &request)?;
     let WrittenBindings { index, folder, files, functions } = &written;
     if args.message_format == MessageFormat::Json {

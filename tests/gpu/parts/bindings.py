@@ -1,6 +1,7 @@
 """Loaders: the C, C++, Rust and Python programs of examples/bindings on this GPU, and what the Python loader must do with torch beyond correct results.
 
-Packages examples/bindings/kernels here, unless KFORGE_TEST_ARTIFACTS names a folder with `loaders-1.0.0.tar` and `loaders-1.0.1.tar`, two versions of it. The Rust
+Packages examples/bindings/kernels here, unless KFORGE_TEST_ARTIFACTS names a folder with the artifacts `loaders-1.0.0` and
+`loaders-1.0.1`, two versions of it. The Rust
 program is built elsewhere, for want of Rust here: KFORGE_TEST_RUST_PROGRAM names it. KFORGE_TEST_PYTHON names the Python that has torch.
 """
 
@@ -61,7 +62,7 @@ def prepared(lab):
     """The artifacts by their versions; none if they could not be made."""
     place = os.environ.get("KFORGE_TEST_ARTIFACTS")
     if place:
-        return {version: os.path.join(place, f"loaders-{version}.tar") for version in VERSIONS}
+        return {version: os.path.join(place, f"loaders-{version}") for version in VERSIONS}
     made = {}
     for version in VERSIONS:
         folder = lab.copy(f"loaders-{version}", ROOT / "examples/bindings/kernels", ready=False)
@@ -71,5 +72,5 @@ def prepared(lab):
         lab.row("bindings", f"version {version} of the examples is built and packaged", done.code == 0, done.last())
         if done.code != 0:
             return None
-        made[version] = lab.folder / "artifacts" / f"loaders-{version}.tar"
+        made[version] = lab.folder / "artifacts" / f"loaders-{version}"
     return made

@@ -202,15 +202,12 @@ impl C<'_> {
             let _ = writeln!(
                 text,
                 " *   {}: {role}, {} {}{strides}, aligned to {} bytes",
-                tensor.public,
-                tensor.dtype,
-                comment(&tensor.shape_text),
-                tensor.align
+                tensor.public, tensor.dtype, tensor.shape_text, tensor.align
             );
         }
         for param in &function.params {
             let default = param.default_text.as_ref().map_or_else(String::new, |text| format!(", usually {text}"));
-            let _ = writeln!(text, " *   {}: {}{}", param.public, param.dtype, comment(&default));
+            let _ = writeln!(text, " *   {}: {}{}", param.public, param.dtype, default);
         }
         if function.has_workspace() {
             text += " *   workspace: memory of the device, aligned to 256 bytes, that no other launch uses meanwhile\n";
@@ -270,7 +267,7 @@ impl C<'_> {
         let (p, up) = (self.p(), self.upper);
         let mut text = format!(
             "\n/* {} */\nstatic int {p}{}_{at}({p}run *run, const uint64_t *b, const int64_t *sizes{}) {{\n    int bad_ = 0, *bad = &bad_, error = 0;\n    {p}launch launch;\n{}    (void)bad;\n    (void)launch;\n    (void)b;\n    (void)sizes;\n    run->after_kernel = 0;\n",
-            comment(&format!("`{}`", variant.label)),
+            format!("`{}`", variant.label),
             function.name,
             Self::declared(function),
             Self::unused(function)
@@ -294,8 +291,7 @@ impl C<'_> {
             match &workspace.fill {
                 WorkspaceFill::Nothing => {}
                 WorkspaceFill::Zero => {
-                    let _ =
-                        writeln!(text, "    if ((error = {p}set(run, b[{at}], 0, sizes[{at}]))) return error;");
+                    let _ = writeln!(text, "    if ((error = {p}set(run, b[{at}], 0, sizes[{at}]))) return error;");
                 }
                 WorkspaceFill::Addresses(buffers) => {
                     for (index, buffer) in buffers.iter().enumerate() {
@@ -341,7 +337,8 @@ impl C<'_> {
         }
         let closing = usize::from(launch.repeat.is_some()) + usize::from(launch.when.is_some());
         text += &"        }\n".repeat(closing);
-        let check = if launch.when.is_some() { format!("        if (bad_) return {up}_WRONG_SHAPE;\n") } else { String::new() };
+        let check =
+            if launch.when.is_some() { format!("        if (bad_) return {up}_WRONG_SHAPE;\n") } else { String::new() };
         text + &check + "    }\n"
     }
 
@@ -394,8 +391,9 @@ impl C<'_> {
             ),
             Arg::Scalar(dtype, value) => self.scalar(*dtype, value),
             Arg::Struct(fields, size) => {
-                let mut text =
-                    format!("        {{\n            unsigned char all[{size}];\n            memset(all, 0, sizeof all);\n");
+                let mut text = format!(
+                    "        {{\n            unsigned char all[{size}];\n            memset(all, 0, sizeof all);\n"
+                );
                 for (offset, dtype, value) in fields {
                     let value = match type_of(*dtype) {
                         Type::Float | Type::Bool => self.code(value),
@@ -468,24 +466,19 @@ impl C<'_> {
             let (major, minor) = target.capability;
             match target.runs {
                 Runs::Exactly => format!("device->capability == {}", major * 10 + minor),
-                Runs::AtLeast => format!(
-                    "device->capability >= {} && device->capability < {}",
-                    major * 10 + minor,
-                    (major + 1) * 10
-                ),
+                Runs::AtLeast => {
+                    format!("device->capability >= {} && device->capability < {}", major * 10 + minor, (major + 1) * 10)
+                }
             }
         };
         for (at, target) in function.targets.iter().enumerate().rev() {
-            let _ = writeln!(text, "    if ({}) target = {at}; /* {} */", runs(target), comment(&target.name));
+            let _ = writeln!(text, "    if ({}) target = {at}; /* {} */", runs(target), target.name);
         }
         for (at, target) in function.targets.iter().enumerate().rev() {
             for product in &target.products {
                 let product = string(product);
-                let _ = writeln!(
-                    text,
-                    "    if ({} && !strcmp(device->device, {product})) target = {at};",
-                    runs(target)
-                );
+                let _ =
+                    writeln!(text, "    if ({} && !strcmp(device->device, {product})) target = {at};", runs(target));
             }
         }
         text += "    switch (target) {\n";
@@ -497,7 +490,7 @@ impl C<'_> {
                     "        if ({}) return bad_ ? {up}_WRONG_SHAPE : {}; /* {} */",
                     self.condition(&seat.when),
                     seat.variant,
-                    comment(&seat.class)
+                    seat.class
                 );
             }
             let _ = writeln!(text, "        return {up}_WRONG_SHAPE;");
@@ -589,7 +582,10 @@ impl C<'_> {
             "    if ((error = {p}start(&run, stream))) return error;\n    if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n"
         );
         if function.has_workspace() {
-            let _ = write!(text, "    {{\n        int64_t offsets[{parts}], part, count = 0, end = 0;\n        switch (variant) {{\n");
+            let _ = write!(
+                text,
+                "    {{\n        int64_t offsets[{parts}], part, count = 0, end = 0;\n        switch (variant) {{\n"
+            );
             for (at, variant) in function.variants.iter().enumerate().filter(|(_, v)| !v.workspaces.is_empty()) {
                 let first = function.tensors.len();
                 let _ = writeln!(
@@ -614,7 +610,8 @@ impl C<'_> {
             text,
             "        default: return {up}_WRONG_SHAPE;\n        }}\n        if (error) return error;\n    }}\n    return {up}_OK;\n}}\n"
         );
-        let _ = write!(text, "\n{} {{\n    return {p}{name}_call({});\n}}\n", self.signature(function), give.join(", "));
+        let _ =
+            write!(text, "\n{} {{\n    return {p}{name}_call({});\n}}\n", self.signature(function), give.join(", "));
         if function.has_workspace() {
             text += &self.workspace(function, parts, &passed);
         }
@@ -633,8 +630,7 @@ impl C<'_> {
             "    if ((error = {p}start(&run, NULL))) return error;\n    if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n    switch (variant) {{\n"
         );
         for (at, _) in function.variants.iter().enumerate().filter(|(_, variant)| !variant.workspaces.is_empty()) {
-            let _ =
-                writeln!(text, "    case {at}: end = {p}{name}_{at}_layout(offsets, sizes, bad{passed}); break;");
+            let _ = writeln!(text, "    case {at}: end = {p}{name}_{at}_layout(offsets, sizes, bad{passed}); break;");
         }
         let _ = write!(
             text,
@@ -649,9 +645,4 @@ impl C<'_> {
 /// The elements of an array that is never empty.
 fn list(all: &[String]) -> String {
     if all.is_empty() { "0".into() } else { all.join(", ") }
-}
-
-/// A text within a comment.
-fn comment(text: &str) -> String {
-    text.replace("*/", "* /").replace('\n', " ")
 }

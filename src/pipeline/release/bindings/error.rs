@@ -21,6 +21,9 @@ pub enum Unsupported {
     /// A launch names what does not exist.
     #[error("there is no tensor or workspace `{0}`")]
     Buffer(String),
+    /// A name could be read as something else in generated code.
+    #[error("`{0}` is not a name that generated code can hold")]
+    Name(String),
     /// An entry has no symbol.
     #[error("the binary of variant `{variant}` has no symbol for `{entry}`")]
     Symbol {
@@ -73,6 +76,14 @@ pub enum BindingsError {
     /// A template is wrong: a bug.
     #[error("BUG: a template of a loader is wrong: {0}")]
     Template(#[from] minijinja::Error),
+    /// The package, version or licence could be read as something else in generated code.
+    #[error("`{0}` is not a text that generated code can hold: expected letters, digits, spaces and `.-_+()`")]
+    Text(String),
+    /// A version that Python does not have.
+    #[error(
+        "version `{0}` has no form in Python: expected `1.2.3`, or `1.2.3-rc.1` with `alpha`, `beta`, `rc` or `dev`"
+    )]
+    Version(String),
     /// A file cannot be packed.
     #[error("cannot pack a wheel: {0}")]
     Wheel(#[from] zip::result::ZipError),

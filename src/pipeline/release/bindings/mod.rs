@@ -10,6 +10,7 @@
 //! | [`c`] | one header |
 //! | [`rust`] | a crate with cudarc |
 //! | [`python`] | a folder for Hugging Face `kernels` |
+//! | `wheel` | a wheel of the same package |
 //!
 //! | decision | because |
 //! |---|---|
@@ -26,12 +27,14 @@ pub mod python;
 pub mod render;
 pub mod rust;
 mod text;
+mod wheel;
 
 use std::collections::BTreeMap;
 
 pub use error::BindingsError;
 pub use plan::{Plan, plan};
 pub use render::Language;
+pub use wheel::wheel;
 
 /// The files of a loader by their names.
 ///
@@ -49,12 +52,4 @@ pub fn files(plan: &Plan, language: Language) -> Result<BTreeMap<String, Vec<u8>
         }
         Language::Rust => rust::krate(plan),
     }
-}
-
-/// The wheel of a plan: its name and its bytes.
-///
-/// # Errors
-/// It cannot be packed.
-pub fn wheel(plan: &Plan) -> Result<(String, Vec<u8>), BindingsError> {
-    Ok((plan.name.clone(), vec![]))
 }

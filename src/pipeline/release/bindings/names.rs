@@ -4,7 +4,161 @@ use std::collections::BTreeSet;
 
 /// Words that are no names in one of the languages, and names that every loader uses for itself. Sorted.
 const TAKEN: [&str; 155] = [
-    "False", "None", "Self", "True", "abstract", "alignas", "alignof", "and", "and_eq", "as", "asm", "assert", "async", "atomic", "auto", "await", "become", "bitand", "bitor", "bool", "box", "break", "bytes", "case", "catch", "char", "class", "co_await", "co_return", "co_yield", "compl", "concept", "const", "const_cast", "consteval", "constexpr", "constinit", "context", "continue", "crate", "decltype", "def", "default", "del", "delete", "device", "do", "double", "dyn", "dynamic_cast", "elif", "else", "enum", "errno", "except", "explicit", "export", "extern", "false", "final", "finally", "float", "fn", "for", "friend", "from", "gen", "global", "goto", "if", "impl", "import", "in", "inline", "int", "is", "kforge", "lambda", "let", "linux", "long", "loop", "macro", "main", "match", "mod", "module", "move", "mut", "mutable", "namespace", "new", "noexcept", "nonlocal", "not", "not_eq", "nullptr", "operator", "or", "or_eq", "out", "override", "pass", "print", "priv", "private", "protected", "pub", "public", "raise", "ref", "register", "reinterpret_cast", "requires", "restrict", "return", "self", "short", "signed", "sizeof", "static", "static_assert", "static_cast", "stream", "struct", "super", "switch", "template", "this", "thread_local", "throw", "trait", "true", "try", "type", "typedef", "typeof", "union", "unix", "unsafe", "unsigned", "unsized", "use", "using", "virtual", "void", "volatile", "wchar_t", "where", "while", "with", "workspace", "workspace_bytes", "xor", "yield",
+    "False",
+    "None",
+    "Self",
+    "True",
+    "abstract",
+    "alignas",
+    "alignof",
+    "and",
+    "and_eq",
+    "as",
+    "asm",
+    "assert",
+    "async",
+    "atomic",
+    "auto",
+    "await",
+    "become",
+    "bitand",
+    "bitor",
+    "bool",
+    "box",
+    "break",
+    "bytes",
+    "case",
+    "catch",
+    "char",
+    "class",
+    "co_await",
+    "co_return",
+    "co_yield",
+    "compl",
+    "concept",
+    "const",
+    "const_cast",
+    "consteval",
+    "constexpr",
+    "constinit",
+    "context",
+    "continue",
+    "crate",
+    "decltype",
+    "def",
+    "default",
+    "del",
+    "delete",
+    "device",
+    "do",
+    "double",
+    "dyn",
+    "dynamic_cast",
+    "elif",
+    "else",
+    "enum",
+    "errno",
+    "except",
+    "explicit",
+    "export",
+    "extern",
+    "false",
+    "final",
+    "finally",
+    "float",
+    "fn",
+    "for",
+    "friend",
+    "from",
+    "gen",
+    "global",
+    "goto",
+    "if",
+    "impl",
+    "import",
+    "in",
+    "inline",
+    "int",
+    "is",
+    "kforge",
+    "lambda",
+    "let",
+    "linux",
+    "long",
+    "loop",
+    "macro",
+    "main",
+    "match",
+    "mod",
+    "module",
+    "move",
+    "mut",
+    "mutable",
+    "namespace",
+    "new",
+    "noexcept",
+    "nonlocal",
+    "not",
+    "not_eq",
+    "nullptr",
+    "operator",
+    "or",
+    "or_eq",
+    "out",
+    "override",
+    "pass",
+    "print",
+    "priv",
+    "private",
+    "protected",
+    "pub",
+    "public",
+    "raise",
+    "ref",
+    "register",
+    "reinterpret_cast",
+    "requires",
+    "restrict",
+    "return",
+    "self",
+    "short",
+    "signed",
+    "sizeof",
+    "static",
+    "static_assert",
+    "static_cast",
+    "stream",
+    "struct",
+    "super",
+    "switch",
+    "template",
+    "this",
+    "thread_local",
+    "throw",
+    "trait",
+    "true",
+    "try",
+    "type",
+    "typedef",
+    "typeof",
+    "union",
+    "unix",
+    "unsafe",
+    "unsigned",
+    "unsized",
+    "use",
+    "using",
+    "virtual",
+    "void",
+    "volatile",
+    "wchar_t",
+    "where",
+    "while",
+    "with",
+    "workspace",
+    "workspace_bytes",
+    "xor",
+    "yield",
 ];
 
 /// A text as an identifier of every language: other characters become `_`, and what is taken gets a `_` at its end.
@@ -25,6 +179,28 @@ pub fn identifier(text: &str) -> String {
     name
 }
 
+/// Whether a text is an identifier, as the language of manifests has them.
+pub fn is_identifier(text: &str) -> bool {
+    !text.starts_with(|c: char| c.is_ascii_digit()) && is_made_of(text, "_")
+}
+
+/// Whether a text consists of letters, digits and some other characters.
+pub fn is_made_of(text: &str, others: &str) -> bool {
+    !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
+}
+
+/// A text that only people read, without what would end a comment or a string in any of the languages.
+pub fn shown(text: &str) -> String {
+    let plain = |c: char| match c {
+        '"' => '\'',
+        '\\' => '/',
+        c if c.is_control() => ' ',
+        c => c,
+    };
+    let text: String = text.chars().map(plain).collect();
+    text.replace("*/", "* /").replace("/*", "/ *").replace("??", "? ?")
+}
+
 /// Identifiers that differ from each other.
 #[derive(Debug, Default)]
 pub struct Distinct(BTreeSet<String>);
@@ -43,6 +219,12 @@ impl Distinct {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_people_read_ends_no_comment_and_no_string() {
+        assert_eq!(shown("a */ b\n\"c\\ ??/ \u{85}"), "a * / b 'c/ ? ?/  ");
+        assert!(is_identifier("k_1") && !is_identifier("1k") && !is_identifier("a b") && !is_identifier(""));
+    }
 
     #[test]
     fn names_are_names_in_every_language() {

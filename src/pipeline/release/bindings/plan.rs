@@ -13,12 +13,16 @@ use std::collections::BTreeMap;
 
 use super::error::{BindingsError, Unsupported};
 use super::expressions::{Code, Names, Type};
-use super::names::{Distinct, identifier};
+use super::names::{Distinct, identifier, is_identifier, is_made_of, shown};
 use crate::release::artifact::ArtifactFiles;
 use crate::release::artifact::files::Index;
-use crate::release::artifact::kernels::{KernelsDocument, PackagedClass, PackagedKernel, PackagedVariant};
+use crate::release::artifact::kernels::{
+    KernelsDocument, PackagedClass, PackagedKernel, PackagedShape, PackagedVariant,
+};
 use kforge_types::model::bound::Fill;
-use kforge_types::model::description::{ActionDescription, ArgDescription, Interface, LaunchSequence, ScalarDescription};
+use kforge_types::model::description::{
+    ActionDescription, ArgDescription, Interface, LaunchSequence, ScalarDescription,
+};
 use kforge_types::model::expr::{Comparison, Logic, Value, Want};
 use kforge_types::model::grid::{OCCUPANCY, SM_COUNT};
 use kforge_types::model::kernel::ITERATION;
@@ -175,6 +179,8 @@ pub struct Target {
     pub products: Vec<String>,
     /// Champions with their conditions. The first that holds counts.
     pub seats: Vec<Seat>,
+    /// The shapes at which champions were timed: the values of dims, and the variant.
+    pub timed: Vec<(Vec<i64>, usize)>,
 }
 
 /// The place of a champion.
@@ -332,6 +338,11 @@ pub fn type_of(dtype: DType) -> Type {
 /// # Errors
 /// A kernel needs what loaders cannot do.
 pub fn plan(index: &Index, files: &ArtifactFiles, document: &KernelsDocument) -> Result<Plan, BindingsError> {
+    for text in [&index.package, &index.version, &index.license] {
+        if !is_made_of(text, " .-_+()") {
+            return Err(BindingsError::Text(text.clone()));
+        }
+    }
     let mut plan = Plan {
         package: index.package.clone(),
         name: identifier(&index.package).to_ascii_lowercase(),
@@ -388,6 +399,11 @@ fn codes(names: &Names, texts: &[String], want: Want) -> Result<Vec<Code>, Unsup
 
 fn function(kernel: &PackagedKernel, name: String) -> Result<Function, Unsupported> {
     let interface = &kernel.interface;
+    let derived = interface.derived.iter().map(|derived| &derived.name);
+    let mut all = interface.dims.iter().chain(derived).chain(interface.params.iter().map(|param| &param.name));
+    if let Some(name) = all.find(|name| !is_identifier(name)) {
+        return Err(Unsupported::Name(name.clone()));
+    }
     let names = names_of(interface);
     let mut public = Distinct::default();
     let tensors = interface.tensors.iter().map(|tensor| {
@@ -397,7 +413,7 @@ fn function(kernel: &PackagedKernel, name: String) -> Result<Function, Unsupport
             role: tensor.role,
             dtype: tensor.dtype,
             shape: codes(&names, &tensor.shape, Want::Int)?,
-            shape_text: format!("[{}]", tensor.shape.join(", ")),
+            shape_text: shown(&format!("[{}]", tensor.shape.join(", "))),
             strides: tensor.strides.as_ref().map(|strides| codes(&names, strides, Want::Int)).transpose()?,
             align: tensor.align,
         })
@@ -411,11 +427,8 @@ fn function(kernel: &PackagedKernel, name: String) -> Result<Function, Unsupport
             .filter(|(_, tensor)| tensor.role != Role::Output)
             .find_map(|(at, tensor)| Some((at, of(tensor)?)))
     };
-    let dims = interface.dims.iter().map(|dim| Dim {
-        name: dim.clone(),
-        public: public.name(dim),
-        extent_of: extent_of(dim),
-    });
+    let dims =
+        interface.dims.iter().map(|dim| Dim { name: dim.clone(), public: public.name(dim), extent_of: extent_of(dim) });
     let dims = dims.collect();
     let derived = interface.derived.iter().map(|d| Ok((d.name.clone(), code(&names, &d.value, Want::Int)?)));
     let derived = derived.collect::<Result<_, _>>()?;
@@ -427,48 +440,55 @@ fn function(kernel: &PackagedKernel, name: String) -> Result<Function, Unsupport
         };
         // Where no loader can compute the default, the caller passes the value.
         let default = param.value.as_ref().and_then(|text| names.code(text, want).ok());
-        let default_text = param.value.clone();
+        let default_text = param.value.as_deref().map(shown);
         Param { name: param.name.clone(), public: public.name(&param.name), dtype: param.dtype, default, default_text }
     };
     let params = interface.params.iter().map(param).collect();
     let types = if kernel.types.is_empty() { String::new() } else { format!(" for {}", kernel.types) };
-    let title = format!("Kernel `{}`{types} of operator `{}`.", kernel.kernel, kernel.operator);
+    let title = shown(&format!("Kernel `{}`{types} of operator `{}`.", kernel.kernel, kernel.operator));
     let kernel = identifier(&kernel.kernel);
     Ok(Function { name, kernel, title, dims, derived, tensors, params, targets: vec![], variants: vec![] })
 }
 
-fn add_target(
-    plan: &mut Plan,
-    at: usize,
-    kernel: &PackagedKernel,
-    files: &ArtifactFiles,
-) -> Result<(), BindingsError> {
+fn add_target(plan: &mut Plan, at: usize, kernel: &PackagedKernel, files: &ArtifactFiles) -> Result<(), BindingsError> {
     let failed = |why| BindingsError::Unsupported { kernel: kernel.title(), why };
-    let (number, suffix) = capability(&kernel.arch).map_err(|_| failed(Unsupported::Architecture(kernel.arch.clone())))?;
+    let (number, suffix) =
+        capability(&kernel.arch).map_err(|_| failed(Unsupported::Architecture(kernel.arch.clone())))?;
     let first = plan.functions[at].variants.len();
     for variant in &kernel.variants {
         let bytes = files.required(&variant.binary)?;
         let planned = Planner { plan, function: at, kernel, packaged: variant }.variant(bytes).map_err(failed)?;
         plan.functions[at].variants.push(planned);
     }
+    let products: Vec<String> = kernel.devices.iter().map(|device| product(device)).collect();
+    if let Some(product) = products.iter().find(|product| !is_made_of(product, " .-_+()")) {
+        return Err(failed(Unsupported::Name(product.clone())));
+    }
     let function = &mut plan.functions[at];
     let names = names_of(&kernel.interface);
+    let timed = |shape: &PackagedShape| {
+        shape.time.as_ref()?;
+        let dims = kernel.interface.dims.iter().map(|dim| shape.dims.get(dim).copied()).collect::<Option<_>>()?;
+        let variant = kernel.variants.iter().position(|variant| variant.variant == shape.variant)?;
+        Some((dims, first + variant))
+    };
     let seat = |class: &PackagedClass| {
         let variant = kernel.variants.iter().position(|variant| variant.variant == class.variant);
         let lost = || Unsupported::Variant { class: class.class.clone(), variant: class.variant.clone() };
         let variant = first + variant.ok_or_else(lost)?;
-        Ok((rank(kernel, class), Seat { when: when(kernel, class, &names)?, variant, class: class.class.clone() }))
+        Ok((rank(kernel, class), Seat { when: when(kernel, class, &names)?, variant, class: shown(&class.class) }))
     };
     let seats = kernel.classes.iter().map(seat).collect::<Result<Vec<_>, _>>();
     let mut seats = seats.map_err(failed)?;
     seats.sort_by_key(|(rank, _)| *rank);
     function.targets.push(Target {
-        name: kernel.target.clone(),
+        name: shown(&kernel.target),
         arch: kernel.arch.clone(),
         capability: (number / 10, number % 10),
         runs: if suffix == "a" { Runs::Exactly } else { Runs::AtLeast },
-        products: kernel.devices.iter().map(|device| product(device)).collect(),
+        products,
         seats: seats.into_iter().map(|(_, seat)| seat).collect(),
+        timed: kernel.shapes.iter().filter_map(timed).collect(),
     });
     Ok(())
 }
@@ -496,7 +516,7 @@ fn is_single(kernel: &PackagedKernel, class: &PackagedClass) -> bool {
 fn when(kernel: &PackagedKernel, class: &PackagedClass, names: &Names) -> Result<Code, Unsupported> {
     if is_single(kernel, class) {
         let shapes = kernel.shapes.iter().filter(|shape| class.shapes.contains(&shape.shape));
-        let equal = |shape: &crate::release::artifact::kernels::PackagedShape| {
+        let equal = |shape: &PackagedShape| {
             let one = |dim: &String| {
                 let pair = [Code::Name(dim.clone(), Type::Int), Code::Int(shape.dims.get(dim).copied().unwrap_or(-1))];
                 Code::Compare(Comparison::Equal, Box::new(pair))
@@ -557,7 +577,10 @@ impl Planner<'_> {
         let constant = |constant: &kforge_types::model::bound::Constant| {
             let tensor = self.kernel.interface.tensors.iter().position(|tensor| tensor.name == constant.buffer);
             let tensor = tensor.ok_or_else(|| Unsupported::Buffer(constant.buffer.clone()))?;
-            Ok((binary, symbol(&constant.symbol), tensor))
+            match symbol(&constant.symbol) {
+                symbol if is_made_of(&symbol, "_$.") => Ok((binary, symbol, tensor)),
+                symbol => Err(Unsupported::Name(symbol)),
+            }
         };
         let constants = constants.iter().map(constant).collect::<Result<Vec<_>, _>>()?;
         let mut planned = vec![];
@@ -579,7 +602,7 @@ impl Planner<'_> {
             });
         }
         Ok(Variant {
-            label: self.packaged.variant.clone(),
+            label: shown(&self.packaged.variant),
             tunables: tunables.clone(),
             requires: codes(&names, requires, Want::Bool)?,
             workspaces: parts,
@@ -604,10 +627,14 @@ impl Planner<'_> {
     }
 
     fn entry(&mut self, binary: usize, entry: &str) -> Result<usize, Unsupported> {
-        let symbol = self.packaged.symbols.get(entry).ok_or_else(|| Unsupported::Symbol {
-            variant: self.packaged.variant.clone(),
-            entry: entry.into(),
-        })?;
+        let symbol = self
+            .packaged
+            .symbols
+            .get(entry)
+            .ok_or_else(|| Unsupported::Symbol { variant: self.packaged.variant.clone(), entry: entry.into() })?;
+        if !is_made_of(symbol, "_$.") {
+            return Err(Unsupported::Name(symbol.clone()));
+        }
         let entry = Entry { binary, symbol: symbol.clone() };
         let entries = &mut self.plan.entries;
         let at = entries.iter().position(|known| *known == entry);
@@ -688,9 +715,8 @@ impl Planner<'_> {
                     }
                     Buffer::Workspace(at) => (parts[at].shape.clone(), None),
                 };
-                let bytes = |text: &Option<String>| {
-                    text.as_ref().map_or(Ok(Code::Int(0)), |text| code(names, text, Want::Int))
-                };
+                let bytes =
+                    |text: &Option<String>| text.as_ref().map_or(Ok(Code::Int(0)), |text| code(names, text, Want::Int));
                 Arg::Map(Box::new(MapArg {
                     buffer,
                     dtype: self.dtype(parts, buffer),

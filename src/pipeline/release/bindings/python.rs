@@ -74,9 +74,34 @@ pub fn package(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> 
         files.insert(name.to_string(), render(name, template, context.clone())?.into_bytes());
     }
     files.extend(plan.binaries.iter().map(|binary| (binary.file.clone(), binary.bytes.clone())));
+    for (name, choices) in configurations(plan) {
+        files.insert(name, [serde_json::to_vec_pretty(&choices)?, b"\n".to_vec()].concat());
+    }
     let metadata = metadata(plan, &files)?;
     files.insert("metadata.json".into(), metadata);
     Ok(files)
+}
+
+/// Tuned choices in the layout that `kernels` documents: a file for each device and each value of all dims but the first, which gives the tunables for each value
+/// of the first. A folder for each function keeps functions apart. Only shapes that were timed are listed.
+fn configurations(plan: &Plan) -> BTreeMap<String, BTreeMap<String, serde_json::Value>> {
+    let mut files: BTreeMap<String, BTreeMap<String, serde_json::Value>> = BTreeMap::new();
+    for function in &plan.functions {
+        for target in &function.targets {
+            for (values, variant) in &target.timed {
+                let tunables = &function.variants[*variant].tunables;
+                let mut dims = function.dims.iter().zip(values);
+                let Some((_, first)) = dims.next().filter(|_| !tunables.is_empty()) else { continue };
+                let fixed: String = dims.map(|(dim, value)| format!("{}={value},", dim.name)).collect();
+                for product in &target.products {
+                    let device = product.replace(' ', "_");
+                    let file = format!("configs/{}/{fixed}device_name={device}.json", function.name);
+                    files.entry(file).or_default().insert(first.to_string(), json!(tunables));
+                }
+            }
+        }
+    }
+    files
 }
 
 /// `metadata.json`: the fields that `kernels` reads, and where the kernels come from.
@@ -232,15 +257,20 @@ impl Python<'_> {
                     target.name
                 );
                 for seat in &target.seats {
-                    let _ = writeln!(text, "    if {}:\n        return {}  # {}", self.code(&seat.when), seat.variant, seat.class.replace('\n', " "));
+                    let _ = writeln!(
+                        text,
+                        "    if {}:\n        return {}  # {}",
+                        self.code(&seat.when),
+                        seat.variant,
+                        seat.class
+                    );
                 }
                 text += "    return None\n";
             }
         }
         let first = choices[0];
-        let texts = |of: &dyn Fn(&super::plan::Tensor) -> String| {
-            tuple(&first.tensors.iter().map(of).collect::<Vec<_>>())
-        };
+        let texts =
+            |of: &dyn Fn(&super::plan::Tensor) -> String| tuple(&first.tensors.iter().map(of).collect::<Vec<_>>());
         let role = |role: Role| match role {
             Role::Input => "input",
             Role::Inout => "inout",
@@ -403,15 +433,15 @@ impl Python<'_> {
     ) -> String {
         let entry = &self.plan.entries[kernel.entry];
         let grid = self.codes(&kernel.grid);
-        let grid = if kernel.open { format!("lambda {VARIABLE}{SM_COUNT}, {VARIABLE}{OCCUPANCY}: {grid}") } else { grid };
+        let grid =
+            if kernel.open { format!("lambda {VARIABLE}{SM_COUNT}, {VARIABLE}{OCCUPANCY}: {grid}") } else { grid };
         let truth = |truth: bool| if truth { "True" } else { "False" };
         let uses = |code: &Code| !keyed && function.params.iter().any(|param| code.uses(&param.name));
         let value = |code: &Code| {
             if !uses(code) {
                 return self.code(code);
             }
-            let params: Vec<String> =
-                function.params.iter().map(|param| format!("{VARIABLE}{}", param.name)).collect();
+            let params: Vec<String> = function.params.iter().map(|param| format!("{VARIABLE}{}", param.name)).collect();
             // The params of a call come first; what the shape gives is bound now.
             let mut bound: Vec<String> = function.dims.iter().map(|dim| format!("{VARIABLE}{}", dim.name)).collect();
             bound.extend(function.derived.iter().map(|(name, _)| format!("{VARIABLE}{name}")));
@@ -503,7 +533,9 @@ fn public(name: &str, choices: &[&Function]) -> String {
     let operands: Vec<String> = required.iter().cloned().chain(params.iter().map(ToString::to_string)).collect();
     let mut key: Vec<String> = inputs
         .iter()
-        .flat_map(|x| [format!("{x}.get_device()"), format!("{x}.dtype"), format!("{x}.shape"), format!("{x}.stride()")])
+        .flat_map(|x| {
+            [format!("{x}.get_device()"), format!("{x}.dtype"), format!("{x}.shape"), format!("{x}.stride()")]
+        })
         .collect();
     key.extend(dims.iter().cloned());
     if keyed {
@@ -521,7 +553,10 @@ fn public(name: &str, choices: &[&Function]) -> String {
     };
     let mut doc = format!("{}\n", choices.iter().map(|c| c.title.as_str()).collect::<Vec<_>>().join("\n    "));
     for tensor in &function.tensors {
-        let dtypes: Vec<&str> = choices.iter().map(|c| c.tensors.iter().find(|t| t.name == tensor.name).map_or("", |t| t.dtype.name())).collect();
+        let dtypes: Vec<&str> = choices
+            .iter()
+            .map(|c| c.tensors.iter().find(|t| t.name == tensor.name).map_or("", |t| t.dtype.name()))
+            .collect();
         let mut dtypes = dtypes;
         dtypes.dedup();
         let role = match tensor.role {

@@ -128,7 +128,8 @@ impl Rust {
             declared(function)
         );
         for requires in &variant.requires {
-            let _ = writeln!(text, "    if !{} {{\n        return Err(Error::WrongShape);\n    }}", self.code(requires));
+            let _ =
+                writeln!(text, "    if !{} {{\n        return Err(Error::WrongShape);\n    }}", self.code(requires));
         }
         let place = |buffer: &Buffer| match buffer {
             Buffer::Tensor(at) => *at,
@@ -210,11 +211,8 @@ impl Rust {
                 let mut text = format!("        let mut all = [0; {size}];\n");
                 for (at, dtype, value) in fields {
                     let end = at + dtype.bytes();
-                    let _ = writeln!(
-                        text,
-                        "        all[{at}..{end}].copy_from_slice(&{});",
-                        self.scalar(*dtype, value)
-                    );
+                    let _ =
+                        writeln!(text, "        all[{at}..{end}].copy_from_slice(&{});", self.scalar(*dtype, value));
                 }
                 text + "        l.bytes(&all);\n"
             }
@@ -360,7 +358,10 @@ impl Rust {
             let _ = writeln!(text, "/// * `{}`: {}{usual}", param.public, param.dtype);
         }
         if function.has_workspace() {
-            let _ = writeln!(text, "/// * `workspace`: at least [`{name}_workspace`] bytes that no other launch uses meanwhile");
+            let _ = writeln!(
+                text,
+                "/// * `workspace`: at least [`{name}_workspace`] bytes that no other launch uses meanwhile"
+            );
         }
         text += "///\n/// # Errors\n/// [`Error`]; then nothing was launched, unless it is the driver's.\n///\n/// # Safety\n/// The values of tensors must be those that the operator allows, such as indices in range.\n";
         let argument = |tensor: &Tensor| {
