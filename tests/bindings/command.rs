@@ -38,9 +38,7 @@ fn equal_artifacts_give_equal_bytes_and_an_earlier_folder_is_replaced() {
     let place = tempfile::tempdir().unwrap();
     let folder = place.path();
     artifact(folder);
-    for (language, file) in
-        [("c", "exotic.h"), ("rust", "src/lib.rs"), ("python", "build/torch-cuda/__init__.py")]
-    {
+    for (language, file) in [("c", "exotic.h"), ("rust", "src/lib.rs"), ("python", "build/torch-cuda/__init__.py")] {
         let (code, said) = run(folder, &["artifact", "--language", language]);
         assert_eq!(code, Some(0), "{said}");
         let written = folder.join(format!("exotic-{language}"));

@@ -1,4 +1,7 @@
-"""Calls a Python package of loaders with arrays that say through DLPack where they are: `driven.py FOLDER CALLS`, where CALLS is JSON. Prints what a call raises."""
+"""Calls a Python package of loaders with arrays that say through DLPack where they are: `driven.py FOLDER CALLS`, where CALLS is JSON.
+
+Prints what a call raises.
+"""
 
 import ctypes
 import importlib.util

@@ -4,6 +4,7 @@
 mod c;
 mod command;
 mod documents;
+mod examples;
 mod expected;
 mod lab;
 mod python;

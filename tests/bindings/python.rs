@@ -105,8 +105,16 @@ fn what_cannot_be_launched_raises_an_error_of_its_own_and_nothing_is_launched() 
     let names: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
     // The second call takes another choice of types, which serves it; its launches are the only ones.
     let expected = [
-        "WrongDType", "WrongShape", "WrongStride", "WrongAlignment", "WrongDevice", "WrongShape", "WrongValue", "WrongValue",
-        "WrongValue", "WrongShape",
+        "WrongDType",
+        "WrongShape",
+        "WrongStride",
+        "WrongAlignment",
+        "WrongDevice",
+        "WrongShape",
+        "WrongValue",
+        "WrongValue",
+        "WrongValue",
+        "WrongShape",
     ];
     assert_eq!(names, expected, "{said}");
     let launches = log.iter().filter(|line| line.starts_with("launch ")).count();
@@ -133,7 +141,8 @@ fn what_is_kept_of_a_shape_holds_nothing_of_a_call() {
         })
     };
     let symbol = &sample.plan.entries[0].symbol;
-    let (said, log) = run(&lab, &[call(1 << 32, 0.5), call(2 << 32, 0.25), call(1 << 32, 0.5)], &[format!("{symbol} 8 8 8 4 4")]);
+    let (said, log) =
+        run(&lab, &[call(1 << 32, 0.5), call(2 << 32, 0.25), call(1 << 32, 0.5)], &[format!("{symbol} 8 8 8 4 4")]);
     assert_eq!(said, "");
     assert!(log[0].ends_with("0000000001000000 0000100001000000 0000200001000000 40000000 0000003f"), "{log:?}");
     assert!(log[1].ends_with("0000000002000000 0000100002000000 0000200002000000 40000000 0000803e"), "{log:?}");

@@ -266,7 +266,9 @@ impl C<'_> {
     fn variant(&self, function: &Function, at: usize, variant: &Variant) -> String {
         let (p, up) = (self.p(), self.upper);
         let mut text = format!(
-            "\n/* {} */\nstatic int {p}{}_{at}({p}run *run, const uint64_t *b, const int64_t *sizes{}) {{\n    int bad_ = 0, *bad = &bad_, error = 0;\n    {p}launch launch;\n{}    (void)bad;\n    (void)launch;\n    (void)b;\n    (void)sizes;\n    run->after_kernel = 0;\n",
+            "\n/* {} */\nstatic int {p}{}_{at}({p}run *run, const uint64_t *b, const int64_t *sizes{}) {{\n    \
+             int bad_ = 0, *bad = &bad_, error = 0;\n    {p}launch launch;\n{}    (void)bad;\n    (void)launch;\n    \
+             (void)b;\n    (void)sizes;\n    run->after_kernel = 0;\n",
             format!("`{}`", variant.label),
             function.name,
             Self::declared(function),
@@ -317,7 +319,8 @@ impl C<'_> {
         if let Some(repeat) = &launch.repeat {
             let _ = write!(
                 text,
-                "        int64_t {VARIABLE}{ITERATION}, times = {};\n        if (bad_ || times < 0 || times > 100000) return {up}_WRONG_SHAPE;\n        \
+                "        int64_t {VARIABLE}{ITERATION}, times = {};\n        \
+                 if (bad_ || times < 0 || times > 100000) return {up}_WRONG_SHAPE;\n        \
                  for ({VARIABLE}{ITERATION} = 0; {VARIABLE}{ITERATION} < times; {VARIABLE}{ITERATION}++) {{\n",
                 self.code(repeat)
             );
@@ -330,7 +333,8 @@ impl C<'_> {
                 let at = place(buffer);
                 let _ = writeln!(
                     text,
-                    "        if (bad_) return {up}_WRONG_SHAPE;\n        if ((error = {p}set(run, b[{at}], {value}, sizes[{at}]))) return error;"
+                    "        if (bad_) return {up}_WRONG_SHAPE;\n        \
+                     if ((error = {p}set(run, b[{at}], {value}, sizes[{at}]))) return error;"
                 );
             }
             Action::Kernel(kernel) => text += &self.kernel(kernel, place),
@@ -345,7 +349,8 @@ impl C<'_> {
     fn kernel(&self, kernel: &KernelAction, place: &impl Fn(&Buffer) -> usize) -> String {
         let (p, up) = (self.p(), self.upper);
         let mut text = format!(
-            "        memset(&launch, 0, sizeof launch);\n        launch.entry = {};\n        launch.cooperative = {};\n        launch.pdl = {};\n",
+            "        memset(&launch, 0, sizeof launch);\n        launch.entry = {};\n        \
+             launch.cooperative = {};\n        launch.pdl = {};\n",
             kernel.entry,
             u8::from(kernel.cooperative),
             u8::from(kernel.pdl)
@@ -384,7 +389,8 @@ impl C<'_> {
         match arg {
             Arg::Pointer(buffer, None) => format!("        {p}put_address(&launch, b[{}]);\n", place(buffer)),
             Arg::Pointer(buffer, Some((offset, bytes))) => format!(
-                "        {{\n            int64_t offset = {p}mul({}, {bytes}, bad);\n            if (offset < 0) bad_ = 1;\n            \
+                "        {{\n            int64_t offset = {p}mul({}, {bytes}, bad);\n            \
+                 if (offset < 0) bad_ = 1;\n            \
                  {p}put_address(&launch, b[{}] + (uint64_t)offset);\n        }}\n",
                 self.code(offset),
                 place(buffer)
@@ -456,7 +462,8 @@ impl C<'_> {
     fn choose(&self, function: &Function) -> String {
         let (p, up) = (self.p(), self.upper);
         let mut text = format!(
-            "\nstatic int {p}{}_choose(const {p}known *device{}) {{\n    int bad_ = 0, *bad = &bad_, target = -1;\n{}    (void)bad;\n",
+            "\nstatic int {p}{}_choose(const {p}known *device{}) {{\n    int bad_ = 0, *bad = &bad_, target = -1;\n\
+             {}    (void)bad;\n",
             function.name,
             Self::declared(function),
             Self::unused(function)
@@ -554,7 +561,8 @@ impl C<'_> {
         given.push("void *stream".into());
         give.push("stream".into());
         let mut text = format!(
-            "\nstatic int {p}{name}_call({}) {{\n    {p}run run;\n    uint64_t b[{buffers}];\n    int64_t sizes[{buffers}];\n    int bad_ = 0, *bad = &bad_, variant, error;\n",
+            "\nstatic int {p}{name}_call({}) {{\n    {p}run run;\n    uint64_t b[{buffers}];\n    \
+             int64_t sizes[{buffers}];\n    int bad_ = 0, *bad = &bad_, variant, error;\n",
             given.join(", ")
         );
         text += &self.bound(function);
@@ -569,7 +577,8 @@ impl C<'_> {
                 text,
                 "    {{\n        const int64_t shape[] = {{ {} }};\n        {strides}\n        b[{at}] = a{at};\n        \
                  sizes[{at}] = {p}span({rank}, shape, strides, {}, {}, bad);\n        if (bad_) return {up}_WRONG_SHAPE;\n        \
-                 if (sizes[{at}] > 0 && !b[{at}]) return {up}_NULL_POINTER;\n        if (b[{at}] % {} != 0) return {up}_WRONG_ALIGNMENT;\n    }}\n",
+                 if (sizes[{at}] > 0 && !b[{at}]) return {up}_NULL_POINTER;\n        \
+                 if (b[{at}] % {} != 0) return {up}_WRONG_ALIGNMENT;\n    }}\n",
                 listed(&tensor.shape),
                 u8::from(tensor.strides.is_none()),
                 tensor.dtype.bytes(),
@@ -579,7 +588,8 @@ impl C<'_> {
         let passed = Self::passed(function);
         let _ = write!(
             text,
-            "    if ((error = {p}start(&run, stream))) return error;\n    if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n"
+            "    if ((error = {p}start(&run, stream))) return error;\n    \
+             if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n"
         );
         if function.has_workspace() {
             let _ = write!(
@@ -596,7 +606,8 @@ impl C<'_> {
             }
             let _ = write!(
                 text,
-                "        default: break;\n        }}\n        if (bad_) return {up}_WRONG_SHAPE;\n        if ((uint64_t)end > workspace_bytes) return {up}_WRONG_WORKSPACE;\n        \
+                "        default: break;\n        }}\n        if (bad_) return {up}_WRONG_SHAPE;\n        \
+                 if ((uint64_t)end > workspace_bytes) return {up}_WRONG_WORKSPACE;\n        \
                  if (end > 0 && !workspace) return {up}_NULL_POINTER;\n        if ((uintptr_t)workspace % 256 != 0) return {up}_WRONG_ALIGNMENT;\n        \
                  for (part = 0; part < count; part++) b[{} + part] = (uint64_t)(uintptr_t)workspace + (uint64_t)offsets[part];\n    }}\n",
                 function.tensors.len()
@@ -608,7 +619,8 @@ impl C<'_> {
         }
         let _ = write!(
             text,
-            "        default: return {up}_WRONG_SHAPE;\n        }}\n        if (error) return error;\n    }}\n    return {up}_OK;\n}}\n"
+            "        default: return {up}_WRONG_SHAPE;\n        }}\n        if (error) return error;\n    }}\n    \
+             return {up}_OK;\n}}\n"
         );
         let _ =
             write!(text, "\n{} {{\n    return {p}{name}_call({});\n}}\n", self.signature(function), give.join(", "));
@@ -621,20 +633,23 @@ impl C<'_> {
     fn workspace(&self, function: &Function, parts: usize, passed: &str) -> String {
         let (p, up, name) = (self.p(), self.upper, &function.name);
         let mut text = format!(
-            "\nstatic int {p}{name}_bytes({}, size_t *bytes) {{\n    {p}run run;\n    int64_t offsets[{parts}], sizes[{parts}], end = 0;\n    int bad_ = 0, *bad = &bad_, variant, error;\n",
+            "\nstatic int {p}{name}_bytes({}, size_t *bytes) {{\n    {p}run run;\n    \
+             int64_t offsets[{parts}], sizes[{parts}], end = 0;\n    int bad_ = 0, *bad = &bad_, variant, error;\n",
             Self::given(function).join(", ")
         );
         text += &self.bound(function);
         let _ = write!(
             text,
-            "    if ((error = {p}start(&run, NULL))) return error;\n    if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n    switch (variant) {{\n"
+            "    if ((error = {p}start(&run, NULL))) return error;\n    \
+             if ((variant = {p}{name}_choose(run.context{passed})) < 0) return variant;\n    switch (variant) {{\n"
         );
         for (at, _) in function.variants.iter().enumerate().filter(|(_, variant)| !variant.workspaces.is_empty()) {
             let _ = writeln!(text, "    case {at}: end = {p}{name}_{at}_layout(offsets, sizes, bad{passed}); break;");
         }
         let _ = write!(
             text,
-            "    default: break;\n    }}\n    if (bad_) return {up}_WRONG_SHAPE;\n    *bytes = (size_t)end;\n    return {up}_OK;\n}}\n"
+            "    default: break;\n    }}\n    if (bad_) return {up}_WRONG_SHAPE;\n    *bytes = (size_t)end;\n    \
+             return {up}_OK;\n}}\n"
         );
         let give = [Self::give(function), vec!["bytes".into()]].concat().join(", ");
         let _ = write!(text, "\n{} {{\n    return {p}{name}_bytes({give});\n}}\n", self.workspace_signature(function));

@@ -1,5 +1,5 @@
-//! Expressions of a launch description with known types: constants are filled in and computed, and what is left is arithmetic that every language of loaders has.
-//! Knows the manifest's rules of evaluation; knows no language.
+//! Expressions of a launch description with known types: constants are filled in and computed, and what is left is arithmetic that every language of
+//! loaders has. Knows the manifest's rules of evaluation; knows no language.
 //!
 //! | decision | because |
 //! |---|---|

@@ -21,7 +21,7 @@ use super::plan::{
     Action, Arg, Buffer, Function, KernelAction, Launch, MapArg, PORTABLE, Param, Plan, Runs, Variant, WorkspaceFill,
 };
 use super::render::{Language, Renderer, VARIABLE};
-use super::text::{map_type, render};
+use super::text::{map_type, range, render};
 use kforge_types::model::grid::{OCCUPANCY, SM_COUNT};
 use kforge_types::model::kernel::ITERATION;
 use kforge_types::model::{DType, Role};
@@ -82,8 +82,8 @@ pub fn package(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> 
     Ok(files)
 }
 
-/// Tuned choices in the layout that `kernels` documents: a file for each device and each value of all dims but the first, which gives the tunables for each value
-/// of the first. A folder for each function keeps functions apart. Only shapes that were timed are listed.
+/// Tuned choices in the layout that `kernels` documents: a file for each device and each value of all dims but the first, which gives the tunables for
+/// each value of the first. A folder for each function keeps functions apart. Only shapes that were timed are listed.
 fn configurations(plan: &Plan) -> BTreeMap<String, BTreeMap<String, serde_json::Value>> {
     let mut files: BTreeMap<String, BTreeMap<String, serde_json::Value>> = BTreeMap::new();
     for function in &plan.functions {
@@ -281,7 +281,7 @@ impl Python<'_> {
             .iter()
             .map(|dim| dim.extent_of.map_or("None".into(), |(tensor, axis)| format!("({tensor}, {axis})")))
             .collect();
-        let params: Vec<String> = first.params.iter().map(|param| string(&param.public)).collect();
+        let params: Vec<String> = first.params.iter().map(declared).collect();
         let _ = write!(
             text,
             "\n\n_function_{name} = _r.Function(\n    {},\n    {},\n    {},\n    {},\n    {},\n    {},\n    [\n{}    ],\n)\n",
@@ -347,7 +347,9 @@ impl Python<'_> {
             .collect();
         let names: Vec<String> = function.dims.iter().map(|dim| string(&dim.public)).collect();
         format!(
-            "        _r.Choice(\n            {},\n            {},\n            lambda {}: {bound},\n            lambda {all}: {},\n            lambda {of_dims}: {},\n            [{}],\n            [{}],\n            [{}],\n        ),\n",
+            "        _r.Choice(\n            {},\n            {},\n            lambda {}: {bound},\n            \
+             lambda {all}: {},\n            lambda {of_dims}: {},\n            [{}],\n            [{}],\n            \
+             [{}],\n        ),\n",
             tuple(&dtypes),
             tuple(&names),
             dims.join(", "),
@@ -473,7 +475,8 @@ impl Python<'_> {
             let _ = writeln!(args, "{indent}        {one},");
         }
         format!(
-            "{indent}s.kernel(\n{indent}    ({}, {}), {}, {}, {}, {grid}, {}, {},\n{indent}    [\n{args}{indent}    ],\n{indent})  # fmt: skip\n",
+            "{indent}s.kernel(\n{indent}    ({}, {}), {}, {}, {}, {grid}, {}, {},\n{indent}    [\n{args}{indent}    ],\n\
+             {indent})  # fmt: skip\n",
             string(&self.plan.binaries[entry.binary].file),
             string(&entry.symbol),
             self.codes(&kernel.block),
@@ -496,6 +499,16 @@ impl Python<'_> {
             self.code(&map.promotion),
             u8::from(map.nan)
         )
+    }
+}
+
+/// A param: its name, the kind of its values, and for integers the least and the largest.
+fn declared(param: &Param) -> String {
+    let (low, high) = range(param.dtype);
+    match param.of_type() {
+        Type::Int => format!("({}, int, {low}, {high})", string(&param.public)),
+        Type::Float => format!("({}, float, None, None)", string(&param.public)),
+        Type::Bool => format!("({}, bool, None, None)", string(&param.public)),
     }
 }
 
@@ -604,7 +617,8 @@ fn public(name: &str, choices: &[&Function]) -> String {
          {missing}\
          \x20   run_foreign(_function_{name}, plan, {pointers}, {values}, out, stream)\n\
          \x20   return out\n\
-         \n\ndef {name}({direct}, *, out=None, stream=None):\n    \"\"\"{doc}\n\n    Outputs are new torch tensors, or `out`. Arrays other than torch tensors come through DLPack, with `out` and on `stream`.\n    \"\"\"\n\
+         \n\ndef {name}({direct}, *, out=None, stream=None):\n    \"\"\"{doc}\n\n    \
+         Outputs are new torch tensors, or `out`. Arrays other than torch tensors come through DLPack, with `out` and on `stream`.\n    \"\"\"\n\
          \x20   if _compiling() and out is None and stream is None:\n        return _operators.{name}({operands})\n\
          \x20   return _direct_{name}({operands}, out=out, stream=stream)\n",
         direct = signature.join(", "),

@@ -1,7 +1,7 @@
 //! Expressions as texts of C, Rust and Python. Knows the helpers that each loader's runtime defines; knows no kernels.
 //!
-//! Integers are exact: C and Rust check every operation on 64 bits, Python has no limit. So a loader refuses a shape whose intermediate values do not fit 64 bits,
-//! where kforge itself would have 128, and no loader ever computes another number than kforge.
+//! Integers are exact: C and Rust check every operation on 64 bits, Python has no limit. So a loader refuses a shape whose intermediate values do not fit
+//! 64 bits, where kforge itself would have 128, and no loader ever computes another number than kforge.
 
 use super::expressions::{Call, Code, Type};
 use kforge_types::model::expr::{Arithmetic, Logic};

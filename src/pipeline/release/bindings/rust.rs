@@ -179,7 +179,8 @@ impl Rust {
 
     fn kernel(&self, kernel: &KernelAction, place: &impl Fn(&Buffer) -> usize) -> String {
         let mut text = format!(
-            "    {{\n        let mut l = kf::Launch::new({});\n        l.block = {};\n        l.cluster = {};\n        l.shared = {};\n        l.cooperative = {};\n        l.pdl = {};\n        s.prepare(&mut l)?;\n",
+            "    {{\n        let mut l = kf::Launch::new({});\n        l.block = {};\n        l.cluster = {};\n        \
+             l.shared = {};\n        l.cooperative = {};\n        l.pdl = {};\n        s.prepare(&mut l)?;\n",
             kernel.entry,
             self.codes(&kernel.block),
             self.codes(&kernel.cluster),
@@ -296,7 +297,8 @@ impl Rust {
             return String::new();
         }
         let mut text = format!(
-            "\nfn {}_layout(variant: usize{}) -> Result<(Vec<i64>, Vec<i64>, i64), Error> {{\n    let (mut sizes, mut offsets, mut end) = (vec![], vec![], 0);\n    match variant {{\n",
+            "\nfn {}_layout(variant: usize{}) -> Result<(Vec<i64>, Vec<i64>, i64), Error> {{\n    \
+             let (mut sizes, mut offsets, mut end) = (vec![], vec![], 0);\n    match variant {{\n",
             function.name,
             declared(function)
         );
@@ -312,7 +314,8 @@ impl Rust {
             }
             text += "        }\n";
         }
-        text + "        _ => {}\n    }\n    for size in &sizes {\n        offsets.push(end);\n        end = kf::add(end, (size + 255) / 256 * 256)?;\n    }\n    Ok((sizes, offsets, end))\n}\n"
+        text + "        _ => {}\n    }\n    for size in &sizes {\n        offsets.push(end);\n        \
+        end = kf::add(end, (size + 255) / 256 * 256)?;\n    }\n    Ok((sizes, offsets, end))\n}\n"
     }
 
     /// Checks of dims and params, and values by their names in expressions.
@@ -363,7 +366,8 @@ impl Rust {
                 "/// * `workspace`: at least [`{name}_workspace`] bytes that no other launch uses meanwhile"
             );
         }
-        text += "///\n/// # Errors\n/// [`Error`]; then nothing was launched, unless it is the driver's.\n///\n/// # Safety\n/// The values of tensors must be those that the operator allows, such as indices in range.\n";
+        text += "///\n/// # Errors\n/// [`Error`]; then nothing was launched, unless it is the driver's.\n///\n/// # Safety\n\
+        /// The values of tensors must be those that the operator allows, such as indices in range.\n";
         let argument = |tensor: &Tensor| {
             let of = element(tensor.dtype);
             match tensor.role {
@@ -379,7 +383,8 @@ impl Rust {
         }
         let _ = writeln!(text, "pub unsafe fn {name}(\n    {},\n) -> Result<(), Error> {{", arguments.join(",\n    "));
         text += &self.bound(function);
-        text += "    let mut kf_b: Vec<u64> = vec![];\n    let mut kf_sizes: Vec<i64> = vec![];\n    let mut kf_s = kf::Sequence::new(stream)?;\n";
+        text += "    let mut kf_b: Vec<u64> = vec![];\n    let mut kf_sizes: Vec<i64> = vec![];\n    \
+        let mut kf_s = kf::Sequence::new(stream)?;\n";
         for tensor in &function.tensors {
             let strides = tensor.strides.as_ref().map_or("None".into(), |s| format!("Some(&{})", self.codes(s)));
             let _ = writeln!(
@@ -395,7 +400,8 @@ impl Rust {
             let public = &tensor.public;
             let _ = write!(
                 text,
-                "    let kf_has_{at} = ({public}.stream().context() == stream.context(), {public}.len() * {});\n    let (kf_at_{at}, _kf_guard_{at}) = {public}.{method}(stream);\n    \
+                "    let kf_has_{at} = ({public}.stream().context() == stream.context(), {public}.len() * {});\n    \
+                 let (kf_at_{at}, _kf_guard_{at}) = {public}.{method}(stream);\n    \
                  kf_b.push(kf::checked({}, kf_has_{at}.0, kf_at_{at}, kf_has_{at}.1, kf_sizes[{at}], {})?);\n",
                 tensor.dtype.bytes(),
                 string(public),
@@ -407,7 +413,8 @@ impl Rust {
         if function.has_workspace() {
             let _ = write!(
                 text,
-                "    let (kf_parts, kf_offsets, kf_end) = {name}_layout(kf_variant{passed})?;\n    let kf_has = (workspace.stream().context() == stream.context(), workspace.len());\n    \
+                "    let (kf_parts, kf_offsets, kf_end) = {name}_layout(kf_variant{passed})?;\n    \
+                 let kf_has = (workspace.stream().context() == stream.context(), workspace.len());\n    \
                  let (kf_at, _kf_guard) = workspace.device_ptr_mut(stream);\n    if (kf_has.1 as i64) < kf_end {{\n        return Err(Error::WrongWorkspace);\n    }}\n    \
                  kf::checked(\"workspace\", kf_has.0, kf_at, kf_has.1, kf_end, 256)?;\n    kf_sizes.extend(kf_parts);\n    \
                  kf_b.extend(kf_offsets.iter().map(|offset| kf_at + *offset as u64));\n"
@@ -417,13 +424,16 @@ impl Rust {
         for at in 0..function.variants.len() {
             let _ = writeln!(text, "        {at} => {name}_{at}(&mut kf_s, &kf_b, &kf_sizes{passed})?,");
         }
-        text += "        _ => return Err(Error::WrongShape),\n    }\n    // SAFETY: the guards of the slices live until here, and the caller guarantees their values.\n    unsafe { kf_s.queue() }\n}\n";
+        text += "        _ => return Err(Error::WrongShape),\n    }\n    \
+        // SAFETY: the guards of the slices live until here, and the caller guarantees their values.\n    unsafe { kf_s.queue() }\n}\n";
         if function.has_workspace() {
             let arguments = [vec!["stream: &Arc<CudaStream>".to_string()], values(function)].concat();
             let _ = write!(
                 text,
-                "\n/// The bytes of the workspace of [`{name}`] for a shape on the stream's device.\n///\n/// # Errors\n/// No champion serves the shape on this device.\npub fn {name}_workspace({}) -> Result<usize, Error> {{\n{}    \
-                 let kf_variant = {name}_choose(kf::Sequence::new(stream)?.device()?{passed})?;\n    Ok({name}_layout(kf_variant{passed})?.2 as usize)\n}}\n",
+                "\n/// The bytes of the workspace of [`{name}`] for a shape on the stream's device.\n///\n/// # Errors\n\
+                 /// No champion serves the shape on this device.\npub fn {name}_workspace({}) -> Result<usize, Error> {{\n{}    \
+                 let kf_variant = {name}_choose(kf::Sequence::new(stream)?.device()?{passed})?;\n    \
+                 Ok({name}_layout(kf_variant{passed})?.2 as usize)\n}}\n",
                 arguments.join(", "),
                 self.bound(function)
             );

@@ -1,5 +1,5 @@
-//! A plain wheel of the Python package: for whoever installs it rather than load its folder. Knows the format of wheels (binary distribution format 1.0); installs
-//! nothing.
+//! A plain wheel of the Python package: for whoever installs it rather than load its folder. Knows the format of wheels (binary distribution format 1.0);
+//! installs nothing.
 //!
 //! Members are stored, not compressed, in a fixed order and without times, so that equal artifacts give equal bytes with any version of a compressor.
 
@@ -28,7 +28,8 @@ pub fn wheel(plan: &Plan) -> Result<(String, Vec<u8>), BindingsError> {
     let mut files: BTreeMap<String, Vec<u8>> =
         package(plan)?.into_iter().map(|(name, bytes)| (format!("{module}/{name}"), bytes)).collect();
     let metadata = format!(
-        "Metadata-Version: 2.4\nName: {}\nVersion: {version}\nSummary: Kernels of the kforge artifact sha256:{}\nLicense-Expression: {}\nRequires-Python: >=3.9\n",
+        "Metadata-Version: 2.4\nName: {}\nVersion: {version}\nSummary: Kernels of the kforge artifact sha256:{}\n\
+         License-Expression: {}\nRequires-Python: >=3.9\n",
         plan.name.replace('_', "-"),
         plan.root,
         plan.license
