@@ -55,7 +55,8 @@ def bindings(lab):
 def ran(lab, what, words):
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     said = "; ".join(done.stdout.strip().splitlines())
-    lab.row("bindings", what, done.returncode == 0, said if done.returncode == 0 else f"{said} {done.stderr.strip()[-400:]}")
+    failed = f"exit code {done.returncode}; {said} {done.stderr.strip()[-400:]}"
+    lab.row("bindings", what, done.returncode == 0, said if done.returncode == 0 else failed)
 
 
 def prepared(lab):

@@ -266,10 +266,10 @@ impl C<'_> {
     fn variant(&self, function: &Function, at: usize, variant: &Variant) -> String {
         let (p, up) = (self.p(), self.upper);
         let mut text = format!(
-            "\n/* {} */\nstatic int {p}{}_{at}({p}run *run, const uint64_t *b, const int64_t *sizes{}) {{\n    \
+            "\n/* `{}` */\nstatic int {p}{}_{at}({p}run *run, const uint64_t *b, const int64_t *sizes{}) {{\n    \
              int bad_ = 0, *bad = &bad_, error = 0;\n    {p}launch launch;\n{}    (void)bad;\n    (void)launch;\n    \
              (void)b;\n    (void)sizes;\n    run->after_kernel = 0;\n",
-            format!("`{}`", variant.label),
+            variant.label,
             function.name,
             Self::declared(function),
             Self::unused(function)
@@ -406,9 +406,9 @@ impl C<'_> {
                         Type::Int => self.fitted(*dtype, value),
                     };
                     let of = if *dtype == DType::Bool { "uint8_t" } else { c_type(*dtype) };
-                    let _ = write!(
+                    let _ = writeln!(
                         text,
-                        "            {{ {of} field = ({of})({value}); memcpy(all + {offset}, &field, sizeof field); }}\n"
+                        "            {{ {of} field = ({of})({value}); memcpy(all + {offset}, &field, sizeof field); }}"
                     );
                 }
                 let _ = write!(text, "            {p}put(&launch, all, {size}, 16);\n        }}\n");

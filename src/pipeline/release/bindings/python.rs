@@ -218,10 +218,14 @@ fn registration(name: &str, function: &Function) -> String {
     let outputs = vec!["Tensor"; function.tensors.len() - inputs.len()];
     let returns = if let [one] = outputs[..] { one.to_string() } else { format!("({})", outputs.join(", ")) };
     let schema = format!("({}) -> {returns}", arguments.join(", "));
+    let names = inputs.iter().map(|tensor| &tensor.public).chain(&dims);
+    let names = names.chain(function.params.iter().map(|param| &param.public));
+    let names: Vec<String> = names.map(|name| string(name)).collect();
     format!(
-        "_register({}, {}, _kernels._function_{name}, _kernels._direct_{name}, {}, {})\n",
+        "_register({}, {}, {}, _kernels._function_{name}, _kernels._direct_{name}, {}, {})\n",
         string(name),
         string(&schema),
+        tuple(&names),
         inputs.len(),
         dims.len()
     )
@@ -443,6 +447,13 @@ impl Python<'_> {
             if !uses(code) {
                 return self.code(code);
             }
+            // A param as it is needs no function.
+            let place = |name: &str| function.params.iter().position(|param| param.name == name);
+            if let Code::Name(name, _) = code
+                && let Some(at) = place(name)
+            {
+                return format!("_r.Param({at})");
+            }
             let params: Vec<String> = function.params.iter().map(|param| format!("{VARIABLE}{}", param.name)).collect();
             // The params of a call come first; what the shape gives is bound now.
             let mut bound: Vec<String> = function.dims.iter().map(|dim| format!("{VARIABLE}{}", dim.name)).collect();
@@ -601,13 +612,34 @@ fn public(name: &str, choices: &[&Function]) -> String {
         let tests = tests.join(" or ");
         format!("{indent}if {tests}:\n{indent}    {names}= _function_{name}.missing(plan, {values})\n")
     };
+    // What is quick to ask of a torch tensor: whether it is contiguous rather than its strides.
+    let inputs_of = function.tensors.iter().filter(|tensor| tensor.role != Role::Output);
+    let mut quick: Vec<String> = inputs_of
+        .flat_map(|tensor| {
+            let x = &tensor.public;
+            let layout = if tensor.strides.is_some() { "stride()" } else { "is_contiguous()" };
+            [format!("{x}.shape"), format!("{x}.dtype"), format!("{x}.get_device()"), format!("{x}.{layout}")]
+        })
+        .collect();
+    quick.extend(dims.iter().cloned());
+    if keyed {
+        quick.extend(params.iter().map(ToString::to_string));
+    }
+    let (quick, operands) = (tuple(&quick), operands.join(", "));
+    let hit = format!(
+        "    if stream is None:\n        try:\n            hit = _hits_{name}[{quick}]\n\
+         \x20       except (KeyError, AttributeError, TypeError):\n            return _slow_{name}({operands}, out, None)\n\
+         \x20       return hit({hit_operands}, out)\n    return _slow_{name}({operands}, out, stream)\n",
+        hit_operands = inputs.iter().chain(&params).map(ToString::to_string).collect::<Vec<_>>().join(", "),
+    );
     format!(
-        "\n\ndef _direct_{name}({direct}, *, out=None, stream=None):\n\
+        "\n\n_hits_{name} = _function_{name}.hits\n\n\ndef _slow_{name}({operands}, out, stream):\n\
          \x20   if {is_tensor} and stream is None:\n\
          \x20       if ({grad}) and _grad():\n            need_no_grad(_function_{name}.names, {inputs})\n\
          \x20       key = {key}\n\
          \x20       plan = _function_{name}.plans.get(key)\n\
          \x20       if plan is None:\n            plan = _function_{name}.plan(key, {inputs}, {given}, {values})\n\
+         \x20       _hits_{name}[{quick}] = hit_of(_function_{name}, plan)\n\
          {missing_inner}\
          \x20       outputs = run_torch(_function_{name}, plan, {inputs}, {pointers}, {values}, out)\n\
          {returned_inner}\
@@ -617,10 +649,10 @@ fn public(name: &str, choices: &[&Function]) -> String {
          {missing}\
          \x20   run_foreign(_function_{name}, plan, {pointers}, {values}, out, stream)\n\
          \x20   return out\n\
+         \n\ndef _direct_{name}({direct}, *, out=None, stream=None):\n{hit}\
          \n\ndef {name}({direct}, *, out=None, stream=None):\n    \"\"\"{doc}\n\n    \
          Outputs are new torch tensors, or `out`. Arrays other than torch tensors come through DLPack, with `out` and on `stream`.\n    \"\"\"\n\
-         \x20   if _compiling() and out is None and stream is None:\n        return _operators.{name}({operands})\n\
-         \x20   return _direct_{name}({operands}, out=out, stream=stream)\n",
+         \x20   if _compiling() and out is None and stream is None:\n        return _operators.{name}({operands})\n{hit}",
         direct = signature.join(", "),
         is_tensor = is_tensor.join(" and "),
         grad = grad.join(" or "),
@@ -632,6 +664,5 @@ fn public(name: &str, choices: &[&Function]) -> String {
         names = inputs.iter().map(|x| format!("{x}, ")).collect::<String>(),
         arrays = tuple(&arrays),
         returned_inner = returned("        "),
-        operands = operands.join(", "),
     )
 }
