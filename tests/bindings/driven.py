@@ -1,6 +1,6 @@
 """Calls a Python package of loaders with arrays that say through DLPack where they are: `driven.py FOLDER CALLS`, where CALLS is JSON.
 
-Prints what a call raises.
+Prints what a call raises. With a third argument, a folder with a stand-in for torch, the arrays are its tensors.
 """
 
 import ctypes
@@ -40,16 +40,27 @@ class Array:
         return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
-folder, calls = sys.argv[1:]
+folder, calls = sys.argv[1:3]
+torch = None
+if sys.argv[3:]:
+    sys.path.insert(0, sys.argv[3])
+    import torch
+
+
+def array(at, dtype, shape, strides, *device):
+    return torch.Tensor(at, getattr(torch, torch._NAMES[dtype]), shape, strides) if torch else Array(at, dtype, shape, strides, *device)
+
+
 spec = importlib.util.spec_from_file_location("loader", folder + "/__init__.py", submodule_search_locations=[folder])
 loader = importlib.util.module_from_spec(spec)
 sys.modules["loader"] = loader
 spec.loader.exec_module(loader)
 for call in json.load(open(calls)):
-    arrays = [Array(*array) for array in call["inputs"]]
-    out = [Array(*array) for array in call["outputs"]]
+    arrays = [array(*each) for each in call["inputs"]]
+    out = [array(*each) for each in call["outputs"]]
+    stream = {} if torch else {"stream": call.get("stream", 0)}
     for _ in range(call.get("times", 1)):
         try:
-            getattr(loader, call["kernel"])(*arrays, *call["dims"], **call["params"], **({"out": out} if out else {}), stream=call.get("stream", 0))
+            getattr(loader, call["kernel"])(*arrays, *call["dims"], **call["params"], **({"out": out} if out else {}), **stream)
         except loader.Error as error:
             print(type(error).__name__, error)

@@ -48,10 +48,18 @@ fn calls(sample: &Sample, expected: &[Expected]) -> Vec<Value> {
 }
 
 fn run(lab: &Lab, calls: &[Value], sizes: &[String]) -> (String, Vec<String>) {
+    run_with(lab, calls, sizes, false)
+}
+
+/// Runs calls, with the stand-in for torch or without.
+fn run_with(lab: &Lab, calls: &[Value], sizes: &[String], torch: bool) -> (String, Vec<String>) {
     let path = lab.path("calls.json");
     fs::write(&path, serde_json::to_vec(calls).unwrap()).unwrap();
     let mut python = Command::new("python3");
     python.arg(root().join("tests/bindings/driven.py")).arg(lab.path("build/torch-cuda")).arg(path);
+    if torch {
+        python.arg(root().join("tests/bindings/standin"));
+    }
     lab.run(&mut python, sizes)
 }
 
@@ -66,6 +74,24 @@ fn a_package_asks_the_driver_for_what_kforge_asks_for() {
         let (said, log) = run(&lab, &calls(&sample, &expected), &sizes);
         assert_eq!(said, "", "{}", sample.plan.package);
         compare(&format!("Python of {}", sample.plan.package), &sample, &expected, &log);
+        // With torch the second call of a shape runs code that was made for it.
+        let twice: Vec<Value> = calls(&sample, &expected)
+            .into_iter()
+            .map(|mut call| {
+                call["times"] = json!(2);
+                call
+            })
+            .collect();
+        let (said, log) = run_with(&lab, &twice, &sizes, true);
+        assert_eq!(said, "", "{}", sample.plan.package);
+        let doubled: Vec<Expected> = all_expected(&sample)
+            .into_iter()
+            .map(|mut expected| {
+                expected.lines = [expected.lines.clone(), expected.lines].concat();
+                expected
+            })
+            .collect();
+        compare(&format!("Python of {} with torch", sample.plan.package), &sample, &doubled, &log);
     }
 }
 

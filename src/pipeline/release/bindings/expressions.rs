@@ -413,3 +413,46 @@ fn as_int(code: Code) -> Code {
         code => code,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::release::bindings::render::{Language, Renderer};
+
+    fn names() -> Names {
+        let names =
+            Names::default().variable("rows", Type::Int).variable("eps", Type::Float).variable("flip", Type::Bool);
+        names.constant("BLOCK", Value::Int(256)).constant("T", Value::Str("f16".into()))
+    }
+
+    fn python(text: &str, want: Want) -> Result<String, Unrenderable> {
+        let renderer = Renderer { language: Language::Python, prefix: String::new() };
+        names().code(text, want).map(|code| renderer.code(&code))
+    }
+
+    #[test]
+    fn what_is_constant_is_computed_and_a_branch_that_is_never_taken_is_left_out() {
+        let int = |text| python(text, Want::Int).unwrap();
+        assert_eq!(int("ceil_div(rows, BLOCK // sizeof(T))"), "_ceil_div(v_rows, 128)");
+        assert_eq!(int("rows * 2 if T == 'f16' else rows / 0"), "(v_rows * 2)");
+        assert_eq!(int("BLOCK * 2 - 1"), "511");
+        assert_eq!(int("min(rows, BLOCK, 7)"), "min(min(v_rows, 256), 7)");
+        let truth = |text| python(text, Want::Bool).unwrap();
+        assert_eq!(truth("T == 'f16' and rows > 4"), "(v_rows > 4)");
+        assert_eq!(truth("1 < rows <= BLOCK"), "((1 < v_rows) and (v_rows <= 256))");
+        assert_eq!(truth("rows / 4 == 2"), "((float(v_rows) / 4.0) == 2.0)");
+        assert_eq!(python("1 / sqrt(rows)", Want::Float).unwrap(), "(1.0 / _sqrt(float(v_rows)))");
+    }
+
+    #[test]
+    fn what_no_language_has_with_equal_bits_is_refused() {
+        assert!(matches!(python("exp(rows)", Want::Float), Err(Unrenderable::Function(_))));
+        assert!(matches!(python("rows ** 0.5", Want::Float), Err(Unrenderable::Function(_))));
+        assert!(matches!(python("rows if flip else eps", Want::Any), Err(Unrenderable::Type(_))));
+        assert!(matches!(python("cols", Want::Int), Err(Unrenderable::Unknown(_))));
+        assert!(matches!(python("rows +", Want::Int), Err(Unrenderable::Invalid(_))));
+        assert!(matches!(python("rows > 1", Want::Int), Err(Unrenderable::Kind(_))));
+        // A constant of such a function is computed here.
+        assert_eq!(python("exp(0) * eps", Want::Float).unwrap(), "(1.0 * v_eps)");
+    }
+}
