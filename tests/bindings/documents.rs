@@ -13,6 +13,7 @@ use kforge::release::artifact::files::{ArtifactFiles, Index, PackageIdentity};
 use kforge::release::artifact::kernels::{
     FORMAT_VERSION, KernelsDocument, PackagedClass, PackagedKernel, PackagedShape, PackagedVariant,
 };
+use kforge::release::bindings::plan::Function;
 use kforge::release::bindings::{Plan, plan};
 use kforge::workspace;
 
@@ -81,7 +82,10 @@ pub(crate) fn sample(package: &Package, at: usize) -> Option<Sample> {
     // Names of functions come from the plan, in the order of kernels and choices.
     for case in &mut cases {
         let values: Vec<&str> = case.choice.label.split(',').filter_map(|one| one.split('=').nth(1)).collect();
-        case.function = [&[case.kernel.name.as_str()][..], &values].concat().join("_");
+        let title = format!("Kernel `{}`", case.kernel.name);
+        let of_types = |f: &&Function| values.iter().all(|value| f.name.split('_').any(|part| part == *value));
+        let function = plan.functions.iter().filter(|f| f.title.starts_with(&title)).find(of_types);
+        case.function = function.unwrap().name.clone();
     }
     Some(Sample { plan, files, document, cases })
 }

@@ -60,6 +60,7 @@ pub(crate) fn samples() -> Vec<Sample> {
         "examples/generated",
         "tests/gpu/launches",
         "tests/bindings/exotic",
+        "tests/bindings/names",
     ];
     let mut all = vec![];
     for manifest in manifests {

@@ -30,8 +30,8 @@ pub fn header(plan: &Plan) -> Result<(String, String), BindingsError> {
     let prototypes: String = plan.functions.iter().map(|function| c.prototypes(function)).collect();
     let functions: String = plan.functions.iter().map(|function| c.function(function)).collect();
     let images: String =
-        plan.binaries.iter().enumerate().map(|(at, binary)| image(&format!("{p}image_{at}"), &binary.bytes)).collect();
-    let image_names: Vec<String> = (0..plan.binaries.len()).map(|at| format!("{p}image_{at}")).collect();
+        plan.binaries.iter().enumerate().map(|(at, binary)| image(&format!("{p}cubin{at}"), &binary.bytes)).collect();
+    let image_names: Vec<String> = (0..plan.binaries.len()).map(|at| format!("{p}cubin{at}")).collect();
     let entries: Vec<String> =
         plan.entries.iter().map(|entry| format!("    {{ {}, {} }},", entry.binary, string(&entry.symbol))).collect();
     let all = || plan.functions.iter().flat_map(|function| &function.variants).flat_map(|variant| &variant.launches);

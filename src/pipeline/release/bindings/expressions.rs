@@ -436,12 +436,12 @@ mod tests {
         assert_eq!(int("ceil_div(rows, BLOCK // sizeof(T))"), "_ceil_div(v_rows, 128)");
         assert_eq!(int("rows * 2 if T == 'f16' else rows / 0"), "(v_rows * 2)");
         assert_eq!(int("BLOCK * 2 - 1"), "511");
-        assert_eq!(int("min(rows, BLOCK, 7)"), "min(min(v_rows, 256), 7)");
+        assert_eq!(int("min(rows, BLOCK, 7)"), "_min(_min(v_rows, 256), 7)");
         let truth = |text| python(text, Want::Bool).unwrap();
         assert_eq!(truth("T == 'f16' and rows > 4"), "(v_rows > 4)");
         assert_eq!(truth("1 < rows <= BLOCK"), "((1 < v_rows) and (v_rows <= 256))");
-        assert_eq!(truth("rows / 4 == 2"), "((float(v_rows) / 4.0) == 2.0)");
-        assert_eq!(python("1 / sqrt(rows)", Want::Float).unwrap(), "(1.0 / _sqrt(float(v_rows)))");
+        assert_eq!(truth("rows / 4 == 2"), "((_float(v_rows) / 4.0) == 2.0)");
+        assert_eq!(python("1 / sqrt(rows)", Want::Float).unwrap(), "(1.0 / _sqrt(_float(v_rows)))");
     }
 
     #[test]

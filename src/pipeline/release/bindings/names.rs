@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 /// Words that are no names in one of the languages, and names that every loader uses for itself. Sorted.
-const TAKEN: [&str; 155] = [
+const TAKEN: [&str; 160] = [
     "False",
+    "NULL",
     "None",
     "Self",
     "True",
@@ -79,6 +80,7 @@ const TAKEN: [&str; 155] = [
     "in",
     "inline",
     "int",
+    "int64_t",
     "is",
     "kforge",
     "lambda",
@@ -123,6 +125,7 @@ const TAKEN: [&str; 155] = [
     "self",
     "short",
     "signed",
+    "size_t",
     "sizeof",
     "static",
     "static_assert",
@@ -141,6 +144,8 @@ const TAKEN: [&str; 155] = [
     "type",
     "typedef",
     "typeof",
+    "uint64_t",
+    "uintptr_t",
     "union",
     "unix",
     "unsafe",
@@ -161,6 +166,26 @@ const TAKEN: [&str; 155] = [
     "yield",
 ];
 
+/// What every loader has beside the functions of kernels.
+pub const OWN: [&str; 16] = [
+    "message",
+    "where",
+    "OK",
+    "ROOT",
+    "IMPLEMENTATION",
+    "ops",
+    "Error",
+    "DriverError",
+    "NeedsGrad",
+    "NoDriver",
+    "WrongAlignment",
+    "WrongDevice",
+    "WrongDType",
+    "WrongShape",
+    "WrongStride",
+    "WrongValue",
+];
+
 /// A text as an identifier of every language: other characters become `_`, and what is taken gets a `_` at its end.
 pub fn identifier(text: &str) -> String {
     let mut name: String = text.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
@@ -175,6 +200,10 @@ pub fn identifier(text: &str) -> String {
     let mut name = if trimmed.is_empty() { "k".to_string() } else { trimmed.to_string() };
     if TAKEN.contains(&name.as_str()) {
         name.push('_');
+    }
+    // What loaders call their own begins so.
+    if name.starts_with("kf_") || name.starts_with("v_") {
+        name.insert(0, 'k');
     }
     name
 }
@@ -206,6 +235,11 @@ pub fn shown(text: &str) -> String {
 pub struct Distinct(BTreeSet<String>);
 
 impl Distinct {
+    /// Identifiers that also differ from these.
+    pub fn apart_from(taken: &[&str]) -> Self {
+        Distinct(taken.iter().map(|name| name.to_ascii_lowercase()).collect())
+    }
+
     /// The identifier of a text that differs from those before it.
     pub fn name(&mut self, text: &str) -> String {
         let mut name = identifier(text);

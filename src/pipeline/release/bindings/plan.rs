@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::error::{BindingsError, Unsupported};
 use super::expressions::{Code, Names, Type};
-use super::names::{Distinct, identifier, is_identifier, is_made_of, shown};
+use super::names::{Distinct, OWN, identifier, is_identifier, is_made_of, shown};
 use crate::release::artifact::ArtifactFiles;
 use crate::release::artifact::files::Index;
 use crate::release::artifact::kernels::{
@@ -354,7 +354,7 @@ pub fn plan(index: &Index, files: &ArtifactFiles, document: &KernelsDocument) ->
         functions: vec![],
     };
     let mut places: BTreeMap<(String, String), (usize, Interface)> = BTreeMap::new();
-    let mut names = Distinct::default();
+    let mut names = Distinct::apart_from(&OWN);
     for kernel in &document.kernels {
         let failed = |why| BindingsError::Unsupported { kernel: kernel.title(), why };
         let key = (kernel.kernel.clone(), kernel.types.clone());
@@ -371,7 +371,16 @@ pub fn plan(index: &Index, files: &ArtifactFiles, document: &KernelsDocument) ->
         };
         add_target(&mut plan, at, kernel, files)?;
     }
-    Ok(plan)
+    // The size of a workspace is a function of its own.
+    let sizes: Vec<String> =
+        plan.functions.iter().filter(|f| f.has_workspace()).map(|f| format!("{}_workspace", f.name)).collect();
+    match plan.functions.iter().find(|function| sizes.contains(&function.name)) {
+        Some(function) => Err(BindingsError::Unsupported {
+            kernel: format!("`{}`", function.kernel),
+            why: Unsupported::Name(function.name.clone()),
+        }),
+        None => Ok(plan),
+    }
 }
 
 /// The names that expressions about arguments can use.

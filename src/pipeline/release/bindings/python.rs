@@ -16,7 +16,7 @@ use serde_json::json;
 
 use super::error::{BindingsError, Unsupported};
 use super::expressions::{Code, Type};
-use super::names::Distinct;
+use super::names::{Distinct, OWN};
 use super::plan::{
     Action, Arg, Buffer, Function, KernelAction, Launch, MapArg, PORTABLE, Param, Plan, Runs, Variant, WorkspaceFill,
 };
@@ -53,7 +53,7 @@ pub fn package(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> 
             None => kernels.push((&function.kernel, vec![function])),
         }
     }
-    let mut names = Distinct::default();
+    let mut names = Distinct::apart_from(&OWN);
     let kernels: Vec<(String, Vec<&Function>)> =
         kernels.into_iter().map(|(kernel, choices)| (names.name(kernel), choices)).collect();
     let functions: String = kernels.iter().map(|(name, choices)| python.kernel(name, choices)).collect();
@@ -255,7 +255,7 @@ impl Python<'_> {
             for (at, target) in function.targets.iter().enumerate() {
                 let _ = write!(
                     text,
-                    "\n\ndef _{}_on_{at}({}):\n    # {}\n",
+                    "\n\ndef _on{at}_{}({}):\n    # {}\n",
                     function.name,
                     variables(function).join(", "),
                     target.name
@@ -333,10 +333,11 @@ impl Python<'_> {
                 let products: Vec<String> = target.products.iter().map(|product| string(product)).collect();
                 let (major, minor) = target.capability;
                 let exact = if target.runs == Runs::Exactly { "True" } else { "False" };
-                format!("({}, {exact}, {}, _{}_on_{at})", major * 10 + minor, tuple(&products), function.name)
+                format!("({}, {exact}, {}, _on{at}_{})", major * 10 + minor, tuple(&products), function.name)
             })
             .collect();
-        let variants: Vec<String> = (0..function.variants.len()).map(|at| format!("_{}_{at}", function.name)).collect();
+        let variants: Vec<String> =
+            (0..function.variants.len()).map(|at| format!("_v{at}_{}", function.name)).collect();
         let workspaces: Vec<String> = function
             .variants
             .iter()
@@ -371,7 +372,7 @@ impl Python<'_> {
         let mut all = vec!["s".to_string()];
         all.extend(variables(function));
         let mut text = format!(
-            "\n\ndef _{}_{at}({}):\n    {}\n",
+            "\n\ndef _v{at}_{}({}):\n    {}\n",
             function.name,
             all.join(", "),
             string(&if variant.label.is_empty() { function.kernel.clone() } else { variant.label.clone() })
@@ -565,15 +566,15 @@ fn public(name: &str, choices: &[&Function]) -> String {
     if keyed {
         key.extend(params.iter().map(ToString::to_string));
     }
-    let is_tensor: Vec<String> = inputs.iter().map(|x| format!("isinstance({x}, _Tensor)")).collect();
+    let is_tensor: Vec<String> = inputs.iter().map(|x| format!("_isinstance({x}, _Tensor)")).collect();
     let grad: Vec<String> = inputs.iter().map(|x| format!("{x}.requires_grad")).collect();
     let pointers: Vec<String> = inputs.iter().map(|x| format!("{x}.data_ptr()")).collect();
-    let arrays: Vec<String> = inputs.iter().map(|x| format!("array({}, {x}, stream)", string(x))).collect();
+    let arrays: Vec<String> = inputs.iter().map(|x| format!("_array({}, {x}, stream)", string(x))).collect();
     let outputs = function.tensors.iter().filter(|tensor| tensor.role == Role::Output).count();
     let returned = |indent: &str| match outputs {
         0 => format!("{indent}return None\n"),
-        1 => format!("{indent}return outputs[0]\n"),
-        _ => format!("{indent}return tuple(outputs)\n"),
+        1 => format!("{indent}return _outputs[0]\n"),
+        _ => format!("{indent}return _outputs\n"),
     };
     let mut doc = format!("{}\n", choices.iter().map(|c| c.title.as_str()).collect::<Vec<_>>().join("\n    "));
     for tensor in &function.tensors {
@@ -610,7 +611,7 @@ fn public(name: &str, choices: &[&Function]) -> String {
         let tests: Vec<String> = params.iter().map(|param| format!("{param} is None")).collect();
         let names: String = params.iter().map(|param| format!("{param}, ")).collect();
         let tests = tests.join(" or ");
-        format!("{indent}if {tests}:\n{indent}    {names}= _function_{name}.missing(plan, {values})\n")
+        format!("{indent}if {tests}:\n{indent}    {names}= _function_{name}.missing(_plan, {values})\n")
     };
     // What is quick to ask of a torch tensor: whether it is contiguous rather than its strides.
     let inputs_of = function.tensors.iter().filter(|tensor| tensor.role != Role::Output);
@@ -627,27 +628,27 @@ fn public(name: &str, choices: &[&Function]) -> String {
     }
     let (quick, operands) = (tuple(&quick), operands.join(", "));
     let hit = format!(
-        "    if stream is None:\n        try:\n            hit = _hits_{name}[{quick}]\n\
+        "    if stream is None:\n        try:\n            _hit = _hits_{name}[{quick}]\n\
          \x20       except (KeyError, AttributeError, TypeError):\n            return _slow_{name}({operands}, out, None)\n\
-         \x20       return hit({hit_operands}, out)\n    return _slow_{name}({operands}, out, stream)\n",
+         \x20       return _hit({hit_operands}, out)\n    return _slow_{name}({operands}, out, stream)\n",
         hit_operands = inputs.iter().chain(&params).map(ToString::to_string).collect::<Vec<_>>().join(", "),
     );
     format!(
         "\n\n_hits_{name} = _function_{name}.hits\n\n\ndef _slow_{name}({operands}, out, stream):\n\
          \x20   if {is_tensor} and stream is None:\n\
-         \x20       if ({grad}) and _grad():\n            need_no_grad(_function_{name}.names, {inputs})\n\
-         \x20       key = {key}\n\
-         \x20       plan = _function_{name}.plans.get(key)\n\
-         \x20       if plan is None:\n            plan = _function_{name}.plan(key, {inputs}, {given}, {values})\n\
-         \x20       _hits_{name}[{quick}] = hit_of(_function_{name}, plan)\n\
+         \x20       if ({grad}) and _grad():\n            _need_no_grad(_function_{name}.names, {inputs})\n\
+         \x20       _key = {key}\n\
+         \x20       _plan = _function_{name}.plans.get(_key)\n\
+         \x20       if _plan is None:\n            _plan = _function_{name}.plan(_key, {inputs}, {given}, {values})\n\
+         \x20       _hits_{name}[{quick}] = _hit_of(_function_{name}, _plan)\n\
          {missing_inner}\
-         \x20       outputs = run_torch(_function_{name}, plan, {inputs}, {pointers}, {values}, out)\n\
+         \x20       _outputs = _run_torch(_function_{name}, _plan, {inputs}, {pointers}, {values}, out)\n\
          {returned_inner}\
          \x20   {names}= {arrays}\n\
-         \x20   key = {key}\n\
-         \x20   plan = _function_{name}.plans.get(key) or _function_{name}.plan(key, {inputs}, {given}, {values})\n\
+         \x20   _key = {key}\n\
+         \x20   _plan = _function_{name}.plans.get(_key) or _function_{name}.plan(_key, {inputs}, {given}, {values})\n\
          {missing}\
-         \x20   run_foreign(_function_{name}, plan, {pointers}, {values}, out, stream)\n\
+         \x20   _run_foreign(_function_{name}, _plan, {pointers}, {values}, out, stream)\n\
          \x20   return out\n\
          \n\ndef _direct_{name}({direct}, *, out=None, stream=None):\n{hit}\
          \n\ndef {name}({direct}, *, out=None, stream=None):\n    \"\"\"{doc}\n\n    \

@@ -139,13 +139,13 @@ impl Renderer {
         let is_float = arguments.first().is_some_and(|first| first.of_type() == Type::Float);
         match (call, self.language) {
             (Call::CeilDiv, _) => self.helper("ceil_div", &[&arguments[0], &arguments[1]]),
-            (Call::Abs, Python) => format!("abs({})", of(0)),
+            (Call::Abs, Python) => format!("_abs({})", of(0)),
             (Call::Abs, C) if is_float => format!("fabs({})", of(0)),
             (Call::Abs, Rust) if is_float => format!("{}.abs()", of(0)),
             (Call::Abs, _) => self.helper("abs", &[&arguments[0]]),
             (Call::Sign, _) => self.helper("sign", &[&arguments[0]]),
-            (Call::Min, Python) => format!("min({}, {})", of(0), of(1)),
-            (Call::Max, Python) => format!("max({}, {})", of(0), of(1)),
+            (Call::Min, Python) => format!("_min({}, {})", of(0), of(1)),
+            (Call::Max, Python) => format!("_max({}, {})", of(0), of(1)),
             (Call::Min, _) => self.helper("min", &[&arguments[0], &arguments[1]]),
             (Call::Max, _) => self.helper("max", &[&arguments[0], &arguments[1]]),
             (Call::Sqrt, _) => self.helper("sqrt", &[&arguments[0]]),
@@ -159,7 +159,7 @@ impl Renderer {
             (Call::ToInt, _) => self.helper("to_int", &[&arguments[0]]),
             (Call::ToFloat, C) => format!("((double){})", of(0)),
             (Call::ToFloat, Rust) => format!("({} as f64)", of(0)),
-            (Call::ToFloat, Python) => format!("float({})", of(0)),
+            (Call::ToFloat, Python) => format!("_float({})", of(0)),
         }
     }
 }

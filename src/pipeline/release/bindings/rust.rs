@@ -122,7 +122,7 @@ impl Rust {
 
     fn variant(&self, function: &Function, at: usize, variant: &Variant) -> String {
         let mut text = format!(
-            "\n/// `{}`.\nfn {}_{at}(s: &mut kf::Sequence<'_>, b: &[u64], sizes: &[i64]{}) -> Result<(), Error> {{\n",
+            "\n/// `{}`.\nfn {}__{at}(s: &mut kf::Sequence<'_>, b: &[u64], sizes: &[i64]{}) -> Result<(), Error> {{\n",
             variant.label,
             function.name,
             declared(function)
@@ -259,7 +259,7 @@ impl Rust {
             }
         };
         let mut text = format!(
-            "\nfn {}_choose(device: &kf::Device{}) -> Result<usize, Error> {{\n    let target = match () {{\n",
+            "\nfn {}__choose(device: &kf::Device{}) -> Result<usize, Error> {{\n    let target = match () {{\n",
             function.name,
             declared(function)
         );
@@ -297,7 +297,7 @@ impl Rust {
             return String::new();
         }
         let mut text = format!(
-            "\nfn {}_layout(variant: usize{}) -> Result<(Vec<i64>, Vec<i64>, i64), Error> {{\n    \
+            "\nfn {}__layout(variant: usize{}) -> Result<(Vec<i64>, Vec<i64>, i64), Error> {{\n    \
              let (mut sizes, mut offsets, mut end) = (vec![], vec![], 0);\n    match variant {{\n",
             function.name,
             declared(function)
@@ -409,11 +409,11 @@ impl Rust {
             );
         }
         let passed = passed(function);
-        let _ = writeln!(text, "    let kf_variant = {name}_choose(kf_s.device()?{passed})?;");
+        let _ = writeln!(text, "    let kf_variant = {name}__choose(kf_s.device()?{passed})?;");
         if function.has_workspace() {
             let _ = write!(
                 text,
-                "    let (kf_parts, kf_offsets, kf_end) = {name}_layout(kf_variant{passed})?;\n    \
+                "    let (kf_parts, kf_offsets, kf_end) = {name}__layout(kf_variant{passed})?;\n    \
                  let kf_has = (workspace.stream().context() == stream.context(), workspace.len());\n    \
                  let (kf_at, _kf_guard) = workspace.device_ptr_mut(stream);\n    if (kf_has.1 as i64) < kf_end {{\n        return Err(Error::WrongWorkspace);\n    }}\n    \
                  kf::checked(\"workspace\", kf_has.0, kf_at, kf_has.1, kf_end, 256)?;\n    kf_sizes.extend(kf_parts);\n    \
@@ -422,7 +422,7 @@ impl Rust {
         }
         text += "    match kf_variant {\n";
         for at in 0..function.variants.len() {
-            let _ = writeln!(text, "        {at} => {name}_{at}(&mut kf_s, &kf_b, &kf_sizes{passed})?,");
+            let _ = writeln!(text, "        {at} => {name}__{at}(&mut kf_s, &kf_b, &kf_sizes{passed})?,");
         }
         text += "        _ => return Err(Error::WrongShape),\n    }\n    \
         // SAFETY: the guards of the slices live until here, and the caller guarantees their values.\n    unsafe { kf_s.queue() }\n}\n";
@@ -432,8 +432,8 @@ impl Rust {
                 text,
                 "\n/// The bytes of the workspace of [`{name}`] for a shape on the stream's device.\n///\n/// # Errors\n\
                  /// No champion serves the shape on this device.\npub fn {name}_workspace({}) -> Result<usize, Error> {{\n{}    \
-                 let kf_variant = {name}_choose(kf::Sequence::new(stream)?.device()?{passed})?;\n    \
-                 Ok({name}_layout(kf_variant{passed})?.2 as usize)\n}}\n",
+                 let kf_variant = {name}__choose(kf::Sequence::new(stream)?.device()?{passed})?;\n    \
+                 Ok({name}__layout(kf_variant{passed})?.2 as usize)\n}}\n",
                 arguments.join(", "),
                 self.bound(function)
             );
