@@ -14,7 +14,7 @@ use crate::lab::{Lab, all_expected, compare, root, samples, write};
 
 /// A program that makes every call, with slices at the addresses that are expected.
 fn program(sample: &Sample, expected: &[Expected]) -> String {
-    let name = sample.plan.package.replace('-', "_");
+    let name = &sample.plan.name;
     let mut text = String::from(
         "use cudarc::driver::{CudaContext, CudaSlice, CudaStream};\nuse std::mem::ManuallyDrop;\nuse std::sync::Arc;\n\n\
          fn at<T>(stream: &Arc<CudaStream>, at: u64, len: usize) -> ManuallyDrop<CudaSlice<T>> {\n    ManuallyDrop::new(unsafe { stream.upgrade_device_ptr(at, len) })\n}\n\n",

@@ -33,8 +33,8 @@ pub fn krate(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> {
     let entries: String =
         plan.entries.iter().map(|entry| format!("    ({}, {}),\n", entry.binary, string(&entry.symbol))).collect();
     let context = context! {
-        package => &plan.package, version => &plan.version, license => &plan.license, root => &plan.root,
-        portable => PORTABLE, half => functions.contains("half::"), functions, images, entries,
+        package => &plan.package, name => &plan.name, version => &plan.version, license => &plan.license,
+        root => &plan.root, portable => PORTABLE, half => functions.contains("half::"), functions, images, entries,
     };
     let mut files = BTreeMap::new();
     for (name, template) in [
