@@ -22,7 +22,9 @@ pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories,
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
-pub use release::{InstallArgs, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs};
+pub use release::{
+    BindingsArgs, InstallArgs, LoaderLanguage, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs,
+};
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
     EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
@@ -240,6 +242,8 @@ pub enum Command {
     Publish(PublishArgs),
     /// Install published artifacts after verifying them against the keys that you trust
     Install(InstallArgs),
+    /// Write a loader of an artifact's kernels: a C header, a Rust crate or a Python package
+    Bindings(BindingsArgs),
     /// Build and package twice under changed circumstances, and report every byte that differs
     Reproduce(ReproduceArgs),
     /// Compare champions with those of another revision, and fail if one is slower

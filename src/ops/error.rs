@@ -7,6 +7,7 @@ use std::io;
 use std::path::PathBuf;
 
 use crate::accept::AcceptError;
+use crate::bindings::BindingsError;
 use crate::build::report::ReportError;
 use crate::candidates::CandidatesError;
 use crate::compare::CompareError;
@@ -229,6 +230,9 @@ pub enum Error {
     /// A package cannot be packed as an artifact.
     #[error(transparent)]
     Package(#[from] PackageError),
+    /// There are no loaders of an artifact.
+    #[error(transparent)]
+    Bindings(#[from] BindingsError),
     /// A package cannot be built twice.
     #[error(transparent)]
     Reproduce(#[from] ReproduceError),

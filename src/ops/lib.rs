@@ -6,6 +6,7 @@
 
 pub mod accept;
 pub mod affected;
+pub mod bindings;
 pub mod build;
 pub mod cache;
 pub mod candidates;

@@ -1,8 +1,8 @@
-//! Arguments of `package`, `verify-artifact`, `reproduce`, `publish` and `install`.
+//! Arguments of `package`, `verify-artifact`, `publish`, `install`, `bindings` and `reproduce`.
 
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 
 use super::{MessageFormat, SelectPackages};
 use kforge_project::workspace::select::SelectionArgs;
@@ -133,6 +133,35 @@ pub struct InstallArgs {
     /// Report what would be installed, and write nothing
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    pub message_format: MessageFormat,
+}
+
+/// Languages of loaders.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the values of the option")]
+pub enum LoaderLanguage {
+    C,
+    Rust,
+    Python,
+}
+
+/// `kforge bindings`.
+#[derive(Debug, Clone, Args)]
+pub struct BindingsArgs {
+    /// The folder or the archive of an artifact
+    #[arg(value_name = "PATH")]
+    pub path: PathBuf,
+    /// Language of the loader: a header for C and C++, a crate, or a folder for Hugging Face `kernels`
+    #[arg(short, long, value_name = "LANGUAGE")]
+    pub language: LoaderLanguage,
+    /// Folder to write [default: PACKAGE-LANGUAGE]
+    #[arg(short, long, value_name = "DIR")]
+    pub output: Option<PathBuf>,
+    /// Also write a wheel of the Python package, into `dist` of the folder
+    #[arg(long)]
+    pub wheel: bool,
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,

@@ -2,6 +2,7 @@
 
 pub mod accept;
 pub mod affected;
+pub mod bindings;
 pub mod build;
 pub mod cache;
 pub mod candidates;
@@ -93,6 +94,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Install(args) => install::run(context, &args),
         Command::Reproduce(args) => reproduce::run(context, &args),
         Command::VerifyArtifact(args) => verify_artifact::run(context, &args),
+        Command::Bindings(args) => bindings::run(context, &args),
         Command::Compare(args) => compare::run(context, &args),
         Command::Affected(args) => affected::run(context, &args),
         Command::Ci(args) => ci::run(context, &args),

@@ -26,6 +26,7 @@ pub mod affected;
 pub mod allowed_signers;
 pub mod archive;
 pub mod artifact;
+pub mod bindings;
 pub mod bundle;
 pub mod ci;
 pub mod committed;

@@ -1,0 +1,140 @@
+//! Writes loaders of an artifact: its digests are compared, then programs are generated that launch its kernels. Knows files;
+//! [`kforge_pipeline::release::bindings`] knows what a loader is.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::verify_artifact::read;
+use crate::{Error, Session};
+use kforge_pipeline::release::artifact::files::Index;
+use kforge_pipeline::release::artifact::{ArtifactError, KernelsDocument};
+use kforge_pipeline::release::bindings::{self as loaders, Language};
+
+/// The file by which a folder of loaders is known.
+const MARKER: &str = "kforge-bindings.json";
+
+/// The beginning of the names of folders that are not complete.
+const TEMP_PREFIX: &str = ".kforge-bindings-";
+
+/// The request for loaders.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BindingsRequest {
+    /// The folder or the archive of the artifact.
+    pub path: PathBuf,
+    /// The language.
+    pub language: Language,
+    /// The folder to write; `PACKAGE-LANGUAGE` if there is none.
+    pub output: Option<PathBuf>,
+    /// Also write a wheel.
+    pub wheel: bool,
+}
+
+/// Written loaders.
+#[derive(Debug)]
+pub struct WrittenBindings {
+    /// The index of the artifact.
+    pub index: Index,
+    /// The folder.
+    pub folder: PathBuf,
+    /// The files in it, sorted.
+    pub files: Vec<String>,
+    /// The functions, in the order of the manifest.
+    pub functions: Vec<String>,
+}
+
+/// Why there are no loaders.
+#[derive(Debug, thiserror::Error)]
+pub enum BindingsError {
+    /// The files are not those of an artifact, or differ from its index.
+    #[error("`{}` is refused: {why}", path.display())]
+    Files {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// The reason.
+        why: ArtifactError,
+    },
+    /// It has what loaders cannot do.
+    #[error("`{}`: {why}", path.display())]
+    Loaders {
+        /// The artifact, as the user named it.
+        path: PathBuf,
+        /// The reason.
+        why: loaders::BindingsError,
+    },
+    /// A wheel of another language.
+    #[error("`--wheel` is for `--language python`")]
+    NoWheel,
+    /// Another folder has the place.
+    #[error("`{}` exists and was not written by `kforge bindings`: move it away, or name another folder with `--output`", .0.display())]
+    Occupied(PathBuf),
+}
+
+/// What a folder of loaders is of.
+#[derive(Serialize)]
+struct Marker<'a> {
+    format_version: u32,
+    kforge: &'a str,
+    language: &'a str,
+    package: &'a str,
+    version: &'a str,
+    root: &'a str,
+}
+
+/// Writes loaders of an artifact.
+///
+/// # Errors
+/// [`BindingsError`], or files cannot be written. Nothing is written then.
+pub fn bindings(session: &Session, request: &BindingsRequest) -> Result<WrittenBindings, Error> {
+    let path = &request.path;
+    if request.wheel && request.language != Language::Python {
+        return Err(BindingsError::NoWheel.into());
+    }
+    let refused = |why| Error::from(BindingsError::Files { path: path.clone(), why });
+    let artifact = read(&session.cwd.join(path), path).map_err(refused)?;
+    let index = artifact.index().map_err(refused)?;
+    let document = KernelsDocument::of(&artifact).map_err(refused)?;
+    let failed = |why| Error::from(BindingsError::Loaders { path: path.clone(), why });
+    let plan = loaders::plan(&index, &artifact, &document).map_err(failed)?;
+    let mut files = loaders::files(&plan, request.language).map_err(failed)?;
+    if request.wheel {
+        let (name, bytes) = loaders::wheel(&plan).map_err(failed)?;
+        files.insert(format!("dist/{name}"), bytes);
+    }
+    let marker = Marker {
+        format_version: 1,
+        kforge: env!("CARGO_PKG_VERSION"),
+        language: request.language.name(),
+        package: &index.package,
+        version: &index.version,
+        root: &index.root,
+    };
+    files.insert(MARKER.into(), [serde_json::to_vec_pretty(&marker)?, b"\n".to_vec()].concat());
+    let name = || PathBuf::from(format!("{}-{}", index.package, request.language.name()));
+    let folder = session.cwd.join(request.output.clone().unwrap_or_else(name));
+    write(&folder, &files)?;
+    let functions = plan.functions.iter().map(|function| function.name.clone()).collect();
+    Ok(WrittenBindings { folder, files: files.into_keys().collect(), functions, index })
+}
+
+/// Writes a folder in place of an earlier one. It appears under its name only when it is complete.
+fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Error> {
+    let is_empty = || std::fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_none());
+    if std::fs::symlink_metadata(folder).is_ok() && !folder.join(MARKER).is_file() && !is_empty() {
+        return Err(BindingsError::Occupied(folder.into()).into());
+    }
+    let parent = folder.parent().unwrap_or(folder);
+    std::fs::create_dir_all(parent).map_err(Error::write(parent))?;
+    let temporary = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(parent).map_err(Error::write(parent))?;
+    for (name, bytes) in files {
+        let path = temporary.path().join("new").join(name);
+        let parent = path.parent().unwrap_or(folder);
+        std::fs::create_dir_all(parent).map_err(Error::write(parent))?;
+        std::fs::write(&path, bytes).map_err(Error::write(&path))?;
+    }
+    if folder.exists() {
+        std::fs::rename(folder, temporary.path().join("old")).map_err(Error::write(folder))?;
+    }
+    std::fs::rename(temporary.path().join("new"), folder).map_err(Error::write(folder))
+}

@@ -1,0 +1,1 @@
+// Never compiled: loaders are compared by what they ask a driver for.
