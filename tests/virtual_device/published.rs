@@ -448,7 +448,7 @@ fn an_artifact_goes_through_debians_registry_and_a_kill_leaves_nothing_half() {
     }
     // What skopeo copies from a folder is what kforge publishes.
     if Command::new("skopeo").arg("--version").stdout(Stdio::null()).status().is_err() {
-        return;
+        return skipped("skopeo is not installed, so nothing is copied by another program");
     }
     let layout = world.registry();
     world.publish(&[&world.archive, &layout], 0);
