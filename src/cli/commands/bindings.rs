@@ -43,14 +43,14 @@ pub fn run(context: &Context, args: &BindingsArgs) -> CommandResult {
         return print_json(context, &view);
     }
     let text = format!(
-        "{} {} in {} ({}, {}) to `{}`",
+        "a {} loader of {} {} ({}, {}) in `{}`",
+        language.title(),
         index.package,
         index.version,
-        language.title(),
         count(functions.len() as u64, "function"),
         count(files.len() as u64, "file"),
         folder.display()
     );
-    context.console.status("Bound", &text);
+    context.console.status("Generated", &text);
     Ok(Exit::Done)
 }
