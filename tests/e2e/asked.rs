@@ -243,7 +243,8 @@ fn a_run_that_is_killed_while_several_are_asked_for_asks_for_none_again_that_was
     assert_eq!(again.iter().map(Waiting::kernel).collect::<Vec<_>>(), [1, 3]);
     again.into_iter().for_each(Waiting::right);
     let told = said(&endpoint.end(running), 0);
-    assert!(told.contains("Recalling what a answered (coder) for p/k2/cpu"), "{told}");
+    // The killed run may have come as far as recording the candidate, so that there is nothing to recall.
+    assert!(!told.contains("Asking a (coder) for p/k2/cpu"), "{told}");
     assert_eq!(champions(&project).len(), 3);
     assert_eq!(replies(), 3, "{told}");
 }
