@@ -33,6 +33,7 @@ mod server;
 mod compiler_survey;
 #[path = "../installed/folders.rs"]
 mod folders;
+mod restored;
 mod rounds;
 mod scored;
 mod searched;
