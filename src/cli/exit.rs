@@ -108,7 +108,8 @@ impl From<Conclusion> for Exit {
     fn from(conclusion: Conclusion) -> Self {
         match conclusion {
             Conclusion::Interrupted => Exit::Interrupted,
-            Conclusion::NotBuilt | Conclusion::Contradicted => Exit::NotBuilt,
+            // What refused the artifacts has the exit code of the run.
+            Conclusion::NotBuilt | Conclusion::Contradicted | Conclusion::NotPackaged => Exit::NotBuilt,
             Conclusion::Wrong => Exit::Wrong,
             Conclusion::Slower => Exit::Slower,
             Conclusion::NoEvidence => Exit::NoEvidence,
