@@ -110,6 +110,12 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Publish(PublishError::Unsigned(_)) => {
             vec!["`kforge package --sign-key KEY` signs; `--allow-unsigned` publishes it all the same".into()]
         }
+        Error::Publish(PublishError::Taken { .. }) => {
+            vec!["publish another version, or another folder; `--replace` puts this artifact there".into()]
+        }
+        Error::Publish(PublishError::Foreign { .. }) => {
+            vec!["move away what you want to keep, and the folder with it".into()]
+        }
         Error::Registry(RegistryError::Taken { .. }) => vec![
             "publish another version, or another tag with `--tag`; `--replace` makes the tag name this artifact".into(),
         ],

@@ -66,9 +66,12 @@ impl From<&Error> for Exit {
             }
             Error::Package(PackageError::Claims { .. } | PackageError::Manifest { .. }) => Exit::Bug,
             Error::Publish(PublishError::Unsigned(_)) => Exit::NoEvidence,
-            Error::Publish(PublishError::Reference(_) | PublishError::TwoTags { .. } | PublishError::Digest(_)) => {
-                Exit::Usage
-            }
+            Error::Publish(
+                PublishError::Reference(_)
+                | PublishError::TwoTags { .. }
+                | PublishError::Digest(_)
+                | PublishError::NoTags(_),
+            ) => Exit::Usage,
             Error::Install(InstallError::Reference(_) | InstallError::Outside(_) | InstallError::Twice(_)) => {
                 Exit::Usage
             }
@@ -108,7 +111,8 @@ impl From<Conclusion> for Exit {
     fn from(conclusion: Conclusion) -> Self {
         match conclusion {
             Conclusion::Interrupted => Exit::Interrupted,
-            Conclusion::NotBuilt | Conclusion::Contradicted => Exit::NotBuilt,
+            // What refused the artifacts has the exit code of the run.
+            Conclusion::NotBuilt | Conclusion::Contradicted | Conclusion::NotPackaged => Exit::NotBuilt,
             Conclusion::Wrong => Exit::Wrong,
             Conclusion::Slower => Exit::Slower,
             Conclusion::NoEvidence => Exit::NoEvidence,

@@ -9,8 +9,8 @@ use serde::Serialize;
 use crate::verify_artifact::read;
 use crate::{Error, Session};
 use kforge_pipeline::release::artifact::files::Index;
-use kforge_pipeline::release::artifact::{ArtifactError, KernelsDocument};
-use kforge_pipeline::release::bindings::{self as loaders, Language};
+use kforge_pipeline::release::artifact::{ArtifactError, ArtifactFiles, KernelsDocument};
+use kforge_pipeline::release::bindings::{self as loaders, Language, Plan};
 
 /// The file by which a folder of loaders is known.
 const MARKER: &str = "kforge-bindings.json";
@@ -93,10 +93,8 @@ pub fn bindings(session: &Session, request: &BindingsRequest) -> Result<WrittenB
     }
     let refused = |why| Error::from(BindingsError::Files { path: path.clone(), why });
     let artifact = read(&session.cwd.join(path), path).map_err(refused)?;
-    let index = artifact.index().map_err(refused)?;
-    let document = KernelsDocument::of(&artifact).map_err(refused)?;
+    let (index, plan) = plan_of(path, &artifact)?;
     let failed = |why| Error::from(BindingsError::Loaders { path: path.clone(), why });
-    let plan = loaders::plan(&index, &artifact, &document).map_err(failed)?;
     let mut files = loaders::files(&plan, request.language).map_err(failed)?;
     if request.wheel {
         let (name, bytes) = loaders::wheel(&plan).map_err(failed)?;
@@ -116,6 +114,15 @@ pub fn bindings(session: &Session, request: &BindingsRequest) -> Result<WrittenB
     write(&folder, &files)?;
     let functions = plan.functions.iter().map(|function| function.name.clone()).collect();
     Ok(WrittenBindings { folder, files: files.into_keys().collect(), functions, index })
+}
+
+/// What the loaders of an artifact do, and its index. `path` is the artifact, as the user named it.
+pub(crate) fn plan_of(path: &Path, artifact: &ArtifactFiles) -> Result<(Index, Plan), BindingsError> {
+    let refused = |why| BindingsError::Files { path: path.into(), why };
+    let index = artifact.index().map_err(refused)?;
+    let document = KernelsDocument::of(artifact).map_err(refused)?;
+    let plan = loaders::plan(&index, artifact, &document);
+    plan.map(|plan| (index, plan)).map_err(|why| BindingsError::Loaders { path: path.into(), why })
 }
 
 /// Writes a folder in place of an earlier one. It appears under its name only when it is complete.

@@ -1,11 +1,12 @@
-//! One run in CI: finds what a change touches, builds that with evidence, and compares its champions with those of the base. Knows the order of these operations;
-//! each of them decides by itself.
+//! One run in CI: finds what a change touches, builds that with evidence, compares its champions with those of the base, and packages it on request. Knows the
+//! order of these operations; each of them decides by itself.
 //!
 //! | what | decided by |
 //! |---|---|
 //! | which kernels are built | [`crate::affected`]; all that are selected, if there is no base |
 //! | whether a kernel is wrong, and which evidence is missing | [`crate::build`] |
 //! | whether a champion is slower | [`crate::compare`], from pairs and times of one class of devices |
+//! | whether a package can be packaged | [`crate::package()`](mod@crate::package), which reads the evidence of the whole package, also that of kernels that the change does not touch |
 //! | which targets are compared | those whose device somebody has observed: this machine has one, or the home or the repository of either state has a record of one |
 
 use std::collections::BTreeSet;
@@ -18,6 +19,9 @@ use crate::affected::{Asked, described, devices, since};
 use crate::build::{BuildRequest, BuildState, Ended, Finished, execute, trusting};
 use crate::compare::{BuiltBase, CompareError, CompareRequest, WORKING_TREE, build_base, check_out, with_outcome};
 use crate::event::Event;
+use crate::package::write::remove_artifacts;
+use crate::package::{PackageError, PackageRequest, Packaged, package_with};
+use crate::pen::{Passphrase, Pen};
 use crate::report::unbuilt;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
@@ -26,7 +30,7 @@ use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
 use kforge_pipeline::release::ci::{
-    CiBase, CiReport, Conclusion, MissingEvidence, SkippedDevice, StepsOf, steps_by_kernel,
+    CiArtifact, CiBase, CiReport, Conclusion, MissingEvidence, SkippedDevice, StepsOf, steps_by_kernel,
 };
 use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
 use kforge_pipeline::release::revision::Revision;
@@ -41,6 +45,9 @@ pub const DOCUMENT: &str = "ci.json";
 
 /// The name of the comparison as a comment on a pull request.
 const COMPARISON: &str = "comparison.md";
+
+/// The folder for artifacts, in the folder for the documents.
+const ARTIFACTS: &str = "package";
 
 /// The folder for the documents of a run, in the output folder of a workspace.
 const FOLDER: &str = "ci";
@@ -58,6 +65,10 @@ pub struct CiRequest {
     pub standing: Standing,
     /// Whether the run may succeed although evidence is missing or undecided.
     pub allow_missing: bool,
+    /// Package what the change touches if nothing is known to be wrong; everything that is selected if there is no base.
+    pub artifacts: bool,
+    /// The key that signs the artifacts.
+    pub sign_key: Option<PathBuf>,
     /// The folder for the documents; if none, `ci` in the output folder.
     pub output: Option<PathBuf>,
     /// The number of steps to run in parallel; a negative number means all cores except that many.
@@ -71,6 +82,8 @@ pub struct Ci {
     pub report: CiReport,
     /// The build; none if the change touches nothing of the selection.
     pub finished: Option<Finished>,
+    /// Why artifacts that were asked for could not be made. The run then concludes with [`Conclusion::NotPackaged`].
+    pub refused: Option<Error>,
     /// The folder for its documents.
     pub folder: PathBuf,
 }
@@ -78,21 +91,43 @@ pub struct Ci {
 /// Runs everything that CI checks. The result says how it ended; [`write_reports`] writes it.
 ///
 /// # Errors
-/// The base does not exist, one of the two states has errors, or the run could not be started.
-pub fn ci(session: &Session, request: &CiRequest) -> Result<Ci, Error> {
+/// The base does not exist, one of the two states has errors, the key cannot be used, or the run could not be started.
+pub fn ci(session: &Session, request: &CiRequest, passphrase: &Passphrase<'_>) -> Result<Ci, Error> {
     let began = Instant::now();
     let folder = folder(session, request)?;
     forget(&folder)?;
+    remove_artifacts(session, &folder.join(ARTIFACTS))?;
+    let pen = request.sign_key.as_ref().map(|key| Pen::of(session, key, passphrase)).transpose()?;
     let opened = session.open()?;
     let trusted = trusting(session, &opened, request.base.as_deref())?;
     let session = trusted.as_ref().unwrap_or(session);
     let selected = session.select(&opened.workspace, &request.words)?;
     let run = Run { session, request, began };
-    let (report, finished) = match &request.base {
+    let Concluded { mut report, finished, whole } = match &request.base {
         None => run.alone(opened, selected)?,
         Some(word) => run.since(opened, &selected, word)?,
     };
-    Ok(Ci { report, finished, folder })
+    let mut refused = None;
+    if request.artifacts && report.conclusion == Conclusion::Done {
+        match run.package(&whole, &folder, pen.as_ref()) {
+            Ok(artifacts) => report.artifacts = Some(artifacts),
+            Err(Error::Interrupted) => report.conclusion = Conclusion::Interrupted,
+            Err(error) => {
+                report.conclusion = Conclusion::NotPackaged;
+                report.not_packaged = reasons(&error);
+                refused = Some(error);
+            }
+        }
+    }
+    Ok(Ci { report, finished, refused, folder })
+}
+
+/// Why nothing is packaged: a line for each reason.
+fn reasons(error: &Error) -> Vec<String> {
+    match error {
+        Error::Package(PackageError::Refused { reasons, .. }) => reasons.iter().map(ToString::to_string).collect(),
+        error => vec![error.to_string()],
+    }
 }
 
 /// Writes the documents of a run into its folder: [`DOCUMENT`], the comparison as Markdown, and the results in the formats of other tools. Returns their paths.
@@ -105,7 +140,11 @@ pub fn write_reports(session: &Session, ci: &Ci) -> Result<Vec<PathBuf>, Error> 
     let nothing = unbuilt(session);
     let results = ci.finished.as_ref().map_or(&nothing, |finished| &finished.report);
     for format in ExportFormat::ALL {
-        texts.push((format.file_name(), export(results, &[], format)?));
+        let mut text = export(results, &[], format)?;
+        if format == ExportFormat::Summary {
+            text += &ci.report.artifacts_markdown();
+        }
+        texts.push((format.file_name(), text));
     }
     write(&ci.folder, &texts)
 }
@@ -164,6 +203,14 @@ struct Run<'a> {
     began: Instant,
 }
 
+/// What a run says before anything is packaged.
+struct Concluded {
+    report: CiReport,
+    finished: Option<Finished>,
+    /// The GPU targets of the packages that it is about. A package is packaged whole, with the kernels that the change does not touch.
+    whole: BTreeSet<SkippedDevice>,
+}
+
 /// What the build of a run says.
 struct BuildSummary {
     steps: Vec<StepsOf>,
@@ -176,8 +223,9 @@ struct BuildSummary {
 
 impl Run<'_> {
     /// Builds everything that is selected.
-    fn alone(&self, opened: Opened, selected: Selected) -> Result<(CiReport, Option<Finished>), Error> {
+    fn alone(&self, opened: Opened, selected: Selected) -> Result<Concluded, Error> {
         let targets = device_targets(&opened.workspace, &selected);
+        let whole = targets.clone();
         let report = CiReport::new(None, None, !self.request.allow_missing);
         let build = self.build();
         let began = (self.began, None);
@@ -186,11 +234,11 @@ impl Run<'_> {
             let (skipped, _) = split(targets, &observed);
             Ok(BuildSummary::of(&state, &outcome, skipped, None))
         })?;
-        Ok((self.concluded(report, &finished, outcome), Some(finished)))
+        Ok(Concluded { report: self.concluded(report, &finished, outcome), finished: Some(finished), whole })
     }
 
     /// Builds what a change since a revision touches, and compares its champions.
-    fn since(&self, opened: Opened, all: &Selected, word: &str) -> Result<(CiReport, Option<Finished>), Error> {
+    fn since(&self, opened: Opened, all: &Selected, word: &str) -> Result<Concluded, Error> {
         let Run { session, request, began } = *self;
         let revision = check_out(session, &opened, word)?;
         let asked = Asked { selected: all, goal: Goal::Build, overlay: None, observes: true };
@@ -199,7 +247,12 @@ impl Run<'_> {
         let base = CiBase { revision: word.into(), commit: revision.commit.clone() };
         let narrowed = all.narrowed(&opened.workspace, difference.affected.names());
         let report = CiReport::new(Some(base), Some(difference.affected), !request.allow_missing);
-        let Some(selected) = narrowed else { return Ok((report, None)) };
+        let Some(selected) = narrowed else {
+            let report = CiReport { artifacts: request.artifacts.then(Vec::new), ..report };
+            return Ok(Concluded { report, finished: None, whole: BTreeSet::new() });
+        };
+        let touched = Selected { members: selected.members.clone(), ..all.clone() };
+        let whole = device_targets(&opened.workspace, &touched);
         let (skipped, compared) = split(device_targets(&opened.workspace, &selected), &difference.devices);
         let base = self.base(&opened, &revision, word, &selected, &compared)?;
         session.reporter.event(&Event::Building(WORKING_TREE));
@@ -218,7 +271,47 @@ impl Run<'_> {
             let comparison = comparison.map(|found| found.map(|found| without.kept(found)));
             Ok(BuildSummary { comparison, ..without })
         })?;
-        Ok((self.concluded(report, &finished, outcome), Some(finished)))
+        Ok(Concluded { report: self.concluded(report, &finished, outcome), finished: Some(finished), whole })
+    }
+
+    /// Packages these targets.
+    fn package(
+        &self,
+        whole: &BTreeSet<SkippedDevice>,
+        folder: &Path,
+        pen: Option<&Pen>,
+    ) -> Result<Vec<CiArtifact>, Error> {
+        let packages: BTreeSet<&String> = whole.iter().map(|of| &of.package).collect();
+        let targets: BTreeSet<&String> = whole.iter().map(|of| &of.target.target).collect();
+        if packages.is_empty() {
+            return Ok(vec![]);
+        }
+        let request = PackageRequest {
+            words: SelectionArgs {
+                packages: packages.into_iter().cloned().collect(),
+                targets: targets.into_iter().cloned().collect(),
+                ..SelectionArgs::default()
+            },
+            output: Some(folder.join(ARTIFACTS)),
+            key: None,
+            allow_claimed: self.request.standing == Standing::Claimed,
+            jobs: self.request.jobs,
+            dry_run: false,
+        };
+        let made = package_with(self.session, &request, pen)?;
+        let within = |path: &Path| path.strip_prefix(folder).unwrap_or(path).display().to_string();
+        let artifact = |made: Packaged| CiArtifact {
+            archive: within(&made.archive),
+            folder: within(&made.folder),
+            package: made.index.package,
+            version: made.index.version,
+            root: made.index.root,
+            bytes: made.bytes,
+            kernels: made.kernels,
+            signed_by: made.signed_by,
+            claimed: made.claimed,
+        };
+        Ok(made.into_iter().map(artifact).collect())
     }
 
     /// The champions of the base on the targets that are compared, or why it has none; none if no target is compared.

@@ -9,7 +9,7 @@
 //! | a folder is replaced only if it holds exactly the files of an artifact of that package | nothing of the user's is lost |
 //! | without sources, each package is fetched by its digest | a lockfile gives the same bytes everywhere |
 
-mod place;
+pub(crate) mod place;
 mod source;
 
 use std::io::ErrorKind;

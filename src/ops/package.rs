@@ -197,6 +197,18 @@ pub fn package(
     passphrase: &Passphrase<'_>,
 ) -> Result<Vec<Packaged>, Error> {
     let pen = request.key.as_ref().map(|key| Pen::of(session, key, passphrase)).transpose()?;
+    package_with(session, request, pen.as_ref())
+}
+
+/// The same with a key that is open already, in place of the one that the request names.
+///
+/// # Errors
+/// Those of [`package()`].
+pub(crate) fn package_with(
+    session: &Session,
+    request: &PackageRequest,
+    pen: Option<&Pen>,
+) -> Result<Vec<Packaged>, Error> {
     let mut opened = session.open()?;
     let required = if request.allow_claimed { Standing::Claimed } else { Standing::Signed };
     let mut asked = PlanRequest {
@@ -240,7 +252,7 @@ pub fn package(
     let mut packaged = vec![];
     for (package, gathered, files, lock) in artifacts {
         let failed = |why| Error::from(PackageError::Files { package: package.clone(), why });
-        let (files, signed_by) = match &pen {
+        let (files, signed_by) = match pen {
             Some(pen) => {
                 let signature = pen.sign(session, Purpose::Artifact, files.required(INDEX).map_err(failed)?)?;
                 let fingerprint = signature.key().fingerprint();
@@ -250,7 +262,7 @@ pub fn package(
         };
         let index = files.index().map_err(failed)?;
         let archive = tar::pack(&files).map_err(failed)?;
-        let name = format!("{}-{}", index.package, index.version);
+        let name = write::file_stem(&index);
         let file = format!("{name}.{}", tar::EXTENSION);
         let wheels = wheels(&lock);
         let about = Provenance {

@@ -1,4 +1,4 @@
-//! Publishes an artifact: to a folder or to a registry. Verifies it first, so that nothing is published that every reader would refuse. Knows sessions and
+//! Publishes an artifact: to a folder, to a registry, or to a repository that Hugging Face `kernels` loads. Verifies it first, so that nothing is published that every reader would refuse. Knows sessions and
 //! locks; [`kforge_pipeline::release::registry`] knows the places.
 //!
 //! | decision | because |
@@ -6,6 +6,8 @@
 //! | everything but trust is verified before anything leaves | whoever publishes need not trust the key that signed; readers decide that |
 //! | an unsigned artifact needs a flag | most readers refuse it |
 //! | a dry run reads the place and writes nothing | it finds a tag that is taken, and a login that is missing |
+
+mod kernels;
 
 use std::path::{Path, PathBuf};
 
@@ -29,7 +31,7 @@ use kforge_pipeline::release::trust::{Distrust, Trust};
 pub struct PublishRequest {
     /// The folder or the archive of the artifact.
     pub artifact: PathBuf,
-    /// A folder, or `oci://HOST/NAME[:TAG]`.
+    /// A folder, `oci://HOST/NAME[:TAG]`, or `kernels://FOLDER`.
     pub destination: String,
     /// The tag; the version of the package if neither this nor the destination names one.
     pub tag: Option<String>,
@@ -48,18 +50,20 @@ pub struct PublishRequest {
 pub struct Published {
     /// What its index says.
     pub index: Index,
-    /// The folder as it was named, or `oci://HOST/NAME`.
+    /// The folder as it was named, `oci://HOST/NAME` or `kernels://FOLDER`.
     pub destination: String,
-    /// The tag.
-    pub tag: String,
-    /// The digest of its manifest.
-    pub manifest: OciDigest,
+    /// The tag; none in a repository for `kernels`.
+    pub tag: Option<String>,
+    /// The digest of its manifest; none in a repository for `kernels`.
+    pub manifest: Option<OciDigest>,
     /// The fingerprint of the key that signed it.
     pub signed_by: Option<String>,
     /// The size of its archive in bytes.
     pub bytes: u64,
     /// What changed there, or would change.
     pub status: Status,
+    /// Whether a repository for `kernels` has a page of somebody else's, which stays.
+    pub keeps_card: bool,
 }
 
 /// Why an artifact cannot be published.
@@ -82,6 +86,25 @@ pub enum PublishError {
     /// The destination names a digest.
     #[error("`{0}` names a digest, which follows from what is published: expected a tag, or neither")]
     Digest(Reference),
+    /// A tag for a place without tags.
+    #[error("`--tag` names `{0}`, and the folder of a repository for `kernels` has no tags: expected no tag")]
+    NoTags(String),
+    /// The folder of a repository for `kernels` holds what kforge did not write.
+    #[error("`{folder}` is not replaced: {why}")]
+    Foreign {
+        /// The folder.
+        folder: String,
+        /// What it holds.
+        why: String,
+    },
+    /// It holds another artifact.
+    #[error("`{folder}` holds another artifact, {found}")]
+    Taken {
+        /// The folder.
+        folder: String,
+        /// The artifact.
+        found: String,
+    },
 }
 
 /// Publishes an artifact.
@@ -98,6 +121,9 @@ pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published,
         VerifyArtifactRequest { path: path.clone(), allow_untrusted: true, ..VerifyArtifactRequest::default() };
     verify_files(session, &verification, &files)?;
     check_signature(session, request, &files)?;
+    if let Place::Kernels(name) = &place {
+        return kernels::publish(session, request, name, &files);
+    }
     let publication = Publication::of(files)?;
     let tag = tag.unwrap_or_else(|| publication.own_tag());
     check_tag(&tag).map_err(PublishError::Reference)?;
@@ -108,18 +134,19 @@ pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published,
             session.reporter.event(&Event::Publishing(&reference.repository()));
             send(&publication, &remote, &tag, request)?
         }
-        Place::Path(name) => to_folder(session, &publication, name, &tag, request)?,
+        Place::Path(name) | Place::Kernels(name) => to_folder(session, &publication, name, &tag, request)?,
     };
     Ok(Published {
         destination: match &place {
             Place::Registry(reference) => reference.repository(),
-            Place::Path(name) => name.clone(),
+            Place::Path(name) | Place::Kernels(name) => name.clone(),
         },
-        tag,
-        manifest: publication.manifest(),
+        tag: Some(tag),
+        manifest: Some(publication.manifest()),
         signed_by: publication.signature().map(|signature| signature.key().fingerprint()),
         bytes: publication.bytes(),
         status,
+        keeps_card: false,
         index: publication.index,
     })
 }
@@ -133,6 +160,10 @@ fn named_tag(place: &Place, option: Option<&String>) -> Result<Option<String>, P
             Version::Digest(_) => return Err(PublishError::Digest(reference.clone())),
         },
         Place::Path(_) => None,
+        Place::Kernels(_) => match option {
+            Some(tag) => return Err(PublishError::NoTags(tag.clone())),
+            None => None,
+        },
     };
     match (destination, option) {
         (Some(destination), Some(option)) if destination != option => {

@@ -78,13 +78,24 @@ fn a_job_without_a_gpu_holds_no_secret_and_actions_are_pinned() {
     let workflow = github();
     let read = json!({ "contents": "read" });
     assert_eq!(workflow["permissions"], read);
-    assert!(workflow["jobs"].as_object().unwrap().values().all(|job| job.get("permissions").is_none()));
-    let (cpu, gpu) = (&workflow["jobs"]["cpu"], &workflow["jobs"]["gpu"]);
+    let jobs = workflow["jobs"].as_object().unwrap();
+    let (cpu, gpu, release) = (&jobs["cpu"], &jobs["gpu"], &jobs["release"]);
+    for (name, job) in jobs {
+        let writes = (name == "release").then(|| json!({ "contents": "read", "packages": "write" }));
+        assert_eq!(job.get("permissions"), writes.as_ref(), "{name}");
+    }
     assert!(!texts(cpu).iter().any(|text| text.contains("secrets.") || text == "environment"));
     // The key is where it is used, and nowhere else.
-    let secret: Vec<&Value> = steps(gpu).iter().filter(|s| texts(s).iter().any(|t| t.contains("secrets."))).collect();
-    assert!(matches!(secret[..], [step] if step["name"] == "Sign the evidence"), "{secret:?}");
-    for step in steps(cpu).iter().chain(steps(gpu)) {
+    let that_name = |job: &Value, part: &str| -> Vec<String> {
+        let steps = steps(job).iter().filter(|step| texts(step).iter().any(|text| text.contains(part)));
+        steps.map(|step| step["name"].as_str().unwrap().into()).collect()
+    };
+    assert_eq!(that_name(gpu, "secrets."), ["Sign the evidence"]);
+    assert_eq!(that_name(release, "secrets."), ["Sign the artifacts"]);
+    assert_eq!(that_name(release, "github.token"), ["Publish the artifacts"]);
+    assert!([cpu, gpu].iter().all(|job| that_name(job, "github.token").is_empty()));
+    assert_eq!(that_name(release, "cache"), [""; 0], "a release restores nothing");
+    for step in steps(cpu).iter().chain(steps(gpu)).chain(steps(release)) {
         if let Some(action) = step["uses"].as_str() {
             let pin = action.split_once('@').unwrap().1;
             assert!(pin.len() == 40 && pin.bytes().all(|b| b.is_ascii_hexdigit()), "{action}");
@@ -104,6 +115,7 @@ fn event(differs: &[(&str, &str)]) -> Values {
     let mut all = values(&[
         ("github.event_name", "push"),
         ("github.ref_name", "main"),
+        ("github.ref_type", "branch"),
         ("github.event.repository.default_branch", "main"),
         ("github.repository", "o/r"),
         ("github.event.pull_request.head.repo.full_name", ""),
@@ -143,6 +155,25 @@ fn a_gpu_runs_no_fork_and_pull_requests_get_neither_the_key_nor_a_cache() {
     assert_eq!(allowed(&event(&[("github.event_name", "workflow_dispatch")])), (Some("gpu".into()), true, false));
     let dispatched = [("github.event_name", "workflow_dispatch"), ("github.ref_name", "branch")];
     assert_eq!(allowed(&event(&dispatched)), (None, false, false));
+}
+
+#[test]
+fn only_a_tag_that_somebody_pushed_to_the_repository_is_released_and_nothing_else_runs_for_it() {
+    let workflow = github();
+    let runs = |job: &str, event: &Values| holds(workflow["jobs"][job]["if"].as_str().unwrap(), event);
+    let tag = event(&[("github.ref_type", "tag"), ("github.ref_name", "v1.2.0")]);
+    // Job gpu needs job cpu.
+    assert_eq!([runs("cpu", &tag), runs("release", &tag)], [false, true]);
+    assert_eq!(workflow["jobs"]["gpu"]["needs"], "cpu");
+    assert_eq!(workflow["jobs"]["release"]["environment"], "release");
+    let request = ("github.event_name", "pull_request");
+    for differs in [&[][..], &[request], &[request, ("github.ref_name", "v1.2.0")], &[("github.ref_name", "v1.2.0")]] {
+        assert_eq!([runs("cpu", &event(differs)), runs("release", &event(differs))], [true, false], "{differs:?}");
+    }
+    for name in ["pull_request", "pull_request_target", "workflow_dispatch"] {
+        let tag = event(&[("github.ref_type", "tag"), ("github.event_name", name)]);
+        assert!(!runs("release", &tag), "{name}");
+    }
 }
 
 /// A repository with the tiny package in `k` and its workflow, after two commits; the first one's name.

@@ -105,6 +105,9 @@ fn a_tampered_result_decides_no_build_that_requires_evidence() {
         "only what was changed runs: {:?}",
         strict.executed()
     );
+    // Neither does `kforge ci` believe it.
+    let ci = project.cloned("ci").command(&["ci", "--offline"]).output().unwrap();
+    assert_eq!(ci.status.code(), Some(100), "{}", String::from_utf8_lossy(&ci.stderr));
 }
 
 #[test]

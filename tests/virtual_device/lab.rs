@@ -208,7 +208,8 @@ impl Lab {
     }
 }
 
-fn copy(from: &Path, to: &Path) {
+/// Copies a folder into another one, without files that are there already.
+pub(crate) fn copy(from: &Path, to: &Path) {
     fs::create_dir_all(to).unwrap();
     for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
         let to = to.join(entry.file_name());

@@ -18,6 +18,7 @@ mod implausible;
 mod lab;
 mod many;
 mod packaged;
+mod packaged_in_ci;
 mod products;
 #[path = "../e2e/project.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]
@@ -33,6 +34,7 @@ mod server;
 mod compiler_survey;
 #[path = "../installed/folders.rs"]
 mod folders;
+mod restored;
 mod rounds;
 mod scored;
 mod searched;

@@ -34,7 +34,7 @@ pub(crate) fn built() -> Lab {
     lab
 }
 
-fn licensed() -> Lab {
+pub(crate) fn licensed() -> Lab {
     let lab = Lab::with_method(&machine(), METHOD);
     let lab = lab.manifest("version = \"0.1.0\"", "version = \"0.1.0\"\nlicense = \"MIT\"");
     // The sources of an artifact have no toolchain beside them.

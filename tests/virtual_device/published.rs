@@ -12,7 +12,7 @@ use kforge::release::install_lock::InstallLock;
 use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE};
 use serde_json::Value;
 
-use crate::lab::Lab;
+use crate::lab::{Lab, Machine};
 use crate::packaged::{ARCHIVE, FOLDER, built, key, run};
 use crate::server::{Fault, Server};
 
@@ -28,7 +28,22 @@ struct World {
 }
 
 fn world() -> World {
-    let lab = built();
+    world_of(built())
+}
+
+/// The same with a kernel whose entry has a name that a loader can hold: the stub compiler does not mangle names.
+fn loadable() -> World {
+    let machine = Machine::default().rule("", "ns = 1000.0");
+    let lab = Lab::new(&machine).manifest("version = \"0.1.0\"", "version = \"0.1.0\"\nlicense = \"MIT\"");
+    let cuda = lab.project.root().join("cuda").display().to_string();
+    let lab = lab.manifest("path = \"cuda\"", &format!("path = \"{cuda}\""));
+    let lab = lab.manifest("tune.V = [1, 2, 4]\n", "").manifest("entry = \"k<V>\"", "entry = \"k\"");
+    lab.project.write("k.cu", "extern \"C\" __global__ void k(const float *x, float *y, int n) {}\n");
+    lab.built(&[]);
+    world_of(lab)
+}
+
+fn world_of(lab: Lab) -> World {
     let (private, trusted) = key(&lab, ARTIFACT_NAMESPACE);
     run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
     let reader = lab.anew("reader");
@@ -348,6 +363,145 @@ fn two_at_once_or_a_kill_leave_nothing_half_in_a_folder() {
         let found = tree(&world.at("kernels/p"));
         assert!(found == whole || found == other);
     }
+}
+
+/// The repository of the tests that `kernels` loads, and the destination that names it.
+fn kernels(world: &World) -> (PathBuf, String) {
+    let folder = world.lab.project.place().join("repository");
+    let to = format!("kernels://{}", folder.display());
+    (folder, to)
+}
+
+#[test]
+fn a_repository_for_kernels_gets_the_loader_and_a_page_and_keeps_what_others_put_there() {
+    let world = loadable();
+    let (folder, to) = kernels(&world);
+    let variant = folder.join("build/torch-cuda");
+    let said = world.publish(&[&world.archive, &to, "--dry-run"], 0);
+    assert!(said.contains("would publish p 0.1.0 in `kernels://") && !folder.exists(), "{said}");
+    fs::create_dir_all(folder.join("build/torch-rocm")).unwrap();
+    for name in ["build/torch-rocm/__init__.py", "LICENSE"] {
+        fs::write(folder.join(name), "theirs").unwrap();
+    }
+    let said = world.publish(&[&world.archive, &to], 0);
+    assert!(said.contains("Published p 0.1.0 in `kernels://") && said.contains("signed with SHA256:"), "{said}");
+    assert_eq!(names(&folder), ["LICENSE", "README.md", "build"]);
+    assert_eq!(names(&folder.join("build")), ["torch-cuda", "torch-rocm"]);
+    // It is what `kforge bindings` writes.
+    run(&world.lab, &["bindings", &world.archive, "--language", "python", "--output", "loader"], 0);
+    assert_eq!(tree(&variant), tree(&world.lab.project.root().join("loader/build/torch-cuda")));
+    let page = fs::read_to_string(folder.join("README.md")).unwrap();
+    assert!(page.starts_with("---\nlibrary_name: kernels\nlicense: mit\n---\n\n# p\n"), "{page}");
+    assert!(page.contains("| `k` | `x` | `y` |") && page.contains("capability 9.0a"), "{page}");
+    let before = tree(&folder);
+    // What Python leaves there is no change.
+    fs::create_dir(variant.join("__pycache__")).unwrap();
+    fs::write(variant.join("__pycache__/x.pyc"), "x").unwrap();
+    assert!(world.publish(&[&world.archive, &to], 0).contains("nothing changes"));
+    fs::remove_dir_all(variant.join("__pycache__")).unwrap();
+    assert_eq!(tree(&folder), before);
+
+    // Another version takes its place, with the page, unless the page was edited.
+    let second = world.another_version("0.2.0");
+    let said = world.publish(&[&second, &to, "--dry-run"], 0);
+    assert!(said.contains("in place of another artifact") && tree(&folder) == before, "{said}");
+    world.publish(&[&second, &to], 0);
+    assert!(fs::read_to_string(folder.join("README.md")).unwrap().contains("version 0.2.0"));
+    fs::write(folder.join("README.md"), page.replace("# p", "# My kernels")).unwrap();
+    let said = world.publish(&[&world.archive, &to], 0);
+    assert!(said.contains("its README.md is yours"), "{said}");
+    assert!(fs::read_to_string(folder.join("README.md")).unwrap().contains("# My kernels"));
+    let said = world.publish(&[&world.archive, &to, "--message-format", "json"], 0);
+    let value: Value = serde_json::from_str(&said[said.find('{').unwrap()..=said.rfind('}').unwrap()]).unwrap();
+    assert_eq!([&value["tag"], &value["manifest"], &value["status"]], [&Value::Null, &Value::Null, &"present".into()]);
+
+    // The same version of other contents needs a flag, and so does another package.
+    let whole = tree(&variant);
+    world.lab.project.edit("kernel.toml", "version = \"0.2.0\"", "version = \"0.1.0\"");
+    world.lab.project.edit("k.cu", "void k(", "void /* other */ k(");
+    world.lab.project.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 11 }");
+    let other = world.another_version("0.1.0");
+    let said = world.publish(&[&other, &to], 101);
+    assert!(said.contains("holds another artifact, p 0.1.0 (sha256:") && tree(&variant) == whole, "{said}");
+    world.publish(&[&other, &to, "--replace"], 0);
+    assert_ne!(tree(&variant), whole);
+}
+
+#[test]
+fn nothing_that_kforge_did_not_write_is_replaced_in_a_repository_for_kernels() {
+    let world = loadable();
+    let (folder, to) = kernels(&world);
+    let variant = folder.join("build/torch-cuda");
+    let refused = |archive: &str, says: &str| {
+        let before = tree(&folder);
+        for words in [&[][..], &["--replace"], &["--dry-run"]] {
+            let said = world.publish(&[&[archive, &to], words].concat(), 101);
+            assert!(said.contains("is not replaced: ") && said.contains(says), "{words:?}: {said}");
+            assert_eq!(tree(&folder), before);
+        }
+    };
+    fs::create_dir_all(&variant).unwrap();
+    fs::write(variant.join("__init__.py"), "mine").unwrap();
+    refused(&world.archive, "kforge did not write it");
+    fs::remove_dir_all(&folder).unwrap();
+    world.publish(&[&world.archive, &to], 0);
+    let second = world.another_version("0.2.0");
+    fs::write(variant.join("notes.txt"), "mine").unwrap();
+    refused(&second, "`notes.txt` is not a file that kforge wrote");
+    fs::remove_file(variant.join("notes.txt")).unwrap();
+    let init = fs::read_to_string(variant.join("__init__.py")).unwrap();
+    fs::write(variant.join("__init__.py"), format!("{init}\n# mine\n")).unwrap();
+    refused(&second, "`__init__.py` was changed or removed");
+    fs::remove_file(variant.join("__init__.py")).unwrap();
+    refused(&second, "`__init__.py` was changed or removed");
+    // A link leads nowhere.
+    let elsewhere = world.lab.project.place().join("elsewhere");
+    fs::rename(&variant, &elsewhere).unwrap();
+    std::os::unix::fs::symlink(&elsewhere, &variant).unwrap();
+    refused(&second, "it is no folder");
+    fs::remove_dir_all(&folder).unwrap();
+    // What other destinations refuse is refused here.
+    let said = world.publish(&[&second, &to, "--tag", "x"], 2);
+    assert!(said.contains("has no tags"), "{said}");
+    assert!(world.publish(&[&second, "kernels://"], 2).contains("names no folder"));
+    assert!(world.install(&[&to], 2).contains("is a place to publish to"));
+    run(&world.lab, &["package"], 0);
+    let unsigned = second.as_str();
+    assert!(world.publish(&[unsigned, &to], 103).contains("is not signed") && !folder.exists());
+    assert!(world.publish(&[unsigned, &to, "--allow-unsigned"], 0).contains("the artifact is not signed"));
+    let changed = world.lab.project.root().join("target/kforge/package/p-0.2.0");
+    fs::write(changed.join("kernels.json"), "{}").unwrap();
+    assert!(world.publish(&[changed.to_str().unwrap(), &to], 101).contains("`kernels.json` is not the file"));
+}
+
+#[test]
+fn two_at_once_or_a_kill_leave_nothing_half_in_a_repository_for_kernels() {
+    let world = loadable();
+    let (folder, to) = kernels(&world);
+    let (variant, kills) = (folder.join("build/torch-cuda"), kills());
+    let publish = |archive: &str| world.lab.project.command(&["publish", archive, &to, "--offline"]).spawn().unwrap();
+    let second = world.another_version("0.2.0");
+    let began = Instant::now();
+    assert!(publish(&second).wait().unwrap().success());
+    let took = began.elapsed();
+    let other = tree(&variant);
+    world.publish(&[&world.archive, &to], 0);
+    let whole = tree(&variant);
+    let mut running = 0;
+    for at in 0..kills {
+        let _ = fs::remove_dir_all(&folder);
+        running += u32::from(killed(publish(&world.archive), took * at / kills));
+        assert!(!variant.exists() || tree(&variant) == whole);
+        // Of two versions, one or the other is there.
+        world.publish(&[&world.archive, &to], 0);
+        running += u32::from(killed(publish(&second), took * at / kills));
+        let found = tree(&variant);
+        assert!(found == whole || found == other);
+    }
+    assert!(running > 0, "no publication was killed");
+    let mut all: Vec<Child> = (0..3).map(|_| publish(&second)).collect();
+    assert!(all.iter_mut().all(|child| child.wait().unwrap().success()));
+    assert_eq!((tree(&variant), names(&folder)), (other, vec!["README.md".into(), "build".into()]));
 }
 
 /// Debian's docker-registry on a port of this machine, with its files in a folder.

@@ -97,7 +97,7 @@ pub(crate) fn verdicts(built: &Built) -> [usize; 3] {
 }
 
 /// The file with the machine's key.
-fn key(lab: &Lab) -> PathBuf {
+pub(crate) fn key(lab: &Lab) -> PathBuf {
     lab.project.place().join("user/.local/state/kforge/machine-key")
 }
 

@@ -46,6 +46,12 @@ pub struct CiArgs {
     /// Note missing or undecided evidence instead of exiting with code 103
     #[arg(long)]
     pub allow_missing_evidence: bool,
+    /// If nothing is wrong, also package what the change touches, whole packages at a time, into the folder `package` beside the reports
+    #[arg(long, conflicts_with_all = ["kernel", "operator", "shape"])]
+    pub artifacts: bool,
+    /// Sign the artifacts with this private key, or with the public half of a key in ssh-agent or in a security key
+    #[arg(long, value_name = "PATH", requires = "artifacts")]
+    pub sign_key: Option<PathBuf>,
     /// Folder for ci.json and the other reports [default: target/kforge/ci]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,

@@ -88,13 +88,13 @@ pub struct PublishArgs {
     /// The folder or the archive of an artifact
     #[arg(value_name = "ARTIFACT")]
     pub artifact: PathBuf,
-    /// A folder, or oci://HOST/NAME[:TAG]
+    /// A folder, oci://HOST/NAME[:TAG], or kernels://FOLDER for a repository that Hugging Face `kernels` loads
     #[arg(value_name = "DESTINATION")]
     pub destination: String,
     /// Tag to publish under [default: the version of the package]
     #[arg(long, value_name = "TAG")]
     pub tag: Option<String>,
-    /// Replace another artifact that has this tag
+    /// Replace another artifact that has this tag, or is in this repository for `kernels`
     #[arg(long)]
     pub replace: bool,
     /// Also publish an artifact that is not signed

@@ -1,19 +1,19 @@
 //! `kforge ci`: what CI checks, in one command with one exit code.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use super::build::{say_outdated, say_reused};
-use super::{CommandResult, collect};
+use super::{CommandResult, collect, passphrase};
 use crate::cli::args::CiArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::words::{listed, summary};
+use crate::cli::words::{bytes, listed, summary};
 use kforge_foundation::base::count;
 use kforge_ops::Error;
 use kforge_ops::build::Finished;
 use kforge_ops::ci::{Ci, CiRequest, ci, write_diagnostics, write_reports};
-use kforge_pipeline::release::ci::{CiReport, Conclusion, SkippedDevice};
+use kforge_pipeline::release::ci::{CiArtifact, CiReport, Conclusion, SkippedDevice};
 use kforge_types::record::Standing;
 
 /// The most steps without evidence that are listed. The document lists all of them.
@@ -29,10 +29,12 @@ pub fn run(context: &Context, args: &CiArgs) -> CommandResult {
         margin: args.margin,
         standing: Standing::from(args.require_evidence),
         allow_missing: args.allow_missing_evidence,
+        artifacts: args.artifacts,
+        sign_key: args.sign_key.clone(),
         output: args.output.clone(),
         jobs: args.jobs,
     };
-    let mut done = match ci(&context.session, &request) {
+    let mut done = match ci(&context.session, &request, &passphrase) {
         // Errors of manifests are results too, which code hosts show at their lines.
         Err(Error::Wrong(found)) => {
             let written = write_diagnostics(&context.session, &request, &found);
@@ -41,7 +43,7 @@ pub fn run(context: &Context, args: &CiArgs) -> CommandResult {
         }
         done => done?,
     };
-    let exit = Exit::from(done.report.conclusion);
+    let exit = done.refused.as_ref().map_or_else(|| Exit::from(done.report.conclusion), Exit::from);
     done.report.exit = exit as u8;
     say(context, &done, began);
     // How the run ended says more than that its documents could not be written.
@@ -62,7 +64,7 @@ fn say_written(context: &Context, written: Result<Vec<PathBuf>, Error>) -> Resul
     Ok(())
 }
 
-fn say(context: &Context, Ci { report, finished, .. }: &Ci, began: Instant) {
+fn say(context: &Context, Ci { report, finished, refused, folder }: &Ci, began: Instant) {
     let console = &context.console;
     let Some(finished) = finished else {
         return console.status("Finished", "the changes touch no kernel of the selection");
@@ -82,7 +84,32 @@ fn say(context: &Context, Ci { report, finished, .. }: &Ci, began: Instant) {
         console.warn(&format!("champions are not compared: {why}"));
     }
     report.skipped.iter().for_each(|skipped| console.warn(&not_observed(skipped)));
+    for artifact in report.artifacts.iter().flatten() {
+        say_artifact(context, artifact, folder);
+    }
+    if report.artifacts.as_ref().is_some_and(Vec::is_empty) {
+        console.status("", "nothing to package: no kernel is for a GPU");
+    }
     conclude(context, report, finished, began);
+    if let Some(error) = refused {
+        context.failed(error);
+    }
+}
+
+fn say_artifact(context: &Context, artifact: &CiArtifact, folder: &Path) {
+    let CiArtifact { package, version, root, archive, signed_by, .. } = artifact;
+    let kernels = count(artifact.kernels, "kernel");
+    let place = folder.join(archive);
+    let text = format!("{package} {version} ({kernels}, {}) to `{}`", bytes(artifact.bytes), place.display());
+    context.console.status("Packaged", &text);
+    context.console.status("", &format!("root {root}"));
+    match signed_by {
+        Some(fingerprint) => context.console.status("Signed", &format!("with {fingerprint}")),
+        None => context.console.status("", "not signed; `--sign-key KEY` signs it"),
+    }
+    if artifact.claimed {
+        context.console.warn(&format!("some evidence of {package} is only claimed, and the artifact says so"));
+    }
 }
 
 /// What is said of a target that is skipped.
@@ -126,6 +153,7 @@ fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: In
         Conclusion::Contradicted => console.error(&format!("evidence contradicts itself; {text}")),
         Conclusion::Wrong => console.error(&format!("a kernel is wrong; {text}")),
         Conclusion::Slower => console.error(&format!("slower than allowed; {text}")),
+        Conclusion::NotPackaged => console.error(&format!("nothing is packaged; {text}")),
         Conclusion::NoEvidence => {
             console.error(&format!("evidence is missing or undecided; {text}"));
             lacking();

@@ -1,4 +1,4 @@
-//! `kforge publish`: publishes an artifact to a folder or a registry.
+//! `kforge publish`: publishes an artifact to a folder, a registry or a repository for Hugging Face `kernels`.
 
 use serde::Serialize;
 
@@ -17,8 +17,8 @@ struct PublishedView<'a> {
     version: &'a str,
     root: &'a str,
     destination: &'a str,
-    tag: &'a str,
-    manifest: String,
+    tag: Option<&'a str>,
+    manifest: Option<String>,
     signed_by: Option<&'a str>,
     bytes: u64,
     status: &'static str,
@@ -47,7 +47,8 @@ pub fn run(context: &Context, args: &PublishArgs) -> CommandResult {
 
 fn say(context: &Context, published: &Published, dry_run: bool) {
     let Published { index, destination, tag, manifest, signed_by, status, .. } = published;
-    let what = format!("{} {} as `{tag}` in `{destination}`", index.package, index.version);
+    let tagged = tag.as_ref().map_or_else(String::new, |tag| format!(" as `{tag}`"));
+    let what = format!("{} {}{tagged} in `{destination}`", index.package, index.version);
     let console = &context.console;
     match (status, dry_run) {
         (Status::Present, _) => console.status("Published", &format!("{what} before; nothing changes")),
@@ -62,8 +63,15 @@ fn say(context: &Context, published: &Published, dry_run: bool) {
         (Status::Replaced, false) => console.status("Published", &format!("{what}, in place of another artifact")),
         (Status::Replaced, true) => console.status("", &format!("would publish {what}, in place of another artifact")),
     }
-    console.status("", &format!("manifest {manifest}"));
+    if let Some(manifest) = manifest {
+        console.status("", &format!("manifest {manifest}"));
+    }
+    if published.keeps_card {
+        console.status("", "its README.md is yours, and stays as it is");
+    }
     match signed_by {
+        // Whoever loads it with `kernels` sees no signature.
+        None if manifest.is_none() => console.warn("the artifact is not signed"),
         Some(fingerprint) => console.status("", &format!("signed with {fingerprint}")),
         None => console.warn("the artifact is not signed: whoever installs it needs `--allow-untrusted`"),
     }
@@ -75,8 +83,8 @@ fn view(published: &Published, written: bool) -> PublishedView<'_> {
         version: &published.index.version,
         root: &published.index.root,
         destination: &published.destination,
-        tag: &published.tag,
-        manifest: published.manifest.to_string(),
+        tag: published.tag.as_deref(),
+        manifest: published.manifest.as_ref().map(ToString::to_string),
         signed_by: published.signed_by.as_deref(),
         bytes: published.bytes,
         status: match published.status {

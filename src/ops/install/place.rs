@@ -78,27 +78,37 @@ pub(super) fn write(artifacts: &[Placed]) -> Result<(), Error> {
         staged.push((beside, new, folder, *replaces));
     }
     for (_beside, new, folder, replaces) in &staged {
-        let flags = if *replaces { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
-        match renameat_with(CWD, new, CWD, *folder, flags) {
-            Ok(()) => {}
-            // A file system without such calls. Between the two, the folder is not there.
-            Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
-                if *replaces {
-                    std::fs::rename(folder, new.with_file_name("old")).map_err(Error::write(*folder))?;
-                }
-                std::fs::rename(new, folder).map_err(Error::write(*folder))?;
-            }
-            Err(errno) => return Err(Error::write(*folder)(errno.into())),
-        }
+        put(new, folder, *replaces)?;
     }
     Ok(())
 }
 
-/// Removes what killed processes left.
+/// Gives a complete folder its name. If `replaces` is set, it changes places with the folder that has the name.
+pub(crate) fn put(new: &Path, folder: &Path, replaces: bool) -> Result<(), Error> {
+    let flags = if replaces { RenameFlags::EXCHANGE } else { RenameFlags::NOREPLACE };
+    match renameat_with(CWD, new, CWD, folder, flags) {
+        Ok(()) => Ok(()),
+        // A file system without such calls. Between the two, the folder is not there.
+        Err(Errno::INVAL | Errno::NOSYS | Errno::OPNOTSUPP) => {
+            if replaces {
+                std::fs::rename(folder, new.with_file_name("old")).map_err(Error::write(folder))?;
+            }
+            std::fs::rename(new, folder).map_err(Error::write(folder))
+        }
+        Err(errno) => Err(Error::write(folder)(errno.into())),
+    }
+}
+
+/// Removes the folders that killed processes left.
 fn forget(parent: &Path) -> Result<(), Error> {
+    forget_all(parent, TEMP_PREFIX)
+}
+
+/// Removes the folders in a folder whose names begin with a prefix.
+pub(crate) fn forget_all(parent: &Path, prefix: &str) -> Result<(), Error> {
     for entry in std::fs::read_dir(parent).map_err(Error::read(parent))? {
         let path = entry.map_err(Error::read(parent))?.path();
-        let is_left = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(TEMP_PREFIX));
+        let is_left = path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(prefix));
         if is_left && path.symlink_metadata().is_ok_and(|found| found.is_dir()) {
             std::fs::remove_dir_all(&path).map_err(Error::write(&path))?;
         }

@@ -142,6 +142,7 @@ impl Work<'_> {
                 return Ok((source, Opened::Published(self.remote(&reference)?, version)));
             }
             Place::Path(path) => path,
+            Place::Kernels(_) => return Err(InstallError::Reference(NotReference::Kernels(text.into())).into()),
         };
         let place = self.session.cwd.join(&path);
         let (name, version) = match place.exists() {
@@ -157,6 +158,7 @@ impl Work<'_> {
         match Place::parse(source).map_err(InstallError::Reference)? {
             Place::Registry(reference) => self.remote(&reference),
             Place::Path(path) => self.layout(&path),
+            Place::Kernels(_) => Err(InstallError::Reference(NotReference::Kernels(source.into())).into()),
         }
     }
 

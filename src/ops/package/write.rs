@@ -1,4 +1,4 @@
-//! Writes an artifact: its folder, its archive and the statement beside them. Each appears under its name only when it is complete; a process that is killed
+//! Writes an artifact: its folder, its archive and the statement beside them; and removes them. Each appears under its name only when it is complete; a process that is killed
 //! leaves at most folders whose names begin with [`TEMP_PREFIX`], which the next run removes.
 
 use std::path::Path;
@@ -8,6 +8,7 @@ use crate::package::PackageError;
 use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
 use kforge_foundation::base::files::write_if_changed;
+use kforge_pipeline::release::artifact::files::Index;
 use kforge_pipeline::release::artifact::{ArtifactFiles, INDEX, tar};
 
 /// The beginning of the names of folders that are not complete.
@@ -49,6 +50,48 @@ pub(super) fn write(
     }
     lock.remove();
     Ok(())
+}
+
+/// Removes what [`write()`] wrote into a folder, and the folder if it is then empty. Leaves everything else in it, such as installed artifacts, whose folders have
+/// other names.
+pub(crate) fn remove_artifacts(session: &Session, folder: &Path) -> Result<(), Error> {
+    if !folder.is_dir() {
+        return Ok(());
+    }
+    let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Workspace));
+    let lock = Lock::acquire(&folder.join(LOCK), Mode::Exclusive, session.wait(&mut blocked));
+    let lock = lock.map_err(Error::lock(Blocked::Workspace))?;
+    forget(folder)?;
+    for entry in std::fs::read_dir(folder).map_err(Error::read(folder))? {
+        let place = entry.map_err(Error::read(folder))?.path();
+        let Some(name) = place.file_name().and_then(|name| name.to_str()) else { continue };
+        let index = std::fs::read(place.join(INDEX)).ok();
+        let index = index.and_then(|bytes| serde_json::from_slice::<Index>(&bytes).ok());
+        if index.is_none_or(|index| file_stem(&index) != name) {
+            continue;
+        }
+        // The folder shows which files beside it are of an artifact, so it goes last.
+        for extension in [tar::EXTENSION, "intoto.json"] {
+            remove_file(&folder.join(format!("{name}.{extension}")))?;
+        }
+        std::fs::remove_dir_all(&place).map_err(Error::remove(&place))?;
+    }
+    lock.remove();
+    // It may hold something else.
+    let _ = std::fs::remove_dir(folder);
+    Ok(())
+}
+
+/// The name of an artifact's folder, and that of its archive without the extension.
+pub(super) fn file_stem(index: &Index) -> String {
+    format!("{}-{}", index.package, index.version)
+}
+
+fn remove_file(place: &Path) -> Result<(), Error> {
+    match std::fs::remove_file(place) {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => Err(Error::remove(place)(error)),
+        _ => Ok(()),
+    }
 }
 
 /// Writes files into a new folder.

@@ -1,4 +1,5 @@
-//! The document of a run in CI: what the change touches, which steps ran, how champions compare, what was left out, and how it ended. Pure: builds and compares
+//! The document of a run in CI: what the change touches, which steps ran, how champions compare, what was left out, which artifacts were
+//! made, and how it ended. Pure: builds and compares
 //! nothing, and knows no exit code.
 
 use std::collections::BTreeMap;
@@ -7,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use super::affected::{Affected, AffectedTarget};
 use super::comparison::Comparison;
+use kforge_foundation::base::count;
 use kforge_types::record::event::{Labels, VerdictCounts};
 use kforge_types::record::{FORMAT_VERSION, Outcome};
 
@@ -26,6 +28,8 @@ pub enum Conclusion {
     Slower,
     /// Required evidence is missing, or a comparison is undecided or unknown.
     NoEvidence,
+    /// Nothing is known to be wrong, but an artifact that was asked for could not be made. The exit code is that of `kforge package`.
+    NotPackaged,
     /// Nothing is known to be wrong.
     Done,
 }
@@ -79,6 +83,29 @@ pub struct MissingEvidence {
     pub why: String,
 }
 
+/// An artifact that a run made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CiArtifact {
+    /// The package.
+    pub package: String,
+    /// Its version.
+    pub version: String,
+    /// The digest of its contents, which names it: `sha256:` and the digits.
+    pub root: String,
+    /// Its archive, relative to the folder of this document.
+    pub archive: String,
+    /// Its folder, relative to the folder of this document.
+    pub folder: String,
+    /// The size of the archive in bytes.
+    pub bytes: u64,
+    /// The number of kernels, each for one choice of types and one target.
+    pub kernels: u64,
+    /// The fingerprint of the key that signed it; null if nobody did.
+    pub signed_by: Option<String>,
+    /// Whether any of its evidence is only claimed.
+    pub claimed: bool,
+}
+
 /// A run in CI.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CiReport {
@@ -104,6 +131,10 @@ pub struct CiReport {
     pub missing_evidence: Vec<MissingEvidence>,
     /// Whether missing and undecided evidence ends the run with [`Conclusion::NoEvidence`].
     pub requires_evidence: bool,
+    /// The artifacts; null if none were asked for, or if the run ended with something else than [`Conclusion::Done`].
+    pub artifacts: Option<Vec<CiArtifact>>,
+    /// Why artifacts that were asked for could not be made, for people: one line for each reason.
+    pub not_packaged: Vec<String>,
     /// How the run ended.
     pub conclusion: Conclusion,
     /// The exit code.
@@ -125,10 +156,42 @@ impl CiReport {
             skipped: vec![],
             missing_evidence: vec![],
             requires_evidence,
+            artifacts: None,
+            not_packaged: vec![],
             conclusion: Conclusion::Done,
             exit: 0,
         }
     }
+
+    /// What it says about artifacts, for the summary of a job; empty if none were asked for.
+    pub fn artifacts_markdown(&self) -> String {
+        let mut lines: Vec<String> = self.artifacts.iter().flatten().map(CiArtifact::line).collect();
+        if self.artifacts.as_ref().is_some_and(Vec::is_empty) {
+            lines.push("There is nothing to package: no package that the run is about has a kernel for a GPU.".into());
+        }
+        lines.extend(self.not_packaged.iter().map(|why| format!("* {}", escaped(why))));
+        match lines.is_empty() {
+            true => String::new(),
+            false => {
+                let title = if self.not_packaged.is_empty() { "Artifacts" } else { "Not packaged" };
+                format!("\n### {title}\n\n{}\n", lines.join("\n"))
+            }
+        }
+    }
+}
+
+impl CiArtifact {
+    fn line(&self) -> String {
+        let signed = self.signed_by.as_ref().map_or_else(|| "not signed".into(), |key| format!("signed with `{key}`"));
+        let claimed = if self.claimed { ", some of its evidence is only claimed" } else { "" };
+        let CiArtifact { archive, root, .. } = self;
+        format!("* `{archive}` ({}, {signed}{claimed}), root `{root}`", count(self.kernels, "kernel"))
+    }
+}
+
+/// A text without the characters that Markdown reads.
+fn escaped(text: &str) -> String {
+    text.replace('\\', "\\\\").replace('<', "&lt;").replace('*', "\\*").replace('_', "\\_")
 }
 
 /// Steps by kernel or operator, in the order of their names.

@@ -11,6 +11,8 @@
 //! | [`rust`] | a crate with cudarc |
 //! | [`python`] | a folder for Hugging Face `kernels` |
 //! | `wheel` | a wheel of the same package |
+//! | [`variant`] | what such a folder says of itself |
+//! | [`card`] | the page of a repository that `kernels` loads |
 //!
 //! | decision | because |
 //! |---|---|
@@ -19,6 +21,7 @@
 //! | equal artifacts give equal bytes | whoever doubts a loader generates it again |
 
 pub mod c;
+pub mod card;
 pub mod error;
 pub mod expressions;
 pub mod names;
@@ -27,6 +30,7 @@ pub mod python;
 pub mod render;
 pub mod rust;
 mod text;
+pub mod variant;
 mod wheel;
 
 use std::collections::BTreeMap;

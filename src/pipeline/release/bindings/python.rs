@@ -45,17 +45,8 @@ pub fn package(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> 
         let kernel = format!("`{}`", function.kernel);
         return Err(BindingsError::Unsupported { kernel, why: Unsupported::NoInput });
     }
+    let kernels = named(plan);
     let python = Python { renderer: Renderer { language: Language::Python, prefix: String::new() }, plan };
-    let mut kernels: Vec<(&str, Vec<&Function>)> = vec![];
-    for function in &plan.functions {
-        match kernels.iter_mut().find(|(kernel, _)| *kernel == function.kernel) {
-            Some((_, choices)) => choices.push(function),
-            None => kernels.push((&function.kernel, vec![function])),
-        }
-    }
-    let mut names = Distinct::apart_from(&OWN);
-    let kernels: Vec<(String, Vec<&Function>)> =
-        kernels.into_iter().map(|(kernel, choices)| (names.name(kernel), choices)).collect();
     let functions: String = kernels.iter().map(|(name, choices)| python.kernel(name, choices)).collect();
     let registrations: String = kernels.iter().map(|(name, choices)| registration(name, choices[0])).collect();
     let public: Vec<&str> = kernels.iter().map(|(name, _)| name.as_str()).collect();
@@ -80,6 +71,25 @@ pub fn package(plan: &Plan) -> Result<BTreeMap<String, Vec<u8>>, BindingsError> 
     let metadata = metadata(plan, &files)?;
     files.insert("metadata.json".into(), metadata);
     Ok(files)
+}
+
+/// The kernels by the names of their functions in Python, each with its choices of types.
+pub(super) fn named(plan: &Plan) -> Vec<(String, Vec<&Function>)> {
+    let mut kernels: Vec<(&str, Vec<&Function>)> = vec![];
+    for function in &plan.functions {
+        match kernels.iter_mut().find(|(kernel, _)| *kernel == function.kernel) {
+            Some((_, choices)) => choices.push(function),
+            None => kernels.push((&function.kernel, vec![function])),
+        }
+    }
+    let mut names = Distinct::apart_from(&OWN);
+    kernels.into_iter().map(|(kernel, choices)| (names.name(kernel), choices)).collect()
+}
+
+/// The version in `metadata.json`: the major version, or 1 before the first.
+pub(super) fn version(plan: &Plan) -> u64 {
+    let major: u64 = plan.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    major.max(1)
 }
 
 /// Tuned choices in the layout that `kernels` documents: a file for each device and each value of all dims but the first, which gives the tunables for
@@ -111,14 +121,11 @@ fn metadata(plan: &Plan, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, B
     let name: String = plan.name.replace('_', "-");
     let name = name.trim_matches('-');
     let name = if name.len() < 2 { format!("{name}-kernels") } else { name.to_string() };
-    let mut archs: Vec<String> = plan.binaries.iter().map(|binary| dotted(&binary.arch)).collect();
-    archs.sort();
-    archs.dedup();
-    let major: u64 = plan.version.split('.').next().and_then(|major| major.parse().ok()).unwrap_or(0);
+    let archs = archs(plan);
     let value = json!({
         "name": name,
         "id": format!("_{}_cuda_{}", plan.name, &plan.root[..plan.root.len().min(12)]),
-        "version": major.max(1),
+        "version": version(plan),
         "license": plan.license,
         "python-depends": [],
         "backend": { "type": "cuda", "archs": archs },
@@ -127,6 +134,14 @@ fn metadata(plan: &Plan, files: &BTreeMap<String, Vec<u8>>) -> Result<Vec<u8>, B
         "kforge": { "package": plan.package, "version": plan.version, "root": format!("sha256:{}", plan.root) },
     });
     Ok([serde_json::to_vec_pretty(&value)?, b"\n".to_vec()].concat())
+}
+
+/// The architectures of the machine code, sorted, as `kernels` spells them.
+pub(super) fn archs(plan: &Plan) -> Vec<String> {
+    let mut archs: Vec<String> = plan.binaries.iter().map(|binary| dotted(&binary.arch)).collect();
+    archs.sort();
+    archs.dedup();
+    archs
 }
 
 /// `9.0a` for `sm_90a`, as `kernels` spells architectures. Another spelling would not be checked.

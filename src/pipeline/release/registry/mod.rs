@@ -4,7 +4,7 @@
 //! | file | does |
 //! |---|---|
 //! | [`digest`] | the SHA-256 by which contents are named |
-//! | [`reference`](mod@reference) | `oci://HOST/NAME:TAG`, and other places that people name |
+//! | [`reference`](mod@reference) | `oci://HOST/NAME:TAG`, `kernels://FOLDER`, and other places that people name |
 //! | [`manifest`] | the manifests of artifacts and of their signatures |
 //! | [`repository`] | what a place of publication can do, and how an artifact goes there and comes back |
 //! | [`layout`] | the folder |

@@ -37,14 +37,26 @@ pub enum Place {
     Registry(Reference),
     /// A path, as it was named.
     Path(String),
+    /// The folder of a repository that Hugging Face `kernels` loads, as it was named.
+    Kernels(String),
 }
 
 /// A text is not a reference.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotReference {
     /// It has another scheme.
-    #[error("`{0}` has a scheme that kforge does not know: expected a folder or `oci://HOST/NAME`")]
+    #[error(
+        "`{0}` has a scheme that kforge does not know: expected a folder or `oci://HOST/NAME`, or to publish `kernels://FOLDER`"
+    )]
     Scheme(String),
+    /// The folder is missing.
+    #[error("`{0}` names no folder: expected `kernels://FOLDER`")]
+    Folder(String),
+    /// Nothing can be installed from there.
+    #[error(
+        "`{0}` is a place to publish to, from which `kernels` loads: expected a folder or `oci://HOST/NAME` to install from"
+    )]
+    Kernels(String),
     /// The host is wrong.
     #[error("`{0}` names no host: expected `oci://HOST/NAME` or `oci://HOST:PORT/NAME`")]
     Host(String),
@@ -75,6 +87,8 @@ impl Place {
     pub fn parse(text: &str) -> Result<Place, NotReference> {
         match text.split_once("://") {
             Some(("oci", _)) => text.parse().map(Place::Registry),
+            Some(("kernels", "")) => Err(NotReference::Folder(text.into())),
+            Some(("kernels", folder)) => Ok(Place::Kernels(folder.into())),
             Some((scheme, _)) if !scheme.is_empty() && scheme.bytes().all(|b| b.is_ascii_alphanumeric()) => {
                 Err(NotReference::Scheme(text.into()))
             }
@@ -253,6 +267,9 @@ mod tests {
     fn what_has_no_scheme_is_a_path_and_other_schemes_are_refused() {
         assert_eq!(Place::parse("out/of:this"), Ok(Place::Path("out/of:this".into())));
         assert!(matches!(Place::parse("oci://a.b/c"), Ok(Place::Registry(_))));
+        assert_eq!(Place::parse("kernels://../a"), Ok(Place::Kernels("../a".into())));
+        assert_eq!(Place::parse("kernels:1.0"), Ok(Place::Path("kernels:1.0".into())));
+        assert_eq!(Place::parse("kernels://"), Err(NotReference::Folder("kernels://".into())));
         assert!(matches!(Place::parse("https://a.b/c"), Err(NotReference::Scheme(_))));
     }
 
