@@ -8,6 +8,8 @@ pub(crate) mod write;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use crate::build::steps::execute;
 use crate::event;
 use crate::pen::{Passphrase, Pen};
@@ -227,11 +229,18 @@ pub fn package(
         return Err(Error::Interrupted);
     }
     let known = gather::Known::of(session, &opened, &ready, outcome)?;
-    let mut artifacts = vec![];
+    let mut found = vec![];
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
+        found.push((member, gather::gather(&opened, &ready, &known, member, &asked.selected)?));
+    }
+    // Compressing takes longer than all else of packaging.
+    let evidence: Result<Vec<Vec<u8>>, _> =
+        found.par_iter().map(|(_, gathered)| archive::encode_small(&gathered.evidence)).collect();
+    let evidence = evidence.map_err(crate::evidence::EvidenceError::Unreadable)?;
+    let mut artifacts = vec![];
+    for ((member, gathered), evidence) in found.into_iter().zip(evidence) {
         let lock = lock_of(&opened.workspace.lock, member);
-        let gathered = gather::gather(&opened, &ready, &known, member, &asked.selected)?;
-        let files = files(&opened, &ready, member, &gathered, &lock)?;
+        let files = files(&opened, &ready, member, &gathered, evidence, &lock)?;
         check(member, &files, &gathered)?;
         artifacts.push((member.package.name.clone(), gathered, files, lock));
     }
@@ -337,6 +346,7 @@ fn files(
     ready: &crate::session::build::Ready<'_>,
     member: &Member,
     gathered: &Gathered,
+    evidence: Vec<u8>,
     lock: &Lockfile,
 ) -> Result<ArtifactFiles, Error> {
     let package = &member.package;
@@ -345,7 +355,6 @@ fn files(
     all.extend(gathered.binaries.iter().map(|(name, bytes)| (name.clone(), bytes.clone())));
     let document_of = KernelsDocument { format_version: kernels::FORMAT_VERSION, kernels: gathered.kernels.clone() };
     all.insert(KERNELS.into(), document(&document_of).map_err(failed)?);
-    let evidence = archive::encode(&gathered.evidence).map_err(crate::evidence::EvidenceError::Unreadable)?;
     all.insert(EVIDENCE.into(), evidence);
     let identity = PackageIdentity {
         name: package.name.clone(),
