@@ -105,6 +105,8 @@ pub enum RefusalReason {
         stands_for: String,
         /// The reason, for people.
         because: String,
+        /// Whether every variant is wrong, or what they are is not known.
+        ground: Ground,
     },
     /// A champion was selected without measurements.
     #[error("its champion{stands_for} is provisional: it was selected without timings of a device{}", .unanswered.as_ref().map_or_else(String::new, |why| format!(" ({why})")))]
@@ -114,7 +116,10 @@ pub enum RefusalReason {
         /// Why what is stored does not answer, if that is the reason.
         unanswered: Option<String>,
     },
-    /// A champion is not known to be correct on a device.
+    /// A champion is wrong on a device.
+    #[error("its champion is wrong: {0}")]
+    Wrong(String),
+    /// A champion is not known to be correct on a device, nor to be wrong.
     #[error("its champion is not verified on a device: {0}")]
     NotVerified(String),
     /// A confirmation is missing.
@@ -136,10 +141,33 @@ pub enum RefusalReason {
     },
 }
 
+/// What a [`RefusalReason`] rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// A kernel is wrong.
+    Wrong,
+    /// Evidence is missing or undecided, and nothing is known to be wrong.
+    Unknown,
+    /// The package cannot be packed as it is, whatever a device would show.
+    Package,
+}
+
 impl RefusalReason {
-    /// Whether evidence is missing, and nothing is wrong.
-    pub fn is_evidence(&self) -> bool {
-        matches!(self, Self::Evidence(_) | Self::Provisional { .. } | Self::NotConfirmed(_))
+    /// What it rests on.
+    pub fn ground(&self) -> Ground {
+        match self {
+            Self::Wrong(_) => Ground::Wrong,
+            Self::Vacant { ground, .. } => *ground,
+            Self::Evidence(_) | Self::Provisional { .. } | Self::NotConfirmed(_) | Self::NotVerified(_) => {
+                Ground::Unknown
+            }
+            Self::NoLicense
+            | Self::OwnCompiler
+            | Self::NotBuilt(_)
+            | Self::Written(_)
+            | Self::Host
+            | Self::Architecture { .. } => Ground::Package,
+        }
     }
 }
 

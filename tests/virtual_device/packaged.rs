@@ -394,8 +394,14 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     wrong.on(&machine_of_2.first("^k<4>", "error = 1.0").first("^k<1>", "error = 1.0"));
     let built = wrong.project.build(&["--remeasure", "--keep-going"]);
     assert_eq!(built.code(), 100);
-    let said = run(&wrong, &["package"], 101);
-    assert!(said.contains("there is no champion"), "{said}");
+    let said = run(&wrong, &["package"], 100);
+    assert!(said.contains("there is no champion") && said.contains("every variant that serves it is wrong"), "{said}");
+    // What is unknown is not wrong; where a reason lies in the package, that is the code.
+    let indecisive = licensed().manifest("atol = 1e-6", "atol = 1e6");
+    let said = run(&indecisive, &["package"], 103);
+    assert!(said.contains("there is no champion: the operator is indecisive"), "{said}");
+    let said = run(&wrong.manifest("license = \"MIT\"\n", ""), &["package"], 101);
+    assert!(said.contains("states no licence"), "{said}");
     let two = licensed().manifest("[operator.twice]", "[targets.other]\narch = \"sm_80\"\n[operator.twice]");
     let two = two.manifest("targets = [\"h\"]", "targets = [\"h\", \"other\"]");
     two.built(&[]);
@@ -575,6 +581,33 @@ fn a_champion_that_is_slower_here_is_named_with_both_times() {
 fn a_champion_that_is_wrong_here_is_named() {
     let said = rerun(&machine().first("^k<4>", "ns = 1000.0\nerror = 1.0"), 100);
     assert!(said.contains("p/k/h: "), "{said}");
+}
+
+#[test]
+fn a_verdict_that_is_unknown_here_is_missing_evidence_and_no_failure() {
+    let packaged = |machine: &Machine, code| {
+        let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"n > 50\" }");
+        lab.on(&self::machine());
+        lab.built(&[]);
+        run(&lab, &["package"], 0);
+        lab.on(machine);
+        let path = lab.project.root().join(ARCHIVE);
+        run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rerun"], code)
+    };
+    // The class of `tiny` has no bench shape, so a champion stands for it that is not known to be correct.
+    let said = packaged(&machine().first("grid 10,", "ns = 1000.0\nfault = \"not-launched\""), 103);
+    assert!(
+        said.contains("its champion is not verified on a device: shape `tiny`")
+            && said.contains("the device starts no launch"),
+        "{said}"
+    );
+    let said = packaged(
+        &machine()
+            .first("^k<4> grid 10,", "ns = 1000.0\nerror = 1.0")
+            .first("^k<1> grid 10,", "ns = 1000.0\nerror = 1.0"),
+        100,
+    );
+    assert!(said.contains("there is no champion"), "{said}");
 }
 
 #[test]

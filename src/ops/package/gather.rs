@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
 
-use super::{PackageError, Refusal, RefusalReason, is_gpu, is_within};
+use super::{Ground, PackageError, Refusal, RefusalReason, is_gpu, is_within};
 use crate::Error;
 use crate::build::steps::ended;
 use crate::session::Opened;
@@ -319,7 +319,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         let stands_for = stands_for(per, &class.class);
         let build = champion.variant.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
         let Some(build) = build else {
-            return Ok(Err(vec![RefusalReason::Vacant { stands_for, because: champion.because.clone() }]));
+            let ground = self.vacant((node, selected), shapes);
+            return Ok(Err(vec![RefusalReason::Vacant { stands_for, because: champion.because.clone(), ground }]));
         };
         if build.written.is_some() {
             return Ok(Err(vec![RefusalReason::Written(seat.kernel.name.clone())]));
@@ -372,6 +373,26 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(Ok(Some((name, bytes))))
     }
 
+    /// What it rests on that a class of these shapes has no champion: every variant that serves it is wrong, or none serves it, or it is not known.
+    fn vacant(&self, (node, selected): (&Node, &PlanSelected), shapes: &[(u32, &String)]) -> Ground {
+        let judged = selected.builds.iter().filter_map(|build| {
+            let judge = |at: &u32| Self::from(node, &format!("judgement:{}:{at}", build.variant.order));
+            let judges: Vec<String> = shapes.iter().filter_map(|(at, _)| judge(at)).collect();
+            (!judges.is_empty()).then_some(judges)
+        });
+        let verdict = |id: &str| self.output::<Judgement>(id, "judgement").map(|judgement| judgement.verdict);
+        let fails = |id: &String| {
+            let confirmed = confirmation_of(id).and_then(|id| verdict(&id));
+            [verdict(id), confirmed].into_iter().flatten().any(|verdict| matches!(verdict, Verdict::Fail(_)))
+        };
+        let wrong: Vec<bool> = judged.map(|judges| judges.iter().any(fails)).collect();
+        match (wrong.is_empty(), wrong.iter().all(|is_wrong| *is_wrong)) {
+            (true, _) => Ground::Package,
+            (false, true) => Ground::Wrong,
+            (false, false) => Ground::Unknown,
+        }
+    }
+
     /// A champion at a shape: its verdicts and its time, with the step that compiled it and the device.
     fn shape(
         &mut self,
@@ -388,10 +409,12 @@ impl<'a, 'p> Steps<'a, 'p> {
         let Some(judgement) = self.output::<Judgement>(judge, "judgement") else {
             return not(" has no verdict".into());
         };
-        if judgement.verdict != Verdict::Pass || judgement.emulated {
-            let verdict =
-                if judgement.emulated { "only the emulator ran it".into() } else { judgement.verdict.to_string() };
-            return not(format!(": {verdict}"));
+        let wrong = |why: &str| Ok(Err(RefusalReason::Wrong(format!("shape `{name}`: {why}"))));
+        match &judgement.verdict {
+            _ if judgement.emulated => return not(": only the emulator ran it".into()),
+            Verdict::Pass => {}
+            Verdict::Fail(why) => return wrong(why),
+            Verdict::Unknown(why) => return not(format!(": {why}")),
         }
         let verify = self.nodes.get(judge).and_then(|node| Self::from(node, "observation"));
         let Some((verify, compile)) = verify.and_then(|id| {
@@ -404,7 +427,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         let confirmation = match confirmation_of(judge) {
             Some(id) => match self.output::<Judgement>(&id, "judgement").map(|judgement| judgement.verdict) {
                 Some(Verdict::Pass) => self.nodes.get(id.as_str()).and_then(|node| Self::from(node, "observation")),
-                Some(Verdict::Fail(why)) => return not(format!(": {why}")),
+                Some(Verdict::Fail(why)) => return wrong(&why),
                 _ => None,
             },
             None => None,
