@@ -53,6 +53,7 @@ fn params(entries: &[&str]) -> CompileParams {
         flags: vec![],
         candidate: false,
         lined: false,
+        ptx: false,
         host: None,
     }
 }
@@ -102,6 +103,21 @@ fn only(inspection: Inspection) -> FunctionFacts {
 
 const ROW: &str = "template <typename T, int N> __global__ void __launch_bounds__(128) row(T* p, const T* q, int n) {\n\
     __shared__ T s[N];\n  s[threadIdx.x % N] = q[threadIdx.x];\n  __syncthreads();\n  p[threadIdx.x] = s[(threadIdx.x + 1) % N] + T(n);\n}\n";
+
+#[test]
+#[ignore = "second tier: installs a toolchain from the network"]
+fn ptx_comes_with_the_machine_code_and_leaves_it_as_it_is() {
+    for (compiler, tools) in [(Compiler::Nvrtc, tools().clone()), (Compiler::Nvcc, with_nvcc())] {
+        let plain = CompileParams { compiler, ..params(&["row<float, 64>"]) };
+        let asked = CompileParams { ptx: true, ..plain.clone() };
+        let [plain, made, again] =
+            [&plain, &asked, &asked].map(|params| compile_with(params, &[("norms/main.cu", ROW)], &tools).unwrap());
+        assert_eq!((&plain.ptx, &plain.cubin), (&None, &made.cubin), "{compiler:?}");
+        let ptx = String::from_utf8(made.ptx.clone().unwrap()).unwrap();
+        assert!(ptx.contains(".target sm_90a") && ptx.contains(&format!(".entry {}(", made.facts.symbols[0])), "{ptx}");
+        assert_eq!(made.ptx, again.ptx, "{compiler:?}");
+    }
+}
 
 #[test]
 #[ignore = "second tier: installs a toolchain from the network"]

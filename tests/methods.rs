@@ -98,6 +98,7 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         flags: vec![],
         candidate: false,
         lined: false,
+        ptx: false,
         host: None,
     };
     let made = compile(&params, &source, &shim, tools(), &scratch).unwrap_or_else(|e| panic!("{arch}: {e}: {e:?}"));

@@ -39,7 +39,7 @@ fn package() -> Package {
 }
 
 fn target(arch: &str) -> Target {
-    Target { name: "gpu".into(), arch: Arch::parse(arch).unwrap(), device: None }
+    Target { name: "gpu".into(), arch: Arch::parse(arch).unwrap(), device: None, ptx: false }
 }
 
 /// The folder of kforge's own headers below `dir`.
@@ -90,6 +90,7 @@ fn compiled(
         flags: vec![],
         candidate: false,
         lined: false,
+        ptx: false,
         host: None,
     };
     let made = compile(&params, &folder, &dir.join("shim"), tools, &scratch);

@@ -17,7 +17,7 @@ use kforge_ops::explain::NoStep;
 use kforge_ops::install::InstallError;
 use kforge_ops::new::NewError;
 use kforge_ops::optimize::OptimizeError;
-use kforge_ops::package::{PackageError, Refusal, RefusalReason};
+use kforge_ops::package::{Ground, PackageError, Refusal, RefusalReason};
 use kforge_ops::publish::PublishError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
@@ -160,6 +160,9 @@ fn packaging(reasons: &[Refusal]) -> Vec<String> {
     let mut helps = vec![];
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
         helps.push("`kforge build --require-evidence` shows what fails".into());
+    }
+    if reasons.iter().any(|reason| reason.why.ground() == Ground::Wrong) {
+        helps.push("`kforge report` shows what is wrong".into());
     }
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
     {

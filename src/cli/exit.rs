@@ -9,7 +9,7 @@ use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::install::InstallError;
 use kforge_ops::optimize::OptimizeError;
-use kforge_ops::package::PackageError;
+use kforge_ops::package::{Ground, PackageError};
 use kforge_ops::publish::PublishError;
 use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
@@ -41,6 +41,18 @@ pub enum Exit {
     Interrupted = 130,
 }
 
+impl Exit {
+    /// The code for what cannot be packed: the first of 101, 100 and 103 that applies.
+    pub fn of_grounds(grounds: impl Iterator<Item = Ground>) -> Exit {
+        let grounds: Vec<Ground> = grounds.collect();
+        match (grounds.contains(&Ground::Package), grounds.contains(&Ground::Wrong)) {
+            (true, _) => Exit::NotBuilt,
+            (false, true) => Exit::Wrong,
+            (false, false) => Exit::NoEvidence,
+        }
+    }
+}
+
 impl From<Exit> for ExitCode {
     fn from(exit: Exit) -> Self {
         ExitCode::from(exit as u8)
@@ -61,8 +73,8 @@ impl From<&Error> for Exit {
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),
             Error::Evidence(EvidenceError::Nothing) => Exit::NoEvidence,
             Error::Package(PackageError::Nothing(_)) => Exit::NothingSelected,
-            Error::Package(PackageError::Refused { reasons, .. }) if reasons.iter().all(|r| r.why.is_evidence()) => {
-                Exit::NoEvidence
+            Error::Package(PackageError::Refused { reasons, .. }) => {
+                Exit::of_grounds(reasons.iter().map(|reason| reason.why.ground()))
             }
             Error::Package(PackageError::Claims { .. } | PackageError::Manifest { .. }) => Exit::Bug,
             Error::Publish(PublishError::Unsigned(_)) => Exit::NoEvidence,

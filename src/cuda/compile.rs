@@ -17,6 +17,8 @@ use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
 pub struct CudaCompiled {
     /// Machine code for one architecture, or the library that holds it together with the kernel's own launcher: the step's `binary`.
     pub cubin: Vec<u8>,
+    /// The PTX from which the machine code was made, if the parameters ask for it: the step's `ptx`.
+    pub ptx: Option<Vec<u8>>,
     /// Facts that only the compiler knows: the step's `facts`.
     pub facts: CompileFacts,
     /// The compiler's output, without times: the step's `log`.
@@ -181,7 +183,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> 
     let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log) };
     let (notes, log) = (log::warnings(&messages), log::timeless(&made.log));
     let library = made.result.map(|(library, _)| library).unwrap_or_default();
-    Ok(CudaCompiled { cubin: library, facts, log, notes })
+    Ok(CudaCompiled { cubin: library, ptx: None, facts, log, notes })
 }
 
 /// Checks that every entry has machine code, and collects the facts about it.
@@ -209,7 +211,11 @@ fn finish(
             ended: None,
         });
     }
+    if params.ptx && made.ptx.as_ref().is_none_or(Vec::is_empty) {
+        let why = format!("{compiler} gives no PTX of `{}` for {}", params.main, params.arch);
+        return Err(CudaCompileError::failed(why));
+    }
     let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills: log::spills(&made.log) };
     let notes = log::warnings(&messages).into_iter().chain(notes).collect();
-    Ok(CudaCompiled { cubin, facts, log: log::timeless(&made.log), notes })
+    Ok(CudaCompiled { cubin, ptx: made.ptx, facts, log: log::timeless(&made.log), notes })
 }

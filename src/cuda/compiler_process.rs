@@ -30,6 +30,8 @@ use kforge_harness::confine::Confinement;
 
 /// The file in the working folder that receives machine code. Names that begin with `@` are kforge's.
 pub(super) const CODE: &str = "@code";
+/// The file in the working folder that receives PTX, if it was asked for.
+pub(super) const PTX: &str = "@ptx";
 /// The file in the working folder that receives the rest of the answer.
 pub(super) const ANSWER: &str = "@answer";
 
@@ -54,6 +56,8 @@ pub(super) struct Request {
     pub(super) name: String,
     pub(super) options: Vec<String>,
     pub(super) entries: Vec<String>,
+    /// Whether PTX is asked for.
+    pub(super) ptx: bool,
     /// What the compilation may use.
     pub(super) keep: Confinement,
 }
@@ -140,9 +144,8 @@ pub(super) fn compile(nvrtc: &Path, request: &Request, deadline: Instant) -> Res
         Err(e) => return Err(unavailable(format!("NVRTC's process cannot be asked: {e}"))),
     };
     match ended {
-        Ended::Exited(0) => {
-            answer(&request.folder).map_err(|e| unavailable(format!("NVRTC's answer cannot be read: {e}")))?
-        }
+        Ended::Exited(0) => answer(&request.folder, request.ptx)
+            .map_err(|e| unavailable(format!("NVRTC's answer cannot be read: {e}")))?,
         Ended::Exited(status) => Err(stopped(End::Exited(status))),
         Ended::Signalled(signal) => Err(stopped(End::Signalled(signal))),
         Ended::NotStarted(why) => Err(unavailable(format!("NVRTC's process could not start a compilation: {why}"))),
@@ -154,12 +157,13 @@ fn stopped(end: End) -> CudaCompileError {
     CudaCompileError::Failed { message: compilers::ended("NVRTC", end), log: String::new(), ended: Some(end) }
 }
 
-fn answer(folder: &Path) -> std::io::Result<Result<Compilation, CudaCompileError>> {
+fn answer(folder: &Path, with_ptx: bool) -> std::io::Result<Result<Compilation, CudaCompileError>> {
     let answer = serde_json::from_slice(&std::fs::read(folder.join(ANSWER))?).map_err(std::io::Error::other)?;
     Ok(match answer {
         Answer::Compiled { symbols, log } => {
             let code = symbols.is_some().then(|| std::fs::read(folder.join(CODE))).transpose()?;
-            Ok(Compilation { result: code.zip(symbols), log })
+            let ptx = (symbols.is_some() && with_ptx).then(|| std::fs::read(folder.join(PTX))).transpose()?;
+            Ok(Compilation { result: code.zip(symbols), ptx, log })
         }
         Answer::Unavailable { why } => Err(CudaCompileError::Unavailable { why }),
     })

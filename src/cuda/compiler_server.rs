@@ -13,7 +13,7 @@ use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use super::compiler_process::{ANSWER, Answer, CODE, Ended, Request, Start};
+use super::compiler_process::{ANSWER, Answer, CODE, Ended, PTX, Request, Start};
 use super::load::{LoadError, Nvrtc, load};
 use kforge_foundation::process::family;
 use kforge_harness::{compilers, confine};
@@ -183,7 +183,7 @@ fn compiled(library: &'static Nvrtc, request: &Request) -> Result<(Option<Vec<St
     confine::confine_thread(&request.keep).map_err(|e| format!("could not confine NVRTC: {e}"))?;
     let text = fs::read(&request.file).map_err(|e| format!("could not read `{}`: {e}", request.name))?;
     let entries: Vec<&str> = request.entries.iter().map(String::as_str).collect();
-    let run = || library.compile(&text, &request.name, &request.options, &entries);
+    let run = || library.compile(&text, &request.name, &request.options, &entries, request.ptx);
     let made = std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().stack_size(STACK).spawn_scoped(scope, run);
         thread.map_err(|e| e.to_string())?.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -191,6 +191,9 @@ fn compiled(library: &'static Nvrtc, request: &Request) -> Result<(Option<Vec<St
     let symbols = match made.result {
         Some((code, symbols)) => {
             new_file(&request.folder.join(CODE), &code).map_err(|e| format!("could not write machine code: {e}"))?;
+            if let Some(ptx) = made.ptx {
+                new_file(&request.folder.join(PTX), &ptx).map_err(|e| format!("could not write PTX: {e}"))?;
+            }
             Some(symbols)
         }
         None => None,

@@ -39,7 +39,7 @@ pub fn compile_lined(
     tools: &BTreeMap<String, PathBuf>,
     within: &ToolSandbox<'_>,
 ) -> Result<Option<Vec<u8>>, CudaCompileError> {
-    let mut params = params.clone();
+    let mut params = CompileParams { ptx: false, ..params.clone() };
     if !params.flags.iter().any(|flag| flag == FLAG) {
         params.flags.push(FLAG.into());
     }

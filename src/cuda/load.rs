@@ -34,6 +34,8 @@ pub(super) struct Nvrtc {
     log: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
     cubin_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
     cubin: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
+    ptx_size: unsafe extern "C" fn(Program, *mut usize) -> c_int,
+    ptx: unsafe extern "C" fn(Program, *mut c_char) -> c_int,
     add_name: unsafe extern "C" fn(Program, *const c_char) -> c_int,
     lowered_name: unsafe extern "C" fn(Program, *const c_char, *mut *const c_char) -> c_int,
 }
@@ -42,6 +44,8 @@ pub(super) struct Nvrtc {
 pub(super) struct Compilation {
     /// Machine code and the symbol of each entry; none if the compilation failed.
     pub(super) result: Option<(Vec<u8>, Vec<String>)>,
+    /// The PTX from which the machine code was made, if it was asked for and the compilation succeeded.
+    pub(super) ptx: Option<Vec<u8>>,
     /// The compiler's output.
     pub(super) log: String,
 }
@@ -89,6 +93,8 @@ fn open(nvrtc: &Path, builtins: &Path) -> Result<Nvrtc, String> {
         log: function!("nvrtcGetProgramLog"),
         cubin_size: function!("nvrtcGetCUBINSize"),
         cubin: function!("nvrtcGetCUBIN"),
+        ptx_size: function!("nvrtcGetPTXSize"),
+        ptx: function!("nvrtcGetPTX"),
         add_name: function!("nvrtcAddNameExpression"),
         lowered_name: function!("nvrtcGetLoweredName"),
     };
@@ -134,6 +140,7 @@ impl Nvrtc {
         name: &str,
         options: &[String],
         entries: &[&str],
+        with_ptx: bool,
     ) -> Result<Compilation, String> {
         let c = |text: &[u8], what: &str| CString::new(text).map_err(|_| format!("{what} holds a zero byte"));
         let (source, name) = (c(source, "the source")?, c(name.as_bytes(), "the name of the source")?);
@@ -165,7 +172,7 @@ impl Nvrtc {
             if log.trim().is_empty() {
                 self.check(compiled, "compile")?;
             }
-            return Ok(Compilation { result: None, log });
+            return Ok(Compilation { result: None, ptx: None, log });
         }
         let mut symbols = Vec::with_capacity(entries.len());
         for entry in &entries {
@@ -176,7 +183,14 @@ impl Nvrtc {
             symbols.push(unsafe { CStr::from_ptr(symbol) }.to_string_lossy().into_owned());
         }
         let cubin = self.bytes(guard.1, self.cubin_size, self.cubin, "give machine code")?;
-        Ok(Compilation { result: Some((cubin, symbols)), log })
+        let ptx = match with_ptx {
+            true => {
+                let text = self.bytes(guard.1, self.ptx_size, self.ptx, "give PTX")?;
+                Some(text.strip_suffix(b"\0").unwrap_or(&text).to_vec())
+            }
+            false => None,
+        };
+        Ok(Compilation { result: Some((cubin, symbols)), ptx, log })
     }
 
     fn bytes(

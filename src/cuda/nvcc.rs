@@ -123,7 +123,7 @@ impl<'a> Unit<'a> {
         self.lay_out(&(host.clone() + &device))?;
         let (named, log) = self.run(&["-ptx", "-o", "@names.ptx", &arch])?;
         if !named {
-            return Ok(Compilation { result: None, log: blame(&log, self.params) });
+            return Ok(Compilation { result: None, ptx: None, log: blame(&log, self.params) });
         }
         let ptx = String::from_utf8_lossy(&self.made("@names.ptx")?).into_owned();
         let symbols: Option<Vec<String>> = (0..self.params.entries.len()).map(|i| symbol(&ptx, i)).collect();
@@ -135,7 +135,12 @@ impl<'a> Unit<'a> {
         self.lay_out(&host)?;
         let symbols = symbols.into_iter().map(forgotten).collect();
         let made = self.make("@unit.cubin", symbols, &["-cubin", "-Xptxas=-v", &arch])?;
-        Ok(Compilation { log: blame(&made.log, self.params), ..made })
+        // The run that gives the cubin makes the same PTX in between, and keeps it nowhere.
+        let ptx = match &made.result {
+            Some(_) if self.params.ptx => self.make("@unit.ptx", vec![], &["-ptx", &arch])?.result.map(|(ptx, _)| ptx),
+            _ => None,
+        };
+        Ok(Compilation { log: blame(&made.log, self.params), ptx, ..made })
     }
 
     /// Compiles a kernel's own launcher, with the kernels, to a shared library; no symbol of the library is an entry. The library contains uncompressed machine
@@ -160,11 +165,11 @@ impl<'a> Unit<'a> {
     fn make(&self, name: &str, symbols: Vec<String>, args: &[&str]) -> Result<Compilation, CudaCompileError> {
         let (succeeded, log) = self.run(&[&["-o", name], args].concat())?;
         if !succeeded {
-            return Ok(Compilation { result: None, log });
+            return Ok(Compilation { result: None, ptx: None, log });
         }
         let mut bytes = self.made(name)?;
         forget_folder(&mut bytes);
-        Ok(Compilation { result: Some((bytes, symbols)), log: forgotten(log) })
+        Ok(Compilation { result: Some((bytes, symbols)), ptx: None, log: forgotten(log) })
     }
 
     fn made(&self, name: &str) -> Result<Vec<u8>, CudaCompileError> {
@@ -254,6 +259,7 @@ mod tests {
             flags: vec![],
             candidate: false,
             lined: false,
+            ptx: false,
             host: None,
         }
     }

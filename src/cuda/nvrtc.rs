@@ -36,6 +36,7 @@ pub(super) fn compile(
             name: params.main.clone(),
             options,
             entries: params.entries.clone(),
+            ptx: params.ptx,
             keep: bounds.of_library(stage.path()),
         };
         return compiler_process::compile(nvrtc.0, &request, within.deadline);
@@ -49,7 +50,7 @@ pub(super) fn compile(
     let entries: Vec<&str> = params.entries.iter().map(String::as_str).collect();
     let run = || {
         own_directory(stage.path()).map_err(|e| format!("could not give NVRTC a folder of its own: {e}"))?;
-        library.compile(&text, &params.main, &options, &entries)
+        library.compile(&text, &params.main, &options, &entries, params.ptx)
     };
     std::thread::scope(|scope| {
         let thread = std::thread::Builder::new().name("nvrtc".into()).stack_size(STACK).spawn_scoped(scope, run);

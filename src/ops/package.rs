@@ -8,6 +8,8 @@ pub(crate) mod write;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
+use rayon::prelude::*;
+
 use crate::build::steps::execute;
 use crate::event;
 use crate::pen::{Passphrase, Pen};
@@ -103,6 +105,8 @@ pub enum RefusalReason {
         stands_for: String,
         /// The reason, for people.
         because: String,
+        /// Whether every variant is wrong, or what they are is not known.
+        ground: Ground,
     },
     /// A champion was selected without measurements.
     #[error("its champion{stands_for} is provisional: it was selected without timings of a device{}", .unanswered.as_ref().map_or_else(String::new, |why| format!(" ({why})")))]
@@ -112,7 +116,10 @@ pub enum RefusalReason {
         /// Why what is stored does not answer, if that is the reason.
         unanswered: Option<String>,
     },
-    /// A champion is not known to be correct on a device.
+    /// A champion is wrong on a device.
+    #[error("its champion is wrong: {0}")]
+    Wrong(String),
+    /// A champion is not known to be correct on a device, nor to be wrong.
     #[error("its champion is not verified on a device: {0}")]
     NotVerified(String),
     /// A confirmation is missing.
@@ -134,10 +141,33 @@ pub enum RefusalReason {
     },
 }
 
+/// What a [`RefusalReason`] rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Ground {
+    /// A kernel is wrong.
+    Wrong,
+    /// Evidence is missing or undecided, and nothing is known to be wrong.
+    Unknown,
+    /// The package cannot be packed as it is, whatever a device would show.
+    Package,
+}
+
 impl RefusalReason {
-    /// Whether evidence is missing, and nothing is wrong.
-    pub fn is_evidence(&self) -> bool {
-        matches!(self, Self::Evidence(_) | Self::Provisional { .. } | Self::NotConfirmed(_))
+    /// What it rests on.
+    pub fn ground(&self) -> Ground {
+        match self {
+            Self::Wrong(_) => Ground::Wrong,
+            Self::Vacant { ground, .. } => *ground,
+            Self::Evidence(_) | Self::Provisional { .. } | Self::NotConfirmed(_) | Self::NotVerified(_) => {
+                Ground::Unknown
+            }
+            Self::NoLicense
+            | Self::OwnCompiler
+            | Self::NotBuilt(_)
+            | Self::Written(_)
+            | Self::Host
+            | Self::Architecture { .. } => Ground::Package,
+        }
     }
 }
 
@@ -239,11 +269,18 @@ pub(crate) fn package_with(
         return Err(Error::Interrupted);
     }
     let known = gather::Known::of(session, &opened, &ready, outcome)?;
-    let mut artifacts = vec![];
+    let mut found = vec![];
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
+        found.push((member, gather::gather(&opened, &ready, &known, member, &asked.selected)?));
+    }
+    // Compressing takes longer than all else of packaging.
+    let evidence: Result<Vec<Vec<u8>>, _> =
+        found.par_iter().map(|(_, gathered)| archive::encode_small(&gathered.evidence)).collect();
+    let evidence = evidence.map_err(crate::evidence::EvidenceError::Unreadable)?;
+    let mut artifacts = vec![];
+    for ((member, gathered), evidence) in found.into_iter().zip(evidence) {
         let lock = lock_of(&opened.workspace.lock, member);
-        let gathered = gather::gather(&opened, &ready, &known, member, &asked.selected)?;
-        let files = files(&opened, &ready, member, &gathered, &lock)?;
+        let files = files(&opened, &ready, member, &gathered, evidence, &lock)?;
         check(member, &files, &gathered)?;
         artifacts.push((member.package.name.clone(), gathered, files, lock));
     }
@@ -349,6 +386,7 @@ fn files(
     ready: &crate::session::build::Ready<'_>,
     member: &Member,
     gathered: &Gathered,
+    evidence: Vec<u8>,
     lock: &Lockfile,
 ) -> Result<ArtifactFiles, Error> {
     let package = &member.package;
@@ -357,7 +395,6 @@ fn files(
     all.extend(gathered.binaries.iter().map(|(name, bytes)| (name.clone(), bytes.clone())));
     let document_of = KernelsDocument { format_version: kernels::FORMAT_VERSION, kernels: gathered.kernels.clone() };
     all.insert(KERNELS.into(), document(&document_of).map_err(failed)?);
-    let evidence = archive::encode(&gathered.evidence).map_err(crate::evidence::EvidenceError::Unreadable)?;
     all.insert(EVIDENCE.into(), evidence);
     let identity = PackageIdentity {
         name: package.name.clone(),

@@ -141,6 +141,7 @@ fn packaged(
                 variant: variant.label.clone(),
                 binary,
                 digest,
+                ptx: None,
                 compilation: digest,
                 sources: BTreeMap::new(),
                 symbols,

@@ -91,6 +91,7 @@ impl Attack {
             flags: flags.iter().map(|flag| flag.to_string()).collect(),
             candidate: false,
             lined: false,
+            ptx: false,
             host: None,
         };
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())

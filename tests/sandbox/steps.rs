@@ -210,6 +210,7 @@ impl Bench {
             flags: vec![],
             candidate: false,
             lined: false,
+            ptx: false,
             host: None,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];

@@ -394,8 +394,14 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     wrong.on(&machine_of_2.first("^k<4>", "error = 1.0").first("^k<1>", "error = 1.0"));
     let built = wrong.project.build(&["--remeasure", "--keep-going"]);
     assert_eq!(built.code(), 100);
-    let said = run(&wrong, &["package"], 101);
-    assert!(said.contains("there is no champion"), "{said}");
+    let said = run(&wrong, &["package"], 100);
+    assert!(said.contains("there is no champion") && said.contains("every variant that serves it is wrong"), "{said}");
+    // What is unknown is not wrong; where a reason lies in the package, that is the code.
+    let indecisive = licensed().manifest("atol = 1e-6", "atol = 1e6");
+    let said = run(&indecisive, &["package"], 103);
+    assert!(said.contains("there is no champion: the operator is indecisive"), "{said}");
+    let said = run(&wrong.manifest("license = \"MIT\"\n", ""), &["package"], 101);
+    assert!(said.contains("states no licence"), "{said}");
     let two = licensed().manifest("[operator.twice]", "[targets.other]\narch = \"sm_80\"\n[operator.twice]");
     let two = two.manifest("targets = [\"h\"]", "targets = [\"h\", \"other\"]");
     two.built(&[]);
@@ -496,6 +502,68 @@ fn two_builds_under_changed_circumstances_give_the_same_bytes_or_every_differenc
 }
 
 #[test]
+fn ptx_lies_beside_machine_code_if_its_target_asks_for_it_and_is_marked_as_without_evidence() {
+    // What was verified stays verified: no device is needed once PTX is asked for.
+    let lab = built().manifest("[targets.h]", "[targets.h]\nptx = true");
+    lab.on(&Machine { device: None, ..machine() });
+    run(&lab, &["package"], 0);
+    let whole = files(&lab);
+    let (ptx, text) = whole.iter().find(|(name, _)| name.ends_with(".ptx")).unwrap();
+    assert!(String::from_utf8_lossy(text).contains(".target sm_90a"), "{text:?}");
+    let of = |name: &str| serde_json::from_slice::<Value>(&whole[name]).unwrap();
+    let (document, index) = (of(KERNELS), of(INDEX));
+    let variants = document["kernels"][0]["variants"].as_array().unwrap();
+    assert_eq!(variants[0]["ptx"]["file"], ptx.as_str());
+    let marked = |entry: &&Value| entry["without_evidence"] == true;
+    let marked: Vec<&Value> = index["files"].as_array().unwrap().iter().filter(marked).map(|e| &e["name"]).collect();
+    assert_eq!(marked, [ptx.as_str()]);
+    let statement = of("provenance.intoto.json");
+    let subjects: Vec<&Value> = statement["subject"].as_array().unwrap().iter().map(|s| &s["name"]).collect();
+    assert!(subjects.len() == 2 && subjects.contains(&&Value::from(ptx.as_str())), "{subjects:?}");
+    let packages = of("sbom.spdx.json")["packages"].as_array().unwrap().clone();
+    let listed = packages.iter().find(|package| package["name"] == ptx.as_str()).unwrap();
+    assert!(listed["comment"].as_str().unwrap().contains("without evidence"), "{listed}");
+    let path = lab.project.root().join(ARCHIVE);
+    verify(&lab, &path, 0);
+    let said = run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rebuild"], 0);
+    assert!(said.contains("Rebuilt 2 of 2 binaries with equal bytes"), "{said}");
+
+    // Other PTX, no PTX, PTX that nobody asked for, and PTX without its mark.
+    let change = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value)| {
+        let (mut files, mut document) = (whole.clone(), document.clone());
+        change(&mut files, &mut document["kernels"][0]["variants"][0]);
+        let document: KernelsDocument = serde_json::from_value(document).unwrap();
+        files.insert(KERNELS.into(), kforge::release::artifact::files::document(&document).unwrap());
+        verify(&lab, &forged(&lab, files), 101)
+    };
+    let said = change(&|files, variant| {
+        let other = [&text[..], b"// other\n"].concat();
+        variant["ptx"]["digest"] = kforge::base::Digest::of(&other).to_string().into();
+        files.insert(ptx.clone(), other);
+    });
+    assert!(said.contains("its compilation in the evidence is of other PTX"), "{said}");
+    let said = change(&|files, _| drop(files.insert(ptx.clone(), b"other".to_vec())));
+    assert!(said.contains("is not in the artifact under the digest that `kernels.json` states"), "{said}");
+    let said = change(&|files, variant| {
+        files.remove(ptx);
+        variant.as_object_mut().unwrap().remove("ptx");
+    });
+    assert!(said.contains("gives forms of its binaries that differ"), "{said}");
+    let said = change(&|files, _| {
+        let manifest = String::from_utf8(files["source/kernel.toml"].clone()).unwrap();
+        files.insert("source/kernel.toml".into(), manifest.replace("ptx = true", "ptx = false").into_bytes());
+    });
+    assert!(said.contains("gives forms of its binaries that differ"), "{said}");
+    let mut files = whole.clone();
+    let text = String::from_utf8(files[INDEX].clone()).unwrap();
+    assert!(text.contains(",\"without_evidence\":true"), "{text}");
+    files.insert(INDEX.into(), text.replace(",\"without_evidence\":true", "").into_bytes());
+    let unmarked = lab.project.place().join("unmarked.tar");
+    fs::write(&unmarked, tar::pack(&ArtifactFiles::new(files).unwrap()).unwrap()).unwrap();
+    assert!(verify(&lab, &unmarked, 101).contains("its mark `without_evidence` is true, listed is false"));
+}
+
+#[test]
 fn a_dependency_that_is_a_folder_is_packed_and_the_artifact_builds_without_it() {
     let lab =
         licensed().manifest("[operator.twice]", "[dependencies]\ncommon = { path = \"../common\" }\n[operator.twice]");
@@ -575,6 +643,33 @@ fn a_champion_that_is_slower_here_is_named_with_both_times() {
 fn a_champion_that_is_wrong_here_is_named() {
     let said = rerun(&machine().first("^k<4>", "ns = 1000.0\nerror = 1.0"), 100);
     assert!(said.contains("p/k/h: "), "{said}");
+}
+
+#[test]
+fn a_verdict_that_is_unknown_here_is_missing_evidence_and_no_failure() {
+    let packaged = |machine: &Machine, code| {
+        let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"n > 50\" }");
+        lab.on(&self::machine());
+        lab.built(&[]);
+        run(&lab, &["package"], 0);
+        lab.on(machine);
+        let path = lab.project.root().join(ARCHIVE);
+        run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rerun"], code)
+    };
+    // The class of `tiny` has no bench shape, so a champion stands for it that is not known to be correct.
+    let said = packaged(&machine().first("grid 10,", "ns = 1000.0\nfault = \"not-launched\""), 103);
+    assert!(
+        said.contains("its champion is not verified on a device: shape `tiny`")
+            && said.contains("the device starts no launch"),
+        "{said}"
+    );
+    let said = packaged(
+        &machine()
+            .first("^k<4> grid 10,", "ns = 1000.0\nerror = 1.0")
+            .first("^k<1> grid 10,", "ns = 1000.0\nerror = 1.0"),
+        100,
+    );
+    assert!(said.contains("there is no champion"), "{said}");
 }
 
 #[test]

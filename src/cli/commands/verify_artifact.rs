@@ -10,7 +10,7 @@ use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::verify_artifact::{
-    Cause, Rebuilt, Rerun, RerunFault, VerifiedArtifact, VerifyArtifactRequest, verify_artifact,
+    Cause, Finding, Rebuilt, Rerun, RerunFault, VerifiedArtifact, VerifyArtifactRequest, verify_artifact,
 };
 use kforge_types::record::Standing;
 
@@ -82,23 +82,22 @@ pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
         MessageFormat::Human => say(context, args, &verified),
     }
     let found = [verified.rebuilt.as_ref().map(exit), verified.rerun.as_ref().map(exit_of)];
-    // The worst first.
-    let all = [Exit::Wrong, Exit::NotBuilt, Exit::Slower, Exit::NoEvidence];
+    let all = [Exit::NotBuilt, Exit::Wrong, Exit::Slower, Exit::NoEvidence];
     Ok(all.into_iter().find(|exit| found.contains(&Some(*exit))).unwrap_or(Exit::Done))
 }
 
-/// A champion that does not pass here is wrong, a time that does not hold is slower, and what is unknown is missing evidence.
+/// A champion that fails here is wrong, a time that does not hold is slower, and what is unknown is missing evidence.
 fn exit_of(rerun: &Rerun) -> Exit {
-    let is_slower = |what: &RerunFault| matches!(what, RerunFault::Slower { .. });
-    if rerun.faults().any(|finding| !is_slower(&finding.what)) {
-        Exit::Wrong
-    } else if rerun.faults().next().is_some() {
-        Exit::Slower
-    } else if !rerun.findings.is_empty() {
-        Exit::NoEvidence
-    } else {
-        Exit::Done
-    }
+    let code = |finding: &Finding| match &finding.what {
+        RerunFault::Refused(why) => Exit::of_grounds([why.ground()].into_iter()),
+        RerunFault::Slower { .. } => Exit::Slower,
+        RerunFault::NoDevice | RerunFault::OtherCode | RerunFault::NotVerified | RerunFault::OtherDevices { .. } => {
+            Exit::NoEvidence
+        }
+    };
+    let found: Vec<Exit> = rerun.findings.iter().map(code).collect();
+    let all = [Exit::NotBuilt, Exit::Wrong, Exit::Slower, Exit::NoEvidence];
+    all.into_iter().find(|exit| found.contains(exit)).unwrap_or(Exit::Done)
 }
 
 /// A difference with a cause in the inputs means that the artifact is not of its sources; one of the compiler shows nothing.

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use serde::de::DeserializeOwned;
 
-use super::{PackageError, Refusal, RefusalReason, is_gpu, is_within};
+use super::{Ground, PackageError, Refusal, RefusalReason, is_gpu, is_within};
 use crate::Error;
 use crate::build::steps::ended;
 use crate::session::Opened;
@@ -20,17 +20,18 @@ use kforge_pipeline::plan::kernels::Selected as PlanSelected;
 use kforge_pipeline::plan::operators::tolerance_of;
 use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::release::Bundle;
-use kforge_pipeline::release::artifact::BINARIES;
 use kforge_pipeline::release::artifact::kernels::{
-    PackagedClass, PackagedKernel, PackagedMethod, PackagedRecord, PackagedShape, PackagedTime, PackagedVariant,
+    PackagedClass, PackagedKernel, PackagedMethod, PackagedPtx, PackagedRecord, PackagedShape, PackagedTime,
+    PackagedVariant,
 };
+use kforge_pipeline::release::artifact::{BINARIES, PTX_ENDING};
 use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
 use kforge_types::record::params::{
-    Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, Selection, Toolchain,
+    Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, PTX, Selection, Toolchain,
 };
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
@@ -183,8 +184,11 @@ struct Steps<'a, 'p> {
 /// A kernel with the machine code of its champions, or why it cannot be packed.
 type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
 
-/// The machine code of a champion under its name in the artifact, unless it was packed before; or why the champion cannot be packed.
-type PackedChampion = Result<Option<(String, Vec<u8>)>, Vec<RefusalReason>>;
+/// The machine code of a champion and its PTX under their names in the artifact, unless they were packed before; or why the champion cannot be packed.
+type PackedChampion = Result<Vec<(String, Vec<u8>)>, Vec<RefusalReason>>;
+
+/// A champion, with its machine code and PTX under their names in the artifact.
+type PackedVariant = (PackagedVariant, Vec<(String, Vec<u8>)>);
 
 /// A champion at a shape, the step that compiled it, and the device; or why it cannot be packed.
 type PackedShape = Result<(PackagedShape, String, Option<String>), RefusalReason>;
@@ -291,8 +295,7 @@ impl<'a, 'p> Steps<'a, 'p> {
             let found =
                 self.champion(seat, (node, &selected), champion, class, &of_class, per.as_deref(), &mut packaged);
             match found? {
-                Ok(Some((name, bytes))) => drop(binaries.insert(name, bytes)),
-                Ok(None) => {}
+                Ok(own) => binaries.extend(own),
                 Err(reasons) => refused.extend(reasons),
             }
         }
@@ -304,7 +307,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(if refused.is_empty() { Ok((packaged, binaries)) } else { Err(refused) })
     }
 
-    /// Adds a champion. Returns its binary, unless it was added before.
+    /// Adds a champion. Returns its binary and its PTX, unless they were added before.
     #[expect(clippy::too_many_arguments, reason = "a champion, its class, and where both are added")]
     fn champion(
         &mut self,
@@ -319,7 +322,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         let stands_for = stands_for(per, &class.class);
         let build = champion.variant.and_then(|order| selected.builds.iter().find(|b| b.variant.order == order));
         let Some(build) = build else {
-            return Ok(Err(vec![RefusalReason::Vacant { stands_for, because: champion.because.clone() }]));
+            let ground = self.vacant((node, selected), shapes);
+            return Ok(Err(vec![RefusalReason::Vacant { stands_for, because: champion.because.clone(), ground }]));
         };
         if build.written.is_some() {
             return Ok(Err(vec![RefusalReason::Written(seat.kernel.name.clone())]));
@@ -361,15 +365,34 @@ impl<'a, 'p> Steps<'a, 'p> {
         self.rivals(node, build, packaged)?;
         packaged.classes.push(class);
         if packaged.variant(&build.variant.label).is_some() {
-            return Ok(Ok(None));
+            return Ok(Ok(vec![]));
         }
-        let (variant, bytes) = match self.variant(seat, build, &compile, &packaged.shapes)? {
+        let (variant, own) = match self.variant(seat, build, &compile, &packaged.shapes)? {
             Ok(found) => found,
             Err(reason) => return Ok(Err(vec![reason])),
         };
-        let name = variant.binary.clone();
         packaged.variants.push(variant);
-        Ok(Ok(Some((name, bytes))))
+        Ok(Ok(own))
+    }
+
+    /// What it rests on that a class of these shapes has no champion: every variant that serves it is wrong, or none serves it, or it is not known.
+    fn vacant(&self, (node, selected): (&Node, &PlanSelected), shapes: &[(u32, &String)]) -> Ground {
+        let judged = selected.builds.iter().filter_map(|build| {
+            let judge = |at: &u32| Self::from(node, &format!("judgement:{}:{at}", build.variant.order));
+            let judges: Vec<String> = shapes.iter().filter_map(|(at, _)| judge(at)).collect();
+            (!judges.is_empty()).then_some(judges)
+        });
+        let verdict = |id: &str| self.output::<Judgement>(id, "judgement").map(|judgement| judgement.verdict);
+        let fails = |id: &String| {
+            let confirmed = confirmation_of(id).and_then(|id| verdict(&id));
+            [verdict(id), confirmed].into_iter().flatten().any(|verdict| matches!(verdict, Verdict::Fail(_)))
+        };
+        let wrong: Vec<bool> = judged.map(|judges| judges.iter().any(fails)).collect();
+        match (wrong.is_empty(), wrong.iter().all(|is_wrong| *is_wrong)) {
+            (true, _) => Ground::Package,
+            (false, true) => Ground::Wrong,
+            (false, false) => Ground::Unknown,
+        }
     }
 
     /// A champion at a shape: its verdicts and its time, with the step that compiled it and the device.
@@ -388,10 +411,12 @@ impl<'a, 'p> Steps<'a, 'p> {
         let Some(judgement) = self.output::<Judgement>(judge, "judgement") else {
             return not(" has no verdict".into());
         };
-        if judgement.verdict != Verdict::Pass || judgement.emulated {
-            let verdict =
-                if judgement.emulated { "only the emulator ran it".into() } else { judgement.verdict.to_string() };
-            return not(format!(": {verdict}"));
+        let wrong = |why: &str| Ok(Err(RefusalReason::Wrong(format!("shape `{name}`: {why}"))));
+        match &judgement.verdict {
+            _ if judgement.emulated => return not(": only the emulator ran it".into()),
+            Verdict::Pass => {}
+            Verdict::Fail(why) => return wrong(why),
+            Verdict::Unknown(why) => return not(format!(": {why}")),
         }
         let verify = self.nodes.get(judge).and_then(|node| Self::from(node, "observation"));
         let Some((verify, compile)) = verify.and_then(|id| {
@@ -404,7 +429,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         let confirmation = match confirmation_of(judge) {
             Some(id) => match self.output::<Judgement>(&id, "judgement").map(|judgement| judgement.verdict) {
                 Some(Verdict::Pass) => self.nodes.get(id.as_str()).and_then(|node| Self::from(node, "observation")),
-                Some(Verdict::Fail(why)) => return not(format!(": {why}")),
+                Some(Verdict::Fail(why)) => return wrong(&why),
                 _ => None,
             },
             None => None,
@@ -535,7 +560,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         build: &PlannedVariant,
         compile: &str,
         shapes: &[PackagedShape],
-    ) -> Result<Result<(PackagedVariant, Vec<u8>), RefusalReason>, Error> {
+    ) -> Result<Result<PackedVariant, RefusalReason>, Error> {
         let lost = || Ok(Err(RefusalReason::NotBuilt(Some(compile.to_string()))));
         let Some(compiled) = self.known.asked.made.iter().find(|made| made.node.id == compile) else { return lost() };
         let question = kforge_engine::action::of_binary(&compiled.spec, &*self.ready.leaves)?;
@@ -574,16 +599,27 @@ impl<'a, 'p> Steps<'a, 'p> {
             let Toolchain { tools, .. } = serde_json::from_slice(&bytes)?;
             self.tools.extend(tools.into_iter().filter(|(name, _)| !name.starts_with(HOST)));
         }
+        let binary = format!("{BINARIES}/{}.cubin", digest.hex());
+        let mut own = vec![(binary.clone(), bytes)];
+        let mut ptx = None;
+        if seat.target.ptx {
+            let Some(digest) = compiled.result.outputs.get(PTX).copied() else { return lost() };
+            let Some(text) = read(&digest)? else { return lost() };
+            let file = format!("{BINARIES}/{}{PTX_ENDING}", digest.hex());
+            own.push((file.clone(), text));
+            ptx = Some(PackagedPtx { file, digest });
+        }
         let variant = PackagedVariant {
             variant: build.variant.label.clone(),
-            binary: format!("{BINARIES}/{}.cubin", digest.hex()),
+            binary,
             digest,
+            ptx,
             compilation: question.key(),
             sources: tree.files,
             symbols: params.entries.into_iter().zip(facts.symbols).collect(),
             launch,
         };
-        Ok(Ok((variant, bytes)))
+        Ok(Ok((variant, own)))
     }
 
     /// The bundle of everything that was wanted.

@@ -20,6 +20,7 @@ use kforge_pipeline::release::bundle::Bundle;
 use kforge_pipeline::release::committed::FOLDER;
 use kforge_project::workspace::lockfile::{Lockfile, Pin, Seat};
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::record::params::PTX;
 use kforge_types::record::spec::Tree;
 use kforge_types::record::{Spec, Standing};
 
@@ -182,33 +183,32 @@ fn compare(
             });
             let place = [&kernel.kernel, &label(kernel, variant), &kernel.target];
             let place = place.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("/");
-            let difference =
-                |first, cause| Difference { place: place.clone(), binary: variant.binary.clone(), first, cause };
-            let digest = made.and_then(|made| made.result.outputs.get(BINARY));
-            match (made, digest) {
-                (Some(_), Some(digest)) if *digest == variant.digest => equal += 1,
-                (Some(made), Some(digest)) => {
-                    let own = ready.leaves.get(digest)?.unwrap_or_default();
-                    let packed = std::fs::read(folder.join(&variant.binary)).map_err(Error::read(&variant.binary))?;
-                    let first = own.iter().zip(&packed).position(|(a, b)| a != b).map(|at| at as u64);
-                    let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
-                    let local = of_binary(&made.spec, &*ready.leaves)?;
-                    let cause = match asked.zip(local) {
-                        Some((asked, local)) => {
-                            let tree = local.inputs.get("tree:source").and_then(|input| input.digest);
-                            let tree = tree.map(|tree| ready.leaves.get(&tree)).transpose()?.flatten();
-                            cause(
-                                &asked.spec,
-                                &local,
-                                variant,
-                                tree.and_then(|tree| serde_json::from_slice(&tree).ok()),
-                            )
-                        }
-                        None => Cause::NotMade,
-                    };
-                    differences.push(difference(first, cause));
+            let machine_code = (BINARY, &variant.binary, variant.digest);
+            let ptx = variant.ptx.as_ref().map(|ptx| (PTX, &ptx.file, ptx.digest));
+            for (output, file, packed) in [Some(machine_code), ptx].into_iter().flatten() {
+                let difference = |first, cause| Difference { place: place.clone(), binary: file.clone(), first, cause };
+                let digest = made.and_then(|made| made.result.outputs.get(output));
+                match (made, digest) {
+                    (Some(_), Some(digest)) if *digest == packed => equal += 1,
+                    (Some(made), Some(digest)) => {
+                        let own = ready.leaves.get(digest)?.unwrap_or_default();
+                        let packed = std::fs::read(folder.join(file)).map_err(Error::read(file))?;
+                        let first = own.iter().zip(&packed).position(|(a, b)| a != b).map(|at| at as u64);
+                        let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
+                        let local = of_binary(&made.spec, &*ready.leaves)?;
+                        let cause = match asked.zip(local) {
+                            Some((asked, local)) => {
+                                let tree = local.inputs.get("tree:source").and_then(|input| input.digest);
+                                let tree = tree.map(|tree| ready.leaves.get(&tree)).transpose()?.flatten();
+                                let tree = tree.and_then(|tree| serde_json::from_slice(&tree).ok());
+                                cause(&asked.spec, &local, variant, tree)
+                            }
+                            None => Cause::NotMade,
+                        };
+                        differences.push(difference(first, cause));
+                    }
+                    _ => differences.push(difference(None, Cause::NotMade)),
                 }
-                _ => differences.push(difference(None, Cause::NotMade)),
             }
         }
         Ok::<_, Error>((equal, differences))
@@ -270,6 +270,7 @@ mod tests {
             variant: String::new(),
             binary: String::new(),
             digest: digest("b"),
+            ptx: None,
             compilation: digest("c"),
             sources: sources("k"),
             symbols: BTreeMap::new(),

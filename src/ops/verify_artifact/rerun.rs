@@ -13,7 +13,7 @@ use std::path::Path;
 use super::rebuild::pin;
 use super::{package_of, read};
 use crate::package::write::write_folder;
-use crate::package::{PackageError, PackageRequest, RefusalReason, package};
+use crate::package::{Ground, PackageError, PackageRequest, RefusalReason, package};
 use crate::session::devices::Devices;
 use crate::session::fresh_home::fresh_home;
 use crate::{Error, Session};
@@ -96,7 +96,7 @@ impl RerunFault {
     pub fn is_unknown(&self) -> bool {
         match self {
             Self::NoDevice | Self::OtherCode | Self::NotVerified | Self::OtherDevices { .. } => true,
-            Self::Refused(why) => why.is_evidence(),
+            Self::Refused(why) => why.ground() == Ground::Unknown,
             Self::Slower { .. } => false,
         }
     }

@@ -224,6 +224,8 @@ impl Planner<'_> {
             flags: kernel.flags(&build.variant, scope.choice).into_iter().chain(build.flags.iter().cloned()).collect(),
             candidate: build.round > 0,
             lined: scope.target.arch != Arch::Cpu && !kernel.sanitize.is_empty(),
+            // A library with a launcher of its own holds no PTX, and is not packaged.
+            ptx: scope.target.ptx && kernel.host.is_none(),
             host: kernel.host.as_ref().map(|host| host.function.clone()),
         }
     }

@@ -5,7 +5,7 @@ use std::io::{Cursor, Write};
 
 use serde_json::{Value, json};
 
-use super::archive::{LIMITS, Limits, decode, detach, detached, encode, sign, unpack};
+use super::archive::{LIMITS, Limits, decode, detach, detached, encode, encode_small, sign, unpack};
 use super::bundle::{Bundle, Document, Question, Step, TimedChampion, digest, records};
 use super::signature::{NAMESPACE, Signature, SigningKey};
 use kforge_engine::evidence::Record;
@@ -137,19 +137,68 @@ fn many_answers_take_little_room() {
 
 #[test]
 fn no_changed_byte_changes_what_is_read() {
-    let file = encode(&bundle(&[(1, 1)])).unwrap();
-    let whole = decode(&file, LIMITS).unwrap();
-    for at in 0..file.len() {
-        let mut flipped = file.clone();
-        flipped[at] ^= 0x15;
-        // Times and attributes in the archive's headers do not belong to its contents.
-        if let Ok(read) = decode(&flipped, LIMITS) {
-            assert_eq!(read, whole, "byte {at}");
+    let bundle = bundle(&[(1, 1)]);
+    for file in [encode(&bundle).unwrap(), encode_small(&bundle).unwrap()] {
+        let whole = decode(&file, LIMITS).unwrap();
+        for at in 0..file.len() {
+            let mut flipped = file.clone();
+            flipped[at] ^= 0x15;
+            // Times and attributes in the archive's headers do not belong to its contents.
+            if let Ok(read) = decode(&flipped, LIMITS) {
+                assert_eq!(read, whole, "byte {at}");
+            }
+        }
+        for end in 0..file.len() {
+            assert!(decode(&file[..end], LIMITS).is_err(), "cut off at {end}");
         }
     }
-    for end in 0..file.len() {
-        assert!(decode(&file[..end], LIMITS).is_err(), "cut off at {end}");
-    }
+}
+
+#[test]
+fn a_small_file_holds_the_same_bundle_and_any_tool_shows_its_document() {
+    // Contents that repeat what lies too far back for deflate.
+    let answers: Vec<(u64, u32)> = (0..500).map(|n| (n, 1 + n as u32 % 28)).collect();
+    let bundle = bundle(&answers);
+    let (plain, small) = (encode(&bundle).unwrap(), encode_small(&bundle).unwrap());
+    assert!(small.len() < plain.len(), "{} of {}", small.len(), plain.len());
+    assert_eq!(small, encode_small(&bundle).unwrap());
+    assert_eq!(decode(&small, LIMITS).unwrap(), decode(&plain, LIMITS).unwrap());
+    assert_eq!(members(&small)[0], members(&plain)[0], "the document is deflated in both");
+    let signed = signed(&small, &SigningKey::generate().unwrap());
+    assert_eq!(members(&signed)[..2], members(&small)[..]);
+    assert!(
+        decode(&small, Limits { contents: 100, ..LIMITS }).unwrap_err().to_string().contains("contents is too large")
+    );
+}
+
+#[test]
+fn contents_that_ask_for_much_memory_are_refused_before_it_is_taken() {
+    let small = encode_small(&bundle(&[(1, 1)])).unwrap();
+    let xz = small.windows(6).position(|w| w == b"\xfd7zXZ\0").unwrap();
+    // The header of the first block: size, flags, and the filter LZMA2 with the code of its dictionary; the checksum is made to fit.
+    let block = xz + 12;
+    let length = (usize::from(small[block]) + 1) * 4;
+    let code = small[block..block + length].windows(2).position(|w| w == [0x21, 1]).unwrap() + 2;
+    let asking = |dictionary: u8| {
+        let mut file = small.clone();
+        file[block + code] = dictionary;
+        let sum = crc32(&file[block..block + length - 4]);
+        file[block + length - 4..block + length].copy_from_slice(&sum.to_le_bytes());
+        decode(&file, LIMITS)
+    };
+    assert!(asking(small[block + code]).is_ok());
+    let said = asking(39).unwrap_err();
+    assert!(
+        std::error::Error::source(&said).map_or_else(|| said.to_string(), ToString::to_string).contains("mem"),
+        "{said}"
+    );
+}
+
+/// The checksum of a header in the format of xz.
+fn crc32(bytes: &[u8]) -> u32 {
+    !bytes.iter().fold(!0u32, |sum, byte| {
+        (0..8).fold(sum ^ u32::from(*byte), |sum, _| (sum >> 1) ^ (0xedb8_8320 & (sum & 1).wrapping_neg()))
+    })
 }
 
 #[test]

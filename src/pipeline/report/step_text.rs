@@ -80,6 +80,7 @@ mod tests {
             flags: vec![],
             candidate: false,
             lined: false,
+            ptx: false,
             host: host.map(String::from),
         }
     }

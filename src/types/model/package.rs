@@ -195,11 +195,12 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     for (name, value) in &member.targets {
         let found = root.resolve(value, &format!("targets.{name}"), |w| w.targets.get(&name.value).cloned());
         // A target that was not found has been reported. Its name stays known.
-        let target = found.map_or_else(|| Target { name: name.value.clone(), arch: Arch::Cpu, device: None }, |f| f.0);
+        let target = found
+            .map_or_else(|| Target { name: name.value.clone(), arch: Arch::Cpu, device: None, ptx: false }, |f| f.0);
         targets.insert(name.value.clone(), target);
     }
     if targets.is_empty() {
-        targets.insert("cpu".into(), Target { name: "cpu".into(), arch: Arch::Cpu, device: None });
+        targets.insert("cpu".into(), Target { name: "cpu".into(), arch: Arch::Cpu, device: None, ptx: false });
     }
     let mut package = Package {
         name: table.name.value.clone(),

@@ -101,6 +101,8 @@ pub struct Target {
     pub arch: Arch,
     /// The product whose evidence counts, if declared.
     pub device: Option<String>,
+    /// Whether artifacts also hold the PTX from which machine code is made.
+    pub ptx: bool,
 }
 
 /// Where the CUDA toolkit comes from.

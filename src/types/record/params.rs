@@ -61,10 +61,16 @@ pub struct CompileParams {
     /// are always kept separately.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lined: bool,
+    /// Whether the PTX of the compilation is kept, as the output `ptx`. Nothing that runs or is judged reads it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ptx: bool,
     /// The function that launches, if the kernel has its own launcher. The binary is then a shared library of host code that contains machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
 }
+
+/// The output of a compilation that holds its PTX, if the parameters ask for it.
+pub const PTX: &str = "ptx";
 
 /// The prefix of tools and files of a CUDA toolchain that belong to the host: to the compiler that nvcc calls.
 pub const HOST: &str = "host:";

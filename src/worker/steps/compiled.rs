@@ -5,7 +5,7 @@ use kforge_foundation::base::Severity;
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::task::{self, Task};
-use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
+use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::{Note, Verdict};
 
 /// The name of nvcc in a task's tools.
@@ -39,6 +39,9 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
         Ok((compiled, lined)) => {
             if let Some(lined) = lined {
                 task.write("lined", &lined)?;
+            }
+            if let Some(ptx) = &compiled.ptx {
+                task.write(PTX, ptx)?;
             }
             task.write("binary", &compiled.cubin)?;
             task.write_document("facts", &compiled.facts)?;

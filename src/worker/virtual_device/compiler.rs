@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, done, failed};
-use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams};
+use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::{FunctionFacts, Inspection};
 
 /// The output of the stand-in compiler.
@@ -47,6 +47,13 @@ pub(crate) fn compile(task: &Task) -> Response {
             symbols: p.entries.clone(),
             spills: p.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
         };
+        if p.ptx {
+            // Comments do not show in machine code, but the sources' names and texts without them do.
+            let entries: String = p.entries.iter().map(|entry| format!(".visible .entry {entry}(\n)\n")).collect();
+            let code = serde_json::to_string(&code).map_err(|e| failed(e.to_string()))?;
+            let text = format!("// {code}\n.version 9.0\n.target {}\n.address_size 64\n{entries}", p.arch);
+            task.write(PTX, text.as_bytes())?;
+        }
         let binary = Binary { arch: p.arch, entries: p.entries, defines: p.defines, flags: p.flags, std: p.std, code };
         task.write_document("binary", &binary)?;
         task.write_document("facts", &facts)?;

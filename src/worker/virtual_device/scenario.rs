@@ -87,6 +87,8 @@ pub enum Fault {
     Crash,
     /// The launch never ends.
     TimeOut,
+    /// The device does not start the launch, and says nothing of the kernel.
+    NotLaunched,
     /// The kernel skips its work when it is timed, which a bench with few samples does not detect.
     Evades,
 }

@@ -22,6 +22,9 @@ use kforge_types::record::{
     Determinism, Finding, FindingKind, OutputObserved, Provenance, TrialObserved, Unknown, Verdict, VerifyObservation,
 };
 
+/// Why nothing is known of a launch that the device does not start.
+const NOT_LAUNCHED: &str = "the device starts no launch";
+
 /// Samples of a series.
 const SAMPLES: usize = 31;
 /// Samples on inputs of a stress class in a series.
@@ -103,6 +106,7 @@ impl DeviceStep {
         let verdict = match fault {
             Some(Fault::TimeOut) => Some(Verdict::Fail("timed out".into())),
             Some(Fault::Crash) => Some(Verdict::Fail(CRASHED.into())),
+            Some(Fault::NotLaunched) => Some(Verdict::Unknown(Unknown::Missing(NOT_LAUNCHED.into()))),
             Some(Fault::Evades) => Some(Verdict::Fail("an output of a timed launch is wrong".into())),
             None => None,
         };
@@ -144,7 +148,7 @@ pub(crate) fn verify(task: &Task) -> Response {
             emulated: false,
             findings: finding.into_iter().collect(),
             not_emulated: None,
-            not_launched: None,
+            not_launched: (behaviour.fault == Some(Fault::NotLaunched)).then(|| NOT_LAUNCHED.into()),
             asked: (params.trials.len() + fresh.as_ref().map_or(0, |fresh| fresh.trials().len())) as u32,
             fresh: fresh.as_ref().filter(|_| behaviour.fault.is_none()).map(FreshTrials::observed),
             trials: if behaviour.fault.is_none() { trials.collect() } else { vec![] },

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | a kernel's interface and launches | what the manifest in the artifact gives |
 //! | a binary | the file, the output of its compilation in the evidence, and the binary of every question about it |
+//! | PTX | asked for by the manifest, an output of the same compilation, for its architecture and with its entries; nothing else is known of it |
 //! | the sources of a binary | the files in the artifact, and the tree in the question of its compilation |
 //! | the shapes of a kernel | all shapes of its operator, each once |
 //! | a pass | the verdict on the observation under the tolerance of the manifest, computed again; also in the process that ran no other candidate |
@@ -16,6 +17,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::files::is_ptx;
 use super::kernels::{PackagedKernel, PackagedShape, PackagedTime, PackagedVariant};
 use super::{
     ArtifactFiles, BINARIES, EVIDENCE, GENERATED, INDEX, INDEX_SIGNATURE, KERNELS, KernelsDocument, SBOM, SOURCE,
@@ -34,7 +36,9 @@ use kforge_project::workspace::standalone::DEPENDENCIES;
 use kforge_types::model::{
     Dependency, Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
 };
-use kforge_types::record::params::{CompileFacts, CompileParams, Compiler, Judgement, Trial, VerifyParams, split_from};
+use kforge_types::record::params::{
+    CompileFacts, CompileParams, Compiler, Judgement, PTX, Trial, VerifyParams, split_from,
+};
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
 use kforge_types::record::{DeviceClass, StepKind, Verdict, VerifyObservation};
@@ -71,6 +75,8 @@ pub enum ClaimFault {
     Named,
     #[error("its binary `{0}` is not in the artifact under the digest that `kernels.json` states")]
     NoBinary(String),
+    #[error("its PTX is not for {0} or lacks an entry")]
+    OtherPtx(String),
     #[error("the evidence has no compilation of its binary")]
     NotCompiled,
     #[error("its compilation in the evidence is of other {0}")]
@@ -121,7 +127,10 @@ impl Artifact<'_> {
     /// Files that no part of an artifact has.
     fn of_files(&self) -> Vec<FalseClaim> {
         let kernels = &self.document.kernels;
-        let is_binary = |name: &str| kernels.iter().flat_map(|k| &k.variants).any(|variant| variant.binary == name);
+        let is_binary = |name: &str| {
+            let mut variants = kernels.iter().flat_map(|k| &k.variants);
+            variants.any(|variant| variant.binary == name || variant.ptx.as_ref().is_some_and(|ptx| ptx.file == name))
+        };
         let is_generated = |name: &str| {
             let mut sources = kernels.iter().flat_map(|k| &k.variants).flat_map(|variant| variant.sources.keys());
             sources.any(|source| *source == name)
@@ -326,6 +335,7 @@ impl<'a> Claims<'a, '_> {
         if !question.records.iter().any(|record| record.result.outputs.get(BINARY) == Some(&packaged.digest)) {
             self.says(label, ClaimFault::OtherCompilation("machine code"));
         }
+        self.ptx(packaged, question);
         let params = serde_json::from_value::<CompileParams>(question.spec.params.clone()).ok();
         let entries = kernel.entries(own, choice);
         let same = params.is_some_and(|params| {
@@ -369,6 +379,35 @@ impl<'a> Claims<'a, '_> {
             if found != Some(*digest) {
                 self.says(label, ClaimFault::OtherSource(name.clone()));
             }
+        }
+    }
+
+    /// PTX is there if the manifest asks for it, comes from the compilation of the binary, and has its architecture and entries.
+    fn ptx(&mut self, packaged: &PackagedVariant, compilation: &Question) {
+        let label = &packaged.variant;
+        let is_asked = self.artifact.package.targets.get(&self.kernel.target).is_some_and(|target| target.ptx);
+        let Some(ptx) = &packaged.ptx else {
+            if is_asked {
+                self.says(label, ClaimFault::Differs("forms of its binaries"));
+            }
+            return;
+        };
+        if !is_asked {
+            self.says(label, ClaimFault::Differs("forms of its binaries"));
+        }
+        let Some(bytes) =
+            self.artifact.files.get(&ptx.file).filter(|bytes| is_ptx(&ptx.file) && Digest::of(bytes) == ptx.digest)
+        else {
+            return self.says(label, ClaimFault::NoBinary(ptx.file.clone()));
+        };
+        if !compilation.records.iter().all(|record| record.result.outputs.get(PTX) == Some(&ptx.digest)) {
+            self.says(label, ClaimFault::OtherCompilation("PTX"));
+        }
+        let text = String::from_utf8_lossy(bytes);
+        let arch = text.lines().find_map(|line| line.strip_prefix(".target ")).map(|line| line.split(',').next());
+        let has = |symbol: &String| text.contains(&format!(".entry {symbol}("));
+        if arch.flatten().map(str::trim) != Some(self.kernel.arch.as_str()) || !packaged.symbols.values().all(has) {
+            self.says(label, ClaimFault::OtherPtx(self.kernel.arch.clone()));
         }
     }
 

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{ArtifactError, INDEX, INDEX_SIGNATURE};
+use super::{ArtifactError, BINARIES, INDEX, INDEX_SIGNATURE, PTX_ENDING};
 use crate::release::signature::Signature;
 use kforge_foundation::base::Digest;
 
@@ -51,6 +51,14 @@ pub struct FileEntry {
     pub sha256: String,
     /// Its BLAKE3 hash in hexadecimal digits.
     pub blake3: String,
+    /// True for code that no evidence is about: PTX. A driver makes other machine code of it than what was verified.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub without_evidence: bool,
+}
+
+/// Whether a file of an artifact is PTX.
+pub fn is_ptx(name: &str) -> bool {
+    name.strip_prefix(BINARIES).is_some_and(|rest| rest.starts_with('/')) && name.ends_with(PTX_ENDING)
 }
 
 /// What an index says about a package, besides its files.
@@ -137,6 +145,7 @@ impl ArtifactFiles {
             size: bytes.len() as u64,
             sha256: sha256(bytes),
             blake3: Digest::of(bytes).hex(),
+            without_evidence: is_ptx(name),
         };
         let files: Vec<FileEntry> = self.0.iter().map(entry).collect();
         let PackageIdentity { name, version, license } = package;
@@ -198,6 +207,10 @@ impl ArtifactFiles {
             }
             if blake3 != entry.blake3 {
                 return Err(changed("BLAKE3 hash", blake3, &entry.blake3));
+            }
+            if is_ptx(&entry.name) != entry.without_evidence {
+                let listed = entry.without_evidence.to_string();
+                return Err(changed("mark `without_evidence`", is_ptx(&entry.name).to_string(), &listed));
             }
         }
         let own = |name: &str| name == INDEX || name == INDEX_SIGNATURE;

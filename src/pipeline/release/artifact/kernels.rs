@@ -110,6 +110,9 @@ pub struct PackagedVariant {
     pub binary: String,
     /// The BLAKE3 digest of that file, as records name it.
     pub digest: Digest,
+    /// The PTX of the same compilation, if the target asks for it. Nothing was verified with it: a driver makes other machine code of it. Loaders do not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ptx: Option<PackagedPtx>,
     /// The question that its compilation answers; `evidence.kfe` has it with the binary.
     pub compilation: Digest,
     /// The files from which it was compiled, by their names in the compilation, with the digest of each. `source/` has those of the package, `generated/` has a
@@ -119,6 +122,16 @@ pub struct PackagedVariant {
     pub symbols: BTreeMap<String, String>,
     /// Its launches.
     pub launch: LaunchSequence,
+}
+
+/// PTX beside machine code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PackagedPtx {
+    /// The file with it.
+    pub file: String,
+    /// The BLAKE3 digest of that file, as the record of the compilation names it.
+    pub digest: Digest,
 }
 
 /// A champion at a shape.

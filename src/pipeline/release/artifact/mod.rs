@@ -17,7 +17,9 @@
 //! | only the index is signed | it names everything else by digest |
 //! | no file holds the time, the user, or a path of the machine that packed it | equal inputs give equal bytes. Records hold the times of observations |
 //! | the archive is an uncompressed tar | compressors change between versions |
+//! | the contents of the evidence are packed with xz | they are more than half of an artifact of one kernel, and deflate does not see how much alike they are |
 //! | the evidence is a bundle of the usual format without a signature | the signature of the index covers it; whoever packs vouches for the standing of its records |
+//! | PTX is marked as without evidence in the index, in `kernels.json` and in the bill of materials | a driver makes other machine code of it than what was verified |
 //! | sources and the manifest lie in `source/` as a package that builds | whoever doubts a binary rebuilds it |
 
 pub mod check;
@@ -44,8 +46,10 @@ pub const EVIDENCE: &str = "evidence.kfe";
 pub const STATEMENT: &str = "provenance.intoto.json";
 /// The bill of materials.
 pub const SBOM: &str = "sbom.spdx.json";
-/// The folder of machine code.
+/// The folder of machine code, and of PTX beside it.
 pub const BINARIES: &str = "binaries";
+/// The ending of files with PTX.
+pub const PTX_ENDING: &str = ".ptx";
 /// The folder of the package's sources.
 pub const SOURCE: &str = "source";
 /// The folder of sources that kforge generated from templates.

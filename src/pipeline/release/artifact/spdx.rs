@@ -1,11 +1,12 @@
 //! The bill of materials of an artifact: an SPDX 2.3 document (<https://spdx.github.io/spdx-spec/v2.3/>). Knows the form; gets every value.
 //!
 //! SPDX requires the time at which a document was created. A time would make each document another one, so it is always the first second of 1970, which the
-//! comment of the creation info says. Files are not listed: SPDX requires their SHA-1, and the index of the artifact lists them.
+//! comment of the creation info says. Files are not listed: SPDX requires their SHA-1, and the index of the artifact lists them. PTX is listed, as a package of one
+//! file, because what it becomes on a device was never verified.
 
 use serde_json::json;
 
-use super::files::{document, sha256};
+use super::files::{document, is_ptx, sha256};
 use super::{ArtifactError, ArtifactFiles, INDEX, INDEX_SIGNATURE, SBOM, STATEMENT};
 use kforge_project::workspace::lockfile::LockedWheel;
 
@@ -63,9 +64,28 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
             }],
         })
     }));
+    let ptx: Vec<(String, &String, String)> = files
+        .all()
+        .iter()
+        .filter(|(name, _)| is_ptx(name))
+        .map(|(name, bytes)| (format!("SPDXRef-{}", id(name)), name, sha256(bytes)))
+        .collect();
+    packages.extend(ptx.iter().map(|(id, name, sha256)| {
+        json!({
+            "SPDXID": id,
+            "name": name,
+            "packageFileName": name,
+            "primaryPackagePurpose": "FILE",
+            "downloadLocation": "NOASSERTION",
+            "filesAnalyzed": false,
+            "checksums": [{ "algorithm": "SHA256", "checksumValue": sha256 }],
+            "comment": "PTX without evidence: a driver makes other machine code of it than what was verified.",
+        })
+    }));
     let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
     relations.extend(tools.iter().map(|(id, _)| relation(id, "BUILD_TOOL_OF", PACKAGE)));
+    relations.extend(ptx.iter().map(|(id, ..)| relation(PACKAGE, "CONTAINS", id)));
     // The namespace must be another one for other contents.
     let own = |name: &str| [INDEX, INDEX_SIGNATURE, SBOM, STATEMENT].contains(&name);
     let others = files.all().iter().filter(|(name, _)| !own(name));
@@ -92,7 +112,8 @@ mod tests {
 
     #[test]
     fn every_element_that_a_relationship_names_exists_and_ids_have_no_other_characters() {
-        let files = ArtifactFiles::new([("source/k.cu".to_string(), vec![])].into()).unwrap();
+        let files = ["source/k.cu", "binaries/0a.ptx", "binaries/0b.cubin"].map(|name| (name.to_string(), vec![]));
+        let files = ArtifactFiles::new(files.into()).unwrap();
         let digest = format!("sha256:{}:9", "0".repeat(64)).parse().unwrap();
         let wheel = LockedWheel { name: "nvidia_nvrtc".into(), version: "13.0+x".into(), file: "f".into(), digest };
         let of = |files: &ArtifactFiles| {
@@ -107,7 +128,7 @@ mod tests {
         let found = of(&files);
         let packages = found["packages"].as_array().unwrap();
         let ids: Vec<&str> = packages.iter().map(|package| package["SPDXID"].as_str().unwrap()).collect();
-        assert_eq!(ids, ["SPDXRef-Package", "SPDXRef-Tool-nvidia-nvrtc-13.0-x"]);
+        assert_eq!(ids, ["SPDXRef-Package", "SPDXRef-Tool-nvidia-nvrtc-13.0-x", "SPDXRef-binaries-0a.ptx"]);
         for relation in found["relationships"].as_array().unwrap() {
             for end in ["spdxElementId", "relatedSpdxElement"] {
                 let id = relation[end].as_str().unwrap();

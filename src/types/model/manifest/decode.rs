@@ -323,7 +323,17 @@ impl Reader<'_> {
                 );
             }
             let device = self.text(table, "device").map(|d| d.value);
-            out.push((name.clone(), Inheritable::Value(Target { name: name.value, arch, device })));
+            let stated = table.get("ptx");
+            let ptx = stated.and_then(|value| value.get_ref().as_bool()).unwrap_or(false);
+            if let Some(stated) = stated.filter(|_| ptx && arch == Arch::Cpu) {
+                self.wrong(
+                    "manifest.ptx",
+                    format!("target `{name}` has no PTX: it is emulated"),
+                    stated.span(),
+                    "`ptx` only where `arch` is that of a GPU",
+                );
+            }
+            out.push((name.clone(), Inheritable::Value(Target { name: name.value, arch, device, ptx })));
         }
         out
     }

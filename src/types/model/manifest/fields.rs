@@ -86,7 +86,11 @@ static DEPENDENCY: Spec = Spec {
 const ARCH: Ty = Ty::Str("`cpu` or an architecture such as `sm_90a`");
 static WORKSPACE_TARGET: Spec = Spec {
     doc: "A target: what kforge compiles for and runs on.",
-    fields: &[opt("arch", ARCH, "the architecture"), opt("device", STR, "the product whose evidence counts")],
+    fields: &[
+        opt("arch", ARCH, "the architecture"),
+        opt("device", STR, "the product whose evidence counts"),
+        opt("ptx", Ty::Bool, "whether artifacts also hold PTX, without evidence"),
+    ],
     rest: None,
 };
 static TARGET: Spec = Spec {
@@ -94,6 +98,7 @@ static TARGET: Spec = Spec {
     fields: &[
         opt("arch", ARCH, "the architecture"),
         opt("device", STR, "the product whose evidence counts"),
+        opt("ptx", Ty::Bool, "whether artifacts also hold PTX, without evidence"),
         opt("workspace", Ty::True, "inherit it from the workspace"),
     ],
     rest: None,
