@@ -66,9 +66,12 @@ impl From<&Error> for Exit {
             }
             Error::Package(PackageError::Claims { .. } | PackageError::Manifest { .. }) => Exit::Bug,
             Error::Publish(PublishError::Unsigned(_)) => Exit::NoEvidence,
-            Error::Publish(PublishError::Reference(_) | PublishError::TwoTags { .. } | PublishError::Digest(_)) => {
-                Exit::Usage
-            }
+            Error::Publish(
+                PublishError::Reference(_)
+                | PublishError::TwoTags { .. }
+                | PublishError::Digest(_)
+                | PublishError::OtherVersion { .. },
+            ) => Exit::Usage,
             Error::Install(InstallError::Reference(_) | InstallError::Outside(_) | InstallError::Twice(_)) => {
                 Exit::Usage
             }
