@@ -1,4 +1,5 @@
 //! Everything that kforge prints: status lines and diagnostics to standard error, results and JSON lines to standard output. A closed pipe is not an error.
+//! Texts may hold what others wrote, such as names in an artifact. Whatever a terminal would obey in them is escaped here, and only here.
 
 use std::io::{IsTerminal, Write};
 use std::sync::Mutex;
@@ -52,16 +53,37 @@ fn prose(rendered: &str, width: Option<usize>) -> String {
     rendered.split_inclusive('\n').map(|l| if is_prose(l) { fit(l, width, 8) } else { l.to_string() }).collect()
 }
 
-/// A text with its control characters escaped, except line ends and tabs.
+/// Whether a terminal obeys a character instead of showing it, or shows what follows in another order. Line ends and tabs are harmless.
+fn is_obeyed(c: char) -> bool {
+    let is_order = matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
+    is_order || c.is_control() && !matches!(c, '\n' | '\t')
+}
+
+/// A text with everything escaped that a terminal obeys, styles too.
 fn harmless(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for c in text.chars() {
-        match c.is_control() && !matches!(c, '\n' | '\t') {
+        match is_obeyed(c) {
             true => out.extend(c.escape_unicode()),
             false => out.push(c),
         }
     }
     out
+}
+
+/// The same, but styles (colours and weights) stay.
+fn styled_harmless(styled: &str) -> String {
+    let mut out = String::with_capacity(styled.len());
+    let mut rest = styled;
+    while let Some(at) = rest.find("\u{1b}[") {
+        let parameters = &rest[at + 2..];
+        let end = parameters.find(|c: char| !c.is_ascii_digit() && c != ';').unwrap_or(parameters.len());
+        let taken = if parameters[end..].starts_with('m') { at + 2 + end + 1 } else { at + 2 };
+        out += &harmless(&rest[..at]);
+        out += &if taken > at + 2 { rest[at..taken].to_string() } else { harmless(&rest[at..taken]) };
+        rest = &rest[taken..];
+    }
+    out + &harmless(rest)
 }
 
 /// The only printer.
@@ -132,7 +154,7 @@ impl Console {
     pub fn status(&self, verb: &str, text: &str) {
         if self.manner.volume > Volume::Quiet {
             let room = 12usize.saturating_sub(verb.chars().count());
-            let line = format!("{:room$}{VERB}{verb}{VERB:#} {text}\n", "");
+            let line = format!("{:room$}{VERB}{verb}{VERB:#} {}\n", "", harmless(text));
             self.err(&fit(&line, self.width(), 13 - room.min(13)));
         }
     }
@@ -144,12 +166,12 @@ impl Console {
 
     /// A warning in one line.
     pub fn warn(&self, text: &str) {
-        self.complain(&format!("{WARN}warning{WARN:#}: {text}\n"), self.manner.volume > Volume::Quiet);
+        self.complain(&format!("{WARN}warning{WARN:#}: {}\n", harmless(text)), self.manner.volume > Volume::Quiet);
     }
 
     /// An error in one line.
     pub fn error(&self, text: &str) {
-        self.complain(&format!("{ERROR}error{ERROR:#}: {text}\n"), true);
+        self.complain(&format!("{ERROR}error{ERROR:#}: {}\n", harmless(text)), true);
     }
 
     /// Records a message, and prints it if `is_heard`.
@@ -198,7 +220,8 @@ impl Console {
 
     /// Prints text with ANSI styles to standard error without disturbing the progress bar.
     pub fn err(&self, styled: &str) {
-        let text = if self.color { styled.to_string() } else { anstream::adapter::strip_str(styled).to_string() };
+        let text = styled_harmless(styled);
+        let text = if self.color { text } else { anstream::adapter::strip_str(&text).to_string() };
         let write = || {
             let _ = std::io::stderr().lock().write_all(text.as_bytes());
         };
@@ -210,10 +233,12 @@ impl Console {
 
     /// Prints text to standard output, with ANSI styles if standard output is a terminal.
     pub fn out(&self, styled: &str) {
-        let color = self.manner.color.0 || (!self.manner.color.1 && std::io::stdout().is_terminal() && self.color);
+        let is_terminal = std::io::stdout().is_terminal();
+        let color = self.manner.color.0 || (!self.manner.color.1 && is_terminal && self.color);
+        let text = if is_terminal { &styled_harmless(styled) } else { styled };
         match color {
-            true => self.write(styled),
-            false => self.write(&anstream::adapter::strip_str(styled).to_string()),
+            true => self.write(text),
+            false => self.write(&anstream::adapter::strip_str(text).to_string()),
         }
     }
 
@@ -248,7 +273,7 @@ impl Console {
     /// Prints a source that others wrote to standard output, byte for byte. On a terminal, where control characters would take effect, they are escaped.
     pub fn source(&self, text: &str) {
         if std::io::stdout().is_terminal() {
-            return self.out(&harmless(text));
+            return self.write(&harmless(text));
         }
         self.write(text);
     }
@@ -274,7 +299,7 @@ impl Console {
             bar.set_prefix(verb);
             bar.set_length(total);
             bar.set_position(ended);
-            bar.set_message(running.to_string());
+            bar.set_message(harmless(running));
         }
     }
 
@@ -296,5 +321,14 @@ mod tests {
     fn control_characters_of_a_source_do_not_act_on_a_terminal() {
         let shown = harmless("// \u{1b}[2Jx\r\n\ty\u{9b}z\u{e9}\n");
         assert_eq!(shown, "// \\u{1b}[2Jx\\u{d}\n\ty\\u{9b}z\u{e9}\n");
+        assert_eq!(harmless("a\u{202e}b\u{2066}c\u{200f}"), "a\\u{202e}b\\u{2066}c\\u{200f}");
+    }
+
+    #[test]
+    fn of_what_is_printed_only_styles_act_on_a_terminal() {
+        let styled = format!("{ERROR}error{ERROR:#}: a\u{1b}[2J\u{1b}]0;x\u{7}b \u{1b}[");
+        let expected = format!("{ERROR}error{ERROR:#}: a\\u{{1b}}[2J\\u{{1b}}]0;x\\u{{7}}b \\u{{1b}}[");
+        assert_eq!(styled_harmless(&styled), expected);
+        assert_eq!(styled_harmless("\u{1b}[1;31mx\u{1b}[0m\u{1b}[31"), "\u{1b}[1;31mx\u{1b}[0m\\u{1b}[31");
     }
 }

@@ -122,7 +122,7 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Registry(RegistryError::Plain(_)) => {
             vec!["`--plain-http` permits it; contents are still checked against their digests, but tags are not".into()]
         }
-        Error::Install(InstallError::Moved { .. }) => {
+        Error::Install(InstallError::Moved { .. } | InstallError::Unexpected { .. }) => {
             vec!["ask whoever publishes it; `--update` accepts what is there now".into()]
         }
         Error::Home { .. } => vec!["set KFORGE_HOME to a folder that can be written".into()],

@@ -82,7 +82,8 @@ impl From<&Error> for Exit {
                 PublishError::Reference(_)
                 | PublishError::TwoTags { .. }
                 | PublishError::Digest(_)
-                | PublishError::NoTags(_),
+                | PublishError::NoTags(_)
+                | PublishError::OtherVersion { .. },
             ) => Exit::Usage,
             Error::Install(InstallError::Reference(_) | InstallError::Outside(_) | InstallError::Twice(_)) => {
                 Exit::Usage

@@ -4,11 +4,11 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::verify_artifact::read;
 use crate::{Error, Session};
-use kforge_pipeline::release::artifact::files::Index;
+use kforge_pipeline::release::artifact::files::{Index, sha256};
 use kforge_pipeline::release::artifact::{ArtifactError, ArtifactFiles, KernelsDocument};
 use kforge_pipeline::release::bindings::{self as loaders, Language, Plan};
 
@@ -69,9 +69,17 @@ pub enum BindingsError {
     /// Another folder has the place.
     #[error("`{}` exists and was not written by `kforge bindings`: move it away, or name another folder with `--output`", .0.display())]
     Occupied(PathBuf),
+    /// Something in the folder would be lost.
+    #[error("`{}` is not replaced: `{file}` in it was not written by `kforge bindings`, or was changed since; move it away, or name another folder with `--output`", folder.display())]
+    Changed {
+        /// The folder.
+        folder: PathBuf,
+        /// The file, relative to it.
+        file: String,
+    },
 }
 
-/// What a folder of loaders is of.
+/// What a folder of loaders is of, and what it holds beside this.
 #[derive(Serialize)]
 struct Marker<'a> {
     format_version: u32,
@@ -80,6 +88,15 @@ struct Marker<'a> {
     package: &'a str,
     version: &'a str,
     root: &'a str,
+    /// The SHA-256 digests of the other files by name.
+    files: BTreeMap<&'a str, String>,
+}
+
+/// What is read of it.
+#[derive(Deserialize)]
+struct Listed {
+    #[serde(default)]
+    files: BTreeMap<String, String>,
 }
 
 /// Writes loaders of an artifact.
@@ -107,8 +124,10 @@ pub fn bindings(session: &Session, request: &BindingsRequest) -> Result<WrittenB
         package: &index.package,
         version: &index.version,
         root: &index.root,
+        files: files.iter().map(|(name, bytes)| (name.as_str(), sha256(bytes))).collect(),
     };
-    files.insert(MARKER.into(), [serde_json::to_vec_pretty(&marker)?, b"\n".to_vec()].concat());
+    let marker = [serde_json::to_vec_pretty(&marker)?, b"\n".to_vec()].concat();
+    files.insert(MARKER.into(), marker);
     let name = || PathBuf::from(format!("{}-{}", index.package, request.language.name()));
     let folder = session.cwd.join(request.output.clone().unwrap_or_else(name));
     write(&folder, &files)?;
@@ -131,6 +150,9 @@ fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Error> 
     if std::fs::symlink_metadata(folder).is_ok() && !folder.join(MARKER).is_file() && !is_empty() {
         return Err(BindingsError::Occupied(folder.into()).into());
     }
+    if let Some(file) = foreign(folder)? {
+        return Err(BindingsError::Changed { folder: folder.into(), file }.into());
+    }
     let parent = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(parent).map_err(Error::write(parent))?;
     let temporary = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(parent).map_err(Error::write(parent))?;
@@ -144,4 +166,29 @@ fn write(folder: &Path, files: &BTreeMap<String, Vec<u8>>) -> Result<(), Error> 
         std::fs::rename(folder, temporary.path().join("old")).map_err(Error::write(folder))?;
     }
     std::fs::rename(temporary.path().join("new"), folder).map_err(Error::write(folder))
+}
+
+/// The first file in a folder of loaders that is not as it was written, if there is one. What compilers and interpreters leave there is nobody's work.
+fn foreign(folder: &Path) -> Result<Option<String>, Error> {
+    let marker = folder.join(MARKER);
+    let Ok(text) = std::fs::read(&marker) else { return Ok(None) };
+    let Ok(listed) = serde_json::from_slice::<Listed>(&text) else { return Ok(Some(MARKER.into())) };
+    let is_left = |entry: &walkdir::DirEntry| {
+        let is_cache = entry.file_type().is_dir() && entry.file_name() == "__pycache__";
+        is_cache || entry.depth() == 1 && (entry.file_name() == "target" || entry.file_name() == "Cargo.lock")
+    };
+    let entries = walkdir::WalkDir::new(folder).sort_by_file_name().into_iter().filter_entry(|entry| !is_left(entry));
+    for entry in entries {
+        let entry = entry.map_err(|error| Error::read(folder)(error.into()))?;
+        let name = entry.path().strip_prefix(folder).unwrap_or(entry.path()).display().to_string();
+        if entry.file_type().is_dir() || name == MARKER {
+            continue;
+        }
+        let known = listed.files.get(&name).filter(|_| entry.file_type().is_file());
+        let is_same = |digest: &String| std::fs::read(entry.path()).is_ok_and(|bytes| sha256(&bytes) == *digest);
+        if !known.is_some_and(is_same) {
+            return Ok(Some(name));
+        }
+    }
+    Ok(None)
 }

@@ -6,6 +6,8 @@
 //! | everything is fetched and verified before the first folder appears | an installation of several is not half done because the last is refused |
 //! | trust is judged at every installation, also of what is already there | a key can expire, or be withdrawn |
 //! | a tag or a version that names other contents than the lockfile says is an error | whoever moved it may not be who published it |
+//! | so is an older version, or another source with other contents, for an installed package | a signature does not say that what it signs is the newest |
+//! | nothing is read or written through a symbolic link below the folder | a repository may hold one that leads out of it |
 //! | a folder is replaced only if it holds exactly the files of an artifact of that package | nothing of the user's is lost |
 //! | without sources, each package is fetched by its digest | a lockfile gives the same bytes everywhere |
 
@@ -62,6 +64,20 @@ pub enum InstallStatus {
     Present,
 }
 
+/// Why what a source gives is not what the lockfile lets expect.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Unexpected {
+    /// Its version is not later than the installed one.
+    #[error("which is not a later version")]
+    Version,
+    /// The package was installed from another source, with other contents.
+    #[error("with other contents and from another source")]
+    Source,
+    /// Another package was installed from there.
+    #[error("which is another package")]
+    Package,
+}
+
 /// An installed artifact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Installed {
@@ -71,6 +87,8 @@ pub struct Installed {
     pub status: InstallStatus,
     /// The number of its kernels, each for one choice of types and one target.
     pub kernels: u64,
+    /// Who had signed these contents before, by the lockfile, if it was another key.
+    pub signed_before: Option<String>,
 }
 
 /// Why an artifact cannot be installed.
@@ -93,6 +111,11 @@ pub enum InstallError {
     /// The folder lies elsewhere.
     #[error("`{}` is not below the folder of `{FILE_NAME}`: expected a relative path without `..`", .0.display())]
     Outside(PathBuf),
+    /// A part of a path is a symbolic link, which may lead anywhere.
+    #[error(
+        "`{0}` is a symbolic link, and kforge installs only below the folder of `{FILE_NAME}`: name the folder itself, or remove the link"
+    )]
+    Link(String),
     /// Two sources give the same package.
     #[error("two of the sources hold the package `{0}`: expected each package once")]
     Twice(String),
@@ -116,6 +139,28 @@ pub enum InstallError {
         /// The digest that it names now.
         found: String,
         /// The digest in the lockfile.
+        locked: String,
+    },
+    /// A tag that states a version names another one.
+    #[error("the tag `{tag}` of `{source_name}` names version {}: whoever can write there may have put an older artifact under it", .version.escape_default())]
+    OtherVersion {
+        /// The source.
+        source_name: String,
+        /// The tag.
+        tag: String,
+        /// The version in the artifact.
+        version: String,
+    },
+    /// A source gives what would take the place of something that the user did not expect to change.
+    #[error("`{source_name}` holds {found}, {why}, but `{FILE_NAME}` says {locked}")]
+    Unexpected {
+        /// The source.
+        source_name: String,
+        /// The package with its version.
+        found: String,
+        /// What is unexpected.
+        why: Unexpected,
+        /// What the lockfile says.
         locked: String,
     },
     /// A source does not hold what the lockfile says.
@@ -152,6 +197,9 @@ pub fn install(session: &Session, request: &InstallRequest) -> Result<Vec<Instal
     if request.dry_run {
         return install_locked(session, request);
     }
+    if session.cwd.join(LOCK).is_symlink() {
+        return Err(InstallError::Link(LOCK.into()).into());
+    }
     let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Folder));
     let lock = Lock::acquire(&session.cwd.join(LOCK), Mode::Exclusive, session.wait(&mut blocked));
     let lock = lock.map_err(Error::lock(Blocked::Folder))?;
@@ -179,20 +227,25 @@ fn install_locked(session: &Session, request: &InstallRequest) -> Result<Vec<Ins
             return Err(InstallError::Twice(one.index.package).into());
         }
         let verified = work.verify(&one)?;
+        place::check_links(&session.cwd, &one.folder)?;
         let folder = session.cwd.join(&one.folder);
-        let status = match place::look(&folder, &one.index.package)? {
-            Found::Nothing => InstallStatus::Added,
-            Found::Artifact(found) if *found == one.files => InstallStatus::Present,
-            Found::Artifact(_) => InstallStatus::Replaced,
+        let (status, replaces) = match place::look(&folder, &one.index.package)? {
+            Found::Nothing => (InstallStatus::Added, None),
+            Found::Artifact(found) if *found == one.files => (InstallStatus::Present, None),
+            Found::Artifact(found) => (InstallStatus::Replaced, Some(found)),
             Found::Other(why) => return Err(InstallError::Occupied { folder: one.folder, why }.into()),
         };
         let package = entry(&one, &verified);
+        let before = old.get(&package.name).filter(|old| old.root == package.root && old.key != package.key);
+        let signed_before = before.and_then(|old| old.signed_by.clone()).filter(|_| package.key.is_some());
         new.insert(package.clone());
-        installed.push(Installed { package, status, kernels: verified.kernels });
+        installed.push(Installed { package, status, kernels: verified.kernels, signed_before });
         if status != InstallStatus::Present {
-            changed.push(Placed { folder, files: one.files, replaces: status == InstallStatus::Replaced });
+            changed.push(Placed { base: &session.cwd, relative: one.folder, files: one.files, replaces });
         }
     }
+    // What would not be read back is not written: a folder within another.
+    InstallLock::parse(&new.to_text()).map_err(InstallError::Lockfile)?;
     if session.options.locked && new != old {
         return Err(InstallError::Locked(old.changes(&new)).into());
     }

@@ -19,19 +19,20 @@ use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
 use kforge_pipeline::release::artifact::{INDEX, Index};
 use kforge_pipeline::release::registry::exchange::Access;
-use kforge_pipeline::release::registry::reference::{NotReference, check_tag};
+use kforge_pipeline::release::registry::reference::{NotReference, check_tag, split_path};
 use kforge_pipeline::release::registry::{
-    Layout, OciDigest, Place, Publication, Reference, RegistryError, Repository, Status, Version, layout,
+    Layout, OciDigest, Place, Publication, RegistryError, Repository, Status, Version, layout,
 };
 use kforge_pipeline::release::signature::Purpose;
 use kforge_pipeline::release::trust::{Distrust, Trust};
+use kforge_pipeline::release::version::fits_tag;
 
 /// The request for a publication.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PublishRequest {
     /// The folder or the archive of the artifact.
     pub artifact: PathBuf,
-    /// A folder, `oci://HOST/NAME[:TAG]`, or `kernels://FOLDER`.
+    /// A folder, with `:TAG` or without, `oci://HOST/NAME[:TAG]`, or `kernels://FOLDER`.
     pub destination: String,
     /// The tag; the version of the package if neither this nor the destination names one.
     pub tag: Option<String>,
@@ -85,7 +86,7 @@ pub enum PublishError {
     },
     /// The destination names a digest.
     #[error("`{0}` names a digest, which follows from what is published: expected a tag, or neither")]
-    Digest(Reference),
+    Digest(String),
     /// A tag for a place without tags.
     #[error("`--tag` names `{0}`, and the folder of a repository for `kernels` has no tags: expected no tag")]
     NoTags(String),
@@ -105,6 +106,14 @@ pub enum PublishError {
         /// The artifact.
         found: String,
     },
+    /// The tag states another version.
+    #[error("the tag `{tag}` states a version, and the package has version {version}: nobody could install it")]
+    OtherVersion {
+        /// The tag.
+        tag: String,
+        /// The version of the package.
+        version: String,
+    },
 }
 
 /// Publishes an artifact.
@@ -113,7 +122,8 @@ pub enum PublishError {
 /// [`PublishError`], the artifact is refused, or the place cannot be used.
 pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published, Error> {
     let place = Place::parse(&request.destination).map_err(PublishError::Reference)?;
-    let tag = named_tag(&place, request.tag.as_ref())?;
+    let (place, in_path) = split(session, place)?;
+    let tag = named_tag(&place, in_path.as_ref(), request.tag.as_ref())?;
     let path = &request.artifact;
     let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
     let files = read(&session.cwd.join(path), path).map_err(refused)?;
@@ -127,6 +137,9 @@ pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published,
     let publication = Publication::of(files)?;
     let tag = tag.unwrap_or_else(|| publication.own_tag());
     check_tag(&tag).map_err(PublishError::Reference)?;
+    if !fits_tag(&publication.index.version, &tag) {
+        return Err(PublishError::OtherVersion { tag, version: publication.index.version }.into());
+    }
     let status = match &place {
         Place::Registry(reference) => {
             let access = if request.dry_run { Access::Pull } else { Access::PullPush };
@@ -151,15 +164,28 @@ pub fn publish(session: &Session, request: &PublishRequest) -> Result<Published,
     })
 }
 
+/// A path apart from the tag at its end, as `install` reads it. A folder that is there under the whole text is meant as it is.
+fn split(session: &Session, place: Place) -> Result<(Place, Option<String>), PublishError> {
+    let Place::Path(text) = &place else { return Ok((place, None)) };
+    if session.cwd.join(text).exists() {
+        return Ok((place, None));
+    }
+    match split_path(text)? {
+        (path, Version::Tag(tag)) => Ok((Place::Path(path.into()), Some(tag))),
+        (_, Version::Digest(_)) => Err(PublishError::Digest(text.clone())),
+        (_, Version::Newest) => Ok((place, None)),
+    }
+}
+
 /// The tag that the destination or the option names.
-fn named_tag(place: &Place, option: Option<&String>) -> Result<Option<String>, PublishError> {
+fn named_tag(place: &Place, in_path: Option<&String>, option: Option<&String>) -> Result<Option<String>, PublishError> {
     let destination = match place {
         Place::Registry(reference) => match &reference.version {
             Version::Newest => None,
             Version::Tag(tag) => Some(tag),
-            Version::Digest(_) => return Err(PublishError::Digest(reference.clone())),
+            Version::Digest(_) => return Err(PublishError::Digest(reference.to_string())),
         },
-        Place::Path(_) => None,
+        Place::Path(_) => in_path,
         Place::Kernels(_) => match option {
             Some(tag) => return Err(PublishError::NoTags(tag.clone())),
             None => None,

@@ -116,7 +116,7 @@ fn said(lab: &Lab, calls: &str, vars: &[(&str, &str)], driver: bool) -> String {
         "#define EXOTIC_IMPLEMENTATION\n#include \"exotic.h\"\n#include <stdio.h>\n\n\
          static int call(uint64_t x, int64_t b, int64_t rows, int64_t cols, int64_t offset, size_t bytes) {{\n\
          void *at = (void *)(uintptr_t)0x40000000u;\n    \
-         return exotic_mixed_f32_i64((float *)(uintptr_t)x, (int64_t *)at, (float *)at, at, (float *)at, (int32_t *)at, b, rows, cols, 1, 1.0, offset, 0, at, bytes, NULL);\n}}\n\n\
+         return exotic_mixed_f32_i64((float *)(uintptr_t)x, (int64_t *)at, (float *)at, (char *)at + (1 << 28), (float *)((char *)at + (2 << 28)), (int32_t *)((char *)at + (3 << 28)), b, rows, cols, 1, 1.0, offset, 0, at, bytes, NULL);\n}}\n\n\
          int main(void) {{\n{calls}    return 0;\n}}\n"
     );
     compiled(lab, &["cc", "-std=c99"], "c", &text, "program");
@@ -129,6 +129,111 @@ fn said(lab: &Lab, calls: &str, vars: &[(&str, &str)], driver: bool) -> String {
     let (said, log) = lab.run(&mut program, &[]);
     assert!(log.iter().all(|line| line.starts_with("attribute") || line.starts_with("global")), "{log:?}");
     said
+}
+
+#[test]
+fn tensors_that_share_memory_and_floats_that_would_be_infinite_are_refused() {
+    let (lab, sample) = (Lab::new(), {
+        let packages = crate::documents::packages(&crate::lab::root().join("examples/quickstart/kernel.toml"));
+        crate::documents::sample(&packages[0], 0).unwrap()
+    });
+    let name = &sample.plan.name;
+    let function = &sample.plan.functions.iter().find(|function| function.kernel == "rms_norm").unwrap().name;
+    write(lab.folder.path(), &files(&sample.plan, Language::C).unwrap());
+    let mut text = format!(
+        "#define {0}_IMPLEMENTATION\n#include \"{name}.h\"\n#include <float.h>\n#include <math.h>\n#include <stdio.h>\n\n\
+         static void call(unsigned x, unsigned w, unsigned y, int64_t rows, double eps) {{\n    \
+         puts({name}_message({name}_{function}((float *)(uintptr_t)x, (float *)(uintptr_t)w, (float *)(uintptr_t)y, rows, 64, eps, NULL)));\n}}\n\n\
+         int main(void) {{\n",
+        name.to_uppercase()
+    );
+    let (overlap, value, fine) =
+        ("an output shares memory with another tensor", "a value does not fit its type", "no error");
+    let cases = [
+        ("0x10000, 0x20000, 0x10000, 2, 0.5", overlap),
+        ("0x10000, 0x20000, 0x10100, 2, 0.5", overlap),
+        ("0x10000, 0x20000, 0x1ff00, 2, 0.5", overlap),
+        ("0x10000, 0x20000, 0x10200, 2, 0.5", fine),
+        ("0x10000, 0x10000, 0x30000, 2, 0.5", fine),
+        ("0x10000, 0x20000, 0x30000, 2, 1e300", value),
+        ("0x10000, 0x20000, 0x30000, 2, -3.4028235677973366e38", value),
+        ("0x10000, 0x20000, 0x30000, 2, FLT_MAX", fine),
+        ("0x10000, 0x20000, 0x30000, 2, INFINITY", fine),
+    ];
+    cases.iter().for_each(|(arguments, _)| writeln!(text, "    call({arguments});").unwrap());
+    text += "    return 0;\n}\n";
+    compiled(&lab, &["cc", "-std=c99"], "c", &text, "program");
+    let (said, _) = lab.run(&mut Command::new(lab.path("program")), &[]);
+    assert_eq!(said.lines().collect::<Vec<_>>(), cases.map(|(_, says)| says));
+}
+
+/// Numbers that do not fit are found by checks, before anything is computed from them.
+#[test]
+fn the_workspace_of_a_shape_that_no_machine_holds_has_no_undefined_behaviour() {
+    let (lab, sample) = (Lab::new(), exotic());
+    write(lab.folder.path(), &files(&sample.plan, Language::C).unwrap());
+    let sizes = ["288230376151711743", "INT64_MAX / 64", "INT64_MAX", "4611686018427387903", "-1"];
+    let calls: String = sizes
+        .iter()
+        .map(|size| {
+            format!("    puts(exotic_message(exotic_mixed_f32_i64_workspace(1, {size}, 16, 1, 1.0, 0, 0, &bytes)));\n")
+        })
+        .collect();
+    let text = format!(
+        "#define EXOTIC_IMPLEMENTATION\n#include \"exotic.h\"\n#include <stdio.h>\n\nint main(void) {{\n    size_t bytes = 0;\n{calls}    return 0;\n}}\n"
+    );
+    compiled(&lab, &["cc", "-std=c99", "-fsanitize=undefined", "-fno-sanitize-recover=all"], "c", &text, "program");
+    let (said, _) = lab.run(&mut Command::new(lab.path("program")), &[]);
+    assert_eq!(said.lines().collect::<Vec<_>>(), ["no champion serves this shape"; 5]);
+}
+
+/// Two libraries of a process each have a version of a package.
+#[test]
+fn versions_of_a_header_in_one_process_do_not_meet() {
+    let (lab, sample) = (Lab::new(), exotic());
+    // The kernel fills a constant, of which a context has one.
+    for language in [Language::C, Language::Python, Language::Rust] {
+        let all = files(&sample.plan, language).unwrap();
+        let says = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("must take turns: all on one stream");
+        assert!(all.values().any(says), "{language:?}");
+    }
+    let header = String::from_utf8(files(&sample.plan, Language::C).unwrap().remove("exotic.h").unwrap()).unwrap();
+    let root = &sample.plan.root;
+    let other = header.replace(&root[..12], "0123456789ab").replace("no error", "another version");
+    let build = |words: &[&str]| {
+        let done = Command::new("cc").args(words).current_dir(lab.folder.path()).output().unwrap();
+        (done.status.success(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    for (library, header) in [("one", &header), ("two", &other)] {
+        fs::write(lab.path(&format!("{library}.h")), header).unwrap();
+        let text = format!(
+            "#define EXOTIC_IMPLEMENTATION\n#include \"{library}.h\"\nconst char *{library}(void) {{ return exotic_message(0); }}\n"
+        );
+        fs::write(lab.path(&format!("{library}.c")), text).unwrap();
+        let built = build(&[
+            "-shared",
+            "-fPIC",
+            &format!("{library}.c"),
+            "-o",
+            &format!("lib{library}.so"),
+            "-ldl",
+            "-lpthread",
+            "-lm",
+        ]);
+        assert!(built.0, "{}", built.1);
+    }
+    let main = "#include <stdio.h>\nconst char *one(void), *two(void);\nint main(void) { puts(one()); puts(two()); return 0; }\n";
+    fs::write(lab.path("main.c"), main).unwrap();
+    let built = build(&["main.c", "-L.", "-lone", "-ltwo", "-Wl,-rpath,.", "-o", "main"]);
+    assert!(built.0, "{}", built.1);
+    let output = Command::new("./main").current_dir(lab.folder.path()).output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "no error\nanother version\n");
+    // In one file, the second would vanish behind the guard of the first.
+    fs::write(lab.path("both.c"), "#include \"one.h\"\n#include \"two.h\"\n").unwrap();
+    let both = build(&["-c", "both.c"]);
+    assert!(!both.0 && both.1.contains("two versions of exotic.h in one file"), "{}", both.1);
+    fs::write(lab.path("both.c"), "#include \"one.h\"\n#include \"one.h\"\n").unwrap();
+    assert!(build(&["-c", "both.c"]).0);
 }
 
 #[test]

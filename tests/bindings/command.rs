@@ -44,7 +44,16 @@ fn equal_artifacts_give_equal_bytes_and_an_earlier_folder_is_replaced() {
         let written = folder.join(format!("exotic-{language}"));
         let first = contents(&written);
         assert!(first.contains_key(Path::new(file)), "{language}: {:?}", first.keys());
+        // A file of an earlier loader goes.
+        let marker = written.join("kforge-bindings.json");
         fs::write(written.join("stale"), "").unwrap();
+        let empty = kforge::release::artifact::files::sha256(b"");
+        let listed = fs::read_to_string(&marker)
+            .unwrap()
+            .replace("\"files\": {", &format!("\"files\": {{\"stale\": \"{empty}\","));
+        fs::write(&marker, listed).unwrap();
+        fs::create_dir_all(written.join("a/__pycache__")).unwrap();
+        fs::write(written.join("a/__pycache__/x.pyc"), "x").unwrap();
         assert_eq!(run(folder, &["artifact", "--language", language]).0, Some(0));
         assert_eq!(contents(&written), first, "{language}");
     }
@@ -64,6 +73,21 @@ fn what_kforge_did_not_write_is_not_overwritten() {
     assert_eq!(code, Some(101));
     assert!(said.contains("`kforge bindings`") && said.contains("--output"), "{said}");
     assert_eq!(contents(&folder.join("mine")).len(), 1);
+    // Nor what the user put beside a loader, or changed in it.
+    assert_eq!(run(folder, &["artifact", "--language", "c"]).0, Some(0));
+    for (file, is_own) in [("mine.c", true), ("exotic.h", false)] {
+        let at = folder.join("exotic-c").join(file);
+        fs::write(&at, "mine").unwrap();
+        let (code, said) = run(folder, &["artifact", "--language", "c"]);
+        assert!(
+            code == Some(101) && said.contains("is not replaced") && said.contains(&format!("`{file}` in it")),
+            "{said}"
+        );
+        assert_eq!(fs::read_to_string(&at).unwrap(), "mine");
+        if is_own {
+            fs::remove_file(at).unwrap();
+        }
+    }
     let (code, said) = run(folder, &["artifact", "--language", "c", "--wheel"]);
     assert!(code == Some(101) && said.contains("`--wheel` is for `--language python`"), "{said}");
 }

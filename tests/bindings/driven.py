@@ -27,6 +27,13 @@ CODES = {
 }
 
 
+class Versioned(ctypes.Structure):
+    _fields_ = [
+        ("major", ctypes.c_uint32), ("minor", ctypes.c_uint32), ("manager", ctypes.c_void_p), ("deleter", ctypes.c_void_p), ("flags", ctypes.c_uint64),
+        ("tensor", Tensor),
+    ]
+
+
 class Array:
     def __init__(self, at, dtype, shape, strides, device=2):
         self.shape = (ctypes.c_int64 * len(shape))(*shape)
@@ -40,6 +47,20 @@ class Array:
         return new(ctypes.addressof(self.tensor), b"dltensor", None)
 
 
+class Newer(Array):
+    """An array of DLPack 1: `protocol` says what is special about it."""
+
+    def __init__(self, at, dtype, shape, strides, device, protocol):
+        super().__init__(at, dtype, shape, strides, device)
+        if protocol == "lanes":
+            self.tensor.bits, self.tensor.lanes = 16, 2
+        self.versioned = Versioned(2 if protocol == "later" else 1, 0, None, None, int(protocol == "read-only"), self.tensor)
+
+    def __dlpack__(self, stream=None, max_version=None):
+        assert max_version == (1, 0)
+        return new(ctypes.addressof(self.versioned), b"dltensor_versioned", None)
+
+
 folder, calls = sys.argv[1:3]
 torch = None
 if sys.argv[3:]:
@@ -48,6 +69,8 @@ if sys.argv[3:]:
 
 
 def array(at, dtype, shape, strides, *device):
+    if len(device) == 2:
+        return Newer(at, dtype, shape, strides, *device)
     return torch.Tensor(at, getattr(torch, torch._NAMES[dtype]), shape, strides) if torch else Array(at, dtype, shape, strides, *device)
 
 
@@ -58,9 +81,14 @@ spec.loader.exec_module(loader)
 for call in json.load(open(calls)):
     arrays = [array(*each) for each in call["inputs"]]
     out = [array(*each) for each in call["outputs"]]
+    for one in out if call.get("out_requires_grad") else []:
+        one.requires_grad = True
     stream = {} if torch else {"stream": call.get("stream", 0)}
     for _ in range(call.get("times", 1)):
         try:
             getattr(loader, call["kernel"])(*arrays, *call["dims"], **call["params"], **({"out": out} if out else {}), **stream)
         except loader.Error as error:
             print(type(error).__name__, error)
+        else:
+            if call.get("versions"):
+                print("versions", [one.version for one in arrays], [one.version for one in out])

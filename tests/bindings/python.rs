@@ -116,6 +116,14 @@ fn what_cannot_be_launched_raises_an_error_of_its_own_and_nothing_is_launched() 
         change(&mut call);
         call
     };
+    let rooted = |call: &dyn Fn(&dyn Fn(&mut Value)) -> Value, scale: f64| {
+        call(&|call| {
+            call["inputs"][0] = json!([address(0), "f32", [1, 8, 16], [192, 24, 1], 2]);
+            call["outputs"][0][2] = json!([8, 16]);
+            call["params"]["scale"] = json!(scale);
+            call["times"] = json!(2);
+        })
+    };
     let calls = [
         call(&|call| call["inputs"][0][1] = json!("f64")),
         call(&|call| call["inputs"][1][1] = json!("u8")),
@@ -128,6 +136,9 @@ fn what_cannot_be_launched_raises_an_error_of_its_own_and_nothing_is_launched() 
         call(&|call| call["params"]["scale"] = json!("large")),
         call(&|call| call["params"]["offset"] = json!(1_i64 << 40)),
         call(&|call| call["dims"] = json!([-1])),
+        // Arithmetic with params that has no result, at the first call of a shape and at the second.
+        rooted(&call, -4.0),
+        rooted(&call, -5.0),
     ];
     let (said, log) = run(&lab, &calls, &[]);
     let names: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
@@ -143,6 +154,10 @@ fn what_cannot_be_launched_raises_an_error_of_its_own_and_nothing_is_launched() 
         "WrongValue",
         "WrongValue",
         "WrongShape",
+        "WrongValue",
+        "WrongValue",
+        "WrongValue",
+        "WrongValue",
     ];
     assert_eq!(names, expected, "{said}");
     let launches = log.iter().filter(|line| line.starts_with("launch ")).count();
@@ -175,6 +190,131 @@ fn what_is_kept_of_a_shape_holds_nothing_of_a_call() {
     assert!(log[0].ends_with("0000000001000000 0000100001000000 0000200001000000 40000000 0000003f"), "{log:?}");
     assert!(log[1].ends_with("0000000002000000 0000100002000000 0000200002000000 40000000 0000803e"), "{log:?}");
     assert_eq!(log[2], log[0]);
+}
+
+/// A call of `rms_norm` of the quickstart, whose only param is a float.
+fn rms_norm(at: u64, eps: &Value) -> Value {
+    let array = |past: u64, shape: Value| json!([at + past, "f32", shape, null]);
+    json!({
+        "kernel": "rms_norm",
+        "inputs": [array(0, json!([2, 64])), array(1 << 20, json!([64]))],
+        "outputs": [array(2 << 20, json!([2, 64]))],
+        "dims": [],
+        "params": { "eps": eps },
+    })
+}
+
+fn quickstart(lab: &Lab) -> Sample {
+    let packages = crate::documents::packages(&root().join("examples/quickstart/kernel.toml"));
+    let sample = crate::documents::sample(&packages[0], 0).unwrap();
+    write(lab.folder.path(), &files(&sample.plan, Language::Python).unwrap());
+    sample
+}
+
+/// The first call of a shape makes a plan, and later ones use what is kept of it: with torch and without, all find the same faults.
+#[test]
+fn a_fault_has_the_same_name_at_every_call() {
+    let lab = Lab::new();
+    quickstart(&lab);
+    let at = 1u64 << 32;
+    let good = rms_norm(at, &json!(0.5));
+    let with = |change: &dyn Fn(&mut Value)| {
+        let mut call = rms_norm(at, &json!(0.5));
+        change(&mut call);
+        call
+    };
+    let faults = [
+        (rms_norm(at, &json!(true)), "WrongValue"),
+        (rms_norm(at, &json!(1e300)), "WrongValue"),
+        (rms_norm(at, &json!("0.5")), "WrongValue"),
+        (with(&|call| call["inputs"][0][0] = json!(0)), "NullPointer"),
+        (with(&|call| call["outputs"][0][0] = json!(0)), "NullPointer"),
+        (with(&|call| call["outputs"][0][0] = json!(at)), "Overlap"),
+        (with(&|call| call["outputs"][0][0] = json!(at + 256)), "Overlap"),
+        (with(&|call| call["outputs"][0][0] = json!(at + (1 << 20) - 256)), "Overlap"),
+        (with(&|call| call["inputs"][1][0] = json!(at)), ""),
+        (with(&|call| call["outputs"][0][0] = json!(at + 512)), ""),
+    ];
+    for torch in [false, true] {
+        for (call, name) in &faults {
+            for calls in [vec![call.clone()], vec![good.clone(), call.clone(), call.clone()]] {
+                let (said, log) = run_with(&lab, &calls, &[], torch);
+                let names: Vec<&str> = said.lines().map(|line| line.split(' ').next().unwrap()).collect();
+                let of_good = usize::from(calls.len() == 3);
+                let expected = if name.is_empty() { 0 } else { calls.len() - of_good };
+                assert_eq!(names, vec![*name; expected], "{torch} {call}: {said}");
+                let launches = log.iter().filter(|line| line.starts_with("launch ")).count();
+                assert_eq!(launches, calls.len() - expected, "{torch} {call}");
+            }
+        }
+    }
+}
+
+/// Where params choose the grid, plans are kept by their values, and -0.0 is 0.0 there.
+#[test]
+fn values_that_are_equal_as_keys_keep_their_bits() {
+    let (lab, sample) = (Lab::new(), exotic());
+    write(lab.folder.path(), &files(&sample.plan, Language::Python).unwrap());
+    let all = all_expected(&sample);
+    let named = |name: &str| {
+        sample.cases.iter().position(|case| case.shape.name == name && case.kernel.name == "mixed").unwrap()
+    };
+    let (zero, minus) = (named("none"), named("minus-none"));
+    assert_ne!(all[zero].lines, all[minus].lines);
+    let calls = calls(&sample, &all);
+    let sizes: Vec<String> = [zero, minus].iter().flat_map(|at| all[*at].sizes.clone()).collect();
+    for torch in [false, true] {
+        let order = [zero, minus, minus, zero];
+        let (said, log) = run_with(&lab, &order.map(|at| calls[at].clone()), &sizes, torch);
+        assert_eq!(said, "");
+        let log: Vec<&String> =
+            log.iter().filter(|l| !l.starts_with("attribute ") && !l.starts_with("global ")).collect();
+        let expected: Vec<&String> = order.iter().flat_map(|at| &all[*at].lines).collect();
+        assert_eq!(log, expected, "{torch}");
+    }
+}
+
+#[test]
+fn autograd_learns_what_is_written_and_nothing_that_needs_a_derivative_is() {
+    let lab = Lab::new();
+    quickstart(&lab);
+    let call = |requires_grad: bool| {
+        let mut call = rms_norm(1 << 32, &json!(0.5));
+        call["times"] = json!(3);
+        call["versions"] = json!(true);
+        call["out_requires_grad"] = json!(requires_grad);
+        call
+    };
+    let (said, _) = run_with(&lab, &[call(false)], &[], true);
+    assert_eq!(said, "versions [0, 0] [1]\nversions [0, 0] [2]\nversions [0, 0] [3]\n");
+    let (said, log) = run_with(&lab, &[call(false), call(true)], &[], true);
+    assert_eq!(said.matches("NeedsGrad `y` requires grad").count(), 3, "{said}");
+    assert_eq!(log.iter().filter(|line| line.starts_with("launch ")).count(), 3);
+}
+
+#[test]
+fn arrays_of_dlpack_may_be_versioned_and_what_is_written_may_not_be_read_only() {
+    let lab = Lab::new();
+    quickstart(&lab);
+    let call = |at: &str, index: usize, protocol: &str| {
+        let mut call = rms_norm(1 << 32, &json!(0.5));
+        let mut array = call[at][index].as_array().unwrap().clone();
+        array.extend([json!(2), json!(protocol)]);
+        call[at][index] = Value::Array(array);
+        call
+    };
+    for (at, protocol, says) in [
+        ("inputs", "versioned", ""),
+        ("outputs", "versioned", ""),
+        ("inputs", "read-only", ""),
+        ("outputs", "read-only", "WrongValue `y` is read-only"),
+        ("inputs", "later", "WrongValue `x` has version 2 of DLPack"),
+        ("inputs", "lanes", "WrongDType `x` has dtype (2, 16, 2)"),
+    ] {
+        let (said, log) = run(&lab, &[call(at, 0, protocol)], &[]);
+        assert!(said.starts_with(says) && said.is_empty() == says.is_empty(), "{at} {protocol}: {said}");
+        assert_eq!(log.iter().any(|line| line.starts_with("launch ")), says.is_empty(), "{at} {protocol}");
+    }
 }
 
 #[test]

@@ -168,6 +168,28 @@ fn a_signature_that_another_client_overwrote_is_added_again() {
 }
 
 #[test]
+fn what_is_listed_as_a_signature_and_is_none_hides_no_signature() {
+    let server = Server::new();
+    server.state().lists_referrers = true;
+    let (remote, one) = (remote(&server), signed("1.0.0"));
+    let publication = publication(one.clone());
+    publication.push(&remote, "1.0.0", false).unwrap();
+    // Of many, some have a lower digest than the signature.
+    let subject = publication.manifest();
+    for at in 0..100 {
+        let junk = serde_json::json!({
+            "schemaVersion": 2, "artifactType": "application/vnd.kforge.signature.v1", "at": at, "subject": { "digest": subject.to_string() },
+        });
+        let bytes = serde_json::to_vec(&junk).unwrap();
+        let digest = format!("sha256:{}", kforge::release::artifact::files::sha256(&bytes));
+        server.state().manifests.insert(digest, ("application/vnd.oci.image.manifest.v1+json".into(), bytes));
+    }
+    let own: Vec<String> = server.state().manifests.keys().cloned().collect();
+    let pulled = fetch(&remote, &Version::Newest).unwrap();
+    assert_eq!(pulled.signatures, [one.signature().unwrap().unwrap()], "{own:?}");
+}
+
+#[test]
 fn an_interruption_ends_the_pauses() {
     let server = Server::new();
     server

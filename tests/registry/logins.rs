@@ -85,6 +85,19 @@ fn without_a_login_a_token_is_asked_for_all_the_same() {
 }
 
 #[test]
+fn a_service_for_tokens_may_state_a_token_under_either_name_or_both() {
+    for names in [vec!["token"], vec!["access_token"], vec!["token", "access_token"], vec!["access_token", "token"]] {
+        let server = Server::new();
+        server.state().token_names = names.clone();
+        let realm = format!("http://{}/token", server.address);
+        server.state().login = Login::Token { realm, token: "public".into() };
+        let remote = client(&server.address.to_string(), &[], false).unwrap();
+        assert!(remote.tags().is_ok(), "{names:?}");
+        assert_eq!(received(&server), ["Bearer public"], "{names:?}");
+    }
+}
+
+#[test]
 fn a_refusal_says_which_login_was_used_and_shows_none() {
     let server = Server::new();
     server.state().login = Login::Basic("Basic another".into());
@@ -178,6 +191,12 @@ fn nothing_goes_over_a_network_in_plain_text_unless_it_is_asked_for_and_a_login_
     let refused = remote.tags().unwrap_err();
     assert!(matches!(&refused, RegistryError::PlainLogin(host) if host == "registry.test"), "{refused}");
     assert_eq!(received(&server), Vec::<String>::new());
+    // Whoever sits between may name a service of his own by https.
+    server.state().login = Login::Token { realm: "https://evil.test/token".into(), token: "t".into() };
+    let remote = client("registry.test", &[environment[0], environment[1], ("https_proxy", &proxy)], true).unwrap();
+    let refused = remote.tags().unwrap_err();
+    assert!(matches!(&refused, RegistryError::PlainLogin(host) if host == "registry.test"), "{refused}");
+    assert_eq!(server.count("", "/token"), 0);
     // A service for tokens that this machine cannot have named.
     let (server, remote) = {
         let server = Server::new();

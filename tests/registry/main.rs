@@ -56,7 +56,7 @@ fn remote(server: &Server) -> Remote {
 }
 
 fn fetch(from: &Remote, version: &Version) -> Result<Pulled, RegistryError> {
-    pull(from, resolve(from, version)?)
+    pull(from, resolve(from, version)?, &|_, _| false)
 }
 
 #[test]

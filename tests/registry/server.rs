@@ -50,6 +50,8 @@ pub(crate) struct State {
     pub(crate) manifests: BTreeMap<String, (String, Vec<u8>)>,
     pub(crate) tags: BTreeMap<String, String>,
     pub(crate) login: Login,
+    /// The names under which the service for tokens states one; `token` if there are none.
+    pub(crate) token_names: Vec<&'static str>,
     /// Whether it lists what refers to a manifest.
     pub(crate) lists_referrers: bool,
     /// Sends whoever fetches contents to this address, followed by the digest.
@@ -184,7 +186,9 @@ impl Server {
             let text = String::from_utf8_lossy(&request.body).into_owned();
             state.tokens.push(if text.is_empty() { request.query.clone() } else { text });
             let Login::Token { token, .. } = &state.login else { return Reply::new(404) };
-            return Reply::new(200).body(format!("{{\"token\": \"{token}\"}}"));
+            let names = if state.token_names.is_empty() { &["token"][..] } else { &state.token_names };
+            let fields: Vec<String> = names.iter().map(|name| format!("\"{name}\": \"{token}\"")).collect();
+            return Reply::new(200).body(format!("{{{}, \"other\": 1}}", fields.join(", ")));
         }
         let demand = match &state.login {
             Login::Nothing => None,

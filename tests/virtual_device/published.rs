@@ -56,7 +56,12 @@ fn world_of(lab: Lab) -> World {
 impl World {
     /// A second version, packaged and signed.
     fn another_version(&self, version: &str) -> String {
-        let lab = self.lab.clone().manifest("version = \"0.1.0\"", &format!("version = \"{version}\""));
+        self.changed("version = \"0.1.0\"", &format!("version = \"{version}\""), version)
+    }
+
+    /// The package of this version with another text in its manifest, packaged and signed.
+    fn changed(&self, from: &str, to: &str, version: &str) -> String {
+        let lab = self.lab.clone().manifest(from, to);
         lab.built(&[]);
         let private = lab.project.place().join("key");
         run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
@@ -220,12 +225,12 @@ fn a_tag_that_was_moved_and_a_folder_with_changes_are_refused() {
     // What the user changed or put there is not replaced.
     fs::write(world.at("kernels/p/notes.txt"), "mine").unwrap();
     world.publish(&[&world.archive, &registry], 0);
-    let said = world.install(&[&format!("{registry}:0.1.0")], 101);
+    let said = world.install(&[&format!("{registry}:0.1.0"), "--update"], 101);
     assert!(said.contains("`kernels/p` is not replaced") && said.contains("`notes.txt` is not listed"), "{said}");
     assert_eq!(fs::read_to_string(world.at("kernels/p/notes.txt")).unwrap(), "mine");
     fs::create_dir_all(world.at("mine/p")).unwrap();
     fs::write(world.at("mine/p/thesis.txt"), "mine").unwrap();
-    assert!(world.install(&[&world.archive, "--into", "mine"], 101).contains("`mine/p` is not replaced"));
+    assert!(world.install(&[&world.archive, "--into", "mine", "--update"], 101).contains("`mine/p` is not replaced"));
     for into in ["../out", "/elsewhere", "a/../../b"] {
         assert!(world.install(&[&world.archive, "--into", into], 2).contains("is not below the folder of"), "{into}");
     }
@@ -248,6 +253,109 @@ fn a_tag_that_was_moved_and_a_folder_with_changes_are_refused() {
     assert!(world.install(&[&registry], 0).contains("Installed p 0.2.0"));
     let said = world.publish(&[&world.archive, world.at("mine").to_str().unwrap()], 101);
     assert!(said.contains("holds other files"), "{said}");
+}
+
+/// Whoever can write to a place has no key, but has every artifact that was ever signed.
+#[test]
+fn a_signed_artifact_under_a_false_tag_or_in_place_of_another_is_refused() {
+    let world = world();
+    let registry = world.registry();
+    let said = world.publish(&[&world.archive, &registry, "--tag", "9.9.9"], 2);
+    assert!(said.contains("the tag `9.9.9` states a version") && !Path::new(&registry).exists(), "{said}");
+    // A path names a tag as `install` reads it.
+    let said = world.publish(&[&world.archive, &format!("{registry}:beta")], 0);
+    assert!(said.contains("as `beta`") && names(Path::new(&registry)).contains(&"index.json".into()), "{said}");
+    let digest = format!("{registry}@sha256:{}", "0".repeat(64));
+    assert!(world.publish(&[&world.archive, &digest], 2).contains("names a digest"));
+    let index = Path::new(&registry).join("index.json");
+    let honest = fs::read_to_string(&index).unwrap();
+    fs::write(&index, honest.replace("\"beta\"", "\"9.9.9\"")).unwrap();
+    for source in [registry.clone(), format!("{registry}:9.9.9")] {
+        for words in [vec![source.as_str()], vec![&source, "--update"]] {
+            let said = world.install(&words, 101);
+            assert!(said.contains("the tag `9.9.9` of") && said.contains("names version 0.1.0"), "{said}");
+        }
+    }
+    assert!(!world.at(LOCK).exists());
+    // The newest that a place offers is older than what is installed.
+    let second = world.another_version("0.2.0");
+    let both = format!("{registry}-both");
+    world.publish(&[&second, &both], 0);
+    world.install(&[&both], 0);
+    fs::remove_dir_all(&both).unwrap();
+    world.publish(&[&world.archive, &both], 0);
+    let kept = fs::read_to_string(world.at(LOCK)).unwrap();
+    let refused = |source: &str, says: &str| {
+        let said = world.install(&[source], 101);
+        assert!(said.contains(says) && said.contains("--update"), "{source}: {said}");
+        assert_eq!(fs::read_to_string(world.at(LOCK)).unwrap(), kept, "{source}");
+    };
+    refused(&both, "holds p 0.1.0, which is not a later version, but");
+    refused(&format!("{both}/"), "which is not a later version");
+    // Other contents from elsewhere, although the version is later.
+    let elsewhere = format!("{registry}-elsewhere");
+    let later = world.changed("version = \"0.2.0\"", "version = \"0.3.0\"", "0.3.0");
+    world.publish(&[&later, &elsewhere], 0);
+    refused(&elsewhere, "holds p 0.3.0, with other contents and from another source, but");
+    assert!(world.install(&[&elsewhere, "--update"], 0).contains("Installed p 0.3.0"));
+    // The same contents from elsewhere are the same.
+    fs::remove_dir_all(&both).unwrap();
+    fs::rename(&elsewhere, &both).unwrap();
+    assert!(world.install(&[&format!("{both}//.")], 0).contains("Fresh p 0.3.0"));
+    assert_eq!(world.lock().get("p").unwrap().source, both);
+    // A version whose contents differ, under another tag.
+    let third = world.changed("license = \"MIT\"", "license = \"Apache-2.0\"", "0.3.0");
+    world.publish(&[&third, &both, "--tag", "b"], 0);
+    let said = world.install(&[&format!("{both}:b")], 101);
+    assert!(said.contains("version 0.3.0 of") && said.contains("it was changed after it was installed"), "{said}");
+}
+
+#[test]
+fn a_repository_with_links_or_hidden_folders_leads_nowhere_else() {
+    let world = world();
+    let victim = world.lab.project.place().join("victim");
+    fs::create_dir_all(victim.join(".kforge-install-theirs")).unwrap();
+    std::os::unix::fs::symlink(&victim, world.at("kernels")).unwrap();
+    let said = world.install(&[&world.archive], 101);
+    assert!(said.contains("`kernels` is a symbolic link"), "{said}");
+    assert_eq!(names(&victim), [".kforge-install-theirs"]);
+    assert!(world.install(&[&world.archive, "--into", ".git/hooks"], 2).contains("is not below the folder of"));
+    fs::remove_file(world.at("kernels")).unwrap();
+    std::os::unix::fs::symlink(victim.join("made"), world.at(".kforge-installing")).unwrap();
+    let said = world.install(&[&world.archive], 101);
+    assert!(said.contains("`.kforge-installing` is a symbolic link") && !victim.join("made").exists(), "{said}");
+    fs::remove_file(world.at(".kforge-installing")).unwrap();
+    world.install(&[&world.archive], 0);
+    // A lockfile from before the link.
+    fs::rename(world.at("kernels"), world.at("real")).unwrap();
+    std::os::unix::fs::symlink("real", world.at("kernels")).unwrap();
+    assert!(world.install(&[], 101).contains("`kernels` is a symbolic link"));
+}
+
+/// Errors show names that others chose, before any signature is looked at.
+#[test]
+fn a_name_in_an_artifact_does_nothing_to_a_terminal() {
+    let world = world();
+    let folder = world.lab.project.root().join(FOLDER);
+    std::os::unix::fs::symlink("x", folder.join("a\u{1b}[2J\u{1b}]0;x\u{7}\u{9b}2J\u{202e}b")).unwrap();
+    let said = world.install(&[folder.to_str().unwrap(), "--color", "always"], 101);
+    assert!(said.contains("a\\u{1b}[2J\\u{1b}]0;x\\u{7}\\u{9b}2J\\u{202e}b"), "{said}");
+    assert!(said.contains("\u{1b}[1m") || said.contains("\u{1b}[31m"), "styles stay: {said:?}");
+    assert!(!["\u{1b}[2J", "\u{1b}]", "\u{9b}", "\u{202e}"].iter().any(|text| said.contains(text)), "{said:?}");
+}
+
+#[test]
+fn another_key_for_the_same_contents_is_told() {
+    let world = world();
+    world.install(&[&world.archive], 0);
+    let before = fs::read_to_string(&world.trusted).unwrap();
+    let (private, trusted) = key(&world.lab, ARTIFACT_NAMESPACE);
+    run(&world.lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+    let now = fs::read_to_string(trusted).unwrap();
+    fs::write(&world.trusted, before + &now).unwrap();
+    let said = world.install(&[&world.archive], 0);
+    assert!(said.contains("the contents of p 0.1.0 were signed by me@x before"), "{said}");
+    assert!(!world.install(&[&world.archive], 0).contains("before"));
 }
 
 #[test]

@@ -47,6 +47,10 @@ pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
             (InstallStatus::Replaced, true) => ("", format!("would install {text}, in place of another")),
         };
         context.console.status(word, &text);
+        if let Some(before) = &one.signed_before {
+            let now = signed_by.as_deref().unwrap_or_default();
+            context.console.warn(&format!("the contents of {name} {version} were signed by {before} before, and are signed with another key now, by {now}"));
+        }
     }
     Ok(Exit::Done)
 }

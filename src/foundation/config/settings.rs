@@ -142,6 +142,17 @@ impl Settings {
             for (name, value) in entries {
                 if section == "alias" {
                     match alias_words(value) {
+                        Some(words) if !is_users && words.iter().any(|word| is_about_trust(word)) => {
+                            let message = format!(
+                                "alias `{name}` says whom to trust, which the configuration of a repository cannot: only you can"
+                            );
+                            let hint = format!(
+                                "remove it there; you can have it in `{}`",
+                                self.home.join("config.toml").display()
+                            );
+                            let error = Diagnostic::error("config.not-yours", message);
+                            diagnostics.push(error.note(format!("in {}", file.name)).hint(&hint));
+                        }
                         Some(words) => drop(self.alias.insert(name.clone(), words)),
                         None => diagnostics.push(
                             Diagnostic::error(
@@ -261,6 +272,11 @@ fn plain(value: &toml::Value) -> Option<String> {
     }
 }
 
+/// Whether a word of an alias decides whom to trust: an option, or the setting in one.
+fn is_about_trust(word: &str) -> bool {
+    ["--trust", "--allow-untrusted"].iter().any(|option| word.starts_with(option)) || word.contains("evidence.trust")
+}
+
 fn alias_words(value: &toml::Value) -> Option<Vec<String>> {
     match value {
         toml::Value::String(s) => Some(s.split_whitespace().map(String::from).collect()),
@@ -354,6 +370,19 @@ mod tests {
         }
         let (s, d, dir) = load(&[], &[("KFORGE_EVIDENCE_TRUST", "keys")], &[]);
         assert_eq!((d.len(), s.path("evidence.trust").unwrap()), (0, dir.path().join("a/b/keys")));
+        // Nor by an alias.
+        for words in [
+            "install --allow-untrusted",
+            "install --trust mine",
+            "build --trust=mine",
+            "b --config=evidence.trust=mine",
+        ] {
+            let alias = format!("[alias]\nx = \"{words}\"\n");
+            let (s, d, _dir) = load(&[(".kforge/config.toml", &alias)], &[], &[]);
+            assert_eq!((d.len(), d[0].code, s.alias.len()), (1, "config.not-yours", 0), "{words}");
+            let (s, d, _dir) = load(&[("home/config.toml", &alias)], &[], &[]);
+            assert_eq!((d.len(), s.alias.len()), (0, 1), "{words}");
+        }
         // The folder above may be the user's own, under whatever path.
         let (_, d, dir) = load(&[(".kforge/config.toml", trust)], &[], &[]);
         assert_eq!(d.len(), 1);

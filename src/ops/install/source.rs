@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::place::{self, Found};
-use super::{InstallError, InstallRequest};
+use super::{InstallError, InstallRequest, Unexpected};
 use crate::event::Event;
 use crate::verify_artifact::{VerifiedArtifact, VerifyArtifactError, VerifyArtifactRequest, read, verify_files};
 use crate::{Error, Session};
@@ -14,6 +14,7 @@ use kforge_pipeline::release::registry::reference::{NotReference, split_path};
 use kforge_pipeline::release::registry::repository::{Pulled, Resolved, pull, resolve};
 use kforge_pipeline::release::registry::{Layout, OciDigest, Place, Reference, Repository, Version};
 use kforge_pipeline::release::signature::{Purpose, Signature};
+use kforge_pipeline::release::version::{fits_tag, is_later};
 
 /// What a source gave, before it is verified.
 pub(super) struct Fetched {
@@ -50,41 +51,82 @@ impl Work<'_> {
         match opened {
             Opened::Artifact(path) => {
                 let (files, index) = self.artifact(&path, &source)?;
-                let known = self.lock.iter().flat_map(|lock| lock.all());
-                let mut known = known.filter(|entry| entry.source == source && entry.version == index.version);
-                match known.find(|entry| entry.name == index.package && entry.root != index.root) {
-                    Some(entry) if !self.request.update => Err(InstallError::Moved {
-                        what: format!("version {}", index.version),
-                        source_name: source,
-                        found: index.root,
-                        locked: entry.root.clone(),
-                    }
-                    .into()),
-                    _ => {
-                        let folder = place(&index);
-                        Ok(Fetched { files, source, tag: None, manifest: None, folder, index })
-                    }
-                }
+                let folder = place(&index);
+                let fetched = Fetched { files, source, tag: None, manifest: None, folder, index };
+                self.check_asked(&fetched)?;
+                Ok(fetched)
             }
             Opened::Published(repository, version) => {
                 self.session.reporter.event(&Event::Fetching(text));
                 let resolved = resolve(&*repository, &version)?;
                 self.check_moved(&source, &resolved)?;
                 let tag = resolved.tag.clone();
-                let known = self.lock.iter().flat_map(|lock| lock.all()).find(|entry| entry.source == source);
+                let known = self.entries().find(|entry| self.is_same(&entry.source, &source));
                 let key = known.and_then(|entry| entry.key.as_deref());
                 let (files, index, manifest) = self.pull(&*repository, resolved, &source, key)?;
                 let folder = place(&index);
-                Ok(Fetched { files, source, tag, manifest: Some(manifest), folder, index })
+                let fetched = Fetched { files, source, tag, manifest: Some(manifest), folder, index };
+                self.check_asked(&fetched)?;
+                Ok(fetched)
             }
+        }
+    }
+
+    fn entries(&self) -> impl Iterator<Item = &InstalledPackage> {
+        self.lock.iter().flat_map(|lock| lock.all())
+    }
+
+    /// Whether two texts of sources, without tags and digests, name one place.
+    fn is_same(&self, one: &str, other: &str) -> bool {
+        identity(&self.session.cwd, one) == identity(&self.session.cwd, other)
+    }
+
+    /// Checks that what a source gave is what was asked for. Its signature says who made it, not that it is the version, the package or the newest that a user
+    /// expects there: whoever can write to a place can put an older artifact, or that of another package, under any tag.
+    fn check_asked(&self, one: &Fetched) -> Result<(), InstallError> {
+        let Fetched { source, index, .. } = one;
+        if let Some(tag) = one.tag.as_ref().filter(|tag| !fits_tag(&index.version, tag)) {
+            let (source_name, tag, version) = (source.clone(), tag.clone(), index.version.clone());
+            return Err(InstallError::OtherVersion { source_name, tag, version });
+        }
+        if self.request.update {
+            return Ok(());
+        }
+        let Some(known) = self.lock.and_then(|lock| lock.get(&index.package)) else {
+            let other = self.entries().find(|entry| one.manifest.is_some() && self.is_same(&entry.source, source));
+            return other.map_or(Ok(()), |other| Err(self.unexpected(one, other, Unexpected::Package)));
+        };
+        let is_same_source = self.is_same(&known.source, source);
+        match (known.root == index.root, known.version == index.version) {
+            (true, _) => Ok(()),
+            (false, _) if !is_same_source => Err(self.unexpected(one, known, Unexpected::Source)),
+            (false, true) => Err(InstallError::Moved {
+                what: format!("version {}", index.version),
+                source_name: source.clone(),
+                found: index.root.clone(),
+                locked: known.root.clone(),
+            }),
+            (false, false) if !is_later(&index.version, &known.version) => {
+                Err(self.unexpected(one, known, Unexpected::Version))
+            }
+            (false, false) => Ok(()),
+        }
+    }
+
+    fn unexpected(&self, one: &Fetched, known: &InstalledPackage, why: Unexpected) -> InstallError {
+        InstallError::Unexpected {
+            source_name: one.source.clone(),
+            found: format!("{} {}", one.index.package, one.index.version.escape_default()),
+            why,
+            locked: format!("{} {} from `{}`", known.name, known.version, known.source),
         }
     }
 
     /// Checks that a tag still names what it named when it was installed.
     fn check_moved(&self, source: &str, resolved: &Resolved) -> Result<(), InstallError> {
         let Some(tag) = resolved.tag.as_ref().filter(|_| !self.request.update) else { return Ok(()) };
-        let mut known = self.lock.iter().flat_map(|lock| lock.all());
-        let known = known.find(|entry| entry.source == *source && entry.tag.as_ref() == Some(tag));
+        let is_known = |e: &&InstalledPackage| e.tag.as_ref() == Some(tag) && self.is_same(&e.source, source);
+        let known = self.entries().find(is_known);
         let locked = known.and_then(|entry| entry.manifest.clone());
         match locked.filter(|locked| *locked != resolved.digest.to_string()) {
             None => Ok(()),
@@ -146,11 +188,13 @@ impl Work<'_> {
         };
         let place = self.session.cwd.join(&path);
         let (name, version) = match place.exists() {
-            true if place.is_file() || place.join(INDEX).is_file() => return Ok((path, Opened::Artifact(place))),
+            true if place.is_file() || place.join(INDEX).is_file() => {
+                return Ok((tidy(&path), Opened::Artifact(place)));
+            }
             true => (path.as_str(), Version::Newest),
             false => split_path(&path).map_err(InstallError::Reference)?,
         };
-        Ok((name.into(), Opened::Published(self.layout(name)?, version)))
+        Ok((tidy(name), Opened::Published(self.layout(name)?, version)))
     }
 
     /// The repository of a source in the lockfile.
@@ -191,7 +235,13 @@ impl Work<'_> {
         source: &str,
         key: Option<&str>,
     ) -> Result<(ArtifactFiles, Index, OciDigest), Error> {
-        let Pulled { manifest, files, mut signatures, .. } = pull(from, resolved)?;
+        let trust = self.session.trusted(None, None)?.trust;
+        let is_enough = |files: &ArtifactFiles, signature: &Signature| {
+            let is_expected = key.is_none_or(|key| signature.key().fingerprint() == key);
+            let index = files.get(INDEX);
+            is_expected && index.is_some_and(|index| trust.judge_for(Purpose::Artifact, index, signature).is_ok())
+        };
+        let Pulled { manifest, files, mut signatures, .. } = pull(from, resolved, &is_enough)?;
         let index = files.index().map_err(|why| VerifyArtifactError::Files { path: source.into(), why })?;
         self.check_name(&index, source)?;
         signatures.sort_by_key(|signature| Some(signature.key().fingerprint()).as_deref() != key);
@@ -230,5 +280,48 @@ impl Work<'_> {
             ..VerifyArtifactRequest::default()
         };
         verify_files(self.session, &request, &one.files)
+    }
+}
+
+/// A path without what changes nothing: `./`, repeated and final slashes.
+fn tidy(path: &str) -> String {
+    let parts: Vec<&str> = path.split('/').filter(|part| !matches!(*part, "" | ".")).collect();
+    match (path.starts_with('/'), parts.is_empty()) {
+        (true, _) => format!("/{}", parts.join("/")),
+        (false, true) => ".".into(),
+        (false, false) => parts.join("/"),
+    }
+}
+
+/// A text that two sources share only if they are one place: the real path of a folder, or a registry without a port that is the usual one.
+fn identity(cwd: &Path, source: &str) -> String {
+    match Place::parse(source) {
+        Ok(Place::Registry(reference)) => reference.identity(),
+        _ => {
+            let path = cwd.join(tidy(source));
+            std::fs::canonicalize(&path).unwrap_or(path).display().to_string()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_source_is_one_however_it_is_spelt() {
+        let dir = tempfile::tempdir().unwrap();
+        std::fs::create_dir_all(dir.path().join("a/b")).unwrap();
+        let absolute = dir.path().join("a/b").display().to_string();
+        for text in ["a/b", "./a/b", "a//b/", "a/./b", "a/../a/b", &absolute] {
+            assert_eq!(identity(dir.path(), text), identity(dir.path(), "a/b"), "{text}");
+        }
+        assert_ne!(identity(dir.path(), "a"), identity(dir.path(), "a/b"));
+        let of = |text: &str| identity(dir.path(), text);
+        assert_eq!(of("oci://A.b:443/c"), of("oci://a.b/c"));
+        assert_eq!(of("oci://localhost:80/c"), of("oci://localhost/c"));
+        assert_eq!(of("oci://index.docker.io/c"), of("oci://docker.io/c"));
+        assert_ne!(of("oci://a.b:444/c"), of("oci://a.b/c"));
+        assert_eq!(["./a", "a/", "/a//b", ".", "./", "/"].map(tidy), ["a", "a", "/a/b", ".", ".", "/"]);
     }
 }

@@ -100,9 +100,11 @@ pub enum EntryFault {
     Twice,
     #[error("has a name that no folder can have: expected letters, digits, `_`, `-` and `.`")]
     Name,
-    #[error("names a folder outside of its own: expected a relative path without `..`")]
+    #[error(
+        "names a folder outside of its own, or a hidden one: expected a relative path without parts that begin with `.`"
+    )]
     Folder,
-    #[error("names the folder of another entry")]
+    #[error("names the folder of another entry, or one within it")]
     SameFolder,
     #[error("has a manifest or a root that is no digest")]
     Digest,
@@ -121,10 +123,11 @@ pub fn is_package_name(name: &str) -> bool {
     name.len() <= 128 && name.bytes().all(inner) && !name.starts_with(['.', '-']) && !name.is_empty()
 }
 
-/// Whether a folder is relative and stays below where it starts.
+/// Whether a folder is relative, stays below where it starts, and is not hidden: `.git/hooks` belongs to another program.
 pub fn is_within(folder: &str) -> bool {
-    let is_part =
-        |part: &str| !matches!(part, "" | "." | "..") && !part.contains('\\') && !part.contains(char::is_control);
+    let is_part = |part: &str| {
+        !part.is_empty() && !part.starts_with('.') && !part.contains('\\') && !part.contains(char::is_control)
+    };
     folder.split('/').all(is_part)
 }
 
@@ -164,7 +167,12 @@ impl InstallLock {
             if digests.into_iter().any(|digest| digest.parse::<OciDigest>().is_err()) {
                 return Err(wrong(EntryFault::Digest));
             }
-            if lock.0.values().any(|other| other.folder == package.folder) {
+            let is_in = |one: &str, other: &str| {
+                one.strip_prefix(other).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+            };
+            let collides =
+                |o: &InstalledPackage| is_in(&o.folder, &package.folder) || is_in(&package.folder, &o.folder);
+            if lock.0.values().any(collides) {
                 return Err(wrong(EntryFault::SameFolder));
             }
             if lock.0.insert(name.clone(), package).is_some() {
@@ -259,7 +267,7 @@ mod tests {
             InstallLockError::Entry { why, .. } => why,
             other => panic!("{other}"),
         };
-        for folder in ["../kernels/a", "/kernels/a", "kernels/../../a", "", "kernels//a", "./a"] {
+        for folder in ["../kernels/a", "/kernels/a", "kernels/../../a", "", "kernels//a", "./a", ".git/hooks", "a/.b"] {
             assert_eq!(fault(of("folder = \"kernels/a\"", &format!("folder = \"{folder}\""))), EntryFault::Folder);
         }
         for name in ["..", ".hidden", "a/b", "", "-a"] {
@@ -269,7 +277,10 @@ mod tests {
         for (from, to) in [("oci://a.b/c", "a\\u001b[2J"), ("version = \"1.2.3\"", "version = \"1\\n\"")] {
             assert_eq!(fault(of(from, to)), EntryFault::Text);
         }
-        assert_eq!(fault(of("folder = \"kernels/a\"", "folder = \"kernels/b\"")), EntryFault::SameFolder);
+        for folder in ["kernels/b", "kernels", "kernels/b/c"] {
+            let fault = fault(of("folder = \"kernels/a\"", &format!("folder = \"{folder}\"")));
+            assert_eq!(fault, EntryFault::SameFolder, "{folder}");
+        }
         assert_eq!(fault(of("root = \"sha256:", "root = \"sha256:0")), EntryFault::Digest);
         assert_eq!(fault(of("manifest = \"sha256:", "manifest = \"md5:")), EntryFault::Digest);
         assert!(matches!(of("version = 1", "version = 2"), InstallLockError::Newer { version: 2, .. }));

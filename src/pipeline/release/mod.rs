@@ -43,6 +43,7 @@ pub mod signed;
 pub mod trajectory;
 pub mod transfer;
 pub mod trust;
+pub mod version;
 
 pub use bundle::Bundle;
 pub use committed::Committed;

@@ -45,7 +45,7 @@ pub fn header(plan: &Plan) -> Result<(String, String), BindingsError> {
         TEMPLATE,
         context! {
             name => &plan.name, p => &p, NAME => &upper, package => &plan.package, version => &plan.version,
-            license => &plan.license, root => &plan.root, archs => archs.join(", "), portable => PORTABLE,
+            license => &plan.license, root => &plan.root, short => &plan.root[..plan.root.len().min(12)], archs => archs.join(", "), portable => PORTABLE,
             math => math.iter().any(|word| functions.contains(word)),
             prototypes, functions, images, image_names => image_names.join(", "), entries => entries.join("\n"),
             images_count => plan.binaries.len(), entries_count => plan.entries.len(),
@@ -181,13 +181,13 @@ impl C<'_> {
             all.extend(["void *workspace".to_string(), "size_t workspace_bytes".to_string()]);
         }
         all.push("void *stream".into());
-        format!("int {}_{}({})", self.name, function.name, all.join(", "))
+        format!("{}_API int {}_{}({})", self.upper, self.name, function.name, all.join(", "))
     }
 
     fn workspace_signature(&self, function: &Function) -> String {
         let mut all = Self::values(function);
         all.push("size_t *bytes".into());
-        format!("int {}_{}_workspace({})", self.name, function.name, all.join(", "))
+        format!("{}_API int {}_{}_workspace({})", self.upper, self.name, function.name, all.join(", "))
     }
 
     fn prototypes(&self, function: &Function) -> String {
@@ -211,6 +211,9 @@ impl C<'_> {
         }
         if function.has_workspace() {
             text += " *   workspace: memory of the device, aligned to 256 bytes, that no other launch uses meanwhile\n";
+        }
+        if let Some(note) = function.constants_note() {
+            let _ = writeln!(text, " * {note}");
         }
         let _ = write!(text, " */\n{};\n", self.signature(function));
         if function.has_workspace() {
@@ -256,7 +259,7 @@ impl C<'_> {
                 text,
                 "    {{\n        const int64_t shape[] = {{ {shape} }};\n        int64_t {strides};\n        \
                  sizes[{part}] = {p}span({rank}, shape, strides, 1, {}, bad);\n        offsets[{part}] = end;\n        \
-                 end = {p}add(end, (sizes[{part}] + 255) / 256 * 256, bad);\n    }}\n",
+                 if (*bad) return 0;\n        end = {p}add(end, (sizes[{part}] + 255) / 256 * 256, bad);\n    }}\n",
                 workspace.dtype.bytes()
             );
         }
@@ -402,6 +405,7 @@ impl C<'_> {
                 );
                 for (offset, dtype, value) in fields {
                     let value = match type_of(*dtype) {
+                        Type::Float if *dtype == DType::F32 => format!("{p}narrow({}, &launch)", self.code(value)),
                         Type::Float | Type::Bool => self.code(value),
                         Type::Int => self.fitted(*dtype, value),
                     };
@@ -583,6 +587,12 @@ impl C<'_> {
                 u8::from(tensor.strides.is_none()),
                 tensor.dtype.bytes(),
                 tensor.align
+            );
+        }
+        for (a, b) in function.separate() {
+            let _ = writeln!(
+                text,
+                "    if (sizes[{a}] > 0 && sizes[{b}] > 0 && b[{a}] < b[{b}] + (uint64_t)sizes[{b}] && b[{b}] < b[{a}] + (uint64_t)sizes[{a}]) return {up}_OVERLAP;"
             );
         }
         let passed = Self::passed(function);

@@ -167,7 +167,7 @@ const TAKEN: [&str; 160] = [
 ];
 
 /// What every loader has beside the functions of kernels.
-pub const OWN: [&str; 16] = [
+pub const OWN: [&str; 18] = [
     "message",
     "where",
     "OK",
@@ -178,6 +178,8 @@ pub const OWN: [&str; 16] = [
     "DriverError",
     "NeedsGrad",
     "NoDriver",
+    "NullPointer",
+    "Overlap",
     "WrongAlignment",
     "WrongDevice",
     "WrongDType",
@@ -198,7 +200,7 @@ pub fn identifier(text: &str) -> String {
     }
     let trimmed = name.trim_start_matches('_');
     let mut name = if trimmed.is_empty() { "k".to_string() } else { trimmed.to_string() };
-    if TAKEN.contains(&name.as_str()) {
+    if TAKEN.contains(&name.as_str()) || is_macro(&name) {
         name.push('_');
     }
     // What loaders call their own begins so.
@@ -206,6 +208,43 @@ pub fn identifier(text: &str) -> String {
         name.insert(0, 'k');
     }
     name
+}
+
+/// Whether the headers of C that programs usually include have a macro of this name.
+fn is_macro(name: &str) -> bool {
+    const NAMES: [&str; 22] = [
+        "BUFSIZ",
+        "DOMAIN",
+        "EDOM",
+        "EILSEQ",
+        "EOF",
+        "ERANGE",
+        "HUGE",
+        "I",
+        "INFINITY",
+        "NAN",
+        "OVERFLOW",
+        "PLOSS",
+        "SIGABRT",
+        "SIGFPE",
+        "SIGILL",
+        "SIGINT",
+        "SIGSEGV",
+        "SIGTERM",
+        "SING",
+        "TLOSS",
+        "UNDERFLOW",
+        "X_TLOSS",
+    ];
+    const BEGINNINGS: [&str; 13] =
+        ["CHAR_", "CLOCKS_", "DBL_", "EXIT_", "FLT_", "FP_", "HUGE_", "INT_", "LONG_", "MATH_", "M_", "RAND_", "SIG_"];
+    let is_upper = name.bytes().all(|b| b.is_ascii_uppercase() || b.is_ascii_digit() || b == b'_');
+    NAMES.contains(&name) || is_upper && BEGINNINGS.iter().any(|beginning| name.starts_with(beginning))
+}
+
+/// Whether a character changes the order in which what follows is shown, or ends a line where compilers see none.
+fn misleads(c: char) -> bool {
+    matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// Whether a text is an identifier, as the language of manifests has them.
@@ -223,7 +262,7 @@ pub fn shown(text: &str) -> String {
     let plain = |c: char| match c {
         '"' => '\'',
         '\\' => '/',
-        c if c.is_control() => ' ',
+        c if c.is_control() || misleads(c) => ' ',
         c => c,
     };
     let text: String = text.chars().map(plain).collect();
@@ -257,6 +296,7 @@ mod tests {
     #[test]
     fn what_people_read_ends_no_comment_and_no_string() {
         assert_eq!(shown("a */ b\n\"c\\ ??/ \u{85}"), "a * / b 'c/ ? ?/  ");
+        assert_eq!(shown("a\u{202e}b\u{2066}c\u{2028}d\u{200f}e"), "a b c d e");
         assert!(is_identifier("k_1") && !is_identifier("1k") && !is_identifier("a b") && !is_identifier(""));
     }
 
@@ -265,6 +305,10 @@ mod tests {
         let all = ["rows", "lambda", "fn", "template", "my-kernels", "3d", "_x", "a__b", "stream", "K"];
         let expected = ["rows", "lambda_", "fn_", "template_", "my_kernels", "k3d", "x", "a_b", "stream_", "K"];
         assert_eq!(all.map(identifier), expected);
+        // Macros of `math.h` and others would make another thing of an argument.
+        let macros = ["NAN", "M_E", "I", "EOF", "HUGE_VAL", "INFINITY", "SIGINT"];
+        assert_eq!(macros.map(identifier), macros.map(|name| format!("{name}_")));
+        assert_eq!(["M", "N", "K", "INNER", "M_e", "SIGMA"].map(identifier), ["M", "N", "K", "INNER", "M_e", "SIGMA"]);
         let mut names = Distinct::default();
         assert_eq!(["x", "X", "x"].map(|name| names.name(name)), ["x", "X_", "x__"]);
     }

@@ -95,6 +95,25 @@ pub struct Function {
 }
 
 impl Function {
+    /// The pairs of tensors, by position, that must not share memory and of which loaders can see it: one is written, and both are contiguous.
+    pub fn separate(&self) -> Vec<(usize, usize)> {
+        let all = &self.tensors;
+        let is_written = |at: usize| all[at].role != Role::Input;
+        let pairs = (0..all.len()).flat_map(|a| (0..a).map(move |b| (a, b)));
+        let counts = |(a, b): &(usize, usize)| is_written(*a) || is_written(*b);
+        let is_dense = |(a, b): &(usize, usize)| all[*a].strides.is_none() && all[*b].strides.is_none();
+        pairs.filter(counts).filter(is_dense).collect()
+    }
+
+    /// What a caller must know if a variant copies a tensor into a constant of the module, of which a context has one.
+    pub fn constants_note(&self) -> Option<&'static str> {
+        let has = self.variants.iter().any(|variant| !variant.constants.is_empty());
+        has.then_some(
+            "Each call copies an input into a constant of the machine code, of which a context has one. So calls of this function, and graphs that hold one, \
+             must take turns: all on one stream, or ordered by events.",
+        )
+    }
+
     /// Whether any variant needs a workspace.
     pub fn has_workspace(&self) -> bool {
         self.variants.iter().any(|variant| !variant.workspaces.is_empty())

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | what a shape needs is computed once and kept as a plan | a further call only fills in addresses and params |
 //! | a function with params in its grid or champion keeps a plan for their values too | a plan never holds what a later call changes |
+//! | scalars that follow from params are never kept, even so | values that are equal as keys, such as 0.0 and -0.0, have other bits |
 //! | `metadata.json` lists digests of every other file | `kernels` defines it so |
 
 use std::collections::BTreeMap;
@@ -383,7 +384,6 @@ impl Python<'_> {
 
     /// The launches of a variant.
     fn variant(&self, function: &Function, at: usize, variant: &Variant) -> String {
-        let keyed = is_keyed(function);
         let mut all = vec!["s".to_string()];
         all.extend(variables(function));
         let mut text = format!(
@@ -437,7 +437,7 @@ impl Python<'_> {
                     let _ = writeln!(text, "{indent}s.memset({}, {value})", buffer(of));
                 }
                 Action::Kernel(kernel) => {
-                    text += &self.launch(function, kernel, &indent, keyed, &buffer, launch.repeat.is_some());
+                    text += &self.launch(function, kernel, &indent, &buffer, launch.repeat.is_some());
                 }
             }
         }
@@ -449,7 +449,6 @@ impl Python<'_> {
         function: &Function,
         kernel: &KernelAction,
         indent: &str,
-        keyed: bool,
         buffer: &impl Fn(&Buffer) -> usize,
         repeats: bool,
     ) -> String {
@@ -458,7 +457,7 @@ impl Python<'_> {
         let grid =
             if kernel.open { format!("lambda {VARIABLE}{SM_COUNT}, {VARIABLE}{OCCUPANCY}: {grid}") } else { grid };
         let truth = |truth: bool| if truth { "True" } else { "False" };
-        let uses = |code: &Code| !keyed && function.params.iter().any(|param| code.uses(&param.name));
+        let uses = |code: &Code| function.params.iter().any(|param| code.uses(&param.name));
         let value = |code: &Code| {
             if !uses(code) {
                 return self.code(code);
@@ -584,7 +583,11 @@ fn public(name: &str, choices: &[&Function]) -> String {
     let is_tensor: Vec<String> = inputs.iter().map(|x| format!("_isinstance({x}, _Tensor)")).collect();
     let grad: Vec<String> = inputs.iter().map(|x| format!("{x}.requires_grad")).collect();
     let pointers: Vec<String> = inputs.iter().map(|x| format!("{x}.data_ptr()")).collect();
-    let arrays: Vec<String> = inputs.iter().map(|x| format!("_array({}, {x}, stream)", string(x))).collect();
+    let array = |tensor: &super::plan::Tensor| {
+        let writes = if tensor.role == Role::Inout { ", True" } else { "" };
+        format!("_array({}, {}, stream{writes})", string(&tensor.public), tensor.public)
+    };
+    let arrays: Vec<String> = function.tensors.iter().filter(|t| t.role != Role::Output).map(array).collect();
     let outputs = function.tensors.iter().filter(|tensor| tensor.role == Role::Output).count();
     let returned = |indent: &str| match outputs {
         0 => format!("{indent}return None\n"),
@@ -618,15 +621,16 @@ fn public(name: &str, choices: &[&Function]) -> String {
         let default = param.default_text.as_ref().map_or_else(String::new, |text| format!(", {text} if none"));
         let _ = write!(doc, "\n    {}: {}{default}", param.public, param.dtype);
     }
+    if let Some(note) = choices.iter().find_map(|choice| choice.constants_note()) {
+        let _ = write!(doc, "\n\n    {note}");
+    }
     let doc = doc.replace('\\', "\\\\").replace("\"\"\"", "'''");
-    let missing = |indent: &str| {
+    let resolved = |indent: &str| {
         if params.is_empty() {
             return String::new();
         }
-        let tests: Vec<String> = params.iter().map(|param| format!("{param} is None")).collect();
         let names: String = params.iter().map(|param| format!("{param}, ")).collect();
-        let tests = tests.join(" or ");
-        format!("{indent}if {tests}:\n{indent}    {names}= _function_{name}.missing(_plan, {values})\n")
+        format!("{indent}{names}= _function_{name}.given(_plan, {values})\n")
     };
     // What is quick to ask of a torch tensor: whether it is contiguous rather than its strides.
     let inputs_of = function.tensors.iter().filter(|tensor| tensor.role != Role::Output);
@@ -667,15 +671,16 @@ fn public(name: &str, choices: &[&Function]) -> String {
          \x20   return out\n\
          \n\ndef _direct_{name}({direct}, *, out=None, stream=None):\n{hit}\
          \n\ndef {name}({direct}, *, out=None, stream=None):\n    \"\"\"{doc}\n\n    \
-         Outputs are new torch tensors, or `out`. Arrays other than torch tensors come through DLPack, with `out` and on `stream`.\n    \"\"\"\n\
+         Outputs are new torch tensors, or `out`. Arrays other than torch tensors come through DLPack, with `out` and on `stream`.\n    \
+         What is written may share memory with no other argument.\n    \"\"\"\n\
          \x20   if _compiling() and out is None and stream is None:\n        return _operators.{name}({operands})\n{hit}",
         direct = signature.join(", "),
         is_tensor = is_tensor.join(" and "),
         grad = grad.join(" or "),
         inputs = listed(&inputs),
         key = tuple(&key),
-        missing_inner = missing("        "),
-        missing = missing("    "),
+        missing_inner = resolved("        "),
+        missing = resolved("    "),
         pointers = tuple(&pointers),
         names = inputs.iter().map(|x| format!("{x}, ")).collect::<String>(),
         arrays = tuple(&arrays),

@@ -119,7 +119,7 @@ impl Renderer {
             Arithmetic::Subtract if is_python || !is_int => plain("-"),
             Arithmetic::Multiply if is_python || !is_int => plain("*"),
             Arithmetic::Divide if is_python && !is_int => plain("/"),
-            Arithmetic::FloorDivide if is_python => plain("//"),
+            Arithmetic::FloorDivide if is_python && is_int => plain("//"),
             Arithmetic::Add => self.helper("add", &[a, b]),
             Arithmetic::Subtract => self.helper("sub", &[a, b]),
             Arithmetic::Multiply => self.helper("mul", &[a, b]),

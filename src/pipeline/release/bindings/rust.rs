@@ -225,6 +225,7 @@ impl Rust {
     fn scalar(&self, dtype: DType, value: &Code) -> String {
         match type_of(dtype) {
             Type::Bool => format!("[u8::from({})]", self.code(value)),
+            Type::Float if dtype == DType::F32 => format!("kf::narrow({})?.to_le_bytes()", self.code(value)),
             Type::Float => format!("({} as {}).to_le_bytes()", self.code(value), element(dtype)),
             Type::Int => {
                 let (low, high) = range(dtype);
@@ -366,8 +367,12 @@ impl Rust {
                 "/// * `workspace`: at least [`{name}_workspace`] bytes that no other launch uses meanwhile"
             );
         }
+        if let Some(note) = function.constants_note() {
+            let _ = writeln!(text, "///\n/// {note}");
+        }
         text += "///\n/// # Errors\n/// [`Error`]; then nothing was launched, unless it is the driver's.\n///\n/// # Safety\n\
-        /// The values of tensors must be those that the operator allows, such as indices in range.\n";
+        /// The values of tensors must be those that the operator allows, such as indices in range. No written tensor may share memory with another argument,\n\
+        /// as slices that were made from addresses could.\n";
         let argument = |tensor: &Tensor| {
             let of = element(tensor.dtype);
             match tensor.role {

@@ -3,7 +3,7 @@
 //! | decision | because |
 //! |---|---|
 //! | a login goes only to the host that the user named, and to the service for tokens that this host names by https | redirects and uploads may lead to a store that knows neither |
-//! | no login over plain http, except to this machine | everybody between here and there could read it |
+//! | no login over plain http, except to this machine, and none because of a demand that came so | everybody between here and there could read it, or write the demand |
 //! | plain http only to this machine, or to a host for which the user asked for it | the digest protects contents, but not tags |
 //! | no redirect leads from https to http | the user named https |
 //! | a busy registry is asked again a few times, with pauses | 429 and 5xx pass |
@@ -209,12 +209,21 @@ impl Exchange {
 
     /// An address that may lack its host, which is then that of `from`.
     pub(super) fn resolved(&self, to: &str, from: &str) -> Result<String, RegistryError> {
+        let origin = || Origin::of(from).ok_or_else(|| self.redirect("its address has no host"));
+        let has_scheme = to.split(['/', '?', '#']).next().is_some_and(|first| first.contains(':'));
         let address = match to.strip_prefix('/') {
-            Some(rest) if !rest.starts_with('/') => {
-                let origin = Origin::of(from).ok_or_else(|| self.redirect("its address has no host"))?;
-                format!("{}{to}", origin.address())
+            Some(rest) if !rest.starts_with('/') => format!("{}{to}", origin()?.address()),
+            Some(_) => to.to_string(),
+            None if has_scheme => to.to_string(),
+            // Below the folder of the address from which it comes.
+            None => {
+                let path = from.split(['?', '#']).next().unwrap_or(from);
+                let folder = if to.starts_with('?') { Some(path.len()) } else { path.rfind('/').map(|end| end + 1) };
+                if to.split(['/', '?', '#']).any(|part| part == "..") {
+                    return Err(self.redirect("its address has `..`"));
+                }
+                format!("{}{to}", &path[..folder.unwrap_or(0)])
             }
-            _ => to.to_string(),
         };
         self.permitted(&address).map(|_| address)
     }
@@ -451,6 +460,9 @@ mod tests {
             ("a.test", false, "http://127.0.0.1/", false, false),
             ("a.test", true, "http://a.test/", true, false),
             ("a.test", true, "http://b.test/", false, false),
+            ("a.test", true, "https://b.test/", true, false),
+            ("a.test", true, "https://a.test/", true, false),
+            ("a.test", true, "http://127.0.0.1/", true, false),
             ("127.0.0.1:5000", false, "http://127.0.0.1:5001/", true, true),
             ("localhost", false, "http://[::1]/", true, true),
             ("localhost", false, "http://a.test/", false, false),
@@ -459,6 +471,19 @@ mod tests {
             let exchange = of(host, plain_http);
             assert_eq!(exchange.permitted(to).is_ok(), goes, "{host} to {to}");
             assert_eq!(login(&exchange, to), with_login, "{host} to {to}");
+        }
+        let exchange = of("a.test", false);
+        let resolved = |to: &str| exchange.resolved(to, "https://a.test/v2/p/uploads/?x=1").ok();
+        for (to, expected) in [
+            ("/v2/y", Some("https://a.test/v2/y")),
+            ("y?z=1", Some("https://a.test/v2/p/uploads/y?z=1")),
+            ("?z=1", Some("https://a.test/v2/p/uploads/?z=1")),
+            ("https://b.test/y", Some("https://b.test/y")),
+            ("../y", None),
+            ("//b.test/y", None),
+            ("ftp://b.test/y", None),
+        ] {
+            assert_eq!(resolved(to).as_deref(), expected, "{to}");
         }
         assert_eq!(of("docker.io", false).address("tags/list"), "https://registry-1.docker.io/v2/p/tags/list");
         assert_eq!(of("localhost:5000", false).address("x"), "http://localhost:5000/v2/p/x");

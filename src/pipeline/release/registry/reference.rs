@@ -4,6 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::digest::OciDigest;
+use crate::optimize::agents::ask::is_here;
 
 /// The scheme of registries.
 pub const SCHEME: &str = "oci://";
@@ -165,6 +166,22 @@ impl Reference {
     /// The address without tag and digest.
     pub fn repository(&self) -> String {
         format!("{SCHEME}{}/{}", self.host, self.name)
+    }
+
+    /// The same, but one text for all addresses of one repository: without a port that is the usual one of its host, and Docker's registry under one name.
+    pub fn identity(&self) -> String {
+        let usual = if is_here(&Reference::host_name(&self.host)) { ":80" } else { ":443" };
+        let host = self.host.strip_suffix(usual).unwrap_or(&self.host);
+        let host = if matches!(host, "index.docker.io" | "registry-1.docker.io") { "docker.io" } else { host };
+        format!("{SCHEME}{host}/{}", self.name)
+    }
+
+    /// A host without its port.
+    fn host_name(host: &str) -> String {
+        match host.rsplit_once(':') {
+            Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name.into(),
+            _ => host.into(),
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use super::manifest::{ARTIFACT, Descriptor, EMPTY_BYTES, ImageIndex, LARGEST_SIG
 use super::reference::Version;
 use crate::release::artifact::{ArtifactFiles, Index, tar};
 use crate::release::signature::Signature;
+use crate::release::version::numbers;
 
-/// The most signatures of one artifact that are read.
-const MOST_SIGNATURES: usize = 32;
+/// The most manifests that are said to be signatures of one artifact and are looked at. Whoever may write there may list anything.
+const MOST_REFERRERS: usize = 1000;
 
 /// A place of publication for the versions of one package.
 pub trait Repository {
@@ -249,11 +250,15 @@ pub fn resolve(from: &dyn Repository, version: &Version) -> Result<Resolved, Reg
     Ok(Resolved { tag, digest: OciDigest::of(&bytes), bytes })
 }
 
-/// Fetches an artifact that was looked up, with its signatures. Nothing about it is believed yet except its digests.
+/// Fetches an artifact that was looked up, with its signatures until one of them is `enough`. Nothing about it is believed yet except its digests.
 ///
 /// # Errors
 /// Something of it is missing, differs from its digest, or is of another type.
-pub fn pull(from: &dyn Repository, resolved: Resolved) -> Result<Pulled, RegistryError> {
+pub fn pull(
+    from: &dyn Repository,
+    resolved: Resolved,
+    enough: &dyn Fn(&ArtifactFiles, &Signature) -> bool,
+) -> Result<Pulled, RegistryError> {
     let Resolved { tag, digest, bytes } = resolved;
     let what = || format!("the manifest {digest} in {}", from.place());
     let manifest = Manifest::artifact(&what(), &bytes)?;
@@ -264,7 +269,10 @@ pub fn pull(from: &dyn Repository, resolved: Resolved) -> Result<Pulled, Registr
     referrers.retain(is_signature);
     referrers.sort_by(|a, b| a.digest.cmp(&b.digest));
     referrers.dedup();
-    for referrer in referrers.iter().take(MOST_SIGNATURES) {
+    for referrer in referrers.iter().take(MOST_REFERRERS) {
+        if signatures.last().is_some_and(|signature| enough(&files, signature)) {
+            break;
+        }
         // Whoever may write there may have listed anything. What is no signature of this artifact is as good as absent.
         let Some(bytes) = if_sound(from.manifest(&referrer.digest))?.flatten() else { continue };
         let Ok(of_signature) = Manifest::signature(&what(), &bytes) else { continue };
@@ -294,35 +302,13 @@ fn if_sound<T>(given: Result<T, RegistryError>) -> Result<Option<T>, RegistryErr
 /// The tag with the greatest version.
 fn newest(from: &dyn Repository) -> Result<String, RegistryError> {
     let tags = from.tags()?;
-    match tags.iter().filter_map(|tag| Some((version(tag)?, tag))).max() {
+    match tags.iter().filter_map(|tag| Some((numbers(tag)?, tag))).max() {
         Some((_, tag)) => Ok(tag.clone()),
         None => Err(RegistryError::NoVersion { place: from.place(), known: tags }),
     }
 }
 
-/// The numbers of a version such as `1.2.3`, in the text that has no leading zeros.
-fn version(tag: &str) -> Option<[u64; 3]> {
-    let mut numbers = tag.split('.').map(|part| part.parse::<u64>().ok().filter(|n| n.to_string() == part));
-    let three = [numbers.next()??, numbers.next()??, numbers.next()??];
-    numbers.next().is_none().then_some(three)
-}
-
 /// Whether a list of manifests holds an artifact of kforge.
 pub(super) fn is_artifact(manifest: &Descriptor) -> bool {
     manifest.artifact_type.as_deref() == Some(ARTIFACT)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn versions_are_compared_by_their_numbers() {
-        let mut tags = ["1.2.3", "0.10.0", "0.9.0", "1.10.0"].map(|tag| (version(tag).unwrap(), tag));
-        tags.sort();
-        assert_eq!(tags.map(|(_, tag)| tag), ["0.9.0", "0.10.0", "1.2.3", "1.10.0"]);
-        for tag in ["1.2", "1.2.3.4", "latest", "01.2.3", "1.2.+3", "1.2.3-rc1", ""] {
-            assert_eq!(version(tag), None, "{tag}");
-        }
-    }
 }

@@ -12,7 +12,7 @@ WORKSPACE = 0x700000000000
 
 
 class Tensor:
-    is_cuda, requires_grad, device = True, False, "cuda:0"
+    is_cuda, requires_grad, device, version = True, False, "cuda:0", 0
 
     def __init__(self, at, dtype, shape, strides=None):
         self.at, self.dtype, self.shape, self.strides = at, dtype, tuple(shape), tuple(strides or _dense(shape))
@@ -82,6 +82,11 @@ class _Namespaces:
         return type(name, (), {})()
 
 
+def _increment_version(tensor):
+    tensor.version += 1
+
+
+autograd = types.SimpleNamespace(graph=types.SimpleNamespace(increment_version=_increment_version))
 compiler = types.SimpleNamespace(is_compiling=lambda: False)
 library = types.SimpleNamespace(Library=_Library, register_fake=lambda name, function, lib: None)
 ops = _Namespaces()

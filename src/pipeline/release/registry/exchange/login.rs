@@ -46,9 +46,13 @@ impl Exchange {
         Ok(())
     }
 
-    /// Checks that a login may go to an origin.
+    /// Checks that a login may go to an origin. A demand that came over a network in plain text may name any service, as whoever sits between may have written it.
     pub(super) fn may_receive_login(&self, origin: &Origin) -> Result<(), RegistryError> {
-        match origin.https || origin.is_here() && self.origin.is_here() {
+        let own = &self.origin;
+        if !own.https && !own.is_here() {
+            return Err(RegistryError::PlainLogin(own.host.clone()));
+        }
+        match origin.https || origin.is_here() && own.is_here() {
             true => Ok(()),
             false => Err(RegistryError::PlainLogin(origin.host.clone())),
         }
@@ -112,13 +116,16 @@ impl Exchange {
             300..=399 => return Err(self.redirect("its service for tokens is at another address than it states")),
             _ => return Err(self.refused(what, &answer)),
         }
+        // A service may state both, with the same value.
         #[derive(Deserialize)]
         struct Token {
-            #[serde(alias = "access_token")]
             token: Option<String>,
+            access_token: Option<String>,
         }
-        let token = serde_json::from_slice::<Token>(&answer.body).ok().and_then(|answer| answer.token);
-        let is_header = |token: &String| !token.is_empty() && token.bytes().all(|b| b.is_ascii_graphic());
+        let stated = serde_json::from_slice::<Token>(&answer.body).ok();
+        let mut tokens = stated.into_iter().flat_map(|stated| [stated.token, stated.access_token]).flatten();
+        let token = tokens.find(|token| !token.is_empty());
+        let is_header = |token: &String| token.bytes().all(|b| b.is_ascii_graphic());
         let no_token =
             || RegistryError::Protocol { host: self.host.clone(), why: "its service for tokens gave no token" };
         token.filter(is_header).map(Secret::new).ok_or_else(no_token)
