@@ -138,11 +138,15 @@ fn redirects_end_and_lead_to_no_other_scheme() {
     let server = Server::new();
     let remote = remote(&server);
     publication(artifact("1.0.0")).push(&remote, "1.0.0", false).unwrap();
-    for to in ["http://registry.test/", "ftp://127.0.0.1/", "//127.0.0.1/", "http://user@127.0.0.1/", "elsewhere/"] {
+    for to in ["http://registry.test/", "ftp://127.0.0.1/", "//127.0.0.1/", "http://user@127.0.0.1/", "../elsewhere/"] {
         server.state().redirects_to = Some(to.into());
         let error = fetch(&remote, &Version::Newest).unwrap_err();
         assert!(matches!(error, RegistryError::Redirect { .. }), "{to}: {error}");
     }
+    // An address may be relative to that of the request.
+    server.state().redirects_to = Some("elsewhere/".into());
+    assert!(fetch(&remote, &Version::Newest).is_err());
+    assert!(server.count("GET", "/v2/team/p/blobs/elsewhere/sha256:") > 0);
     server.state().redirects_to = Some(format!("http://{}/v2/team/p/blobs/", server.address));
     let before = server.count("GET", "/blobs/");
     let error = fetch(&remote, &Version::Newest).unwrap_err();
