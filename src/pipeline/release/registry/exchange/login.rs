@@ -46,7 +46,8 @@ impl Exchange {
         Ok(())
     }
 
-    /// Checks that a login may go to an origin. A demand that came over a network in plain text may name any service, as whoever sits between may have written it.
+    /// Checks that a login may go to an origin. A demand that came over a network in plain text may name any service, as whoever sits between may have written
+    /// it.
     pub(super) fn may_receive_login(&self, origin: &Origin) -> Result<(), RegistryError> {
         let own = &self.origin;
         if !own.https && !own.is_here() {
