@@ -351,6 +351,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
+    #[ignore = "second tier: random sequences of edits"]
     fn a_certificate_holds_only_where_planning_comes_to_the_same(
         edits in proptest::collection::vec((0..KINDS, 0usize..1000, 0..WORDS.len(), any::<bool>()), 1..10)
     ) {
@@ -383,6 +384,7 @@ fn the_second_fresh_build_is_certified_and_stays_so() {
 }
 
 #[test]
+#[ignore = "second tier: every kind of edit"]
 fn every_edit_that_makes_work_voids_the_certificate() {
     for kind in [1u8, 2, 3, 6, 7, 9, 12, 13] {
         let world = World::new();

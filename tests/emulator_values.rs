@@ -60,6 +60,7 @@ fn stated_rounding_modes_and_saturation_are_exact() {
 }
 
 #[test]
+#[ignore = "second tier: every value twice"]
 fn stated_rounding_survives_a_compiler_that_may_fuse_and_reorder() {
     holds("rounding", &["-O3", "-march=native", "-ffp-contract=fast"]);
 }
@@ -76,11 +77,13 @@ fn functions_the_c_library_lacks_are_accurate() {
 
 /// Like the test above, with the flags of the emulator's check build, whose hooks must find nothing to report in the headers.
 #[test]
+#[ignore = "second tier: every value twice"]
 fn values_are_the_same_under_instrumentation() {
     holds("formats", &["-O1", "-fsanitize=thread", "--param", "tsan-distinguish-volatile=1"]);
 }
 
 #[test]
+#[ignore = "second tier: every spelling"]
 fn every_promised_spelling_compiles() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     compile("spellings", &["-c", "-O0"], &scratch.path().join("spellings.o"));

@@ -147,6 +147,7 @@ fn a_check_in_another_folder_serves_every_kind_of_reference() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn inputs_made_in_python_serve_a_reference_in_another_language_and_folder() {
     let Some(project) = package("cpp/ref.cpp::pick") else { return };
     let inputs =
@@ -193,6 +194,7 @@ fn a_wrong_kernel_is_rejected_in_the_checks_own_words() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_edited_check_or_what_it_imports_is_asked_again_and_nothing_is_compiled() {
     let Some(project) = cpp_known() else { return };
     is_asked_again(&project);

@@ -77,6 +77,7 @@ fn an_operator_and_a_template_alone_give_a_verified_champion_for_each_of_twelve_
 }
 
 #[test]
+#[ignore = "second tier: every template"]
 fn a_product_is_right_in_f32_and_on_tensor_cores_with_what_follows_it() {
     let text = r#"
 [package]

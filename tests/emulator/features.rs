@@ -374,8 +374,9 @@ fn a_source_that_only_cuda_compiles_is_unknown_at_the_line_that_asks_for_it() {
             4,
         ),
     ];
-    for check in [false, true] {
-        for (text, what, line) in cases {
+    // In a check build, the compiler reads the same headers with the same macros; one case shows that its binary reports the line, too.
+    for (check, cases) in [(false, &cases[..]), (true, &cases[2..3])] {
+        for &(text, what, line) in cases {
             let built = build(text, &["k"], check);
             let ran = run(&built, launch("k", 2, 32, vec![ptr("out")]), &[output("out", 1, 4)]);
             assert_eq!(ran.not_emulated, [format!("{what} at k.cu:{line}")]);
@@ -410,6 +411,7 @@ fn clang() -> Option<&'static std::path::Path> {
 }
 
 #[test]
+#[ignore = "second tier: every compiler"]
 fn clang_makes_the_same_of_sources_as_gcc() {
     let Some(cxx) = clang() else { return };
     let by_clang = |text: &str, entries: &[&str], check| {

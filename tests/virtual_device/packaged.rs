@@ -483,6 +483,7 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn two_builds_under_changed_circumstances_give_the_same_bytes_or_every_difference_is_named() {
     let lab = built();
     let said = run(&lab, &["reproduce"], 0);
