@@ -13,12 +13,12 @@ pub enum ArtifactError {
         /// The cause.
         source: std::io::Error,
     },
-    /// It is neither a folder nor an archive.
-    #[error("it is neither the folder nor the tar archive of an artifact: {0}")]
-    NotArchive(std::io::Error),
+    /// It is neither a folder nor an archive. The cause is not kept: the words of the archive's reader repeat bytes of the file.
+    #[error("not an artifact: neither a folder nor a tar archive")]
+    NotArchive,
     /// A name could be written outside of a folder, or differs between systems.
     #[error(
-        "it holds `{0}`: expected names of at most 255 bytes with `/`, none of them a folder of another,, without `..`, empty parts or control characters"
+        "it holds `{0}`: expected names of at most 255 bytes with `/`, none of them a folder of another, without `..`, empty parts or control characters"
     )]
     Name(String),
     /// An entry is not a regular file.
