@@ -27,7 +27,7 @@ pub use release::{
 };
 pub use stores::{
     CacheCommand, CleanArgs, EvidenceCommand, EvidenceExport, EvidenceImport, EvidenceList, EvidenceSign,
-    EvidenceTrust, EvidenceVerify, FetchArgs, ToolchainCommand, UpdateArgs,
+    EvidenceTrust, EvidenceVerify, FetchArgs, KeyFor, ToolchainCommand, UpdateArgs,
 };
 
 /// Cargo for GPU kernels.

@@ -252,7 +252,7 @@ fn trust_is_asked_for_again_in_each_build_with_imported_evidence() {
     let trusted = Lab { project: trusted.project.var("KFORGE_EVIDENCE_TRUST", keys.as_os_str()), ..trusted };
     fs::write(&keys, "").unwrap();
     let said = run(&trusted, &["evidence", "import", text(&bundle)], 0);
-    assert!(said.contains("only claimed") && said.contains("which `KFORGE_EVIDENCE_TRUST` names"), "{said}");
+    assert!(said.contains("only claimed") && said.contains("(`KFORGE_EVIDENCE_TRUST`)"), "{said}");
     assert_eq!(standing(&trusted.built(&[])), claimed());
     for _ in 0..3 {
         let said = run(&trusted, &["build"], 0);
@@ -363,7 +363,7 @@ fn the_sources_of_trust_have_an_order_and_a_repository_cannot_name_one() {
     fs::remove_file(lab.project.root().join(".kforge/config.toml")).unwrap();
     // A file that is named must exist and be of the format.
     let said = run(&lab, &["build", "--trust", "nothing"], 101);
-    assert!(said.contains("nothing`, which `--trust` names: No such file"), "{said}");
+    assert!(said.contains("nothing` (`--trust`): No such file"), "{said}");
     fs::write(&of_flag, format!("\n{}", line.replace("ci@x", "ci@x cert-authority"))).unwrap();
     let said = run(&lab, &["build", "--trust", text(&of_flag)], 101);
     assert!(said.contains("line 2: `cert-authority` is not supported"), "{said}");
@@ -403,7 +403,7 @@ fn bundles_are_signed_verified_and_trusted_by_commands() {
     let said = run(&lab, &["evidence", "sign", BUNDLE, "--key", text(&key)], 0);
     assert!(said.contains("Signed `evidence/virtual-h.kfe` with SHA256:"), "{said}");
     let said = run(&lab, &["evidence", "verify", BUNDLE], 103);
-    assert!(said.contains("and this build has no list of trusted keys"), "{said}");
+    assert!(said.contains("and there is no list of trusted keys that counts for evidence"), "{said}");
     let said = run(&lab, &["evidence", "trust", "--add", "ci@x", text(&public)], 0);
     assert!(said.contains(".kforge/allowed_signers"), "{said}");
     let lines = fs::read_to_string(lab.project.root().join(".kforge/allowed_signers")).unwrap();
@@ -434,6 +434,8 @@ fn bundles_are_signed_verified_and_trusted_by_commands() {
     }
     let said = run(&lab, &["evidence", "trust", "--add", "a", BUNDLE], 101);
     assert!(said.contains("cannot read") || said.contains("not a public key"), "{said}");
+    let said = run(&lab, &["evidence", "trust", "--add", "a", text(&key)], 101);
+    assert!(said.contains("is a private key: expected its public half") && said.contains("`.pub`"), "{said}");
 }
 
 #[test]

@@ -62,6 +62,14 @@ pub struct ReproduceArgs {
     pub message_format: MessageFormat,
 }
 
+/// The global option `--trust` as it is for artifacts: the value is the global one, and only the help differs.
+#[derive(Debug, Clone, Default, Args)]
+pub struct TrustForArtifacts {
+    /// File of the keys that may sign artifacts [default: the setting evidence.trust; a repository's list never counts]
+    #[arg(long, value_name = "FILE", global = true, help_heading = "Common options", display_order = 100)]
+    pub trust: Option<PathBuf>,
+}
+
 /// `kforge verify-artifact`.
 #[derive(Debug, Clone, Args)]
 pub struct VerifyArtifactArgs {
@@ -80,6 +88,9 @@ pub struct VerifyArtifactArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
+    /// Whom to trust.
+    #[command(flatten)]
+    pub trust: TrustForArtifacts,
 }
 
 /// `kforge publish`.
@@ -124,7 +135,7 @@ pub struct InstallArgs {
     /// Do not require the signature of a trusted key
     #[arg(long)]
     pub allow_untrusted: bool,
-    /// Accept that a tag names something else than kforge-install.lock says
+    /// Accept an older version, another source, or other contents than kforge-install.lock says
     #[arg(long, requires = "sources")]
     pub update: bool,
     /// Reach registries by http; registries on this machine are reached so anyway
@@ -136,6 +147,9 @@ pub struct InstallArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", default_value = "human")]
     pub message_format: MessageFormat,
+    /// Whom to trust.
+    #[command(flatten)]
+    pub trust: TrustForArtifacts,
 }
 
 /// Languages of loaders.

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 
 use super::{MessageFormat, Select};
 
@@ -66,7 +66,7 @@ pub enum EvidenceCommand {
     Sign(EvidenceSign),
     /// Say who signed bundles; exit with code 103 unless trusted keys signed all of them
     Verify(EvidenceVerify),
-    /// List the keys that may sign evidence, or add one
+    /// List the keys that may sign evidence, or add one, for evidence or for artifacts
     Trust(EvidenceTrust),
 }
 
@@ -101,13 +101,25 @@ pub struct EvidenceVerify {
     pub message_format: MessageFormat,
 }
 
+/// What an added key may sign.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+#[expect(missing_docs, reason = "the values of the option")]
+pub enum KeyFor {
+    Evidence,
+    Artifacts,
+}
+
 /// `kforge evidence trust`.
 #[derive(Debug, Clone, Args)]
 pub struct EvidenceTrust {
     /// Add a key for this principal
     #[arg(long, num_args = 2, value_names = ["PRINCIPAL", "KEY.pub"])]
     pub add: Option<Vec<String>>,
-    /// File to add the key to [default: the file that counts here, or the repository's .kforge/allowed_signers]
+    /// What the added key may sign: bundles of evidence, or artifacts that verify-artifact and install read
+    #[arg(long = "for", value_name = "WHAT", default_value = "evidence", requires = "add")]
+    pub purpose: KeyFor,
+    /// File to add the key to [default: the file that counts here, or for evidence the repository's
+    /// .kforge/allowed_signers]
     #[arg(long, value_name = "FILE", requires = "add")]
     pub file: Option<PathBuf>,
     /// List the keys in the repository's .kforge/allowed_signers as it is in REV

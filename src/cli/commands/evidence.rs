@@ -2,7 +2,7 @@
 
 use super::{CommandResult, passphrase};
 use crate::cli::args::{
-    EvidenceCommand, EvidenceExport, EvidenceList, EvidenceSign, EvidenceTrust, EvidenceVerify, MessageFormat,
+    EvidenceCommand, EvidenceExport, EvidenceList, EvidenceSign, EvidenceTrust, EvidenceVerify, KeyFor, MessageFormat,
 };
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -12,6 +12,7 @@ use kforge_ops::Error;
 use kforge_ops::evidence::sign::{self, SignWith};
 use kforge_ops::evidence::{self, ExportRequest, ListRequest, Listed};
 use kforge_pipeline::release::evidence_list;
+use kforge_pipeline::release::signature::Purpose;
 use kforge_pipeline::release::trust::TrustSource;
 use kforge_types::record::Standing;
 use std::path::Path;
@@ -68,10 +69,19 @@ fn verify(context: &Context, args: &EvidenceVerify) -> CommandResult {
 
 fn trust(context: &Context, args: &EvidenceTrust) -> CommandResult {
     if let Some([principal, key]) = args.add.as_deref() {
-        let added = sign::add(&context.session, principal, Path::new(key), args.file.as_deref())?;
+        let purpose = match args.purpose {
+            KeyFor::Evidence => Purpose::Evidence,
+            KeyFor::Artifacts => Purpose::Artifact,
+        };
+        let added = sign::add(&context.session, purpose, principal, Path::new(key), args.file.as_deref())?;
         let (word, was) = if added.was_there { ("Keeping", ", which is there already") } else { ("Added", "") };
-        let text = format!("{} of {principal} in `{}`{was}", added.fingerprint, added.path.display());
-        context.console.status(word, &text);
+        let (fingerprint, path, plural) = (&added.fingerprint, added.path.display(), purpose.plural());
+        context.console.status(word, &format!("{fingerprint} of {principal} for {plural} in `{path}`{was}"));
+        if added.is_to_be_named {
+            let text =
+                format!("`--trust {path}` uses it once, `evidence.trust` in the configuration of the home always");
+            context.console.status("", &text);
+        }
         return Ok(Exit::Done);
     }
     let found = sign::list(&context.session, args.base.as_deref())?;

@@ -94,7 +94,7 @@ pub const KEYS: &[Key] = &[
     users(
         "evidence.trust",
         Kind::Path,
-        "file of the keys that may sign evidence, in OpenSSH's format `allowed_signers`; not from a repository's configuration",
+        "file of the keys that may sign evidence and artifacts, in OpenSSH's format `allowed_signers`; not from a repository's configuration",
     ),
     key("net.offline", Kind::Bool, "false", "never use the network"),
     key(

@@ -83,6 +83,11 @@ pub enum SignError {
     /// It is not clear which file a key should be added to.
     #[error("there is no file to add the key to: name one with `--file`")]
     NoFile,
+    /// No file counts for artifacts.
+    #[error(
+        "there is no file of keys that counts for artifacts (that of a repository never does): name one with `--file FILE`"
+    )]
+    NoFileForArtifacts,
 }
 
 /// How bundles are signed.
@@ -149,7 +154,7 @@ pub fn sign(
     }
     // The public half comes first: a signature whose key is lost is worth nothing.
     if let (SignWith::Once { public, principal }, Pen::Here(key)) = (with, &pen) {
-        let line = SignerLine::new(principal, key.public(), ONCE);
+        let line = SignerLine::new(Purpose::Evidence, principal, key.public(), ONCE);
         write_once(&session.cwd.join(public), &line)?;
     }
     for (bundle, file) in &signed {
@@ -241,13 +246,21 @@ pub struct AddedKey {
     pub fingerprint: String,
     /// Whether the file already had such a line.
     pub was_there: bool,
+    /// Whether the key is for artifacts, and the file counts for them only once an option or a setting names it.
+    pub is_to_be_named: bool,
 }
 
-/// Adds a key to a file: the named one, else the one that counts here, else the repository's.
+/// Adds a key to a file: the named one, else the one that counts here for the purpose, else, for evidence, the repository's.
 ///
 /// # Errors
 /// [`SignError`], or a file cannot be read or written.
-pub fn add(session: &Session, principal: &str, key: &Path, file: Option<&Path>) -> Result<AddedKey, Error> {
+pub fn add(
+    session: &Session,
+    purpose: Purpose,
+    principal: &str,
+    key: &Path,
+    file: Option<&Path>,
+) -> Result<AddedKey, Error> {
     check_principal(principal)?;
     let place = session.cwd.join(key);
     let text = std::fs::read_to_string(&place).map_err(Error::read(&place))?;
@@ -255,21 +268,28 @@ pub fn add(session: &Session, principal: &str, key: &Path, file: Option<&Path>) 
     if !public.is_supported() {
         return Err(SignError::NotChecked { path: key.into(), algorithm: public.algorithm() }.into());
     }
-    let path = match file {
-        Some(file) => session.cwd.join(file),
-        None => match session.trusted_here(None)?.source.file() {
-            Some(path) => path.clone(),
-            None if session.has_manifest() => session.workspace()?.root.join(REPOSITORY_FILE),
-            None => return Err(SignError::NoFile.into()),
-        },
+    let counting = match purpose {
+        Purpose::Artifact => session.named_trust().and_then(|source| source.file().cloned()),
+        Purpose::Evidence if file.is_some() => None,
+        Purpose::Evidence => session.trusted_here(None)?.source.file().cloned(),
+    };
+    let path = match (file, &counting, purpose) {
+        (Some(file), ..) => session.cwd.join(file),
+        (None, Some(path), _) => path.clone(),
+        (None, None, Purpose::Artifact) => return Err(SignError::NoFileForArtifacts.into()),
+        (None, None, Purpose::Evidence) if session.has_manifest() => session.workspace()?.root.join(REPOSITORY_FILE),
+        (None, None, Purpose::Evidence) => return Err(SignError::NoFile.into()),
     };
     let (text, signers) = keys(&path)?;
-    let line = SignerLine::new(principal, public, &comment);
-    let was_there = signers.lines.iter().any(|old| old.principals == line.principals && old.key == line.key);
+    let line = SignerLine::new(purpose, principal, public, &comment);
+    let is_same =
+        |old: &SignerLine| old.principals == line.principals && old.key == line.key && old.is_for(purpose.namespace());
+    let was_there = signers.lines.iter().any(is_same);
     if !was_there {
         let end = if text.is_empty() || text.ends_with('\n') { "" } else { "\n" };
         let text = format!("{text}{end}{}\n", line.text());
         write_atomically(&path, text.as_bytes(), true).map_err(Error::write(&path))?;
     }
-    Ok(AddedKey { path, fingerprint: line.key.fingerprint(), was_there })
+    let is_to_be_named = purpose == Purpose::Artifact && counting.as_ref() != Some(&path);
+    Ok(AddedKey { path, fingerprint: line.key.fingerprint(), was_there, is_to_be_named })
 }

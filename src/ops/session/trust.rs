@@ -90,7 +90,7 @@ impl Session {
             return Ok(Found { trust: trust.clone(), witness, differs: false });
         }
         let now = Timestamp::try_from(self.began).map_err(TrustError::Clock)?;
-        let (mut source, mut differs) = (self.named(), false);
+        let (mut source, mut differs) = (self.named_trust(), false);
         let text = match (&source, root, base) {
             (Some(named), ..) => {
                 let path = named.file().cloned().unwrap_or_default();
@@ -146,7 +146,7 @@ impl Session {
     }
 
     /// The file that an option or a setting names.
-    fn named(&self) -> Option<TrustSource> {
+    pub(crate) fn named_trust(&self) -> Option<TrustSource> {
         if let Some(path) = &self.options.trust {
             return Some(TrustSource::Flag(self.cwd.join(path)));
         }

@@ -12,7 +12,7 @@ use jiff::Timestamp;
 use jiff::civil::{Date, DateTime, Time};
 use jiff::tz::TimeZone;
 
-use super::signature::{NAMESPACE, NotKey, PublicKey};
+use super::signature::{NotKey, PublicKey, Purpose};
 
 /// The keys of a file.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -112,11 +112,11 @@ impl AllowedSigners {
 }
 
 impl SignerLine {
-    /// A line for a key that may sign evidence and nothing else.
-    pub fn new(principals: &str, key: PublicKey, comment: &str) -> SignerLine {
+    /// A line for a key that may sign for this purpose and no other.
+    pub fn new(purpose: Purpose, principals: &str, key: PublicKey, comment: &str) -> SignerLine {
         SignerLine {
             principals: principals.into(),
-            namespaces: Some(NAMESPACE.into()),
+            namespaces: Some(purpose.namespace().into()),
             valid_after: None,
             valid_before: None,
             key,

@@ -36,6 +36,14 @@ impl Purpose {
             Purpose::Artifact => ARTIFACT_NAMESPACE,
         }
     }
+
+    /// What is signed, in words, in the plural.
+    pub fn plural(self) -> &'static str {
+        match self {
+            Purpose::Evidence => "evidence",
+            Purpose::Artifact => "artifacts",
+        }
+    }
 }
 
 /// A public key. Two keys are equal if they verify the same signatures, whatever their comments.
@@ -46,8 +54,14 @@ pub struct PublicKey {
 
 /// A text is not a public key.
 #[derive(Debug, thiserror::Error)]
-#[error("not a public key: {0}")]
-pub struct NotKey(ssh_key::Error);
+pub enum NotKey {
+    /// It is the private half of a key.
+    #[error("a private key: expected its public half, in the file with `.pub` after its name")]
+    Private,
+    /// It is something else.
+    #[error("not a public key: {0}")]
+    Other(ssh_key::Error),
+}
 
 impl PublicKey {
     /// The key in `TYPE BASE64 [COMMENT]`, as in a file `*.pub`, and its comment.
@@ -55,7 +69,11 @@ impl PublicKey {
     /// # Errors
     /// The text is something else.
     pub fn parse(text: &str) -> Result<(PublicKey, String), NotKey> {
-        let key = ssh_key::PublicKey::from_openssh(text.trim()).map_err(NotKey)?;
+        let text = text.trim();
+        if is_private(text) {
+            return Err(NotKey::Private);
+        }
+        let key = ssh_key::PublicKey::from_openssh(text).map_err(NotKey::Other)?;
         Ok((PublicKey { data: key.key_data().clone() }, key.comment().to_string()))
     }
 
@@ -83,6 +101,12 @@ impl PublicKey {
             _ => false,
         }
     }
+}
+
+/// Whether a text is that of a private key in a form of PEM, as OpenSSH and OpenSSL write it.
+fn is_private(text: &str) -> bool {
+    let label = text.lines().next().and_then(|line| line.strip_prefix("-----BEGIN "));
+    label.is_some_and(|label| label.trim_end().trim_end_matches('-').ends_with("PRIVATE KEY"))
 }
 
 /// A signature, which may be by anybody and over anything.

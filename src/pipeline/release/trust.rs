@@ -81,10 +81,10 @@ impl TrustSource {
 impl fmt::Display for TrustSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            TrustSource::Flag(path) => write!(f, "`{}`, which `--trust` names", path.display()),
-            TrustSource::Variable { name, path } => write!(f, "`{}`, which `{name}` names", path.display()),
+            TrustSource::Flag(path) => write!(f, "`{}` (`--trust`)", path.display()),
+            TrustSource::Variable { name, path } => write!(f, "`{}` (`{name}`)", path.display()),
             TrustSource::Home { config, path } => {
-                write!(f, "`{}`, which `evidence.trust` in `{}` names", path.display(), config.display())
+                write!(f, "`{}` (`evidence.trust` in `{}`)", path.display(), config.display())
             }
             TrustSource::Revision { revision, commit, exists: true } => {
                 write!(f, "`{REPOSITORY_FILE}` as it is in {revision} ({})", short(commit))
@@ -131,10 +131,46 @@ pub struct Distrusted {
     pub fingerprint: String,
     /// The reason.
     pub why: Distrust,
-    /// The list of the keys that count, in words, if there is one.
-    list: Option<String>,
+    /// The list of the keys that count; [`TrustSource::Nothing`] if there is none.
+    pub list: TrustSource,
     /// What was signed.
-    purpose: Purpose,
+    pub purpose: Purpose,
+}
+
+/// What whoever trusts the owner of a key can do so that its signatures count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TrustAdvice {
+    /// Make a list of keys.
+    Make(Purpose),
+    /// Add the key to a list.
+    Add {
+        /// What the key is to sign.
+        purpose: Purpose,
+        /// The list, unless it is the one to which keys are added if none is named.
+        file: Option<PathBuf>,
+    },
+}
+
+impl fmt::Display for TrustAdvice {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const ADD: &str = "kforge evidence trust --add PRINCIPAL KEY.pub";
+        let option = |purpose: &Purpose| match purpose {
+            Purpose::Evidence => "",
+            Purpose::Artifact => " --for artifacts",
+        };
+        match self {
+            TrustAdvice::Make(Purpose::Evidence) => write!(f, "make one with `{ADD}`"),
+            TrustAdvice::Make(purpose @ Purpose::Artifact) => write!(
+                f,
+                "make one with `{ADD}{} --file FILE`, and name it with `--trust FILE` or as `evidence.trust` in the configuration of the home",
+                option(purpose)
+            ),
+            TrustAdvice::Add { purpose, file: None } => write!(f, "add it with `{ADD}{}`", option(purpose)),
+            TrustAdvice::Add { purpose, file: Some(file) } => {
+                write!(f, "add it with `{ADD}{} --file {}`", option(purpose), file.display())
+            }
+        }
+    }
 }
 
 /// Why a signature does not count.
@@ -188,14 +224,27 @@ impl Distrust {
 }
 
 impl Distrusted {
+    /// What makes signatures of this key for this purpose count; none if the key is not what is missing.
+    pub fn advice(&self) -> Option<TrustAdvice> {
+        let purpose = self.purpose;
+        match &self.why {
+            Distrust::Unknown | Distrust::NotFor { .. } => Some(match &self.list {
+                TrustSource::Nothing => TrustAdvice::Make(purpose),
+                TrustSource::Flag(path) => TrustAdvice::Add { purpose, file: Some(path.clone()) },
+                _ => TrustAdvice::Add { purpose, file: None },
+            }),
+            _ => None,
+        }
+    }
+
     fn text(&self) -> String {
-        let Distrusted { fingerprint, why, purpose, .. } = self;
+        let Distrusted { fingerprint, why, purpose, list } = self;
+        let advice = self.advice().map_or(String::new(), |advice| advice.to_string());
         let namespace = purpose.namespace();
         let sign = match purpose {
             Purpose::Evidence => "kforge evidence sign",
             Purpose::Artifact => "kforge package --sign-key",
         };
-        let list = self.list.as_deref().unwrap_or("this build");
         match why {
             Distrust::Namespace(other) => format!(
                 "its signature by {fingerprint} is for the namespace `{other}`, not `{namespace}`; sign it with `{sign}`"
@@ -206,14 +255,16 @@ impl Distrusted {
             Distrust::Tampered => format!(
                 "its signature by {fingerprint} is not one of this document: somebody changed it after it was signed; get it again, or sign it yourself if you know what is in it"
             ),
-            Distrust::Unknown if self.list.is_none() => format!(
-                "its signature is by {fingerprint}, and this build has no list of trusted keys; if you trust its owner, make one with `kforge evidence trust --add PRINCIPAL KEY.pub`"
+            Distrust::Unknown if *list == TrustSource::Nothing => format!(
+                "its signature is by {fingerprint}, and there is no list of trusted keys that counts for {}; if you trust its owner, {advice}",
+                purpose.plural()
             ),
             Distrust::Unknown => format!(
-                "its signature is by {fingerprint}, a key that {list} does not list; if you trust its owner, add it with `kforge evidence trust --add PRINCIPAL KEY.pub`"
+                "its signature is by {fingerprint}, a key that {list} does not list; if you trust its owner, {advice}"
             ),
             Distrust::NotFor { principals, .. } => format!(
-                "its signature is by {fingerprint} ({principals}), which {list} does not allow to sign for `{namespace}`; extend `namespaces=` there if it may"
+                "its signature is by {fingerprint} ({principals}), a key that {list} does not allow to sign for `{namespace}`; if you trust its owner with {}, {advice}",
+                purpose.plural()
             ),
             Distrust::NotYet { principals, from } => format!(
                 "its signature is by {fingerprint} ({principals}), a key that {list} does not accept before {from}"
@@ -245,10 +296,7 @@ impl Trust {
     /// It does not count.
     pub fn judge_for(&self, purpose: Purpose, document: &[u8], signature: &Signature) -> Result<Signer, Distrusted> {
         let (key, fingerprint) = (signature.key(), signature.key().fingerprint());
-        let distrusted = |why| {
-            let list = (self.source != TrustSource::Nothing).then(|| self.source.to_string());
-            Distrusted { fingerprint: fingerprint.clone(), why, list, purpose }
-        };
+        let distrusted = |why| Distrusted { fingerprint: fingerprint.clone(), why, list: self.source.clone(), purpose };
         if signature.namespace() != purpose.namespace() {
             return Err(distrusted(Distrust::Namespace(signature.namespace().into())));
         }

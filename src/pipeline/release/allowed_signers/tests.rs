@@ -1,7 +1,7 @@
 //! The format as OpenSSH defines it, and one clear error for each line that is not of it.
 
 use super::*;
-use crate::release::signature::SigningKey;
+use crate::release::signature::{NAMESPACE, SigningKey};
 
 const ED: &str = "ssh-ed25519 AAAAC3NzaC1lZDI1NTE5AAAAIJEWjOJUMyUAYXWd9AuexVbsVpBZd4rZkXbLPPZFF7Ey";
 
@@ -98,7 +98,7 @@ fn namespaces_are_patterns() {
 fn a_new_line_is_read_again() {
     let key = SigningKey::generate().unwrap().public();
     for principals in ["ci@example.com", "Jane Doe"] {
-        let line = SignerLine { number: 1, ..SignerLine::new(principals, key.clone(), "of a test") };
+        let line = SignerLine { number: 1, ..SignerLine::new(Purpose::Evidence, principals, key.clone(), "of a test") };
         assert_eq!(one(&line.text()), line);
         assert!(line.is_for(NAMESPACE) && !line.is_for("git"));
     }

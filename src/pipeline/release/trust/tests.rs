@@ -31,6 +31,39 @@ fn a_key_for_evidence_does_not_sign_artifacts_and_neither_signature_stands_for_t
     assert!(one.judge_for(Purpose::Evidence, DOCUMENT, &evidence).is_ok());
     let why = one.judge_for(Purpose::Artifact, DOCUMENT, &artifact).unwrap_err();
     assert_eq!((why.why.name(), why.to_string().contains("`kforge-artifact`")), ("not-for-artifacts", true), "{why}");
+    assert_eq!(why.advice(), Some(TrustAdvice::Add { purpose: Purpose::Artifact, file: Some("keys".into()) }));
+}
+
+/// The advice is for what was signed, and names a file wherever the default of `--add` is another than the one that counts.
+#[test]
+fn advice_names_the_purpose_and_the_file() {
+    let key = SigningKey::generate().unwrap();
+    let add = "kforge evidence trust --add PRINCIPAL KEY.pub";
+    let home = TrustSource::Home { config: "config.toml".into(), path: "keys".into() };
+    for (purpose, source, says) in [
+        (Purpose::Evidence, TrustSource::Nothing, format!("make one with `{add}`")),
+        (
+            Purpose::Artifact,
+            TrustSource::Nothing,
+            format!("make one with `{add} --for artifacts --file FILE`, and name it"),
+        ),
+        (Purpose::Evidence, TrustSource::Flag("keys".into()), format!("add it with `{add} --file keys`")),
+        (
+            Purpose::Artifact,
+            TrustSource::Flag("keys".into()),
+            format!("add it with `{add} --for artifacts --file keys`"),
+        ),
+        (Purpose::Evidence, TrustSource::Repository("keys".into()), format!("add it with `{add}`")),
+        (Purpose::Artifact, home, format!("add it with `{add} --for artifacts`")),
+    ] {
+        let trust = Trust { source, ..trust("", NOW) };
+        let signature = key.sign(purpose.namespace(), DOCUMENT).unwrap();
+        let why = trust.judge_for(purpose, DOCUMENT, &signature).unwrap_err();
+        assert!(why.to_string().contains(&says), "`{says}`: {why}");
+        assert!(why.advice().is_some() && !why.to_string().contains("names does"), "{why}");
+        let tampered = trust.judge_for(purpose, b"another", &signature).unwrap_err();
+        assert_eq!(tampered.advice(), None);
+    }
 }
 
 #[test]
