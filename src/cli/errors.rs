@@ -14,7 +14,7 @@ use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::explain::NoStep;
-use kforge_ops::install::InstallError;
+use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
 use kforge_ops::optimize::OptimizeError;
 use kforge_ops::package::{Ground, PackageError, Refusal, RefusalReason};
@@ -121,6 +121,9 @@ fn helps(error: &Error) -> Vec<String> {
         ],
         Error::Registry(RegistryError::Plain(_)) => {
             vec!["`--plain-http` permits it; contents are still checked against their digests, but tags are not".into()]
+        }
+        Error::Install(InstallError::Unexpected { why: Unexpected::Asked, .. }) => {
+            vec!["`--update` installs it in place of what is there".into()]
         }
         Error::Install(InstallError::Moved { .. } | InstallError::Unexpected { .. }) => {
             vec!["ask whoever publishes it; `--update` accepts what is there now".into()]

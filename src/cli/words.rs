@@ -6,6 +6,7 @@ use super::console::Console;
 use kforge_foundation::base::count;
 use kforge_ops::accept::AcceptedChampion;
 use kforge_ops::build::{Champion, Lacking};
+use kforge_pipeline::release::trust::Distrusted;
 use kforge_pipeline::report::explanation;
 use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
@@ -43,6 +44,17 @@ pub(super) fn summary(c: &StepCounts, v: &VerdictCounts, began: Instant) -> Stri
         v.unknown,
         began.elapsed().as_secs_f64()
     )
+}
+
+/// Who signed an artifact, or that nobody did whose signature counts.
+pub(super) fn signed_by(signer: Option<&str>, distrusted: Option<&Distrusted>) -> String {
+    match (signer, distrusted) {
+        (Some(signer), _) => format!("signed by {signer}"),
+        (None, Some(Distrusted { fingerprint, why, .. })) => {
+            format!("with a signature by {fingerprint} that does not count ({})", why.name())
+        }
+        (None, None) => "not signed".into(),
+    }
 }
 
 /// A commit, shortened.

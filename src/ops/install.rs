@@ -25,6 +25,7 @@ use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::release::install_lock::{FILE_NAME, InstallLock, InstallLockError, InstalledPackage, is_within};
 use kforge_pipeline::release::registry::OciDigest;
 use kforge_pipeline::release::registry::reference::NotReference;
+use kforge_pipeline::release::trust::Distrusted;
 
 use self::place::{Found, Placed};
 use self::source::{Fetched, Work};
@@ -70,6 +71,9 @@ pub enum Unexpected {
     /// Its version is not later than the installed one.
     #[error("which is not a later version")]
     Version,
+    /// The same, and the user named that version, or the artifact itself.
+    #[error("which is not a later version")]
+    Asked,
     /// The package was installed from another source, with other contents.
     #[error("with other contents and from another source")]
     Source,
@@ -85,6 +89,10 @@ pub struct Installed {
     pub package: InstalledPackage,
     /// What changed, or would change.
     pub status: InstallStatus,
+    /// The version that its folder held, if the status is [`InstallStatus::Replaced`].
+    pub replaced: Option<String>,
+    /// Why its signature does not count, if it has one that does not, and none was required.
+    pub distrusted: Option<Distrusted>,
     /// The number of its kernels, each for one choice of types and one target.
     pub kernels: u64,
     /// Who had signed these contents before, by the lockfile, if it was another key.
@@ -236,10 +244,12 @@ fn install_locked(session: &Session, request: &InstallRequest) -> Result<Vec<Ins
             Found::Other(why) => return Err(InstallError::Occupied { folder: one.folder, why }.into()),
         };
         let package = entry(&one, &verified);
+        let replaced = replaces.as_ref().and_then(|found| found.index().ok()).map(|index| index.version);
         let before = old.get(&package.name).filter(|old| old.root == package.root && old.key != package.key);
         let signed_before = before.and_then(|old| old.signed_by.clone()).filter(|_| package.key.is_some());
         new.insert(package.clone());
-        installed.push(Installed { package, status, kernels: verified.kernels, signed_before });
+        let VerifiedArtifact { kernels, distrusted, .. } = verified;
+        installed.push(Installed { package, status, replaced, distrusted, kernels, signed_before });
         if status != InstallStatus::Present {
             changed.push(Placed { base: &session.cwd, relative: one.folder, files: one.files, replaces });
         }

@@ -59,6 +59,8 @@ pub struct VerifiedArtifact {
     pub index: Index,
     /// Who signed it, if a trusted key did.
     pub signer: Option<Signer>,
+    /// Why its signature does not count, if it has one that does not, and none was required.
+    pub distrusted: Option<Distrusted>,
     /// The number of kernels, each for one choice of types and one target.
     pub kernels: u64,
     /// The number of shapes at which champions pass.
@@ -143,7 +145,11 @@ pub(crate) fn verify_files(
     let path = &request.path;
     let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
     let index = files.index().map_err(refused)?;
-    let signer = signer(session, request, files)?;
+    let (signer, distrusted) = match signer(session, request, files)? {
+        Some(Ok(signer)) => (Some(signer), None),
+        Some(Err(why)) => (None, Some(why)),
+        None => (None, None),
+    };
     let document = KernelsDocument::of(files).map_err(refused)?;
     let evidence = files.required(EVIDENCE).map_err(refused)?;
     let evidence = archive::unpack(evidence, archive::LIMITS);
@@ -177,6 +183,7 @@ pub(crate) fn verify_files(
     Ok(VerifiedArtifact {
         index,
         signer,
+        distrusted,
         kernels: document.kernels.len() as u64,
         shapes: document.kernels.iter().map(|kernel| kernel.shapes.len() as u64).sum(),
         records,
@@ -227,8 +234,12 @@ fn of_package(
     Ok(found)
 }
 
-/// Who signed the index, if that counts or need not.
-fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFiles) -> Result<Option<Signer>, Error> {
+/// Who signed the index, or why the signature does not count if it need not; none if it is not signed and need not be.
+fn signer(
+    session: &Session,
+    request: &VerifyArtifactRequest,
+    files: &ArtifactFiles,
+) -> Result<Option<Result<Signer, Distrusted>>, Error> {
     let path = &request.path;
     let refused = |why| Error::from(VerifyArtifactError::Files { path: path.clone(), why });
     let Some(signature) = files.signature().map_err(refused)? else {
@@ -240,8 +251,8 @@ fn signer(session: &Session, request: &VerifyArtifactRequest, files: &ArtifactFi
     // The keys that a repository lists do not count: the artifact may lie in one, or be one.
     let trust = session.told(session.trusted(None, None)?)?;
     match trust.judge_for(Purpose::Artifact, files.required(INDEX).map_err(refused)?, &signature) {
-        Ok(signer) => Ok(Some(signer)),
-        Err(why) if request.allow_untrusted && why.why != Distrust::Tampered => Ok(None),
+        Ok(signer) => Ok(Some(Ok(signer))),
+        Err(why) if request.allow_untrusted && why.why != Distrust::Tampered => Ok(Some(Err(why))),
         Err(why) => Err(VerifyArtifactError::Distrusted { path: path.clone(), why }.into()),
     }
 }

@@ -161,6 +161,7 @@ fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing
     let (_, of_evidence) = key(&lab, NAMESPACE);
     run(&lab, &["package", "--sign-key", lab.project.place().join("key").to_str().unwrap()], 0);
     let said = run(&reader, &["verify-artifact", path, "--trust", of_evidence.to_str().unwrap()], 103);
+    assert!(said.contains("(me@x), a key that `") && said.contains("trusted` (`--trust`) does not"), "{said}");
     assert!(said.contains("does not allow to sign for `kforge-artifact`"), "{said}");
     run(&lab, &["package"], 0);
     let said = run(&reader, &["verify-artifact", path], 103);
@@ -171,6 +172,53 @@ fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing
     lab.project.write(".kforge/allowed_signers", &fs::read_to_string(trusted).unwrap());
     let said = run(&lab, &["verify-artifact", path], 103);
     assert!(said.contains("no list of trusted keys"), "{said}");
+}
+
+/// What the refusals advise, done word by word.
+#[test]
+fn a_key_is_trusted_for_artifacts_by_the_command_that_the_refusal_names() {
+    let lab = built();
+    let (private, _) = key(&lab, ARTIFACT_NAMESPACE);
+    run(&lab, &["package", "--sign-key", private.to_str().unwrap()], 0);
+    let archive = lab.project.root().join(ARCHIVE);
+    let (path, public) = (archive.to_str().unwrap(), private.with_extension("pub"));
+    let (mine, public) = (lab.project.place().join("mine"), public.to_str().unwrap());
+    let file = mine.to_str().unwrap();
+    let said = run(&lab, &["verify-artifact", path], 103);
+    assert!(said.contains("trust --add PRINCIPAL KEY.pub --for artifacts --file FILE`"), "{said}");
+    assert!(said.contains("`--trust FILE`") && said.contains("`evidence.trust`"), "{said}");
+    let add =
+        |more: &[&str], code: i32| run(&lab, &[&["evidence", "trust", "--add", "me@x", public], more].concat(), code);
+    // No list of a repository takes such a key unless it is named.
+    let said = add(&["--for", "artifacts"], 101);
+    assert!(said.contains("that of a repository never does") && said.contains("`--file FILE`"), "{said}");
+    assert!(!lab.project.root().join(".kforge/allowed_signers").exists());
+    add(&["--for", "evidence", "--file", file], 0);
+    let said = run(&lab, &["verify-artifact", path, "--trust", file], 103);
+    assert!(said.contains(&format!("KEY.pub --for artifacts --file {file}`")), "{said}");
+    let said = add(&["--for", "artifacts", "--file", file], 0);
+    assert!(said.contains("for artifacts in") && said.contains(&format!("`--trust {file}` uses it once")), "{said}");
+    let lines = fs::read_to_string(&mine).unwrap();
+    let [evidence, artifact] = lines.lines().collect::<Vec<_>>()[..] else { panic!("{lines}") };
+    assert!(evidence.starts_with("me@x namespaces=\"kforge-evidence\" ssh-ed25519 "), "{lines}");
+    assert!(artifact.starts_with("me@x namespaces=\"kforge-artifact\" ssh-ed25519 "), "{lines}");
+    assert!(run(&lab, &["verify-artifact", path, "--trust", file], 0).contains("signed by me@x"));
+    assert!(run(&lab, &["--trust", file, "verify-artifact", path], 0).contains("signed by me@x"));
+    // The home's configuration names the file for every command, also for `--add`.
+    fs::write(lab.project.home().join("config.toml"), format!("[evidence]\ntrust = \"{file}\"\n")).unwrap();
+    assert!(run(&lab, &["verify-artifact", path], 0).contains("signed by me@x"));
+    let said = add(&["--for", "artifacts"], 0);
+    assert!(said.contains("there already") && !said.contains("uses it once"), "{said}");
+    run(&lab, &["evidence", "trust", "--for", "artifacts"], 2);
+}
+
+#[test]
+fn a_file_that_is_no_artifact_is_not_shown() {
+    let lab = built();
+    let path = lab.project.place().join("passwd");
+    fs::write(&path, "root:x:0:0:hidden:/root:/bin/sh\n".repeat(40)).unwrap();
+    let said = verify(&lab, &path, 101);
+    assert!(said.contains("not an artifact: neither a folder nor a tar archive") && !said.contains("root:"), "{said}");
 }
 
 #[test]
@@ -222,7 +270,7 @@ fn what_is_not_so_is_named() {
     run(&lab, &["package"], 0);
     let whole = files(&lab);
     let binary = whole.keys().find(|name| name.starts_with("binaries/")).unwrap().clone();
-    assert!(verify(&lab, &forged(&lab, whole.clone()), 0).contains("by nobody whom you trust"));
+    assert!(verify(&lab, &forged(&lab, whole.clone()), 0).contains("Verified p 0.1.0, not signed"));
     // Without a new index, the file itself is named.
     for name in [binary.as_str(), "evidence.kfe", "kernels.json", "sbom.spdx.json", "source/k.cu"] {
         let mut files = whole.clone();

@@ -6,6 +6,7 @@ use super::{CommandResult, print_json};
 use crate::cli::args::{InstallArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
+use crate::cli::words;
 use kforge_foundation::base::count;
 use kforge_ops::install::{InstallRequest, InstallStatus, Installed, install};
 use kforge_pipeline::release::install_lock::InstalledPackage;
@@ -37,14 +38,19 @@ pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
     }
     for one in &installed {
         let InstalledPackage { name, version, folder, signed_by, .. } = &one.package;
-        let by = signed_by.as_ref().map_or("by nobody whom you trust".into(), |who| format!("signed by {who}"));
+        let by = words::signed_by(signed_by.as_deref(), one.distrusted.as_ref());
         let text = format!("{name} {version} ({}, {by}) in `{folder}`", count(one.kernels, "kernel"));
+        let place = match one.replaced.as_deref() {
+            Some(before) if before == version => format!(", in place of other contents of {before}"),
+            Some(before) => format!(", in place of {before}"),
+            None => String::new(),
+        };
         let (word, text) = match (one.status, args.dry_run) {
             (InstallStatus::Present, _) => ("Fresh", text),
             (InstallStatus::Added, false) => ("Installed", text),
-            (InstallStatus::Replaced, false) => ("Installed", format!("{text}, in place of another")),
+            (InstallStatus::Replaced, false) => ("Installed", format!("{text}{place}")),
             (InstallStatus::Added, true) => ("", format!("would install {text}")),
-            (InstallStatus::Replaced, true) => ("", format!("would install {text}, in place of another")),
+            (InstallStatus::Replaced, true) => ("", format!("would install {text}{place}")),
         };
         context.console.status(word, &text);
         if let Some(before) = &one.signed_before {

@@ -8,6 +8,7 @@ use super::{CommandResult, print_json};
 use crate::cli::args::{MessageFormat, VerifyArtifactArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
+use crate::cli::words::signed_by;
 use kforge_foundation::base::count;
 use kforge_ops::verify_artifact::{
     Cause, Finding, Rebuilt, Rerun, RerunFault, VerifiedArtifact, VerifyArtifactRequest, verify_artifact,
@@ -112,11 +113,9 @@ fn exit(rebuilt: &Rebuilt) -> Exit {
 
 fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact) {
     let console = &context.console;
-    let VerifiedArtifact { index, signer, kernels, shapes, records, rebuilt, rerun } = verified;
-    let by = match signer {
-        Some(signer) => format!("signed by {} ({})", signer.principals, signer.fingerprint),
-        None => "by nobody whom you trust".into(),
-    };
+    let VerifiedArtifact { index, signer, distrusted, kernels, shapes, records, rebuilt, rerun } = verified;
+    let signer = signer.as_ref().map(|signer| format!("{} ({})", signer.principals, signer.fingerprint));
+    let by = signed_by(signer.as_deref(), distrusted.as_ref());
     console.status("Verified", &format!("{} {}, {by}", index.package, index.version));
     let standing = |standing: &Standing| match standing {
         Standing::Here => "observed by whoever packaged it, as it says",

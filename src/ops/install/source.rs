@@ -14,7 +14,7 @@ use kforge_pipeline::release::registry::reference::{NotReference, split_path};
 use kforge_pipeline::release::registry::repository::{Pulled, Resolved, pull, resolve};
 use kforge_pipeline::release::registry::{Layout, OciDigest, Place, Reference, Repository, Version};
 use kforge_pipeline::release::signature::{Purpose, Signature};
-use kforge_pipeline::release::version::{fits_tag, is_later};
+use kforge_pipeline::release::version::{fits_tag, is_later, states_version};
 
 /// What a source gave, before it is verified.
 pub(super) struct Fetched {
@@ -53,7 +53,7 @@ impl Work<'_> {
                 let (files, index) = self.artifact(&path, &source)?;
                 let folder = place(&index);
                 let fetched = Fetched { files, source, tag: None, manifest: None, folder, index };
-                self.check_asked(&fetched)?;
+                self.check_asked(&fetched, true)?;
                 Ok(fetched)
             }
             Opened::Published(repository, version) => {
@@ -66,7 +66,12 @@ impl Work<'_> {
                 let (files, index, manifest) = self.pull(&*repository, resolved, &source, key)?;
                 let folder = place(&index);
                 let fetched = Fetched { files, source, tag, manifest: Some(manifest), folder, index };
-                self.check_asked(&fetched)?;
+                let by_name = match &version {
+                    Version::Newest => false,
+                    Version::Tag(tag) => states_version(tag),
+                    Version::Digest(_) => true,
+                };
+                self.check_asked(&fetched, by_name)?;
                 Ok(fetched)
             }
         }
@@ -82,8 +87,8 @@ impl Work<'_> {
     }
 
     /// Checks that what a source gave is what was asked for. Its signature says who made it, not that it is the version, the package or the newest that a user
-    /// expects there: whoever can write to a place can put an older artifact, or that of another package, under any tag.
-    fn check_asked(&self, one: &Fetched) -> Result<(), InstallError> {
+    /// expects there: whoever can write to a place can put an older artifact, or that of another package, under any tag. `by_name` says whether the user named the version, or the artifact itself.
+    fn check_asked(&self, one: &Fetched, by_name: bool) -> Result<(), InstallError> {
         let Fetched { source, index, .. } = one;
         if let Some(tag) = one.tag.as_ref().filter(|tag| !fits_tag(&index.version, tag)) {
             let (source_name, tag, version) = (source.clone(), tag.clone(), index.version.clone());
@@ -107,7 +112,8 @@ impl Work<'_> {
                 locked: known.root.clone(),
             }),
             (false, false) if !is_later(&index.version, &known.version) => {
-                Err(self.unexpected(one, known, Unexpected::Version))
+                let why = if by_name { Unexpected::Asked } else { Unexpected::Version };
+                Err(self.unexpected(one, known, why))
             }
             (false, false) => Ok(()),
         }

@@ -18,10 +18,15 @@ pub fn is_later(version: &str, than: &str) -> bool {
     matches!((parts(version), parts(than)), (Some(one), Some(other)) if one > other)
 }
 
+/// Whether a tag states a version, perhaps with more after it.
+pub fn states_version(tag: &str) -> bool {
+    parts(tag).is_some()
+}
+
 /// Whether a tag can name a package of this version: a tag that states a version states this one, perhaps with more after a `-`.
 pub fn fits_tag(version: &str, tag: &str) -> bool {
     let is_own = tag.strip_prefix(version).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'));
-    is_own || parts(tag).is_none()
+    is_own || !states_version(tag)
 }
 
 #[cfg(test)]
