@@ -294,6 +294,22 @@ fn settings_are_listed_and_schemas_are_in_the_help() {
 }
 
 #[test]
+fn the_help_of_trust_is_about_artifacts_where_artifacts_are_read() {
+    let place = Place::empty();
+    let help = |command: &str| {
+        let out = place.run(&format!("{command} --help")).expect(0).out.clone();
+        out.split_whitespace().collect::<Vec<_>>().join(" ")
+    };
+    for command in ["verify-artifact", "install"] {
+        let said = help(command);
+        assert!(said.contains("may sign artifacts") && said.contains("a repository's list never counts"), "{said}");
+        assert!(!said.contains("may sign evidence") && said.matches("--trust <FILE>").count() == 1, "{said}");
+    }
+    assert!(help("build").contains("may sign evidence"));
+    assert!(help("install").contains("--update Accept an older version"));
+}
+
+#[test]
 fn doctor_works_outside_a_workspace_and_beside_a_broken_manifest() {
     let said = Place::empty().run("doctor").expect(0).prints("no workspace is open").prints("found C++ compiler");
     said.prints("missing CUDA compiler (NVRTC): no workspace here needs one");
