@@ -87,7 +87,8 @@ impl Work<'_> {
     }
 
     /// Checks that what a source gave is what was asked for. Its signature says who made it, not that it is the version, the package or the newest that a user
-    /// expects there: whoever can write to a place can put an older artifact, or that of another package, under any tag. `by_name` says whether the user named the version, or the artifact itself.
+    /// expects there: whoever can write to a place can put an older artifact, or that of another package, under any tag.
+    /// `by_name` says whether the user named the version, or the artifact itself.
     fn check_asked(&self, one: &Fetched, by_name: bool) -> Result<(), InstallError> {
         let Fetched { source, index, .. } = one;
         if let Some(tag) = one.tag.as_ref().filter(|tag| !fits_tag(&index.version, tag)) {
