@@ -73,7 +73,10 @@ fn a_change_whose_evidence_is_missing_ends_with_103_and_is_undecided() {
     assert!(missing.contains(&"p/k/V=1/h/big/bench"), "{missing:?}");
     let summary = std::fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
     assert!(summary.starts_with("## kforge ci: evidence is missing or undecided\n"), "{summary}");
-    assert!(summary.contains("\n### Steps without evidence\n\n* `p/k/"), "{summary}");
+    assert!(
+        summary.contains("\n### Steps without evidence\n\n* no ") && summary.contains(" steps, the first `p/k/"),
+        "{summary}"
+    );
     assert!(said.contains("evidence is missing or undecided"), "{said}");
     let (document, said) = ci(&lab, &["--allow-missing-evidence"], 0);
     assert_eq!(document["missing_evidence"].as_array().unwrap().len(), missing.len());

@@ -2,7 +2,7 @@
 //! made, and how it ended. Pure: builds and compares
 //! nothing, and knows no exit code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -186,8 +186,7 @@ impl CiReport {
     /// of `report::exports::summary_results`.
     pub fn summary(&self, results: &str) -> String {
         let mut out = format!("## kforge ci: {}\n", self.conclusion.text());
-        let missing = self.missing_evidence.iter().map(|of| format!("* `{}`: {}", of.step, escaped(&of.why)));
-        section(&mut out, "Steps without evidence", missing.collect());
+        section(&mut out, "Steps without evidence", self.missing_by_reason());
         if let Some(comparison) = &self.comparison {
             out += "\n";
             out += &comparison.markdown();
@@ -197,6 +196,24 @@ impl CiReport {
         out += results;
         out += &self.artifacts_markdown();
         out
+    }
+
+    /// A line for each reason for which evidence is missing, with the number of steps and the first of them.
+    fn missing_by_reason(&self) -> Vec<String> {
+        let mut reasons: Vec<&str> = self.missing_evidence.iter().map(|of| of.why.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        reasons.retain(|why| seen.insert(*why));
+        let line = |why: &str| {
+            let steps: Vec<&str> =
+                self.missing_evidence.iter().filter(|of| of.why == why).map(|of| of.step.as_str()).collect();
+            let first = match steps[..] {
+                [one] => format!("`{one}`"),
+                [first, ..] => format!("{}, the first `{first}`", count(steps.len() as u64, "step")),
+                [] => String::new(),
+            };
+            format!("* {}: {first}", escaped(why))
+        };
+        reasons.into_iter().map(line).collect()
     }
 
     /// What it says about artifacts; empty if none were asked for.
