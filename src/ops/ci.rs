@@ -34,7 +34,7 @@ use kforge_pipeline::release::ci::{
 };
 use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
 use kforge_pipeline::release::revision::Revision;
-use kforge_pipeline::report::exports::{ExportFormat, export};
+use kforge_pipeline::report::exports::{ExportFormat, export, summary_results};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Workspace, root_folder};
 use kforge_types::model::Arch;
@@ -140,10 +140,10 @@ pub fn write_reports(session: &Session, ci: &Ci) -> Result<Vec<PathBuf>, Error> 
     let nothing = unbuilt(session);
     let results = ci.finished.as_ref().map_or(&nothing, |finished| &finished.report);
     for format in ExportFormat::ALL {
-        let mut text = export(results, &[], format)?;
-        if format == ExportFormat::Summary {
-            text += &ci.report.artifacts_markdown();
-        }
+        let text = match format {
+            ExportFormat::Summary => ci.report.summary(&summary_results(results)),
+            format => export(results, &[], format)?,
+        };
         texts.push((format.file_name(), text));
     }
     write(&ci.folder, &texts)

@@ -130,6 +130,8 @@ fn ci_evaluates_the_edited_kernel_of_thirty_and_a_wrong_one_fails_it() {
     let (document, said) = ci_in(&project, "out", &["--base", "HEAD", "--output", "out"], 100);
     assert_eq!((evaluated(&document).0, &document["conclusion"]), (vec!["k07"], &Value::from("wrong")));
     assert!(said.contains("a kernel is wrong"), "{said}");
+    let summary = fs::read_to_string(project.root().join("out/summary.md")).unwrap();
+    assert!(summary.starts_with("## kforge ci: a kernel is wrong\n"), "{summary}");
     // Another kernel that is wrong in the base, too, is not the fault of the change.
     git(&project, &["commit", "--quiet", "--all", "-m", "wrong"]);
     project.write("k08.cu", &source(8, "1 + 2 * x[i]"));

@@ -158,7 +158,7 @@ int main(void) {
     FIND(to, "cuMemcpyHtoD_v2");
     FIND(from, "cuMemcpyDtoH_v2");
     ok(cu.init(0), "cuInit");
-    if (loaders_matmul((void *)256, (void *)256, (float *)256, 8, 8, 8, NULL) != LOADERS_NO_CONTEXT) {
+    if (loaders_matmul((void *)4096, (void *)8192, (float *)12288, 8, 8, 8, NULL) != LOADERS_NO_CONTEXT) {
         fprintf(stderr, "a call without a context says something else\n");
         return 1;
     }

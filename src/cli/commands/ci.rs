@@ -148,14 +148,14 @@ fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: In
             }
             console.status("Finished", &text);
         }
-        Conclusion::Interrupted => console.error(&format!("interrupted; {text}")),
         Conclusion::NotBuilt => console.error(&text),
-        Conclusion::Contradicted => console.error(&format!("evidence contradicts itself; {text}")),
-        Conclusion::Wrong => console.error(&format!("a kernel is wrong; {text}")),
-        Conclusion::Slower => console.error(&format!("slower than allowed; {text}")),
-        Conclusion::NotPackaged => console.error(&format!("nothing is packaged; {text}")),
+        conclusion @ (Conclusion::Interrupted
+        | Conclusion::Contradicted
+        | Conclusion::Wrong
+        | Conclusion::Slower
+        | Conclusion::NotPackaged) => console.error(&format!("{}; {text}", conclusion.text())),
         Conclusion::NoEvidence => {
-            console.error(&format!("evidence is missing or undecided; {text}"));
+            console.error(&format!("{}; {text}", Conclusion::NoEvidence.text()));
             lacking();
         }
     }

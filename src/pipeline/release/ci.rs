@@ -2,7 +2,7 @@
 //! made, and how it ended. Pure: builds and compares
 //! nothing, and knows no exit code.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,6 +11,9 @@ use super::comparison::Comparison;
 use kforge_foundation::base::count;
 use kforge_types::record::event::{Labels, VerdictCounts};
 use kforge_types::record::{FORMAT_VERSION, Outcome};
+
+/// The most lines of a section of a summary.
+const MOST_LINES: usize = 25;
 
 /// How a run ended. If several apply, the first of these counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -32,6 +35,22 @@ pub enum Conclusion {
     NotPackaged,
     /// Nothing is known to be wrong.
     Done,
+}
+
+impl Conclusion {
+    /// The conclusion in words, for people.
+    pub fn text(self) -> &'static str {
+        match self {
+            Conclusion::Interrupted => "interrupted",
+            Conclusion::NotBuilt => "a step failed",
+            Conclusion::Contradicted => "evidence contradicts itself",
+            Conclusion::Wrong => "a kernel is wrong",
+            Conclusion::Slower => "slower than allowed",
+            Conclusion::NoEvidence => "evidence is missing or undecided",
+            Conclusion::NotPackaged => "nothing is packaged",
+            Conclusion::Done => "passed",
+        }
+    }
 }
 
 /// The base of a run.
@@ -163,8 +182,42 @@ impl CiReport {
         }
     }
 
-    /// What it says about artifacts, for the summary of a job; empty if none were asked for.
-    pub fn artifacts_markdown(&self) -> String {
+    /// Markdown for the summary of a job: how the run ended, what it lacks, the comparison, the results of its build, and the artifacts. `results` is the text
+    /// of `report::exports::summary_results`.
+    pub fn summary(&self, results: &str) -> String {
+        let mut out = format!("## kforge ci: {}\n", self.conclusion.text());
+        section(&mut out, "Steps without evidence", self.missing_by_reason());
+        if let Some(comparison) = &self.comparison {
+            out += "\n";
+            out += &comparison.markdown();
+        }
+        section(&mut out, "Not compared", self.not_compared.iter().map(|why| format!("* {}", escaped(why))).collect());
+        out += "\n### Results\n";
+        out += results;
+        out += &self.artifacts_markdown();
+        out
+    }
+
+    /// A line for each reason for which evidence is missing, with the number of steps and the first of them.
+    fn missing_by_reason(&self) -> Vec<String> {
+        let mut reasons: Vec<&str> = self.missing_evidence.iter().map(|of| of.why.as_str()).collect();
+        let mut seen = BTreeSet::new();
+        reasons.retain(|why| seen.insert(*why));
+        let line = |why: &str| {
+            let steps: Vec<&str> =
+                self.missing_evidence.iter().filter(|of| of.why == why).map(|of| of.step.as_str()).collect();
+            let first = match steps[..] {
+                [one] => format!("`{one}`"),
+                [first, ..] => format!("{}, the first `{first}`", count(steps.len() as u64, "step")),
+                [] => String::new(),
+            };
+            format!("* {}: {first}", escaped(why))
+        };
+        reasons.into_iter().map(line).collect()
+    }
+
+    /// What it says about artifacts; empty if none were asked for.
+    fn artifacts_markdown(&self) -> String {
         let mut lines: Vec<String> = self.artifacts.iter().flatten().map(CiArtifact::line).collect();
         if self.artifacts.as_ref().is_some_and(Vec::is_empty) {
             lines.push("There is nothing to package: no package that the run is about has a kernel for a GPU.".into());
@@ -177,6 +230,18 @@ impl CiReport {
                 format!("\n### {title}\n\n{}\n", lines.join("\n"))
             }
         }
+    }
+}
+
+/// A section of a summary with these lines, of which the first [`MOST_LINES`] are shown; nothing if there are none.
+fn section(out: &mut String, title: &str, mut lines: Vec<String>) {
+    let more = lines.len().saturating_sub(MOST_LINES);
+    lines.truncate(MOST_LINES);
+    if more > 0 {
+        lines.push(format!("* and {more} more"));
+    }
+    if !lines.is_empty() {
+        *out += &format!("\n### {title}\n\n{}\n", lines.join("\n"));
     }
 }
 

@@ -124,6 +124,11 @@ pub fn export(report: &Report, diagnostics: &[Diagnostic], format: ExportFormat)
     }
 }
 
+/// The results of a build as markdown, as the job summary has them below its heading, for a summary with a heading of its own. Begins with an empty line.
+pub fn summary_results(report: &Report) -> String {
+    summary::results(report, &[])
+}
+
 /// A value as JSON with a newline at its end.
 fn json(value: &impl serde::Serialize) -> Result<String, ExportError> {
     Ok(serde_json::to_string_pretty(value)? + "\n")

@@ -23,9 +23,13 @@ type Rows = Vec<Vec<String>>;
 
 /// The summary.
 pub(super) fn summary(report: &Report, diagnostics: &[Diagnostic]) -> String {
+    format!("## kforge: {}\n{}", result(report, diagnostics), results(report, diagnostics))
+}
+
+/// What the summary says below its heading. It begins with an empty line.
+pub(super) fn results(report: &Report, diagnostics: &[Diagnostic]) -> String {
     let (failures, unknown, champions) = (failures(report, diagnostics), unknown(report), champions(report));
-    let mut out = format!("## kforge: {}\n", result(report, diagnostics));
-    let _ = writeln!(out, "\n{}", counted(report, diagnostics));
+    let mut out = format!("\n{}\n", counted(report, diagnostics));
     if let Some(built) = report.built.as_ref().filter(|built| !built.at.is_empty()) {
         let _ = writeln!(out, "\n{}", escaped(&provenance::built(built, None)));
     }
