@@ -36,7 +36,7 @@ fn a_slowdown_that_pairs_show_ends_with_102_and_one_within_the_margin_does_not()
     let (document, said) = ci(&lab, &[], 102);
     assert_eq!((changes(&document), &document["conclusion"]), (vec!["slower"], &Value::from("slower")));
     assert!(said.contains("slower     p/k on h at big") && said.contains("slower than allowed"), "{said}");
-    let summary = std::fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
+    let summary = fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
     assert!(
         summary.starts_with("## kforge ci: slower than allowed\n") && summary.contains("| **slower** | p/k |"),
         "{summary}"
@@ -71,7 +71,7 @@ fn a_change_whose_evidence_is_missing_ends_with_103_and_is_undecided() {
     let missing: Vec<&str> =
         document["missing_evidence"].as_array().unwrap().iter().map(|of| of["step"].as_str().unwrap()).collect();
     assert!(missing.contains(&"p/k/V=1/h/big/bench"), "{missing:?}");
-    let summary = std::fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
+    let summary = fs::read_to_string(lab.project.target().join("ci/summary.md")).unwrap();
     assert!(summary.starts_with("## kforge ci: evidence is missing or undecided\n"), "{summary}");
     assert!(
         summary.contains("\n### Steps without evidence\n\n* no ") && summary.contains(" steps, the first `p/k/"),
