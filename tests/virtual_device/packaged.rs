@@ -93,6 +93,9 @@ pub(crate) fn verify(lab: &Lab, path: &Path, code: i32) -> String {
     run(lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted"], code)
 }
 
+/// A change to the files of an artifact, by name, and to its index.
+type Change<'a> = dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value) + 'a;
+
 #[test]
 fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing_else() {
     let lab = built();
@@ -578,7 +581,7 @@ fn ptx_lies_beside_machine_code_if_its_target_asks_for_it_and_is_marked_as_witho
     assert!(said.contains("Rebuilt 2 of 2 binaries with equal bytes"), "{said}");
 
     // Other PTX, no PTX, PTX that nobody asked for, and PTX without its mark.
-    let change = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value)| {
+    let change = |change: &Change<'_>| {
         let (mut files, mut document) = (whole.clone(), document.clone());
         change(&mut files, &mut document["kernels"][0]["variants"][0]);
         let document: KernelsDocument = serde_json::from_value(document).unwrap();
