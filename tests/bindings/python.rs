@@ -174,16 +174,7 @@ fn what_is_kept_of_a_shape_holds_nothing_of_a_call() {
     let packages = crate::documents::packages(&root().join("examples/quickstart/kernel.toml"));
     let sample = crate::documents::sample(&packages[0], 0).unwrap();
     write(lab.folder.path(), &files(&sample.plan, Language::Python).unwrap());
-    let call = |at: u64, eps: f64| {
-        let array = |past: u64, shape: Value| json!([at + past, "f32", shape, null]);
-        json!({
-            "kernel": "rms_norm",
-            "inputs": [array(0, json!([2, 64])), array(1 << 20, json!([64]))],
-            "outputs": [array(2 << 20, json!([2, 64]))],
-            "dims": [],
-            "params": { "eps": eps },
-        })
-    };
+    let call = |at: u64, eps: f64| rms_norm(at, &json!(eps));
     let symbol = &sample.plan.entries[0].symbol;
     let (said, log) =
         run(&lab, &[call(1 << 32, 0.5), call(2 << 32, 0.25), call(1 << 32, 0.5)], &[format!("{symbol} 8 8 8 4 4")]);

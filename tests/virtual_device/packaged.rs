@@ -12,6 +12,7 @@ use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, KernelsDocument, 
 use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE, SigningKey};
 use serde_json::Value;
 
+use crate::compared::{commit, git};
 use crate::lab::{Lab, Machine, SOURCE};
 
 pub(crate) const ARCHIVE: &str = "target/kforge/package/p-0.1.0.tar";
@@ -91,6 +92,21 @@ fn write_folder(files: &BTreeMap<String, Vec<u8>>, folder: &Path) {
 #[track_caller]
 pub(crate) fn verify(lab: &Lab, path: &Path, code: i32) -> String {
     run(lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted"], code)
+}
+
+/// The licensed package, committed and built on a device.
+pub(crate) fn committed() -> Lab {
+    let lab = licensed();
+    lab.project.write(".gitignore", "/target\n");
+    git(&lab, &["init", "--quiet"]);
+    commit(&lab, "first");
+    lab.built(&[]);
+    lab
+}
+
+/// The machine without a device.
+pub(crate) fn without() -> Machine {
+    Machine { device: None, ..machine() }
 }
 
 /// A change to the files of an artifact, by name, and to its index.
@@ -668,7 +684,10 @@ fn a_rebuild_asks_only_for_the_shapes_at_which_a_variant_is_champion() {
 
 /// An artifact without methods, and `verify-artifact --rerun` of it on a machine.
 fn rerun(machine: &Machine, code: i32) -> String {
-    let lab = licensed();
+    rerun_of(licensed(), machine, code)
+}
+
+fn rerun_of(lab: Lab, machine: &Machine, code: i32) -> String {
     lab.on(&self::machine());
     lab.built(&[]);
     run(&lab, &["package"], 0);
@@ -700,13 +719,11 @@ fn a_champion_that_is_wrong_here_is_named() {
 #[test]
 fn a_verdict_that_is_unknown_here_is_missing_evidence_and_no_failure() {
     let packaged = |machine: &Machine, code| {
-        let lab = licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"n > 50\" }");
-        lab.on(&self::machine());
-        lab.built(&[]);
-        run(&lab, &["package"], 0);
-        lab.on(machine);
-        let path = lab.project.root().join(ARCHIVE);
-        run(&lab, &["verify-artifact", path.to_str().unwrap(), "--allow-untrusted", "--rerun"], code)
+        rerun_of(
+            licensed().manifest("source = \"k.cu\"", "source = \"k.cu\"\nselect = { per = \"n > 50\" }"),
+            machine,
+            code,
+        )
     };
     // The class of `tiny` has no bench shape, so a champion stands for it that is not known to be correct.
     let said = packaged(&machine().first("grid 10,", "ns = 1000.0\nfault = \"not-launched\""), 103);

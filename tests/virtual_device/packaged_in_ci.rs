@@ -7,24 +7,10 @@ use kforge::release::signature::ARTIFACT_NAMESPACE;
 use serde_json::{Value, json};
 
 use crate::compared::{commit, git};
-use crate::lab::{Lab, MANIFEST, Machine, SOURCE};
-use crate::packaged::{key, licensed, machine, run};
+use crate::lab::{Lab, MANIFEST, SOURCE};
+use crate::packaged::{committed, key, machine, run, without};
 
 const ARCHIVE: &str = "target/kforge/ci/package/p-0.1.0.tar";
-
-/// The licensed package, committed and built on a device.
-fn lab() -> Lab {
-    let lab = licensed();
-    lab.project.write(".gitignore", "/target\n");
-    git(&lab, &["init", "--quiet"]);
-    commit(&lab, "first");
-    lab.built(&[]);
-    lab
-}
-
-fn without() -> Machine {
-    Machine { device: None, ..machine() }
-}
 
 /// The document of the last run.
 #[track_caller]
@@ -51,7 +37,7 @@ fn packages(lab: &Lab) -> Vec<String> {
 
 #[test]
 fn a_run_that_finds_nothing_wrong_packages_and_says_what() {
-    let lab = lab();
+    let lab = committed();
     let said = run(&lab, &["ci", "--artifacts"], 0);
     assert!(said.contains("Packaged p 0.1.0 (1 kernel, ") && said.contains("not signed; `--sign-key KEY`"), "{said}");
     let found = document(&lab);
@@ -79,7 +65,7 @@ fn a_run_that_finds_nothing_wrong_packages_and_says_what() {
 
 #[test]
 fn only_packages_that_the_change_touches_are_packaged_and_whole() {
-    let lab = lab();
+    let lab = committed();
     let own = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
     let second =
         own[own.find("[kernel.k]").unwrap()..own.find("[kernel.k.methods").unwrap()].replace("kernel.k", "kernel.l");
@@ -119,7 +105,7 @@ fn only_packages_that_the_change_touches_are_packaged_and_whole() {
 
 #[test]
 fn what_is_wrong_or_refused_leaves_no_artifact_and_has_the_exit_code_of_package() {
-    let lab = lab();
+    let lab = committed();
     let folder = lab.project.target().join("ci/package");
     run(&lab, &["ci", "--artifacts"], 0);
     fs::write(folder.join("notes.txt"), "mine").unwrap();
@@ -155,7 +141,7 @@ fn what_is_wrong_or_refused_leaves_no_artifact_and_has_the_exit_code_of_package(
     assert_eq!(document(&lab)["exit"], 101);
     run(&lab, &["package"], 101);
     // Claims are packaged where they count, and the artifact says so.
-    let lab = self::lab();
+    let lab = committed();
     run(&lab, &["evidence", "export"], 0);
     let claims = lab.anew("claims");
     claims.on(&without());
@@ -167,7 +153,7 @@ fn what_is_wrong_or_refused_leaves_no_artifact_and_has_the_exit_code_of_package(
 
 #[test]
 fn a_key_that_cannot_be_used_is_said_before_anything_is_built() {
-    let lab = lab();
+    let lab = committed();
     let said = run(&lab, &["ci", "--artifacts", "--sign-key", "nowhere"], 101);
     assert!(said.contains("nowhere") && !said.contains("Compiling"), "{said}");
     assert!(!lab.project.target().join("ci/ci.json").exists());

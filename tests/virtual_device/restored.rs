@@ -9,9 +9,8 @@ use kforge::base::Digest;
 use kforge::engine::action::Body;
 use serde_json::{Value, json};
 
-use crate::compared::{commit, git};
 use crate::lab::{Lab, Machine, copy, steps};
-use crate::packaged::{licensed, machine, run};
+use crate::packaged::{committed, machine, run, without};
 use crate::project::Built;
 use crate::standing::{EVIL, key, verdicts};
 
@@ -26,7 +25,7 @@ struct Restored {
 impl Restored {
     /// The home holds results and records of the wrong kernel itself, made on a device that says that everything is correct.
     fn records() -> Self {
-        let lab = honest();
+        let lab = committed();
         lab.project.write("k.cu", EVIL);
         let compiled = compilations(&lab.built(&[]));
         Restored::of(lab, compiled)
@@ -34,7 +33,7 @@ impl Restored {
 
     /// The home holds results and records of the honest kernel, and says that the wrong kernel compiles to its binaries.
     fn binaries() -> Self {
-        let lab = honest();
+        let lab = committed();
         let honest = compilations(&lab.built(&[]));
         lab.project.write("k.cu", EVIL);
         lab.on(&wrong());
@@ -71,20 +70,6 @@ impl Restored {
         let found = compilations(built);
         assert!(self.compiled.iter().all(|(step, of)| found[step] == *of), "{found:?}");
     }
-}
-
-/// A committed package, built on a device.
-fn honest() -> Lab {
-    let lab = licensed();
-    lab.project.write(".gitignore", "/target\n");
-    git(&lab, &["init", "--quiet"]);
-    commit(&lab, "honest");
-    lab.built(&[]);
-    lab
-}
-
-fn without() -> Machine {
-    Machine { device: None, ..machine() }
 }
 
 /// A machine on which every kernel is wrong.

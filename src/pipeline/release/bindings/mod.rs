@@ -5,6 +5,7 @@
 //! |---|---|
 //! | [`expressions`] | expressions with types, constants filled in |
 //! | [`plan`](mod@plan) | functions, champions and launches, in no language |
+//! | `variant_plan` | the launches of a variant |
 //! | [`render`] | expressions as texts of each language |
 //! | [`names`] | identifiers that every language has |
 //! | [`c`] | one header |
@@ -31,6 +32,7 @@ pub mod render;
 pub mod rust;
 mod text;
 pub mod variant;
+mod variant_plan;
 mod wheel;
 
 use std::collections::BTreeMap;
