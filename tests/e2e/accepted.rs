@@ -122,6 +122,7 @@ fn what_is_not_known_cannot_be_accepted() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
     let project = written();
     let other = project.cloned("other");
@@ -144,6 +145,7 @@ fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn attempts_are_exported_whole_and_name_no_shape_that_is_held_back() {
     let answers = [answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")];
     let project = project(MANIFEST, &answers);

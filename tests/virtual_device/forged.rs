@@ -129,6 +129,7 @@ fn unsigned_forgeries_pass_neither_comparisons_nor_rounds() {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn signatures_that_do_not_count_pass_neither_comparisons_nor_rounds() {
     let lab = lab();
     let (base, honest) = (Base::of(&lab), exported(&lab));
