@@ -156,6 +156,7 @@ fn outputs_and_home_that_are_gone_are_made_again() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
     let undisturbed = small();
     let (expected, _) = state(&undisturbed);

@@ -7,9 +7,11 @@
 //! | `clock` | times, noise and drift: functions of seed and step |
 //! | `steps` | executes verify, bench, peaks, pairs and profile |
 //! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
+//! | `patterns` | compiles the regular expressions of scenarios, each once |
 
 mod clock;
 mod compiler;
+mod patterns;
 mod scenario;
 mod steps;
 
