@@ -26,6 +26,7 @@ pub mod services;
 pub mod state;
 pub mod stat;
 pub mod symbolic;
+pub mod temporary;
 pub mod traits;
 pub mod unanswered;
 mod work;

@@ -21,6 +21,7 @@ use crate::evidence::{EvidenceError, ExportRequest, export};
 use crate::{Error, Session};
 use kforge_engine::Blobs;
 use kforge_engine::evidence::BINARY;
+use kforge_engine::temporary::{Purpose, Temporary};
 use kforge_foundation::process::{Command, End, run};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive::EXTENSION;
@@ -143,9 +144,9 @@ struct Ran {
 pub fn reproduce(session: &Session, request: &ReproduceRequest) -> Result<Reproduced, Error> {
     let opened = session.open()?;
     session.select(&opened.workspace, &request.words)?;
-    let place =
-        tempfile::Builder::new().prefix("kforge-reproduce-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
-    let bundle = place.path().join(format!("known.{EXTENSION}"));
+    let temporary = Temporary::create(Purpose::Reproduce).map_err(Error::write(std::env::temp_dir()))?;
+    let place = temporary.path();
+    let bundle = place.join(format!("known.{EXTENSION}"));
     let known = ExportRequest { words: request.words.clone(), output: Some(bundle.clone()), all: false };
     match export(session, &known) {
         Ok(_) | Err(Error::Evidence(EvidenceError::Nothing | EvidenceError::Open { .. })) => {}
@@ -153,7 +154,7 @@ pub fn reproduce(session: &Session, request: &ReproduceRequest) -> Result<Reprod
     }
     let mut runs = vec![];
     for circumstances in &RUNS {
-        let folder = place.path().join(circumstances.folder);
+        let folder = place.join(circumstances.folder);
         let workspace = folder.join("workspace");
         copy(&opened.workspace.root, &workspace, &opened.target)?;
         if bundle.exists() {

@@ -533,9 +533,11 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     };
     assert_eq!(names(&place), ["p-0.1.0", "p-0.1.0.intoto.json", "p-0.1.0.tar"]);
     verify(&lab, &lab.project.root().join(FOLDER), 0);
+    let temporary = lab.project.root().join("temporary");
+    fs::create_dir(&temporary).unwrap();
     for at in 0..12 {
         let _ = fs::remove_dir_all(&place);
-        let mut child = lab.project.command(&["package", "--offline"]).spawn().unwrap();
+        let mut child = lab.project.command(&["package", "--offline"]).env("TMPDIR", &temporary).spawn().unwrap();
         std::thread::sleep(Duration::from_millis(5 * at));
         child.kill().unwrap();
         child.wait().unwrap();
@@ -547,6 +549,19 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     }
     run(&lab, &["package"], 0);
     assert_eq!(names(&place), ["p-0.1.0", "p-0.1.0.intoto.json", "p-0.1.0.tar"]);
+    // What a killed process left in the temporary folder goes with the next verification, unless a living process has it.
+    let left = temporary.join("kforge-artifact-left");
+    fs::create_dir(&left).unwrap();
+    fs::write(left.join("lock"), "").unwrap();
+    let words = ["verify-artifact", FOLDER, "--allow-untrusted", "--offline"];
+    let verify = || assert!(lab.project.command(&words).env("TMPDIR", &temporary).status().unwrap().success());
+    let living = fs::File::open(left.join("lock")).unwrap();
+    rustix::fs::flock(&living, rustix::fs::FlockOperation::LockExclusive).unwrap();
+    verify();
+    assert_eq!(names(&temporary), ["kforge-artifact-left"]);
+    drop(living);
+    verify();
+    assert_eq!(names(&temporary), [""; 0]);
 }
 
 #[test]
