@@ -23,6 +23,7 @@ use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
 use kforge_pipeline::release::registry::RegistryError;
+use kforge_project::toolchain;
 use kforge_project::workspace::edit;
 
 /// The most steps that are listed if a name is ambiguous.
@@ -138,6 +139,9 @@ fn helps(error: &Error) -> Vec<String> {
             vec!["build it first; `--workspace` shows all results of the last build".into()]
         }
         Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
+        Error::Toolchain(toolchain::Error::TooOld { .. }) => {
+            vec!["install another, or set its path with the setting `toolchain.cxx`".into()]
+        }
         Error::New(NewError::FolderExists(_)) => {
             vec!["`kforge init` creates a package in an existing folder".into()]
         }
