@@ -4,6 +4,7 @@ mod run;
 
 use super::console::Console;
 use super::words::{champion, listed};
+use kforge_engine::ClaimsOption;
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::Error;
 use kforge_ops::accept::AcceptError;
@@ -104,7 +105,7 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
         }
-        Error::Package(PackageError::Refused { reasons, .. }) => packaging(reasons),
+        Error::Package(PackageError::Refused { reasons, claims, .. }) => packaging(reasons, *claims),
         Error::VerifyArtifact(VerifyArtifactError::Unsigned(_)) => {
             vec!["`--allow-untrusted` verifies all else; `kforge package --sign-key KEY` signs".into()]
         }
@@ -163,7 +164,7 @@ fn helps(error: &Error) -> Vec<String> {
 }
 
 /// Help if a package cannot be packed.
-fn packaging(reasons: &[Refusal]) -> Vec<String> {
+fn packaging(reasons: &[Refusal], claims: ClaimsOption) -> Vec<String> {
     let mut helps = vec![];
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
         helps.push("`kforge build --require-evidence` shows what fails".into());
@@ -173,7 +174,8 @@ fn packaging(reasons: &[Refusal]) -> Vec<String> {
     }
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
     {
-        helps.push("`--target` leaves out targets without evidence; `--allow-claimed` takes claimed evidence".into());
+        let takes = claims.name().map_or_else(String::new, |option| format!("; {option} takes claimed evidence"));
+        helps.push(format!("`--target` leaves out targets without evidence{takes}"));
     }
     helps
 }

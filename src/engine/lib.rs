@@ -54,4 +54,4 @@ pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Memory, NoLocks, P
 pub use state::Done;
 pub use symbolic::{symbolic_keys, symbolic_spec};
 pub use traits::{Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RunError};
-pub use unanswered::Unanswered;
+pub use unanswered::{ClaimsOption, Unanswered};

@@ -25,7 +25,7 @@ use crate::pen::{Passphrase, Pen};
 use crate::report::unbuilt;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
-use kforge_engine::BuildOutcome;
+use kforge_engine::{BuildOutcome, ClaimsOption};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
@@ -295,6 +295,7 @@ impl Run<'_> {
             output: Some(folder.join(ARTIFACTS)),
             key: None,
             allow_claimed: self.request.standing == Standing::Claimed,
+            claims: ClaimsOption::RequireEvidence,
             jobs: self.request.jobs,
             dry_run: false,
         };

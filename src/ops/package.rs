@@ -17,6 +17,7 @@ use crate::session::build::{Packages, PlanRequest};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::tools::{DEFAULT_CUDA, lock_name};
 use crate::{Error, Session};
+use kforge_engine::ClaimsOption;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive;
 use kforge_pipeline::release::artifact::check::{Artifact, FalseClaim};
@@ -46,6 +47,8 @@ pub struct PackageRequest {
     pub key: Option<PathBuf>,
     /// Also pack evidence that is only claimed. The artifact then says so.
     pub allow_claimed: bool,
+    /// The option by which the user says so, for messages.
+    pub claims: ClaimsOption,
     /// The number of steps to run in parallel; a negative number means all cores except that many.
     pub jobs: Option<i64>,
     /// Write nothing.
@@ -184,6 +187,8 @@ pub enum PackageError {
         package: String,
         /// All reasons.
         reasons: Vec<Refusal>,
+        /// The option that takes claimed evidence.
+        claims: ClaimsOption,
     },
     /// It has no kernel for a GPU.
     #[error("`{0}` has no kernel for a GPU target of the selection: there is nothing to package")]
@@ -258,7 +263,12 @@ pub(crate) fn package_with(
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
         let reasons = gather::of_package(member);
         if !reasons.is_empty() {
-            return Err(PackageError::Refused { package: member.package.name.clone(), reasons }.into());
+            return Err(PackageError::Refused {
+                package: member.package.name.clone(),
+                reasons,
+                claims: request.claims,
+            }
+            .into());
         }
     }
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
@@ -268,7 +278,7 @@ pub(crate) fn package_with(
     if outcome.interrupted {
         return Err(Error::Interrupted);
     }
-    let known = gather::Known::of(session, &opened, &ready, outcome)?;
+    let known = gather::Known::of(session, &opened, &ready, outcome)?.for_users_of(request.claims);
     let mut found = vec![];
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
         found.push((member, gather::gather(&opened, &ready, &known, member, &asked.selected)?));

@@ -451,6 +451,7 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     run(&claims, &["build", "--require-evidence=claimed"], 0);
     let said = run(&claims, &["package"], 103);
     assert!(said.contains("only claimed by `evidence/virtual-h.kfe`"), "{said}");
+    assert!(said.contains("trusts, or `--allow-claimed`") && !said.contains("--require-evidence=claimed"), "{said}");
     let said = run(&claims, &["package", "--allow-claimed"], 0);
     assert!(said.contains("some evidence of p is only claimed"), "{said}");
     let said = verify(&claims, &claims.project.root().join(ARCHIVE), 0);

@@ -17,6 +17,7 @@ use crate::package::{Ground, PackageError, PackageRequest, RefusalReason, packag
 use crate::session::devices::Devices;
 use crate::session::fresh_home::fresh_home;
 use crate::{Error, Session};
+use kforge_engine::ClaimsOption;
 use kforge_engine::temporary::{Purpose, Temporary};
 use kforge_pipeline::release::artifact::files::ArtifactFiles;
 use kforge_pipeline::release::artifact::kernels::{PackagedKernel, PackagedShape, PackagedTime};
@@ -141,6 +142,7 @@ pub(super) fn rerun(
     let request = PackageRequest {
         words: SelectionArgs { targets, ..SelectionArgs::default() },
         output: Some(folder.join("package")),
+        claims: ClaimsOption::None,
         ..PackageRequest::default()
     };
     let packed = match package(&elsewhere, &request, &|_| None) {
