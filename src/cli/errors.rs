@@ -14,6 +14,7 @@ use kforge_ops::compare::CompareError;
 use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
 use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
@@ -105,6 +106,7 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
         }
+        Error::Sign(SignError::Signed { .. }) => vec!["`--replace` signs it in place of that signature".into()],
         Error::Package(PackageError::Refused { reasons, claims, .. }) => packaging(reasons, *claims),
         Error::VerifyArtifact(VerifyArtifactError::Unsigned(_)) => {
             vec!["`--allow-untrusted` verifies all else; `kforge package --sign-key KEY` signs".into()]

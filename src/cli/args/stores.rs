@@ -85,6 +85,9 @@ pub struct EvidenceSign {
     /// Who signs, in the line that --once writes
     #[arg(long, value_name = "NAME", requires = "once")]
     pub principal: Option<String>,
+    /// Replace signatures of other keys
+    #[arg(long)]
+    pub replace: bool,
 }
 
 /// `kforge evidence verify`.
