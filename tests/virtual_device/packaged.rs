@@ -494,6 +494,7 @@ fn a_rebuild_compares_the_machine_code_and_names_what_made_it_differ() {
     let words = ["verify-artifact", archive.to_str().unwrap(), "--allow-untrusted", "--rebuild"];
     let said = run(&reader, &words, 0);
     assert!(said.contains("Rebuilt 1 of 1 binary with equal bytes"), "{said}");
+    assert!(!said.contains("warning"), "that the artifact claims its evidence is no news: {said}");
     // A compiler that makes other bytes each time.
     lab.on(&machine());
     lab.project.write("k.cu", &format!("#pragma unlike\n#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
