@@ -47,7 +47,7 @@ pub enum Event<'a> {
     FileKept(&'a Path),
     /// What a change touches was found.
     Affected(&'a Affected),
-    /// A state of a comparison is built.
+    /// A state of a comparison, or a run of [`crate::reproduce`], is built.
     Building(&'a str),
     /// The champions of two states are timed in this many pairs.
     Comparing(usize),

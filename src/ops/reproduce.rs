@@ -17,6 +17,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::event::Event;
 use crate::evidence::{EvidenceError, ExportRequest, export};
 use crate::{Error, Session};
 use kforge_engine::Blobs;
@@ -89,6 +90,8 @@ pub enum ReproduceError {
 /// The circumstances of a run.
 struct Circumstances {
     name: &'static str,
+    /// The run and what is special about it, for people who wait for it.
+    about: &'static str,
     /// The folder of the run, below the temporary one.
     folder: &'static str,
     /// Variables of the environment.
@@ -102,6 +105,7 @@ struct Circumstances {
 const RUNS: [Circumstances; 2] = [
     Circumstances {
         name: "first",
+        about: "the first of two builds, one step at a time, with files dated 2001",
         folder: "a",
         vars: &[("USER", "first"), ("LOGNAME", "first"), ("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C"), ("LANG", "C")],
         jobs: Some("1"),
@@ -109,6 +113,7 @@ const RUNS: [Circumstances; 2] = [
     },
     Circumstances {
         name: "second",
+        about: "the second of two builds, with another folder, home, user, locale, time zone and environment, files dated 2023, and all processors",
         folder: "second/run/in-a-folder/whose-path-is-longer",
         vars: &[
             ("USER", "another"),
@@ -154,6 +159,7 @@ pub fn reproduce(session: &Session, request: &ReproduceRequest) -> Result<Reprod
     }
     let mut runs = vec![];
     for circumstances in &RUNS {
+        session.reporter.event(&Event::Building(circumstances.about));
         let folder = place.join(circumstances.folder);
         let workspace = folder.join("workspace");
         copy(&opened.workspace.root, &workspace, &opened.target)?;

@@ -389,3 +389,13 @@ fn the_last_event_agrees_with_the_exit_code() {
     let last = said.out.lines().last().unwrap();
     assert!(last.contains("build-finished") && last.contains("\"success\":false"), "{last}");
 }
+
+#[test]
+fn reproduce_says_which_build_runs_and_what_is_changed() {
+    let said = Place::tiny().alone().run("reproduce").expect(103).says("no artifacts were compared");
+    let at = |text: &str| said.err.find(text).unwrap_or_else(|| panic!("{}", said.err));
+    assert!(
+        at("Building the first of two builds, one step at a time")
+            < at("Building the second of two builds, with another")
+    );
+}
