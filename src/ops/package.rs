@@ -13,6 +13,7 @@ use rayon::prelude::*;
 use crate::build::steps::execute;
 use crate::event;
 use crate::pen::{Passphrase, Pen};
+use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::tools::{DEFAULT_CUDA, lock_name};
@@ -259,16 +260,14 @@ pub(crate) fn package_with(
     };
     let packages = session.packages(&opened, &asked)?;
     asked.selected.targets = gpu_targets(&packages, &asked.selected)?;
-    // What no build can change is said before one begins.
+    // What no build can change is said before one begins, with what is known of the rest.
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
-        let reasons = gather::of_package(member);
+        let mut reasons = gather::of_package(member);
         if !reasons.is_empty() {
-            return Err(PackageError::Refused {
-                package: member.package.name.clone(),
-                reasons,
-                claims: request.claims,
-            }
-            .into());
+            let asked = PlanRequest { write: false, looks: true, ..asked };
+            reasons.extend(known_refusals(session, &mut opened, &packages, &asked, member, request.claims));
+            let package = member.package.name.clone();
+            return Err(PackageError::Refused { package, reasons, claims: request.claims }.into());
         }
     }
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
@@ -337,6 +336,26 @@ pub(crate) fn package_with(
     Ok(packaged)
 }
 
+/// Why the kernels of a package cannot be packed, as far as that is known without building anything. If that cannot be found out, nothing is known.
+fn known_refusals(
+    session: &Session,
+    opened: &mut Opened,
+    packages: &Packages,
+    asked: &PlanRequest,
+    member: &Member,
+    claims: ClaimsOption,
+) -> Vec<Refusal> {
+    let Ok(ready) = session.ready(opened, packages, asked) else { return vec![] };
+    let known = gather::Known::without_building(session, opened, &ready).for_users_of(claims);
+    match gather::gather(opened, &ready, &known, member, &asked.selected) {
+        Err(Error::Package(PackageError::Refused { mut reasons, .. })) => {
+            reasons.retain(|reason| !known.may_change(&reason.why));
+            reasons
+        }
+        _ => vec![],
+    }
+}
+
 /// The GPU targets among the selected ones.
 fn gpu_targets(packages: &Packages, selected: &Selected) -> Result<Vec<String>, PackageError> {
     let mut targets: Vec<String> = vec![];
@@ -392,7 +411,7 @@ pub(crate) fn wheels(lock: &Lockfile) -> Vec<LockedWheel> {
 
 /// The files of an artifact, with the index.
 fn files(
-    opened: &crate::session::Opened,
+    opened: &Opened,
     ready: &crate::session::build::Ready<'_>,
     member: &Member,
     gathered: &Gathered,

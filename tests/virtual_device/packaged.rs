@@ -469,7 +469,8 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     let said = run(&indecisive, &["package"], 103);
     assert!(said.contains("there is no champion: the operator is indecisive"), "{said}");
     let said = run(&wrong.manifest("license = \"MIT\"\n", ""), &["package"], 101);
-    assert!(said.contains("states no licence"), "{said}");
+    assert!(said.contains("states no licence") && said.contains("2 reasons"), "{said}");
+    assert!(said.contains("p/k/h: there is no champion: every variant that serves it is wrong"), "{said}");
     let two = licensed().manifest("[operator.twice]", "[targets.other]\narch = \"sm_80\"\n[operator.twice]");
     let two = two.manifest("targets = [\"h\"]", "targets = [\"h\", \"other\"]");
     two.built(&[]);

@@ -68,6 +68,20 @@ impl Known {
         Ok(Known { result: ReadyResult { steps, open }, asked, claims: ClaimsOption::default() })
     }
 
+    /// What is known before anything is built.
+    pub(super) fn without_building(session: &Session, opened: &Opened, ready: &Ready<'_>) -> Known {
+        let (result, asked) = ready.with_services(session, opened, |services| {
+            let known = kforge_engine::known(ready.graph.clone(), &ready.options, services);
+            (known, kforge_engine::questions(ready.graph.clone(), &ready.options, services))
+        });
+        Known { result, asked, claims: ClaimsOption::default() }
+    }
+
+    /// Whether building could do away with a reason: steps have yet to run, and the reason is that they have not.
+    pub(super) fn may_change(&self, reason: &RefusalReason) -> bool {
+        !self.result.open.is_empty() && matches!(reason, RefusalReason::NotBuilt(_) | RefusalReason::NotConfirmed(_))
+    }
+
     /// The same, with reasons for users of a command with this option.
     pub(super) fn for_users_of(self, claims: ClaimsOption) -> Known {
         Known { claims, ..self }
