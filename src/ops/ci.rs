@@ -108,6 +108,9 @@ pub fn ci(session: &Session, request: &CiRequest, passphrase: &Passphrase<'_>) -
         Some(word) => run.since(opened, &selected, word)?,
     };
     let mut refused = None;
+    if request.artifacts && report.conclusion != Conclusion::Done {
+        report.not_packaged = vec![format!("the run ended before anything was packaged: {}", report.conclusion.text())];
+    }
     if request.artifacts && report.conclusion == Conclusion::Done {
         match run.package(&whole, &folder, pen.as_ref()) {
             Ok(artifacts) => report.artifacts = Some(artifacts),
