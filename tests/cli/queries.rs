@@ -399,3 +399,21 @@ fn reproduce_says_which_build_runs_and_what_is_changed() {
             < at("Building the second of two builds, with another")
     );
 }
+
+#[test]
+fn the_option_for_the_format_has_two_names_everywhere() {
+    let place = Place::tiny();
+    place.run("build --format json").expect(0).prints("\"reason\":\"build-finished\"");
+    let report = |option: &str| place.run(&format!("report {option}")).expect(0).out;
+    assert_eq!(report("--message-format json"), report("--format json"));
+    assert_eq!(report("--message-format human"), report("--format text"));
+    place.run("locate-project --format plain").expect(0).prints("kernel.toml");
+    for command in ["affected", "compare", "evidence list", "package", "install"] {
+        let said = place.run(&format!("{command} --help")).expect(0);
+        assert!(
+            said.out.contains("[alias: --format]") || said.out.contains("[alias: --message-format]"),
+            "{}",
+            said.out
+        );
+    }
+}

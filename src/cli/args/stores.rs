@@ -100,7 +100,7 @@ pub struct EvidenceVerify {
     #[arg(long, value_name = "REV")]
     pub base: Option<String>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -129,7 +129,7 @@ pub struct EvidenceTrust {
     #[arg(long, value_name = "REV", conflicts_with = "add")]
     pub base: Option<String>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -168,6 +168,6 @@ pub struct EvidenceList {
     #[arg(long)]
     pub all: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
