@@ -85,6 +85,8 @@ pub struct Ready<'a> {
     pub machine_key: Option<Arc<MachineKey>>,
     /// Which evidence counts.
     pub policy: EvidencePolicy,
+    /// Which remembered results count.
+    pub authentication: Authentication,
     /// What lookups in the evidence found besides answers.
     found: Mutex<Findings>,
     /// The digests of the code that executes steps.
@@ -163,7 +165,8 @@ impl Session {
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),
-            actions: ActionCache::new(&opened.home, blobs).with(authentication),
+            actions: ActionCache::new(&opened.home, blobs).with(authentication.clone()),
+            authentication,
             machine_key,
             policy: asked.evidence,
             found: Mutex::default(),
