@@ -4,6 +4,7 @@ mod run;
 
 use super::console::Console;
 use super::words::{champion, listed};
+use kforge_engine::ClaimsOption;
 use kforge_foundation::base::{Diagnostic, Severity};
 use kforge_ops::Error;
 use kforge_ops::accept::AcceptError;
@@ -13,6 +14,7 @@ use kforge_ops::compare::CompareError;
 use kforge_ops::edit::EditError;
 use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
 use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
@@ -23,6 +25,7 @@ use kforge_ops::report::NotShown;
 use kforge_ops::run::RunError;
 use kforge_ops::verify_artifact::VerifyArtifactError;
 use kforge_pipeline::release::registry::RegistryError;
+use kforge_project::toolchain;
 use kforge_project::workspace::edit;
 
 /// The most steps that are listed if a name is ambiguous.
@@ -103,7 +106,8 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Evidence(EvidenceError::Open { .. }) => {
             vec!["run `kforge build` with the same selection, then export".into()]
         }
-        Error::Package(PackageError::Refused { reasons, .. }) => packaging(reasons),
+        Error::Sign(SignError::Signed { .. }) => vec!["`--replace` signs it in place of that signature".into()],
+        Error::Package(PackageError::Refused { reasons, claims, .. }) => packaging(reasons, *claims),
         Error::VerifyArtifact(VerifyArtifactError::Unsigned(_)) => {
             vec!["`--allow-untrusted` verifies all else; `kforge package --sign-key KEY` signs".into()]
         }
@@ -138,6 +142,9 @@ fn helps(error: &Error) -> Vec<String> {
             vec!["build it first; `--workspace` shows all results of the last build".into()]
         }
         Error::NotShown(NotShown::Nothing) => vec!["build it first, or widen the selection".into()],
+        Error::Toolchain(toolchain::Error::TooOld { .. }) => {
+            vec!["install another, or set its path with the setting `toolchain.cxx`".into()]
+        }
         Error::New(NewError::FolderExists(_)) => {
             vec!["`kforge init` creates a package in an existing folder".into()]
         }
@@ -159,7 +166,7 @@ fn helps(error: &Error) -> Vec<String> {
 }
 
 /// Help if a package cannot be packed.
-fn packaging(reasons: &[Refusal]) -> Vec<String> {
+fn packaging(reasons: &[Refusal], claims: ClaimsOption) -> Vec<String> {
     let mut helps = vec![];
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
         helps.push("`kforge build --require-evidence` shows what fails".into());
@@ -169,7 +176,8 @@ fn packaging(reasons: &[Refusal]) -> Vec<String> {
     }
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::Evidence(_) | RefusalReason::Provisional { .. }))
     {
-        helps.push("`--target` leaves out targets without evidence; `--allow-claimed` takes claimed evidence".into());
+        let takes = claims.name().map_or_else(String::new, |option| format!("; {option} takes claimed evidence"));
+        helps.push(format!("`--target` leaves out targets without evidence{takes}"));
     }
     helps
 }

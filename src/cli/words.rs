@@ -1,5 +1,6 @@
 //! Texts that several commands use.
 
+use std::collections::HashMap;
 use std::time::Instant;
 
 use super::console::Console;
@@ -22,10 +23,56 @@ pub(super) fn reason(why: &Why) -> String {
     }
 }
 
+/// The most steps that are named for one reason for which evidence is missing.
+const NAMED: usize = 3;
+
+/// The most reasons for which evidence is missing that are listed.
+const REASONS: usize = 10;
+
 /// Prints which required evidence is missing, after a summary of the steps.
 pub(super) fn say_lacking(console: &Console, lacking: &[Lacking], summary: &str) {
     console.error(&format!("evidence from a device was required and is missing; {summary}"));
-    lacking.iter().for_each(|step| console.err(&format!("  {}: {}\n", step.id, step.why)));
+    say_missing(console, lacking.iter().map(|step| (step.id.as_str(), step.why.as_str())));
+}
+
+/// Prints steps that lack evidence with their reasons; with `-v`, every step.
+pub(super) fn say_missing<'s>(console: &Console, steps: impl Iterator<Item = (&'s str, &'s str)>) {
+    let lines = match console.verbose() {
+        true => steps.map(|(step, why)| format!("{step}: {why}")).collect(),
+        false => by_reason(steps),
+    };
+    lines.iter().for_each(|line| console.err(&format!("  {line}\n")));
+}
+
+/// Steps by reason, with the number of steps and the first of them. A step that is the only one with its reason is a line of its own.
+fn by_reason<'s>(steps: impl Iterator<Item = (&'s str, &'s str)>) -> Vec<String> {
+    let mut reasons: Vec<(&str, Vec<String>)> = vec![];
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (step, why) in steps {
+        let at = *places.entry(why).or_insert(reasons.len());
+        if at == reasons.len() {
+            reasons.push((why, vec![]));
+        }
+        reasons[at].1.push(format!("`{step}`"));
+    }
+    let mut lines = vec![];
+    let mut is_all = reasons.len() <= REASONS;
+    for (why, steps) in reasons.iter().take(REASONS) {
+        is_all &= steps.len() <= NAMED;
+        lines.push(match steps.as_slice() {
+            [one] => format!("{}: {why}", one.trim_matches('`')),
+            steps => format!("{}: {why}: {}", count(steps.len() as u64, "step"), listed(steps, NAMED).join(", ")),
+        });
+    }
+    let more = &reasons[REASONS.min(reasons.len())..];
+    if !more.is_empty() {
+        let steps = more.iter().map(|(_, steps)| steps.len() as u64).sum::<u64>();
+        lines.push(format!("and {} for {}", count(steps, "more step"), count(more.len() as u64, "more reason")));
+    }
+    if !is_all {
+        lines.push("-v lists every step".into());
+    }
+    lines
 }
 
 /// How many steps had each outcome, in one line.
@@ -97,6 +144,21 @@ pub(super) fn bytes(n: u64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn steps_without_evidence_are_grouped_by_reason_with_the_first_of_each() {
+        let steps = |n: usize, why: &'static str| (0..n).map(move |at| (format!("k/{why}/{at}"), why));
+        let said = |all: Vec<(String, &'static str)>| by_reason(all.iter().map(|(step, why)| (step.as_str(), *why)));
+        assert_eq!(said(steps(1, "dark").collect()), ["k/dark/0: dark"]);
+        let two = said(steps(2, "dark").chain(steps(1, "claimed")).collect());
+        assert_eq!(two, ["2 steps: dark: `k/dark/0`, `k/dark/1`", "k/claimed/0: claimed"]);
+        let many = said(steps(400, "dark").collect());
+        let first = "400 steps: dark: `k/dark/0`, `k/dark/1`, `k/dark/2`, and 397 more";
+        assert_eq!(many, [first, "-v lists every step"]);
+        let whys = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j", "k", "l"];
+        let many = said(whys.into_iter().flat_map(|why| steps(2, why)).collect());
+        assert_eq!(many[10..], ["and 4 more steps for 2 more reasons", "-v lists every step"]);
+    }
 
     #[test]
     fn sizes_have_units() {

@@ -15,28 +15,45 @@
 //! What a tag says is "this machine computed this result of this key". The key holds the digests of all inputs, so it stays true whatever becomes of the steps
 //! that made them.
 
-use std::sync::Arc;
+use std::collections::BTreeSet;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::machine_key::{MachineKey, Tag};
 use kforge_foundation::base::Digest;
 use kforge_types::record::StepResult;
 
-/// Which remembered results count. The default takes every result and makes no tags.
+/// Which remembered results count. The default takes every result and makes no tags. Clones share what they refused.
 #[derive(Debug, Clone, Default)]
 pub struct Authentication {
     key: Option<Arc<MachineKey>>,
     required: bool,
+    /// The keys of results that were found and did not count. Several stores are asked in turn, so the last answer about a key decides.
+    refused: Arc<Mutex<BTreeSet<Digest>>>,
 }
 
 impl Authentication {
     /// With the key of this machine, if it has one. If `required` is set, only results with a valid tag count, which without a key are none.
     pub fn new(key: Option<Arc<MachineKey>>, required: bool) -> Self {
-        Authentication { key, required }
+        Authentication { key, required, refused: Arc::default() }
     }
 
     /// Whether a result counts.
     pub fn accepts(&self, key: &Digest, result: &StepResult, tag: Option<&Tag>) -> bool {
-        !self.required || tag.is_some_and(|tag| self.tag(key, result) == Some(*tag))
+        if !self.required {
+            return true;
+        }
+        let is_own = tag.is_some_and(|tag| self.tag(key, result) == Some(*tag));
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        match is_own {
+            true => drop(refused.remove(key)),
+            false => drop(refused.insert(*key)),
+        }
+        is_own
+    }
+
+    /// The number of keys whose results were found and did not count.
+    pub fn refused(&self) -> u64 {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner).len() as u64
     }
 
     /// Whether only authenticated results count.
@@ -72,6 +89,8 @@ mod tests {
         assert!(plain.accepts(&key, &result("a"), None));
         assert!(strict.accepts(&key, &result("a"), Some(&tag)));
         assert!(!strict.accepts(&key, &result("a"), None), "no tag");
+        assert_eq!((plain.refused(), strict.clone().refused()), (0, 1));
+        assert!(strict.accepts(&key, &result("a"), Some(&tag)) && strict.refused() == 0, "another store has it");
         assert!(!strict.accepts(&key, &result("b"), Some(&tag)), "another result");
         assert!(!strict.accepts(&Digest::of(b"other"), &result("a"), Some(&tag)), "another key");
         assert!(!Authentication::new(Some(two), true).accepts(&key, &result("a"), Some(&tag)), "another machine");

@@ -21,7 +21,7 @@
 //! Unlike contents and results, a record cannot be recreated without the device. So kforge syncs the records of a build when the build ends; syncing hundreds
 //! of them one by one would make the device wait for the disk. A power cut before that loses the records of one build. A damaged record is skipped but kept.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -368,6 +368,8 @@ pub struct Findings {
     pub ahead: BTreeMap<Digest, IndexedRecord>,
     /// By question: the records of a verification that count and observed something else than the one that answers ([`rivals`]), and the one that answers.
     pub rivals: BTreeMap<Digest, (IndexedRecord, Vec<IndexedRecord>)>,
+    /// Questions that the local device is asked although the home has an answer, because it is only claimed.
+    pub claimed: BTreeSet<Digest>,
 }
 
 impl EvidenceCache {
@@ -396,7 +398,19 @@ impl EvidenceCache {
         if !ahead.is_empty() {
             self.found.lock().unwrap_or_else(PoisonError::into_inner).ahead.extend(ahead);
         }
-        let Answer::Found(seen) = choose(&records, &wanted, now) else { return Ok(None) };
+        let seen = match choose(&records, &wanted, now) {
+            Answer::Found(seen) => seen,
+            Answer::AskHere => {
+                let claimed = AcceptedSource { least: Standing::Claimed, ..wanted };
+                if let Answer::Found(seen) = choose(&records, &claimed, now)
+                    && seen.origin == HOME
+                {
+                    self.found.lock().unwrap_or_else(PoisonError::into_inner).claimed.insert(*key);
+                }
+                return Ok(None);
+            }
+            Answer::Unknown { .. } => return Ok(None),
+        };
         if spec.kind == StepKind::Verify {
             let others: Vec<IndexedRecord> = rivals(&records, &seen, &wanted, now).into_iter().cloned().collect();
             let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);

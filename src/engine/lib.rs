@@ -26,6 +26,7 @@ pub mod services;
 pub mod state;
 pub mod stat;
 pub mod symbolic;
+pub mod temporary;
 pub mod traits;
 pub mod unanswered;
 mod work;
@@ -53,4 +54,4 @@ pub use services::{Because, BuildOptions, KeyGuard, KeyLocks, Memory, NoLocks, P
 pub use state::Done;
 pub use symbolic::{symbolic_keys, symbolic_spec};
 pub use traits::{Blobs, Cache, Execution, Executor, Expand, ExpandError, Hit, Job, RunError};
-pub use unanswered::Unanswered;
+pub use unanswered::{ClaimsOption, Unanswered};

@@ -4,6 +4,29 @@ use std::fmt;
 
 use super::evidence::HOME;
 
+/// The option with which a command takes claimed evidence.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum ClaimsOption {
+    /// `--require-evidence=claimed`.
+    #[default]
+    RequireEvidence,
+    /// `--allow-claimed`.
+    AllowClaimed,
+    /// The command has none.
+    None,
+}
+
+impl ClaimsOption {
+    /// The option in a message, if the command has one.
+    pub fn name(self) -> Option<&'static str> {
+        match self {
+            ClaimsOption::RequireEvidence => Some("`--require-evidence=claimed`"),
+            ClaimsOption::AllowClaimed => Some("`--allow-claimed`"),
+            ClaimsOption::None => None,
+        }
+    }
+}
+
 /// Why what is stored does not answer a step. The origins are names of bundles, or [`HOME`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Unanswered {
@@ -31,6 +54,18 @@ pub enum Unanswered {
 }
 
 impl Unanswered {
+    /// The reason in words, for users of a command with this option.
+    pub fn for_users_of(&self, option: ClaimsOption) -> String {
+        match (self, option.name()) {
+            (Unanswered::Claimed { by }, option) => format!(
+                "its evidence is only claimed by {}: it needs the signature of a key that this build trusts{}",
+                named(by),
+                option.map_or_else(String::new, |option| format!(", or {option}"))
+            ),
+            (other, _) => other.to_string(),
+        }
+    }
+
     /// Whether evidence exists and only its standing or its binary keeps it from answering.
     pub fn is_refused(&self) -> bool {
         !matches!(self, Unanswered::NoEvidence | Unanswered::Products(_))
@@ -53,11 +88,7 @@ impl fmt::Display for Unanswered {
             Unanswered::Products(products) => {
                 write!(f, "evidence from {}: choose one with the target's `device`", products.join(" and "))
             }
-            Unanswered::Claimed { by } => write!(
-                f,
-                "its evidence is only claimed by {}: it needs the signature of a key that this build trusts, or `--require-evidence=claimed`",
-                named(by)
-            ),
+            Unanswered::Claimed { .. } => f.write_str(&self.for_users_of(ClaimsOption::default())),
             Unanswered::OtherBinary { by } => {
                 write!(f, "evidence is of another binary than this compiler makes (claimed by {})", all(by))
             }
@@ -68,5 +99,21 @@ impl fmt::Display for Unanswered {
             ),
             Unanswered::Unauthenticated => f.write_str("this machine did not compute the result that is stored"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn claimed_evidence_is_taken_with_the_option_that_the_command_has() {
+        let claimed = Unanswered::Claimed { by: "h.kfe".into() };
+        let said = |option| claimed.for_users_of(option);
+        assert!(said(ClaimsOption::RequireEvidence).ends_with("trusts, or `--require-evidence=claimed`"));
+        assert_eq!(claimed.to_string(), said(ClaimsOption::RequireEvidence));
+        assert!(said(ClaimsOption::AllowClaimed).ends_with("trusts, or `--allow-claimed`"));
+        assert!(said(ClaimsOption::None).ends_with("that this build trusts"));
+        assert_eq!(Unanswered::NoEvidence.for_users_of(ClaimsOption::None), Unanswered::NoEvidence.to_string());
     }
 }

@@ -25,7 +25,7 @@ use crate::pen::{Passphrase, Pen};
 use crate::report::unbuilt;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
-use kforge_engine::BuildOutcome;
+use kforge_engine::{BuildOutcome, ClaimsOption};
 use kforge_foundation::base::Diagnostic;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::{Goal, Selection};
@@ -108,6 +108,9 @@ pub fn ci(session: &Session, request: &CiRequest, passphrase: &Passphrase<'_>) -
         Some(word) => run.since(opened, &selected, word)?,
     };
     let mut refused = None;
+    if request.artifacts && report.conclusion != Conclusion::Done {
+        report.not_packaged = vec![format!("the run ended before anything was packaged: {}", report.conclusion.text())];
+    }
     if request.artifacts && report.conclusion == Conclusion::Done {
         match run.package(&whole, &folder, pen.as_ref()) {
             Ok(artifacts) => report.artifacts = Some(artifacts),
@@ -295,6 +298,7 @@ impl Run<'_> {
             output: Some(folder.join(ARTIFACTS)),
             key: None,
             allow_claimed: self.request.standing == Standing::Claimed,
+            claims: ClaimsOption::RequireEvidence,
             jobs: self.request.jobs,
             dry_run: false,
         };

@@ -14,7 +14,7 @@ use kforge_engine::Graph;
 use kforge_engine::evidence::{HERE, HOME};
 use kforge_engine::machine_key::NoKey;
 use kforge_foundation::base::render::{Look, render};
-use kforge_foundation::base::{Diagnostic, Digest};
+use kforge_foundation::base::{Diagnostic, Digest, count};
 use kforge_pipeline::release::affected::Affected;
 use kforge_pipeline::release::trust::Distrusted;
 use kforge_types::record::event::Event as StepEvent;
@@ -47,7 +47,7 @@ pub enum Event<'a> {
     FileKept(&'a Path),
     /// What a change touches was found.
     Affected(&'a Affected),
-    /// A state of a comparison is built.
+    /// A state of a comparison, or a run of [`crate::reproduce`], is built.
     Building(&'a str),
     /// The champions of two states are timed in this many pairs.
     Comparing(usize),
@@ -123,6 +123,19 @@ pub enum Warning {
         /// The number of observations.
         count: u64,
     },
+    /// What is stored was not made with this machine's key, and the build requires that.
+    #[error(
+        "this build makes {} again: {} only claimed here, because this machine's key did not authenticate {}, as after copying a home",
+        stored(*.results, *.observations),
+        if results + observations == 1 { "it is" } else { "they are" },
+        if results + observations == 1 { "it" } else { "them" }
+    )]
+    NotOwn {
+        /// The number of results of steps.
+        results: u64,
+        /// The number of observations of a device.
+        observations: u64,
+    },
     /// A record claims to be from the future.
     #[error(
         "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock, or measure again with `--remeasure`",
@@ -160,7 +173,7 @@ pub enum Warning {
     /// Steps of the plan have no evidence, and the exported bundle does not contain any either.
     #[error(
         "{} of the plan {} no evidence, which this bundle does not contain either:",
-        kforge_foundation::base::count(steps.len() as u64, "step"),
+        count(steps.len() as u64, "step"),
         if steps.len() == 1 { "has" } else { "have" }
     )]
     NotBrought {
@@ -198,6 +211,12 @@ pub enum Warning {
         /// The cause.
         source: std::io::Error,
     },
+}
+
+/// `2 stored results and 1 stored observation`.
+fn stored(results: u64, observations: u64) -> String {
+    let parts = [(results, "stored result"), (observations, "stored observation")].into_iter().filter(|(n, _)| *n > 0);
+    parts.map(|(n, what)| count(n, what)).collect::<Vec<_>>().join(" and ")
 }
 
 /// Observes operations. Operations call it from several threads.

@@ -13,10 +13,12 @@ use rayon::prelude::*;
 use crate::build::steps::execute;
 use crate::event;
 use crate::pen::{Passphrase, Pen};
+use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::tools::{DEFAULT_CUDA, lock_name};
 use crate::{Error, Session};
+use kforge_engine::ClaimsOption;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive;
 use kforge_pipeline::release::artifact::check::{Artifact, FalseClaim};
@@ -46,6 +48,8 @@ pub struct PackageRequest {
     pub key: Option<PathBuf>,
     /// Also pack evidence that is only claimed. The artifact then says so.
     pub allow_claimed: bool,
+    /// The option by which the user says so, for messages.
+    pub claims: ClaimsOption,
     /// The number of steps to run in parallel; a negative number means all cores except that many.
     pub jobs: Option<i64>,
     /// Write nothing.
@@ -184,6 +188,8 @@ pub enum PackageError {
         package: String,
         /// All reasons.
         reasons: Vec<Refusal>,
+        /// The option that takes claimed evidence.
+        claims: ClaimsOption,
     },
     /// It has no kernel for a GPU.
     #[error("`{0}` has no kernel for a GPU target of the selection: there is nothing to package")]
@@ -254,11 +260,14 @@ pub(crate) fn package_with(
     };
     let packages = session.packages(&opened, &asked)?;
     asked.selected.targets = gpu_targets(&packages, &asked.selected)?;
-    // What no build can change is said before one begins.
+    // What no build can change is said before one begins, with what is known of the rest.
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
-        let reasons = gather::of_package(member);
+        let mut reasons = gather::of_package(member);
         if !reasons.is_empty() {
-            return Err(PackageError::Refused { package: member.package.name.clone(), reasons }.into());
+            let asked = PlanRequest { write: false, looks: true, ..asked };
+            reasons.extend(known_refusals(session, &mut opened, &packages, &asked, member, request.claims));
+            let package = member.package.name.clone();
+            return Err(PackageError::Refused { package, reasons, claims: request.claims }.into());
         }
     }
     let mut ready = session.ready(&mut opened, &packages, &asked)?;
@@ -268,7 +277,7 @@ pub(crate) fn package_with(
     if outcome.interrupted {
         return Err(Error::Interrupted);
     }
-    let known = gather::Known::of(session, &opened, &ready, outcome)?;
+    let known = gather::Known::of(session, &opened, &ready, outcome)?.for_users_of(request.claims);
     let mut found = vec![];
     for member in packages.all().filter_map(|package| packages.member(&package.name)) {
         found.push((member, gather::gather(&opened, &ready, &known, member, &asked.selected)?));
@@ -327,6 +336,26 @@ pub(crate) fn package_with(
     Ok(packaged)
 }
 
+/// Why the kernels of a package cannot be packed, as far as that is known without building anything. If that cannot be found out, nothing is known.
+fn known_refusals(
+    session: &Session,
+    opened: &mut Opened,
+    packages: &Packages,
+    asked: &PlanRequest,
+    member: &Member,
+    claims: ClaimsOption,
+) -> Vec<Refusal> {
+    let Ok(ready) = session.ready(opened, packages, asked) else { return vec![] };
+    let known = gather::Known::without_building(session, opened, &ready).for_users_of(claims);
+    match gather::gather(opened, &ready, &known, member, &asked.selected) {
+        Err(Error::Package(PackageError::Refused { mut reasons, .. })) => {
+            reasons.retain(|reason| !known.may_change(&reason.why));
+            reasons
+        }
+        _ => vec![],
+    }
+}
+
 /// The GPU targets among the selected ones.
 fn gpu_targets(packages: &Packages, selected: &Selected) -> Result<Vec<String>, PackageError> {
     let mut targets: Vec<String> = vec![];
@@ -382,7 +411,7 @@ pub(crate) fn wheels(lock: &Lockfile) -> Vec<LockedWheel> {
 
 /// The files of an artifact, with the index.
 fn files(
-    opened: &crate::session::Opened,
+    opened: &Opened,
     ready: &crate::session::build::Ready<'_>,
     member: &Member,
     gathered: &Gathered,

@@ -17,10 +17,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
+use crate::event::Event;
 use crate::evidence::{EvidenceError, ExportRequest, export};
 use crate::{Error, Session};
 use kforge_engine::Blobs;
 use kforge_engine::evidence::BINARY;
+use kforge_engine::temporary::{Purpose, Temporary};
 use kforge_foundation::process::{Command, End, run};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive::EXTENSION;
@@ -88,6 +90,8 @@ pub enum ReproduceError {
 /// The circumstances of a run.
 struct Circumstances {
     name: &'static str,
+    /// The run and what is special about it, for people who wait for it.
+    about: &'static str,
     /// The folder of the run, below the temporary one.
     folder: &'static str,
     /// Variables of the environment.
@@ -101,6 +105,7 @@ struct Circumstances {
 const RUNS: [Circumstances; 2] = [
     Circumstances {
         name: "first",
+        about: "the first of two builds, one step at a time, with files dated 2001",
         folder: "a",
         vars: &[("USER", "first"), ("LOGNAME", "first"), ("TZ", "Pacific/Kiritimati"), ("LC_ALL", "C"), ("LANG", "C")],
         jobs: Some("1"),
@@ -108,6 +113,7 @@ const RUNS: [Circumstances; 2] = [
     },
     Circumstances {
         name: "second",
+        about: "the second of two builds, with another folder, home, user, locale, time zone and environment, files dated 2023, and all processors",
         folder: "second/run/in-a-folder/whose-path-is-longer",
         vars: &[
             ("USER", "another"),
@@ -143,9 +149,9 @@ struct Ran {
 pub fn reproduce(session: &Session, request: &ReproduceRequest) -> Result<Reproduced, Error> {
     let opened = session.open()?;
     session.select(&opened.workspace, &request.words)?;
-    let place =
-        tempfile::Builder::new().prefix("kforge-reproduce-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
-    let bundle = place.path().join(format!("known.{EXTENSION}"));
+    let temporary = Temporary::create(Purpose::Reproduce).map_err(Error::write(std::env::temp_dir()))?;
+    let place = temporary.path();
+    let bundle = place.join(format!("known.{EXTENSION}"));
     let known = ExportRequest { words: request.words.clone(), output: Some(bundle.clone()), all: false };
     match export(session, &known) {
         Ok(_) | Err(Error::Evidence(EvidenceError::Nothing | EvidenceError::Open { .. })) => {}
@@ -153,7 +159,8 @@ pub fn reproduce(session: &Session, request: &ReproduceRequest) -> Result<Reprod
     }
     let mut runs = vec![];
     for circumstances in &RUNS {
-        let folder = place.path().join(circumstances.folder);
+        session.reporter.event(&Event::Building(circumstances.about));
+        let folder = place.join(circumstances.folder);
         let workspace = folder.join("workspace");
         copy(&opened.workspace.root, &workspace, &opened.target)?;
         if bundle.exists() {

@@ -21,6 +21,7 @@ use crate::evidence::EvidenceError;
 use crate::package::write::write_folder;
 use crate::package::{PackageError, is_within, wheels};
 use crate::{Error, Session};
+use kforge_engine::temporary::{self, Temporary};
 use kforge_pipeline::optimize::templates::TEMPLATES;
 use kforge_pipeline::release::archive;
 use kforge_pipeline::release::artifact::check::{Artifact, ClaimFault, FalseClaim};
@@ -158,10 +159,10 @@ pub(crate) fn verify_files(
         Ok(evidence.bundle)
     });
     let evidence = evidence.map_err(|why| EvidenceError::Refused { path: path.join(EVIDENCE), why })?;
-    let folder =
-        tempfile::Builder::new().prefix("kforge-artifact-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
-    write_folder(folder.path(), files)?;
-    let (workspace, member) = package_of(&folder.path().join(SOURCE), path)?;
+    let temporary = Temporary::create(temporary::Purpose::Artifact).map_err(Error::write(std::env::temp_dir()))?;
+    let folder = temporary.path();
+    write_folder(&folder, files)?;
+    let (workspace, member) = package_of(&folder.join(SOURCE), path)?;
     let artifact = Artifact { files, document: &document, evidence: &evidence, package: &member.package };
     let mut claims = artifact.false_claims();
     claims.extend(of_package(&index, &member, &workspace, files)?);
@@ -169,7 +170,7 @@ pub(crate) fn verify_files(
         return Err(VerifyArtifactError::Claims { path: path.clone(), claims }.into());
     }
     let rebuilt = match request.rebuild {
-        true => Some(rebuild::rebuild(session, path, folder.path(), &document, &evidence)?),
+        true => Some(rebuild::rebuild(session, path, &folder, &document, &evidence)?),
         false => None,
     };
     let rerun = match request.rerun {

@@ -116,6 +116,21 @@ fn what_is_wrong_is_shown_at_its_line_in_the_repository() {
 }
 
 #[test]
+fn wrong_values_are_shown_at_the_table_of_their_kernel() {
+    let place = Place::empty().file("kernels/kernel.toml", MANIFEST).file("kernels/twice.cu", SOURCE);
+    place.shell("git init -q .");
+    place.edit("kernels/twice.cu", "2.0f", "2.5f");
+    place.run_in("kernels", &["build"], &[]).expect(100);
+    let line = 1 + MANIFEST.lines().position(|line| line == "[kernel.twice]").unwrap();
+    let start = format!("::error file=kernels/kernel.toml,line={line},title=twice on cpu%3A verify.values::");
+    assert!(exported(&place, "annotations").starts_with(&start), "{start} in {}", exported(&place, "annotations"));
+    let log = checked(&place, "sarif", "sarif-2.1.0.json");
+    let uri = "kernels/kernel.toml".to_string();
+    assert_eq!(results(&log), [("verify.values".into(), "error".into(), uri, json!(line))]);
+    assert!(exported(&place, "summary").contains(&format!("| kernels/kernel.toml:{line} |")));
+}
+
+#[test]
 fn verdicts_are_tests_and_times_that_nobody_measured_are_nowhere() {
     let place = built();
     let xml = exported(&place, "junit");

@@ -184,6 +184,26 @@ fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
 }
 
 #[test]
+fn a_compiler_that_is_too_old_is_one_error_with_its_version_and_the_least_one() {
+    use std::os::unix::fs::PermissionsExt;
+    let fake =
+        "#!/bin/sh\ncase $1 in --version) echo 'g++ (Debian 10.2.1-6) 10.2.1';; *) echo '__clang_major__ 10';; esac\n";
+    let place = Place::tiny().file("fake/g++", fake);
+    let path = place.at("fake/g++");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let path = path.display().to_string();
+    let vars = [("KFORGE_TOOLCHAIN_CXX", path.as_str())];
+    let said = place.run_in(".", &["build"], &vars).expect(101);
+    let told = format!(
+        "error: `{path}` is g++ 10 (g++ (Debian 10.2.1-6) 10.2.1), which is too old: expected g++ 11 or later, or clang++ 14 or later\n"
+    );
+    assert!(said.err.contains(&told) && said.err.matches("error").count() == 1, "{}", said.err);
+    assert!(said.err.contains("`toolchain.cxx`") && !said.err.contains("skipped"), "{}", said.err);
+    let said = place.run_in(".", &["doctor"], &vars).expect(0);
+    said.prints("missing C++ compiler: ").prints("is g++ 10").prints("install g++ 11 or later");
+}
+
+#[test]
 fn run_takes_an_overlay() {
     let place = Place::tiny().file("private.toml", "[operator.twice.shapes]\nsecret = { n = 77 }\n");
     place.run("run twice --shape secret").expect(4).says("no shape `secret`");

@@ -390,3 +390,31 @@ fn the_last_event_agrees_with_the_exit_code() {
     let last = said.out.lines().last().unwrap();
     assert!(last.contains("build-finished") && last.contains("\"success\":false"), "{last}");
 }
+
+#[test]
+fn reproduce_says_which_build_runs_and_what_is_changed() {
+    let said = Place::tiny().alone().run("reproduce").expect(103).says("no artifacts were compared");
+    let at = |text: &str| said.err.find(text).unwrap_or_else(|| panic!("{}", said.err));
+    assert!(
+        at("Building the first of two builds, one step at a time")
+            < at("Building the second of two builds, with another")
+    );
+}
+
+#[test]
+fn the_option_for_the_format_has_two_names_everywhere() {
+    let place = Place::tiny();
+    place.run("build --format json").expect(0).prints("\"reason\":\"build-finished\"");
+    let report = |option: &str| place.run(&format!("report {option}")).expect(0).out;
+    assert_eq!(report("--message-format json"), report("--format json"));
+    assert_eq!(report("--message-format human"), report("--format text"));
+    place.run("locate-project --format plain").expect(0).prints("kernel.toml");
+    for command in ["affected", "compare", "evidence list", "package", "install"] {
+        let said = place.run(&format!("{command} --help")).expect(0);
+        assert!(
+            said.out.contains("[alias: --format]") || said.out.contains("[alias: --message-format]"),
+            "{}",
+            said.out
+        );
+    }
+}

@@ -102,7 +102,7 @@ fn without_the_device_a_profile_is_evidence_like_any_other_and_lacking_one_is_no
     assert_eq!(steps(&built, "profile", "unavailable"), ids(&["p/k/V=4/h/big/profile"]));
     assert_eq!(gaps(&roofline(&lab)), [93, 64, -1], "the times are known");
     // Nor was it confirmed, and that is a lack of evidence.
-    let built = lab.project.build(&["--require-evidence"]).expect(103);
+    let built = lab.project.build(&["--require-evidence", "-v"]).expect(103);
     built.says("p/k/V=4/h/big/confirmed/verify: no device").says("  p/k/V=4/h/tiny/confirmed/verify: no device");
     let lab = lab.manifest("tune.V = [1, 4]", "tune.V = [1, 2, 4]");
     assert_eq!(lab.built(&["--require-evidence"]).count("unavailable"), 0);

@@ -80,7 +80,8 @@ fn a_change_whose_evidence_is_missing_ends_with_103_and_is_undecided() {
     assert!(said.contains("evidence is missing or undecided"), "{said}");
     let (document, said) = ci(&lab, &["--allow-missing-evidence"], 0);
     assert_eq!(document["missing_evidence"].as_array().unwrap().len(), missing.len());
-    assert!(said.contains("have no evidence:\n") && said.contains("p/k/V=1/h/big/bench: "), "{said}");
+    assert!(said.contains("have no evidence:\n") && said.contains(" steps: no device"), "{said}");
+    assert!(ci(&lab, &["--allow-missing-evidence", "-v"], 0).1.contains("p/k/V=1/h/big/bench: "));
     // Pairs of a device under hardware slowdown decide nothing.
     lab.on(&machine(1030.0).first("block 64,", "ns = 1030.0\nthrottled = 1.0"));
     assert_ne!(changes(&ci(&lab, &[], 103).0), ["same"]);

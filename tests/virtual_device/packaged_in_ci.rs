@@ -122,6 +122,9 @@ fn what_is_wrong_or_refused_leaves_no_artifact_and_has_the_exit_code_of_package(
     left.sort();
     assert_eq!(left, ["notes.txt", "p"], "what others put there, installed artifacts among them, stays");
     assert_eq!((&document(&lab)["artifacts"], &document(&lab)["conclusion"]), (&Value::Null, &json!("wrong")));
+    let why = "the run ended before anything was packaged: a kernel is wrong";
+    assert_eq!(document(&lab)["not_packaged"], json!([why]));
+    assert!(summary(&lab).contains(&format!("\n### Not packaged\n\n* {why}\n")), "{}", summary(&lab));
     git(&lab, &["checkout", "--quiet", "."]);
     // No device was ever observed: nothing is wrong, and there is no evidence to package.
     let dark = lab.anew("dark");

@@ -338,6 +338,11 @@ fn a_bundle_brings_a_search_to_a_machine_without_the_device() {
     let other = lab.anew("other");
     std::fs::remove_dir_all(other.project.root().join("evidence")).unwrap();
     assert!(
-        other.project.build(&["--require-evidence=claimed"]).expect(103).stderr().contains("/few/bench: no device")
+        other
+            .project
+            .build(&["--require-evidence=claimed", "-v"])
+            .expect(103)
+            .stderr()
+            .contains("/few/bench: no device")
     );
 }

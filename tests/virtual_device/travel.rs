@@ -106,7 +106,9 @@ fn an_imported_bundle_shows_a_clone_without_a_device_all_that_was_said() {
     let first = lab.built(&[]);
     let bundle = export(&lab, "h.kfe");
     let laptop = laptop(&lab, "laptop");
-    laptop.project.build(&["--require-evidence=claimed"]).expect(103).says("p/k/V=1/h/big/bench: no device");
+    let refused = laptop.project.build(&["--require-evidence=claimed"]).expect(103);
+    refused.says(" steps: no device").says(" more\n").says("-v lists every step");
+    laptop.project.build(&["--require-evidence=claimed", "-v"]).expect(103).says("p/k/V=1/h/big/bench: no device");
     let said = run(&laptop, &["evidence", "import", text(&bundle)], 0);
     assert!(said.contains("Imported 20 records of Virtual H (sm_90, driver 580)"), "{said}");
     assert!(said.contains("only claimed"), "{said}");
@@ -312,7 +314,7 @@ fn an_edited_kernel_loses_its_own_evidence_and_no_other() {
     let open = open(&built);
     assert_eq!(open.len(), 9, "six verifications and three benches: {open:?}");
     assert!(open.iter().all(|id| id.starts_with("p/j/")), "{open:?}");
-    let refused = laptop.project.build(&["--require-evidence=claimed"]).expect(103);
+    let refused = laptop.project.build(&["--require-evidence=claimed", "-v"]).expect(103);
     let lines = refused.stderr().lines().filter(|l| l.starts_with("  p/"));
     assert!(lines.clone().count() == 9 && lines.clone().all(|l| l.starts_with("  p/j/")), "{}", refused.stderr());
     laptop.project.build(&["--require-evidence=claimed", "--kernel", "k"]).expect(0);

@@ -423,6 +423,23 @@ fn bundles_are_signed_verified_and_trusted_by_commands() {
     views.iter().for_each(|view| valid("signature", view));
     assert_eq!((&views[0]["standing"], &views[0]["signer"]), (&"signed".into(), &"ci@x".into()));
     assert_eq!((&views[1]["standing"], &views[1]["reason"]), (&"claimed".into(), &"unsigned".into()));
+    // A signature of another key is replaced only on request, and its key may sign again.
+    run(&lab, &["evidence", "sign", BUNDLE, "--key", text(&key)], 0);
+    if !keygen(&lab, "mine", "") {
+        return;
+    }
+    let mine = place(&lab, "mine");
+    let before = fs::read(lab.project.root().join(BUNDLE)).unwrap();
+    let words = ["evidence", "sign", text(&other), BUNDLE, "--key", text(&mine)];
+    let said = run(&lab, &words, 101);
+    let told = "`evidence/virtual-h.kfe` is signed by ci@x (SHA256:";
+    assert!(said.contains(told) && said.contains("`--replace`"), "{said}");
+    assert!(fs::read(lab.project.root().join(BUNDLE)).unwrap() == before, "nothing is signed");
+    run(&lab, &["evidence", "verify", text(&other)], 103);
+    run(&lab, &["evidence", "sign", BUNDLE, "--key", text(&mine), "--replace"], 0);
+    assert!(run(&lab, &["evidence", "verify", BUNDLE], 103).contains("SHA256:"));
+    let said = run(&lab, &["evidence", "sign", BUNDLE, "--key", text(&key)], 101);
+    assert!(said.contains("is signed by SHA256:"), "{said}");
     // What cannot be signed or added changes nothing.
     let before = fs::read(&other).unwrap();
     let said = run(&lab, &["evidence", "sign", text(&other), "nothing.kfe", "--key", text(&key)], 101);

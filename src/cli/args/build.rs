@@ -23,7 +23,7 @@ pub struct BuildArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format; `json` prints one event per line
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Write an HTML page of step timings to target/kforge/timings
     #[arg(long)]
@@ -109,7 +109,7 @@ pub struct CompareArgs {
     #[arg(short, long, value_name = "N", allow_hyphen_values = true)]
     pub jobs: Option<i64>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: CompareFormat,
 }
 

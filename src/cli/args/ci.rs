@@ -17,7 +17,7 @@ pub struct AffectedArgs {
     #[command(flatten)]
     pub select: Select,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "message-format", default_value = "human")]
     pub format: MessageFormat,
 }
 

@@ -23,7 +23,7 @@ pub struct LocateArgs {
     #[arg(long)]
     pub workspace: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "json")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "json")]
     pub message_format: LocateFormat,
 }
 

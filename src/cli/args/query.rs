@@ -9,7 +9,7 @@ use kforge_pipeline::report::exports::ExportFormat;
 #[derive(Debug, Clone, Args)]
 pub struct ReportArgs {
     /// Output format: for people, or for the tool of that name
-    #[arg(long, value_name = "FORMAT", default_value = "text")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "message-format", default_value = "text")]
     pub format: ReportFormat,
     /// Show scores against a baseline: `speedup` (ratio of times), `logistic` (speedup mapped to 0..1, 0.5 at parity), or `weighted` (correct, faster, own
     /// code)
@@ -39,6 +39,8 @@ pub enum ScoreForm {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 #[expect(missing_docs, reason = "the values of the option")]
 pub enum ReportFormat {
+    // What other commands call it.
+    #[value(alias = "human")]
     Text,
     Markdown,
     Json,

@@ -47,7 +47,7 @@ pub struct PackageArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -58,7 +58,7 @@ pub struct ReproduceArgs {
     #[command(flatten)]
     pub select: SelectWhole,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -86,7 +86,7 @@ pub struct VerifyArtifactArgs {
     #[arg(long)]
     pub allow_untrusted: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Whom to trust.
     #[command(flatten)]
@@ -118,7 +118,7 @@ pub struct PublishArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -145,7 +145,7 @@ pub struct InstallArgs {
     #[arg(short = 'n', long)]
     pub dry_run: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
     /// Whom to trust.
     #[command(flatten)]
@@ -177,6 +177,6 @@ pub struct BindingsArgs {
     #[arg(long)]
     pub wheel: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }

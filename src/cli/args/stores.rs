@@ -85,6 +85,9 @@ pub struct EvidenceSign {
     /// Who signs, in the line that --once writes
     #[arg(long, value_name = "NAME", requires = "once")]
     pub principal: Option<String>,
+    /// Replace signatures of other keys
+    #[arg(long)]
+    pub replace: bool,
 }
 
 /// `kforge evidence verify`.
@@ -97,7 +100,7 @@ pub struct EvidenceVerify {
     #[arg(long, value_name = "REV")]
     pub base: Option<String>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -126,7 +129,7 @@ pub struct EvidenceTrust {
     #[arg(long, value_name = "REV", conflicts_with = "add")]
     pub base: Option<String>,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }
 
@@ -165,6 +168,6 @@ pub struct EvidenceList {
     #[arg(long)]
     pub all: bool,
     /// Output format
-    #[arg(long, value_name = "FORMAT", default_value = "human")]
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
 }

@@ -8,16 +8,13 @@ use super::{CommandResult, collect, passphrase};
 use crate::cli::args::CiArgs;
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use crate::cli::words::{bytes, listed, summary};
+use crate::cli::words::{bytes, say_missing, summary};
 use kforge_foundation::base::count;
 use kforge_ops::Error;
 use kforge_ops::build::Finished;
 use kforge_ops::ci::{Ci, CiRequest, ci, write_diagnostics, write_reports};
 use kforge_pipeline::release::ci::{CiArtifact, CiReport, Conclusion, SkippedDevice};
 use kforge_types::record::Standing;
-
-/// The most steps without evidence that are listed. The document lists all of them.
-const LISTED: usize = 10;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CiArgs) -> CommandResult {
@@ -128,10 +125,7 @@ fn conclude(context: &Context, report: &CiReport, finished: &Finished, began: In
     let steps = summary(&finished.steps, &finished.verdicts, began);
     let compared = report.comparison.as_ref().map_or_else(String::new, |found| format!("; {}", found.conclusion()));
     let missing = &report.missing_evidence;
-    let lacking = || {
-        let lines: Vec<String> = missing.iter().map(|of| format!("{}: {}", of.step, of.why)).collect();
-        listed(&lines, LISTED).iter().for_each(|line| console.err(&format!("  {line}\n")));
-    };
+    let lacking = || say_missing(console, missing.iter().map(|of| (of.step.as_str(), of.why.as_str())));
     let text = format!("{steps}{compared}");
     match report.conclusion {
         Conclusion::Done => {

@@ -41,7 +41,7 @@ fn sign_files(context: &Context, args: &EvidenceSign) -> CommandResult {
         // The options require one or the other.
         (None, ..) => return Err(Exit::Usage.into()),
     };
-    for signed in sign::sign(&context.session, &args.files, &with, &passphrase)? {
+    for signed in sign::sign(&context.session, &args.files, &with, args.replace, &passphrase)? {
         let converted = if signed.converted { ", after converting it to the current format" } else { "" };
         let text = format!("`{}` with {}{converted}", signed.path.display(), signed.fingerprint);
         context.console.status("Signed", &text);

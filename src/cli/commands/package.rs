@@ -7,6 +7,7 @@ use crate::cli::args::{MessageFormat, PackageArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words::bytes;
+use kforge_engine::ClaimsOption;
 use kforge_foundation::base::count;
 use kforge_ops::package::{PackageRequest, Packaged, package};
 
@@ -32,6 +33,7 @@ pub fn run(context: &Context, args: &PackageArgs) -> CommandResult {
         output: args.output.clone(),
         key: args.sign_key.clone(),
         allow_claimed: args.allow_claimed,
+        claims: ClaimsOption::AllowClaimed,
         jobs: args.jobs,
         dry_run: args.dry_run,
     };

@@ -373,7 +373,13 @@ fn timed(
     let champion = pinned.or(running.first()).map_or(best.order, |c| c.order);
     let because = match (pinned.is_some(), running.len()) {
         (true, n) => format!("pinned in kforge.lock, among {n} variants that tie for fastest"),
-        (false, 1) => "faster than every other by more than the margin".into(),
+        (false, 1) => match not_timed(by_time, shapes, params, known) {
+            0 => "faster than every other by more than the margin".into(),
+            n => format!(
+                "faster by more than the margin than every other that was timed in full; {n} {} not",
+                if n == 1 { "was" } else { "were" }
+            ),
+        },
         (false, n) => format!("first declared of {n} variants that tie for fastest"),
     };
     let because = match running.iter().filter(|c| contested(c)).count() {
@@ -382,6 +388,17 @@ fn timed(
     };
     let (class, shapes) = (class.into(), shapes.to_vec());
     Champion { class, shapes, variant: Some(champion), provisional: false, because, gain: None }
+}
+
+/// The number of contenders that may be correct on a class and have no full timing there: nobody timed them, few samples showed them to be slower, or the timing
+/// is not valid.
+fn not_timed(by_time: &[(f64, &Contender)], shapes: &[u32], params: &SelectParams, known: &SelectInputs) -> usize {
+    let timed: BTreeSet<u32> = by_time.iter().map(|(_, c)| c.order).collect();
+    let may_be_correct = |c: &&Contender| {
+        !known.unbuilt.contains(&c.order)
+            && !matches!(supposed(c, shapes, known), Standing::Wrong | Standing::Indecisive)
+    };
+    serving(shapes, params).into_iter().filter(may_be_correct).filter(|c| !timed.contains(&c.order)).count()
 }
 
 /// Those in the running whom no pairs show to be slower than another contender, and, in place of the others, whoever pairs show to be faster than they are,
@@ -615,6 +632,25 @@ mod tests {
         // Where each is slower than another, the pairs with the best decide.
         k.pairs.insert((0, 3, 0), ratio(-0.03));
         assert_eq!(champion(&k).variant, Some(1));
+    }
+
+    #[test]
+    fn a_champion_is_faster_only_than_those_that_were_timed_in_full() {
+        let because = |k: &SelectInputs| select(&params(4, true), k).champions[0].because.clone();
+        let mut k = known(&vec![Verdict::Pass; 4], &[100.0, 150.0, 160.0, 170.0]);
+        assert_eq!(because(&k), "faster than every other by more than the margin");
+        let told = |n| format!("faster by more than the margin than every other that was timed in full; {n} not");
+        k.benches.remove(&(3, 0));
+        assert_eq!(because(&k), told("1 was"));
+        // Few samples are no full timing, and what is not verified may be correct.
+        let few = k.benches.remove(&(2, 0)).unwrap();
+        k.few.insert((2, 0), few);
+        k.judgements.insert((3, 0), Judgement::bare(unknown()));
+        assert_eq!(because(&k), told("2 were"));
+        // What is wrong, or was not built, could not have been champion.
+        k.judgements.insert((3, 0), Judgement::bare(Verdict::Fail("x".into())));
+        k.unbuilt.insert(2);
+        assert_eq!(because(&k), "faster than every other by more than the margin");
     }
 
     #[test]

@@ -19,7 +19,9 @@ use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::{self, Report, StepView};
 use kforge_project::workspace::Workspace;
-use kforge_types::record::{FORMAT_VERSION, StepKind};
+use kforge_project::workspace::find::MANIFEST;
+use kforge_types::model::Package;
+use kforge_types::record::{FORMAT_VERSION, SourcePlace, StepKind};
 
 /// Why there is no report to show.
 #[derive(Debug, thiserror::Error)]
@@ -106,13 +108,32 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
     }
 }
 
-/// Names the folders of a report's packages.
+/// Names the folders of a report's packages, and the tables of the manifest that messages without another place are about.
 pub fn locate(report: &mut Report, workspace: &Workspace) {
     for package in &mut report.packages {
-        let member = workspace.members.iter().find(|member| member.package.name == package.name);
-        let folder = member.and_then(|member| member.folder.strip_prefix(&workspace.root).ok());
+        let Some(member) = workspace.members.iter().find(|member| member.package.name == package.name) else {
+            package.folder = None;
+            continue;
+        };
+        let folder = member.folder.strip_prefix(&workspace.root).ok();
         package.folder = folder.map(|folder| folder.display().to_string());
+        for message in package.messages.iter_mut().filter(|message| message.place.is_none()) {
+            let (kernel, operator) = (message.kernel.as_deref(), message.operator.as_deref());
+            message.place = declared(&member.package, kernel, operator);
+        }
     }
+}
+
+/// The line of the manifest with the table of a kernel or, without one, of an operator; none if an overlay declares it.
+fn declared(package: &Package, kernel: Option<&str>, operator: Option<&str>) -> Option<SourcePlace> {
+    let place = match (kernel, operator) {
+        (Some(kernel), _) => &package.kernel(kernel)?.place,
+        (None, Some(operator)) => &package.operator(operator)?.place,
+        (None, None) => return None,
+    };
+    let before = place.file.text.get(..place.span.start)?;
+    let line = u32::try_from(before.matches('\n').count() + 1).ok()?;
+    Some(SourcePlace { file: MANIFEST.into(), line, column: None })
 }
 
 /// Stores a report where [`last`] finds it. If the stored report differs only in its time, it stays: a build with nothing to do gives no new results, whether it

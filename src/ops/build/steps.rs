@@ -43,6 +43,13 @@ pub fn execute(
         kforge_engine::build(graph, &ready.options, services, &mut on_event)
     });
     watch.ended();
+    // Without a key nothing counts, which has been said.
+    if ready.machine_key.is_some() {
+        let (results, observations) = (ready.authentication.refused(), ready.findings().claimed.len() as u64);
+        if results + observations > 0 {
+            session.reporter.warn(Warning::NotOwn { results, observations });
+        }
+    }
     outcome
 }
 

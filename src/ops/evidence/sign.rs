@@ -80,6 +80,16 @@ pub enum SignError {
         /// The line.
         bad: BadLine,
     },
+    /// A bundle has the signature of another key.
+    #[error("`{}` is signed by {}, which another signature would replace", path.display(), .signer.as_ref().map_or_else(|| fingerprint.clone(), |signer| format!("{signer} ({fingerprint})")))]
+    Signed {
+        /// Its file.
+        path: PathBuf,
+        /// The principals of the key, if the session trusts it.
+        signer: Option<String>,
+        /// The fingerprint of the key.
+        fingerprint: String,
+    },
     /// It is not clear which file a key should be added to.
     #[error("there is no file to add the key to: name one with `--file`")]
     NoFile,
@@ -115,7 +125,8 @@ pub struct SignedBundle {
     pub converted: bool,
 }
 
-/// Signs bundles in place. `passphrase` is asked for the passphrase of a key's file; it returns none if nobody can be asked.
+/// Signs bundles in place. A signature of another key is replaced only if `replace` is set. `passphrase` is asked for the passphrase of a key's file; it returns
+/// none if nobody can be asked.
 ///
 /// # Errors
 /// [`SignError`], or a bundle is refused. If any bundle is refused or cannot be signed, none is changed.
@@ -123,6 +134,7 @@ pub fn sign(
     session: &Session,
     files: &[PathBuf],
     with: &SignWith,
+    replace: bool,
     passphrase: &dyn Fn(&Path) -> Option<String>,
 ) -> Result<Vec<SignedBundle>, Error> {
     let mut bundles = vec![];
@@ -148,6 +160,14 @@ pub fn sign(
             (file, unpacked.document)
         };
         let signature = pen.sign(session, Purpose::Evidence, &document)?;
+        if let Some(old) = unpacked.signature.filter(|old| !replace && old.key() != signature.key())
+            && !is_earlier(session, with, old.key())?
+        {
+            // Whose key it is is worth saying, but the list of keys is not needed to sign.
+            let judged = session.trusted_here(None).ok().and_then(|trust| trust.judge(&document, &old).ok());
+            let (path, signer) = (path.clone(), judged.map(|signer| signer.principals));
+            return Err(SignError::Signed { path, signer, fingerprint: old.key().fingerprint() }.into());
+        }
         let fingerprint = signature.key().fingerprint();
         let file = archive::sign(&file, &signature).map_err(refused)?;
         signed.push((SignedBundle { path: path.clone(), fingerprint, converted }, file));
@@ -162,6 +182,14 @@ pub fn sign(
         write_if_changed(&place, file).map_err(Error::write(&place))?;
     }
     Ok(signed.into_iter().map(|(bundle, _)| bundle).collect())
+}
+
+/// Whether a key signed once for the same principal, so that its line is replaced by that of the new key.
+fn is_earlier(session: &Session, with: &SignWith, key: &PublicKey) -> Result<bool, Error> {
+    let SignWith::Once { public, principal } = with else { return Ok(false) };
+    let (_, signers) = keys(&session.cwd.join(public))?;
+    let is_of = |line: &SignerLine| line.principals == *principal && line.comment == ONCE && line.key == *key;
+    Ok(signers.lines.iter().any(is_of))
 }
 
 /// The bytes of a bundle's file, and what they hold.

@@ -12,7 +12,9 @@ use crate::session::Opened;
 use crate::session::Session;
 use crate::session::build::Ready;
 use kforge_engine::evidence::{BINARY, EvidenceCache, IndexedRecord};
-use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node, Question, Questions, ReadyResult, Source};
+use kforge_engine::{
+    Blobs, BuildOptions, BuildOutcome, ClaimsOption, Done, Node, Question, Questions, ReadyResult, Source,
+};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
@@ -41,6 +43,8 @@ use kforge_types::record::{Inspection, Standing, StepKind, Verdict};
 pub(super) struct Known {
     result: ReadyResult,
     asked: Questions,
+    /// The option that takes claimed evidence, for reasons.
+    claims: ClaimsOption,
 }
 
 impl Known {
@@ -61,7 +65,26 @@ impl Known {
         let graph = ended(outcome)?;
         let asked =
             ready.with_services(session, opened, |services| kforge_engine::questions(graph, &options, services));
-        Ok(Known { result: ReadyResult { steps, open }, asked })
+        Ok(Known { result: ReadyResult { steps, open }, asked, claims: ClaimsOption::default() })
+    }
+
+    /// What is known before anything is built.
+    pub(super) fn without_building(session: &Session, opened: &Opened, ready: &Ready<'_>) -> Known {
+        let (result, asked) = ready.with_services(session, opened, |services| {
+            let known = kforge_engine::known(ready.graph.clone(), &ready.options, services);
+            (known, kforge_engine::questions(ready.graph.clone(), &ready.options, services))
+        });
+        Known { result, asked, claims: ClaimsOption::default() }
+    }
+
+    /// Whether building could do away with a reason: steps have yet to run, and the reason is that they have not.
+    pub(super) fn may_change(&self, reason: &RefusalReason) -> bool {
+        !self.result.open.is_empty() && matches!(reason, RefusalReason::NotBuilt(_) | RefusalReason::NotConfirmed(_))
+    }
+
+    /// The same, with reasons for users of a command with this option.
+    pub(super) fn for_users_of(self, claims: ClaimsOption) -> Known {
+        Known { claims, ..self }
     }
 }
 
@@ -144,7 +167,9 @@ pub(super) fn gather(
         }
     }
     if !refused.is_empty() {
-        return Err(PackageError::Refused { package: package.name.clone(), reasons: refused }.into());
+        return Err(
+            PackageError::Refused { package: package.name.clone(), reasons: refused, claims: known.claims }.into()
+        );
     }
     let evidence = steps.evidence()?;
     Ok(Gathered { kernels, binaries, tools: steps.tools, evidence })
@@ -245,7 +270,7 @@ impl<'a, 'p> Steps<'a, 'p> {
                 && labels.kernel.as_ref() == Some(&seat.kernel.name)
                 && labels.target.as_ref() == Some(&seat.target.name);
             let unanswered = done.as_ref().filter(|_| mine)?.unanswered.as_ref()?;
-            unanswered.is_refused().then(|| unanswered.to_string())
+            unanswered.is_refused().then(|| unanswered.for_users_of(self.known.claims))
         })
     }
 
@@ -335,7 +360,8 @@ impl<'a, 'p> Steps<'a, 'p> {
             let unanswered = shapes.iter().find_map(|(at, _)| {
                 let judge = Self::from(node, &format!("judgement:{}:{at}", build.variant.order))?;
                 let verify = self.nodes.get(judge.as_str()).and_then(|judge| Self::from(judge, "observation"))?;
-                self.done.get(verify.as_str())?.unanswered.as_ref().map(ToString::to_string)
+                let unanswered = self.done.get(verify.as_str())?.unanswered.as_ref()?;
+                Some(unanswered.for_users_of(self.known.claims))
             });
             return Ok(Err(vec![RefusalReason::Provisional { stands_for, unanswered }]));
         }

@@ -85,6 +85,8 @@ pub struct Ready<'a> {
     pub machine_key: Option<Arc<MachineKey>>,
     /// Which evidence counts.
     pub policy: EvidencePolicy,
+    /// Which remembered results count.
+    pub authentication: Authentication,
     /// What lookups in the evidence found besides answers.
     found: Mutex<Findings>,
     /// The digests of the code that executes steps.
@@ -138,7 +140,7 @@ impl Session {
         }
         let mut witness = std::mem::take(&mut gathered.witness);
         toolchains.libraries.values().for_each(|folder| witness.listed(folder));
-        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas);
+        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas)?;
         let devices = asking.end(&self.settings)?;
         // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();
@@ -163,7 +165,8 @@ impl Session {
             graph: planned.graph,
             expander: planned.expander,
             memory: JournalMemory::new(journal.journal.clone(), blobs.clone()),
-            actions: ActionCache::new(&opened.home, blobs).with(authentication),
+            actions: ActionCache::new(&opened.home, blobs).with(authentication.clone()),
+            authentication,
             machine_key,
             policy: asked.evidence,
             found: Mutex::default(),

@@ -11,7 +11,7 @@ use kforge_engine::journal::Journal;
 use kforge_foundation::base::{Diagnostic, Digest, Witness};
 use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
-use kforge_project::toolchain::{Cuda, Group, Pip, Python, cxx, processor, python};
+use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model::{Arch, CudaSpec, Package};
 use kforge_types::record::params::{Compiler, Toolchain};
@@ -77,11 +77,11 @@ pub enum NoCuda {
     NotLocked(String),
     /// The CUDA cannot be found or resolved.
     #[error(transparent)]
-    Toolchain(Arc<kforge_project::toolchain::Error>),
+    Toolchain(Arc<toolchain::Error>),
 }
 
-impl From<kforge_project::toolchain::Error> for NoCuda {
-    fn from(why: kforge_project::toolchain::Error) -> Self {
+impl From<toolchain::Error> for NoCuda {
+    fn from(why: toolchain::Error) -> Self {
         NoCuda::Toolchain(Arc::new(why))
     }
 }
@@ -265,7 +265,7 @@ pub fn install(
     offline: bool,
     environment: &BTreeMap<String, String>,
     reporter: &Reporter,
-) -> Result<kforge_project::toolchain::cuda::Installed, MissingTools> {
+) -> Result<toolchain::cuda::Installed, MissingTools> {
     let mut said = false;
     let mut progress = |p: Progress| match p {
         Progress::Waiting => reporter.event(&Event::Blocked(Blocked::Toolchain)),
@@ -300,6 +300,8 @@ pub struct Host {
     pub read: Vec<PathBuf>,
     /// The libraries and the processor with which a program compiled here runs.
     runtime: Result<Toolchain, String>,
+    /// Why the C++ compiler that was found cannot be used, if it is too old.
+    pub too_old: Option<toolchain::Error>,
     /// The file system queries of the search for tools. None if these do not determine whether the same tools would be found again: a tool is missing, or is a
     /// script that may choose another tool later.
     pub witness: Option<Witness>,
@@ -316,6 +318,7 @@ impl Host {
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
         let mut witness = Witness::default();
+        let mut too_old = None;
         let (cxx, read, runtime, steady) = match host_cxx(cxx_named, path_var, journal, digest) {
             Ok((mut found, steady)) => {
                 witness.absent = std::mem::take(&mut found.survey.absent).into_iter().collect();
@@ -330,7 +333,11 @@ impl Host {
                 let places = [("c++".to_string(), found.survey.compiler.path)].into();
                 (Ok((found.fingerprint, places)), read, runtime, steady)
             }
-            Err(why) => (Err(why.clone()), vec![], Err(why), false),
+            Err(error) => {
+                let why = error.to_string();
+                too_old = Some(error).filter(|error| matches!(error, toolchain::Error::TooOld { .. }));
+                (Err(why.clone()), vec![], Err(why), false)
+            }
         };
         let mut witnessed = steady;
         cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
@@ -354,7 +361,7 @@ impl Host {
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx, python, read, runtime, witness: witnessed.then_some(witness) }
+        Host { cxx, python, read, runtime, too_old, witness: witnessed.then_some(witness) }
     }
 
     /// Files with which the loader decides which library a name means.
@@ -404,7 +411,7 @@ fn host_cxx(
     path_var: &str,
     journal: &Journal,
     digest: &dyn Fn(&Path) -> io::Result<Digest>,
-) -> Result<(cxx::CachedSurvey, bool), String> {
+) -> Result<(cxx::CachedSurvey, bool), toolchain::Error> {
     let name = memo_name("c++", named, path_var);
     let kept = journal.meta(&name);
     let mut known = kept.as_deref().and_then(|b| serde_json::from_slice::<cxx::CachedSurvey>(b).ok());
@@ -413,7 +420,7 @@ fn host_cxx(
     {
         known = None;
     }
-    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest).map_err(|e| e.to_string())?;
+    let (found, anew) = cxx::recall(known, named, path_var, PRELUDE, digest)?;
     // The survey names thousands of files. Encoding it takes as long as much of a small build.
     if anew {
         remember(journal, &name, kept, &found);
@@ -447,7 +454,7 @@ pub fn wanted(package: &Package, folder: &Path, environment: &BTreeMap<String, S
         Some(CudaSpec::Version(version)) => CudaRequest::Release(version.clone()),
         Some(CudaSpec::Path(path)) => CudaRequest::Local(Ok(Cuda::Local(folder.join(path)))),
         Some(CudaSpec::System) => {
-            let root = kforge_project::toolchain::cuda::find_root(environment);
+            let root = toolchain::cuda::find_root(environment);
             CudaRequest::Local(root.map(Cuda::Local).map_err(NoCuda::from))
         }
     }

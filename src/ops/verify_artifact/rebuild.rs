@@ -2,15 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
+use std::sync::Arc;
 
 use super::VerifyArtifactError;
 use crate::build::{BuildRequest, Built, Ended, build};
+use crate::event::{Event, Observer, Reporter, Steps, Warning, Watch};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::fresh_home::fresh_home;
 use crate::{Error, Session};
-use kforge_engine::Blobs;
 use kforge_engine::action::of_binary;
 use kforge_engine::evidence::BINARY;
+use kforge_engine::{Blobs, Graph};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive::{self, EXTENSION};
@@ -83,10 +85,14 @@ pub(super) fn rebuild(
     let bundle = archive::encode(evidence).map_err(crate::evidence::EvidenceError::Unreadable)?;
     let bundles = source.join(FOLDER);
     std::fs::create_dir_all(&bundles).map_err(Error::write(&bundles))?;
-    let bundle_file = bundles.join(format!("artifact.{EXTENSION}"));
+    let bundle_name = format!("artifact.{EXTENSION}");
+    let bundle_file = bundles.join(&bundle_name);
     std::fs::write(&bundle_file, bundle).map_err(Error::write(&bundle_file))?;
     let mut elsewhere = session.elsewhere(source.clone(), folder.join("target"));
     elsewhere.settings.home = folder.join("home");
+    let origin = format!("{FOLDER}/{bundle_name}");
+    elsewhere.reporter =
+        Reporter::new(Arc::new(WithoutOwnClaims { observer: session.reporter.observer().clone(), origin }));
     fresh_home(session, &elsewhere.settings.home)?;
     let targets: BTreeSet<&String> = document.kernels.iter().map(|kernel| &kernel.target).collect();
     let words = SelectionArgs { targets: targets.into_iter().cloned().collect(), ..SelectionArgs::default() };
@@ -122,6 +128,27 @@ pub(super) fn rebuild(
     let lacking = lacking.into_iter().filter(|step| !of_others(step) && !is_unclaimed(package, document, step));
     let lacking = lacking.collect();
     Ok(Rebuilt { equal, differences, lacking, unknown })
+}
+
+/// Passes on what a rebuild reports, except that the evidence of the artifact is claimed: the rebuild takes it as claims because whether they hold is what it
+/// finds out, and the user does not know the bundle.
+struct WithoutOwnClaims {
+    observer: Arc<dyn Observer>,
+    /// The bundle.
+    origin: String,
+}
+
+impl Observer for WithoutOwnClaims {
+    fn event(&self, event: &Event<'_>) {
+        match event {
+            Event::Warning(Warning::Claimed { origin, .. }) if *origin == self.origin => {}
+            event => self.observer.event(event),
+        }
+    }
+
+    fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
+        self.observer.watch(build, graph)
+    }
 }
 
 /// Whether a step is about a variant at a shape for which the artifact names another champion. A build verifies each pinned variant at every shape that it serves.

@@ -17,6 +17,8 @@ use crate::package::{Ground, PackageError, PackageRequest, RefusalReason, packag
 use crate::session::devices::Devices;
 use crate::session::fresh_home::fresh_home;
 use crate::{Error, Session};
+use kforge_engine::ClaimsOption;
+use kforge_engine::temporary::{Purpose, Temporary};
 use kforge_pipeline::release::artifact::files::ArtifactFiles;
 use kforge_pipeline::release::artifact::kernels::{PackagedKernel, PackagedShape, PackagedTime};
 use kforge_pipeline::release::artifact::{KernelsDocument, SOURCE};
@@ -109,16 +111,16 @@ pub(super) fn rerun(
     files: &ArtifactFiles,
     document: &KernelsDocument,
 ) -> Result<Rerun, Error> {
-    let folder =
-        tempfile::Builder::new().prefix("kforge-rerun-").tempdir().map_err(Error::write(std::env::temp_dir()))?;
-    write_folder(folder.path(), files)?;
-    let source = folder.path().join(SOURCE);
+    let temporary = Temporary::create(Purpose::Rerun).map_err(Error::write(std::env::temp_dir()))?;
+    let folder = temporary.path();
+    write_folder(&folder, files)?;
+    let source = folder.join(SOURCE);
     let (workspace, member) = package_of(&source, name)?;
     let mut lock = workspace.lock.clone();
     pin(&mut lock, &member.package.name, document);
     lock.write(&source, false)?;
-    let mut elsewhere = session.elsewhere(source, folder.path().join("target"));
-    elsewhere.settings.home = folder.path().join("home");
+    let mut elsewhere = session.elsewhere(source, folder.join("target"));
+    elsewhere.settings.home = folder.join("home");
     fresh_home(session, &elsewhere.settings.home)?;
     let devices = Devices::find(&session.environment, session.worker.program(), &elsewhere.settings)?.present;
     let runs = |kernel: &PackagedKernel| {
@@ -139,7 +141,8 @@ pub(super) fn rerun(
     targets.dedup();
     let request = PackageRequest {
         words: SelectionArgs { targets, ..SelectionArgs::default() },
-        output: Some(folder.path().join("package")),
+        output: Some(folder.join("package")),
+        claims: ClaimsOption::None,
         ..PackageRequest::default()
     };
     let packed = match package(&elsewhere, &request, &|_| None) {

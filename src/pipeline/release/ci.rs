@@ -152,7 +152,7 @@ pub struct CiReport {
     pub requires_evidence: bool,
     /// The artifacts; null if none were asked for, or if the run ended with something else than [`Conclusion::Done`].
     pub artifacts: Option<Vec<CiArtifact>>,
-    /// Why artifacts that were asked for could not be made, for people: one line for each reason.
+    /// Why artifacts that were asked for were not made, for people: one line for each reason.
     pub not_packaged: Vec<String>,
     /// How the run ended.
     pub conclusion: Conclusion,

@@ -39,7 +39,8 @@ pub struct MessageReport {
     pub severity: Severity,
     /// The message; the first line says what is wrong.
     pub message: String,
-    /// The place that it is about; none if it is about no line of a file of the package.
+    /// The place that it is about: a line of a source or, if it is about none, the table of the kernel or the operator in the manifest. None if it is about
+    /// neither, or if an earlier kforge wrote the report.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub place: Option<SourcePlace>,
     /// The other place of a race or of a divergent barrier.

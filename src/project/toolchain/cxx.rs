@@ -41,6 +41,58 @@ const WHAT: &str = "C++ compiler";
 /// Names of drivers to look for, in order.
 const NAMES: [&str; 3] = ["g++", "c++", "clang++"];
 
+/// The families of compilers whose versions are known.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Family {
+    /// g++.
+    Gnu,
+    /// clang++, and compilers that are made of it.
+    Clang,
+}
+
+impl Family {
+    /// The name of its driver.
+    pub fn name(self) -> &'static str {
+        match self {
+            Family::Gnu => "g++",
+            Family::Clang => "clang++",
+        }
+    }
+
+    /// The first major version that compiles the emulator.
+    pub fn least(self) -> u32 {
+        match self {
+            Family::Gnu => 11,
+            Family::Clang => 14,
+        }
+    }
+}
+
+/// Which compiler a driver starts, as its predefined macros say: `--version` is text for people, and a driver named `c++` may be either.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Release {
+    /// The family.
+    pub family: Family,
+    /// The major version.
+    pub major: u32,
+}
+
+/// The macros that say so. A compiler does not replace those that it does not define. clang++ defines both.
+const MACROS: &str = "__clang_major__ __GNUC__\n";
+
+impl Release {
+    /// Reads [`MACROS`] after the preprocessor; none if it is neither of the families.
+    fn read(preprocessed: &str) -> Option<Release> {
+        let line = preprocessed.lines().map(str::trim).rfind(|line| !line.is_empty() && !line.starts_with('#'))?;
+        let mut words = line.split_whitespace().map(|word| word.parse().ok());
+        match (words.next()?, words.next()?) {
+            (Some(major), _) => Some(Release { family: Family::Clang, major }),
+            (None, Some(major)) => Some(Release { family: Family::Gnu, major }),
+            (None, None) => None,
+        }
+    }
+}
+
 /// A C++ compiler found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cxx {
@@ -50,6 +102,8 @@ pub struct Cxx {
     pub version: String,
     /// The full output of `--version`.
     pub version_text: String,
+    /// Which compiler it is; none if it is of no family whose versions are known.
+    pub release: Option<Release>,
     /// The `PATH` with which the compiler finds its sub-tools: [`search_path`]. The compiler's processes get only this and `LC_ALL` as their environment.
     pub path_var: String,
 }
@@ -108,16 +162,22 @@ pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {
 /// Finds a C++ compiler: the one that the user named, else the first of `g++`, `c++`, `clang++` in the folders of `path_var`. Its path is absolute.
 ///
 /// # Errors
-/// There is no C++ compiler, or it does not answer `--version`.
+/// There is no C++ compiler, it does not answer `--version`, or it is too old for kforge ([`Error::TooOld`]).
 pub fn find(explicit: Option<&Path>, path_var: &str) -> Result<Cxx, Error> {
     let path = find_program(explicit, &NAMES, path_var, WHAT)?;
     let path_var = search_path(&path);
-    let said = ask(&path, &["--version"], &compiler_environment(&path_var), "")?;
+    let environment = compiler_environment(&path_var);
+    let said = ask(&path, &["--version"], &environment, "")?;
     let version = said.out.lines().next().unwrap_or_default().trim().to_string();
     if !said.success || version.is_empty() {
         return Err(Error::VersionFailed { program: path, said: said.err.trim().to_string() });
     }
-    Ok(Cxx { path, version, version_text: said.out, path_var })
+    let macros = ask(&path, &["-E", "-P", "-x", "c++", "-"], &environment, MACROS)?;
+    let release = Release::read(&macros.out).filter(|_| macros.success);
+    if let Some(Release { family, major }) = release.filter(|release| release.major < release.family.least()) {
+        return Err(Error::TooOld { program: path, version, family, major });
+    }
+    Ok(Cxx { path, version, version_text: said.out, release, path_var })
 }
 
 #[cfg(test)]
@@ -198,6 +258,25 @@ mod tests {
         wrapper(dir.path(), "g++", &format!("{body} # changed"));
         let (now, anew) = ask(Some(kept.clone()), "");
         assert!(anew && now.fingerprint != kept.fingerprint);
+    }
+
+    #[test]
+    fn a_compiler_that_is_too_old_is_refused_with_its_version_and_the_least_one() {
+        let dir = tempfile::tempdir().unwrap();
+        let fake = |macros: &str| {
+            let body = format!("case $1 in --version) echo 'g++ (Debian 10.2.1-6) 10.2.1';; *) echo '{macros}';; esac");
+            find(Some(&wrapper(dir.path(), "g++", &body)), path_var())
+        };
+        let said = fake("__clang_major__ 10").unwrap_err();
+        assert!(matches!(said, Error::TooOld { family: Family::Gnu, major: 10, .. }));
+        let said = said.to_string();
+        assert!(said.contains("/g++` is g++ 10 (g++ (Debian 10.2.1-6) 10.2.1)"), "{said}");
+        assert!(said.contains("expected g++ 11 or later, or clang++ 14 or later"), "{said}");
+        assert!(matches!(fake("13 4"), Err(Error::TooOld { family: Family::Clang, major: 13, .. })));
+        assert_eq!(fake("14 4").unwrap().release, Some(Release { family: Family::Clang, major: 14 }));
+        assert_eq!(fake("__clang_major__ 11").unwrap().release, Some(Release { family: Family::Gnu, major: 11 }));
+        assert_eq!(fake("__clang_major__ __GNUC__").unwrap().release, None, "another compiler may do");
+        assert!(find(None, path_var()).unwrap().release.is_some());
     }
 
     #[test]

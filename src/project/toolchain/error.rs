@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 
 use super::cuda::Group;
+use super::cxx::Family;
 use super::nsight::Nsight;
 use super::pip::named;
 use super::pip_failure::PipFailure;
@@ -83,6 +84,21 @@ pub enum Error {
         program: PathBuf,
         /// The compiler's output.
         said: String,
+    },
+    /// A C++ compiler is older than kforge supports.
+    #[error(
+        "`{}` is {} {major} ({version}), which is too old: expected {} {} or later, or {} {} or later",
+        .program.display(), .family.name(), Family::Gnu.name(), Family::Gnu.least(), Family::Clang.name(), Family::Clang.least()
+    )]
+    TooOld {
+        /// The compiler.
+        program: PathBuf,
+        /// The first line of its `--version`.
+        version: String,
+        /// What it is.
+        family: Family,
+        /// Its major version.
+        major: u32,
     },
     /// The output of a tool contains no version.
     #[error("`{} --version` reports no version", .0.display())]

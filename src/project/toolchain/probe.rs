@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::fmt::Display;
 use std::path::{Path, PathBuf};
 
+use super::cxx::Family;
 use super::{Cuda, Group, Nsight, Pip, cxx, python};
 
 /// The result of looking for one tool.
@@ -56,8 +57,13 @@ pub fn probe(
         Probe {
             gives: "kforge emulates and verifies kernels on the target `cpu`",
             cost: "the target `cpu` cannot be built, so nothing is verified without a GPU",
-            mend: "install g++ (for example `apt install g++`), or set its path with the setting `toolchain.cxx`"
-                .into(),
+            mend: format!(
+                "install {} {} or later (for example `apt install g++`) or {} {} or later, or set its path with the setting `toolchain.cxx`",
+                Family::Gnu.name(),
+                Family::Gnu.least(),
+                Family::Clang.name(),
+                Family::Clang.least()
+            ),
             ..answer(
                 "C++ compiler",
                 cxx::find(cxx_named, path_var).map(|c| format!("{} at {}", c.version, c.path.display())),

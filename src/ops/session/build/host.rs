@@ -11,12 +11,14 @@ use super::super::open::{Opened, Session};
 use super::super::tools::{Host, Tools};
 use super::sources::Gathered;
 use super::{Packages, PlanRequest};
+use crate::Error;
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Digest, Witness};
-use kforge_pipeline::plan::{PackageInput, Toolchains};
+use kforge_pipeline::plan::{PackageInput, Selection, Toolchains};
 use kforge_project::toolchain::Cuda;
-use kforge_types::model::{self, Package, Reference};
+use kforge_project::workspace::select::Selected;
+use kforge_types::model::{self, Arch, Package, Reference};
 
 /// The toolchains of a build.
 pub(super) struct Hosted {
@@ -37,7 +39,7 @@ impl Session {
         asked: &PlanRequest,
         journal: &Journal,
         cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
-    ) -> Hosted {
+    ) -> Result<Hosted, Error> {
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
         let machine = Machine::open(&opened.home, asked.write);
         let memo = machine.as_ref().map_or(journal, Machine::journal);
@@ -51,7 +53,10 @@ impl Session {
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let path = self.environment.path();
-        let host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
+        let mut host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
+        if let Some(error) = host.too_old.take().filter(|_| asked.write && uses_cxx(packages, &asked.selected)) {
+            return Err(Error::Toolchain(error));
+        }
         let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
         let members = packages.members.iter();
         let of_members = members.map(|m| tools.of_package(&m.package, &host, &cuda_of, &digest_of)).collect();
@@ -61,7 +66,7 @@ impl Session {
         if let Some(machine) = machine {
             machine.close();
         }
-        Hosted { tools, of_members, witness, decided }
+        Ok(Hosted { tools, of_members, witness, decided })
     }
 }
 
@@ -101,6 +106,21 @@ impl Hosted {
         };
         members.map(input).collect()
     }
+}
+
+/// Whether a build of the selection compiles C++ for this machine: kernels for the emulator, or references.
+fn uses_cxx(packages: &Packages, selected: &Selected) -> bool {
+    packages.all().any(|package| {
+        package.kernels.iter().any(|kernel| {
+            let is_cpu = |name: &&String| package.targets.get(*name).is_some_and(|target| target.arch == Arch::Cpu);
+            let mut targets = kernel.targets.iter().filter(|name| Selection::takes(&selected.targets, name)).peekable();
+            let is_cpp = |operator: &model::Operator| matches!(operator.reference, Reference::Cpp { .. });
+            Selection::takes(&selected.kernels, &kernel.name)
+                && Selection::takes(&selected.operators, &kernel.operator)
+                && targets.peek().is_some()
+                && (targets.any(|name| is_cpu(&name)) || package.operator(&kernel.operator).is_some_and(is_cpp))
+        })
+    })
 }
 
 fn uses_python(package: &Package) -> bool {

@@ -8,7 +8,6 @@ use super::super::workers::Workers;
 use super::Ready;
 use crate::event::{Event, Warning};
 use kforge_engine::action::asks_device;
-use kforge_engine::authentication::Authentication;
 use kforge_engine::evidence::{self, BundledBinaries, EvidenceCache, Findings, Index};
 use kforge_engine::journal::JournalCache;
 use kforge_engine::{Blobs, BuildOutcome, Cache, Services};
@@ -52,8 +51,7 @@ impl Ready<'_> {
     ) -> R {
         let executor = StepExecutor { workers };
         let blobs: Arc<dyn Blobs> = self.leaves.clone();
-        let authentication = Authentication::new(self.machine_key.clone(), self.policy.refuses_claims());
-        let from_journal = JournalCache::new(self.journal.clone(), blobs).with(authentication);
+        let from_journal = JournalCache::new(self.journal.clone(), blobs).with(self.authentication.clone());
         let evidence = self.evidence(opened);
         let brought = BundledBinaries::new(evidence.index().clone());
         let caches: Vec<&dyn Cache> = vec![&brought, &from_journal, &self.actions, &evidence];
@@ -82,6 +80,7 @@ impl Ready<'_> {
     fn keep_findings(&self, session: &Session, new: Findings) {
         let mut found = self.found.lock().unwrap_or_else(PoisonError::into_inner);
         found.rivals.extend(new.rivals);
+        found.claimed.extend(new.claimed);
         for (digest, seen) in new.ahead {
             if found.ahead.insert(digest, seen.clone()).is_none() {
                 session.reporter.warn(Warning::Ahead {

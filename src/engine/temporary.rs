@@ -1,0 +1,164 @@
+//! Temporary folders that outlive no process for long: each is locked by its owner, and whoever creates the next one removes those that nobody owns any more.
+//! Knows the system's temporary folder and locks; does not know what the folders are for.
+//!
+//! | decision | because |
+//! |---|---|
+//! | a lock file in the folder says that its owner lives | a process id may be another process by now, and a lock ends with its process however that ends |
+//! | contents are in a folder beside the lock file | nothing that is written there can take the place of the lock file |
+//! | only real folders of the same user are removed | the system's temporary folder is shared, and others can put links into it |
+//! | a folder without a lock file stays for a day | its owner may be about to create the lock |
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use tempfile::TempDir;
+
+use super::lock::{Lock, LockError, Mode, Wait};
+
+/// The lock file in each folder.
+const LOCK: &str = "lock";
+/// The folder with the contents.
+const CONTENTS: &str = "files";
+/// How long a folder without a lock file stays.
+const UNLOCKED_AGE: Duration = Duration::from_secs(24 * 3600);
+
+/// What a temporary folder is for, which is the beginning of its name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// An artifact that is verified, and its rebuild.
+    Artifact,
+    /// An artifact whose champions run again.
+    Rerun,
+    /// Two builds that are compared.
+    Reproduce,
+}
+
+impl Purpose {
+    const ALL: [Purpose; 3] = [Purpose::Artifact, Purpose::Rerun, Purpose::Reproduce];
+
+    fn prefix(self) -> &'static str {
+        match self {
+            Purpose::Artifact => "kforge-artifact-",
+            Purpose::Rerun => "kforge-rerun-",
+            Purpose::Reproduce => "kforge-reproduce-",
+        }
+    }
+}
+
+/// A temporary folder, removed when it is dropped. If its process is killed, the next [`Temporary::create`] of the same user removes it.
+#[derive(Debug)]
+pub struct Temporary {
+    // Dropped in this order: what is removed is still locked.
+    folder: TempDir,
+    _lock: Lock,
+}
+
+impl Temporary {
+    /// Creates an empty folder in the system's temporary folder, and removes those there whose processes were killed.
+    ///
+    /// # Errors
+    /// The folder cannot be created or locked.
+    pub fn create(purpose: Purpose) -> io::Result<Temporary> {
+        let parent = std::env::temp_dir();
+        sweep(&parent, SystemTime::now());
+        Self::create_in(&parent, purpose)
+    }
+
+    fn create_in(parent: &Path, purpose: Purpose) -> io::Result<Temporary> {
+        let folder = tempfile::Builder::new().prefix(purpose.prefix()).tempdir_in(parent)?;
+        // Another process may take this lock for a moment, to see whether the folder has an owner. If it removes the folder, this call makes it again.
+        let lock = Lock::acquire(&folder.path().join(LOCK), Mode::Exclusive, Wait::Forever(&mut || {}));
+        let lock = lock.map_err(|error| match error {
+            LockError::Io { source, .. } => source,
+            LockError::Busy(_) | LockError::Interrupted(_) => io::ErrorKind::WouldBlock.into(),
+        })?;
+        std::fs::create_dir(folder.path().join(CONTENTS))?;
+        Ok(Temporary { folder, _lock: lock })
+    }
+
+    /// The folder for contents.
+    pub fn path(&self) -> PathBuf {
+        self.folder.path().join(CONTENTS)
+    }
+}
+
+/// Removes the folders that no living process owns. What cannot be read or removed stays: it is only litter.
+fn sweep(parent: &Path, now: SystemTime) {
+    let Ok(entries) = std::fs::read_dir(parent) else { return };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let is_ours = |purpose: Purpose| name.as_encoded_bytes().starts_with(purpose.prefix().as_bytes());
+        if Purpose::ALL.into_iter().any(is_ours) {
+            forget(&entry.path(), now);
+        }
+    }
+}
+
+/// Removes one folder if it is this user's and no living process owns it.
+fn forget(folder: &Path, now: SystemTime) {
+    use std::os::unix::fs::MetadataExt;
+    let Ok(found) = folder.symlink_metadata() else { return };
+    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+        return;
+    }
+    let lock = folder.join(LOCK);
+    if !lock.symlink_metadata().is_ok_and(|lock| lock.is_file()) {
+        let age = found.modified().ok().and_then(|then| now.duration_since(then).ok());
+        if age.is_some_and(|age| age > UNLOCKED_AGE) {
+            let _ = std::fs::remove_dir_all(folder);
+        }
+        return;
+    }
+    // On a file system without locks, nothing says whether the owner lives.
+    if let Ok(held) = Lock::acquire(&lock, Mode::Exclusive, Wait::No)
+        && held.is_held()
+    {
+        let _ = std::fs::remove_dir_all(folder);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn folders(parent: &Path) -> usize {
+        std::fs::read_dir(parent).unwrap().count()
+    }
+
+    #[test]
+    fn a_folder_is_removed_with_its_owner_or_after_it() {
+        let parent = tempfile::tempdir().unwrap();
+        let living = Temporary::create_in(parent.path(), Purpose::Artifact).unwrap();
+        std::fs::write(living.path().join("a"), "a").unwrap();
+        sweep(parent.path(), SystemTime::now());
+        assert!(living.path().join("a").exists(), "its owner lives");
+        // A process that is killed drops its locks and nothing else.
+        let Temporary { folder, _lock } = Temporary::create_in(parent.path(), Purpose::Reproduce).unwrap();
+        let left = folder.keep();
+        drop(_lock);
+        std::fs::write(left.join(CONTENTS).join("b"), "b").unwrap();
+        assert_eq!(folders(parent.path()), 2);
+        sweep(parent.path(), SystemTime::now());
+        assert!(!left.exists() && living.path().exists());
+        drop(living);
+        assert_eq!(folders(parent.path()), 0);
+    }
+
+    #[test]
+    fn what_is_linked_or_young_or_named_otherwise_stays() {
+        let (parent, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        std::fs::write(elsewhere.path().join(LOCK), "").unwrap();
+        std::os::unix::fs::symlink(elsewhere.path(), parent.path().join("kforge-artifact-link")).unwrap();
+        let young = parent.path().join("kforge-rerun-young");
+        let other = parent.path().join("kforge-else");
+        for folder in [&young, &other] {
+            std::fs::create_dir(folder).unwrap();
+        }
+        std::fs::write(other.join(LOCK), "").unwrap();
+        sweep(parent.path(), SystemTime::now());
+        assert_eq!(folders(parent.path()), 3);
+        sweep(parent.path(), SystemTime::now() + 2 * UNLOCKED_AGE);
+        assert!(!young.exists() && other.exists() && elsewhere.path().join(LOCK).exists());
+    }
+}
