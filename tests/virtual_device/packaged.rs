@@ -72,7 +72,7 @@ pub(crate) fn files(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Writes the files with a new index as an archive, as a forger does who has no key.
-fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+pub(crate) fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
     let package = PackageIdentity { name: "p".into(), version: "0.1.0".into(), license: "MIT".into() };
     let files = ArtifactFiles::new(files).unwrap().indexed(package).unwrap();
     let path = lab.project.place().join("forged.tar");
