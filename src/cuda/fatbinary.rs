@@ -1,5 +1,5 @@
-//! Packs a cubin, and PTX if there is any, into a fatbin with NVIDIA's `fatbinary`. Knows its command line; does not read the result, and does not know where the
-//! tool was installed from.
+//! Packs a cubin, and PTX if there is any, into a fatbin with NVIDIA's `fatbinary`. Knows its command line; does not read the result, and does not know where
+//! the tool was installed from.
 //!
 //! Images are not compressed. A cubin of a kernel has tens of kilobytes and an artifact holds few of them, so that its readers can compare bytes without a
 //! decompressor is worth more. And compressed bytes differ between releases of the tool, while uncompressed ones are equal from 13.0 to 13.5.

@@ -110,7 +110,7 @@ pub(crate) fn without() -> Machine {
 }
 
 /// A change to the files of an artifact, by name, and to its index.
-type Change<'a> = dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value) + 'a;
+pub(crate) type Change<'a> = dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value) + 'a;
 
 #[test]
 fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing_else() {

@@ -1,5 +1,5 @@
-//! Fatbins in artifacts: what `kforge package` packs and refuses, and that `kforge verify-artifact` names whatever in a fatbin is not so. A stand-in packs them;
-//! the tests of the toolchain pack with NVIDIA's `fatbinary`.
+//! Fatbins in artifacts: what `kforge package` packs and refuses, and that `kforge verify-artifact` names whatever in a fatbin is not so. A stand-in packs
+//! them; the tests of the toolchain pack with NVIDIA's `fatbinary`.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -8,7 +8,7 @@ use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, KernelsDocument, 
 use serde_json::Value;
 
 use crate::lab::{Lab, SOURCE, steps};
-use crate::packaged::{ARCHIVE, built, files, forged, licensed, run, verify, without};
+use crate::packaged::{ARCHIVE, Change, built, files, forged, licensed, run, verify, without};
 
 /// A built package whose target asks for fatbins and more, on a machine without a device.
 fn asking(more: &str) -> Lab {
@@ -139,7 +139,7 @@ fn what_in_a_fatbin_is_not_so_is_named() {
     says(&|bytes| bytes[16 + 48] = 1, "the header of machine code for sm_90a in it has unknown fields");
 
     // A fatbin that is missing, that nobody asked for, or that is said to hold PTX.
-    let with = |change: &dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value)| {
+    let with = |change: &Change<'_>| {
         let (mut files, mut document) = (whole.clone(), document(&whole, KERNELS));
         change(&mut files, &mut document["kernels"][0]["variants"][0]);
         let document: KernelsDocument = serde_json::from_value(document).unwrap();

@@ -186,7 +186,7 @@ struct Steps<'a, 'p> {
 /// A kernel with the machine code of its champions, or why it cannot be packed.
 type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
 
-/// The machine code of a champion, its PTX and its fatbin under their names in the artifact, unless they were packed before; or why the champion cannot be packed.
+/// The machine code of a champion, its PTX and its fatbin under their names in the artifact, unless they were packed before; or why they cannot be packed.
 type PackedChampion = Result<Vec<(String, Vec<u8>)>, Vec<RefusalReason>>;
 
 /// A champion, with its machine code, PTX and fatbin under their names in the artifact.

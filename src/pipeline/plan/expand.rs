@@ -1,7 +1,7 @@
 //! Steps that are known only after earlier results. Once benches show which variants are near the best: their pairs. Once these show the champions of whole
 //! classes, and classes may split: pairs of the champions with those that may be faster at one shape. Then the decision, which reads all pairs. Once a step
-//! names variants to time in full: their full timings. Once a champion is known: its machine code; for each of its methods the variant without it, verified,
-//! timed in pairs and compared; and what bounds it. Pure.
+//! names variants to time in full: their full timings. Once a champion is known: its machine code and its fatbin; for each of its methods the variant without
+//! it, verified, timed in pairs and compared; and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -293,7 +293,7 @@ impl<'a> Planner<'a> {
         Ok(without)
     }
 
-    /// Plans what follows a selection that no challenge changes any more: the confirmations and the fatbins of its champions, and the next round.
+    /// Plans what follows a selection that no challenge changes any more: confirmations and fatbins of its champions, and the next round.
     pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
         for (variant, of) in &by_variant(champions) {
             self.confirmations(selected, *variant, of)?;

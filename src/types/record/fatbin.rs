@@ -23,8 +23,8 @@
 //!
 //! The description is the cubin's section `.nv.compat`.
 //!
-//! A driver reads what the header says. So [`check`] accepts only what `fatbinary` writes for one uncompressed image of each kind, and leaves out only the version
-//! of the code's form. `fatbinary` leaves comments of PTX out and shortens white space, so [`check`] compares PTX without both.
+//! A driver reads what the header says. So [`check`] accepts only what `fatbinary` writes for one uncompressed image of each kind, and leaves out only the
+//! version of the code's form. `fatbinary` leaves comments of PTX out and shortens white space, so [`check`] compares PTX without both.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection};

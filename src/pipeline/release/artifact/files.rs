@@ -1,5 +1,5 @@
-//! The files of an artifact by name, and the index that names each with its digests. Knows names and digests, and which files have code without evidence; does not
-//! know what the other files mean.
+//! The files of an artifact by name, and the index that names each with its digests. Knows names and digests, and which files have code without evidence; does
+//! not know what the files mean otherwise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

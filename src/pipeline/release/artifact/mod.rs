@@ -20,7 +20,7 @@
 //! | the contents of the evidence are packed with xz | they are more than half of an artifact of one kernel, and deflate does not see how much alike they are |
 //! | the evidence is a bundle of the usual format without a signature | the signature of the index covers it; whoever packs vouches for the standing of its records |
 //! | PTX is marked as without evidence in the index, in `kernels.json` and in the bill of materials | a driver makes other machine code of it than what was verified |
-//! | a fatbin holds the very cubin that lies beside it, uncompressed, and PTX only where PTX lies beside it; one with PTX has the same mark | its machine code is what was verified, and a reader compares the bytes without a tool |
+//! | a fatbin holds what lies beside it, uncompressed; one with PTX has the mark of PTX | a reader compares the bytes without a tool |
 //! | sources and the manifest lie in `source/` as a package that builds | whoever doubts a binary rebuilds it |
 
 pub mod check;
