@@ -50,11 +50,13 @@ fn holds(program: &str, flags: &[&str]) {
 }
 
 #[test]
+#[ignore = "second tier: every format"]
 fn narrow_formats_convert_and_compute_with_correct_rounding() {
     holds("formats", &["-O2"]);
 }
 
 #[test]
+#[ignore = "second tier: every rounding mode"]
 fn stated_rounding_modes_and_saturation_are_exact() {
     holds("rounding", &["-O2"]);
 }
@@ -96,6 +98,7 @@ fn every_promised_spelling_compiles() {
 const WITHOUT: [&str; 4] = ["-DKF_WITHOUT_NARROW", "-DKF_WITHOUT_STD", "-DKF_WITHOUT_SIMD", "-DKF_WITHOUT_ATOMIC"];
 
 #[test]
+#[ignore = "second tier: many sources"]
 fn what_cuda_has_without_an_include_is_there_with_every_part_left_out() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for standard in ["-std=c++17", "-std=c++20"] {
@@ -109,6 +112,7 @@ fn what_cuda_has_without_an_include_is_there_with_every_part_left_out() {
 }
 
 #[test]
+#[ignore = "second tier: every header"]
 fn each_header_compiles_alone_and_twice() {
     let scratch = tempfile::tempdir().expect("a scratch folder");
     for name in ["vector_types", "narrow", "half", "bf16", "fp8", "math", "intrinsics", "simd", "mma_values", "system"]

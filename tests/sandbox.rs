@@ -10,6 +10,8 @@ mod compilers;
 mod confined;
 #[path = "sandbox/verified.rs"]
 mod verified;
+#[path = "shared/own_runner.rs"]
+mod own_runner;
 #[path = "sandbox/pooled.rs"]
 mod pooled;
 #[path = "installed/python.rs"]
@@ -22,15 +24,26 @@ mod steps;
 use std::ffi::OsString;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{Command, ExitCode};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use kforge::harness::message::Places;
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
-/// A test by name.
-type Test = (&'static str, fn());
+use own_runner::{Test, made};
+
+/// Tests that wait for limits of time, memory or disk, or try many sources.
+const SECOND_TIER: &[&str] = &[
+    "a_compiler_that_fills_the_disk_is_ended",
+    "a_compiler_that_never_ends_is_ended_with_all_it_started",
+    "a_compiler_that_starts_processes_without_end_is_ended",
+    "a_cpp_reference_that_fails_says_so",
+    "a_kernel_that_reaches_out_is_reported_though_its_values_are_right",
+    "a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it",
+    "a_stack_too_deep_is_believed_of_code_that_may_need_it",
+    "flags_write_nothing_outside_the_scratch_folder",
+    "no_process_survives_to_rewrite_a_verdict_or_a_tolerance",
+];
 
 fn main() -> ExitCode {
     let args: Vec<OsString> = std::env::args_os().skip(1).collect();
@@ -50,17 +63,13 @@ fn main() -> ExitCode {
     let (confinement, verification) =
         ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, verified::TESTS, references::TESTS].concat());
     let passed = if asked("--list") {
-        confinement.iter().chain(&verification).for_each(|(name, _)| println!("{name}: test"));
-        true
-    } else if asked("--ignored") {
-        // All these tests belong to the first tier.
-        true
+        made(&[confinement, verification].concat(), SECOND_TIER, &words)
     } else if asked(AS_USER) {
-        made(&confinement, &words)
+        made(&confinement, SECOND_TIER, &words)
     } else if asked(CONFINEMENT) {
-        made(&confinement, &words) && (!rustix::process::geteuid().is_root() || as_user(&words))
+        made(&confinement, SECOND_TIER, &words) && (!rustix::process::geteuid().is_root() || as_user(&words))
     } else if asked(VERIFICATION) {
-        made(&verification, &words)
+        made(&verification, SECOND_TIER, &words)
     } else {
         halves(&words)
     };
@@ -76,19 +85,6 @@ const VERIFICATION: &str = "--verification";
 fn halves(words: &[String]) -> bool {
     let half = |which| Command::new(std::env::current_exe().unwrap()).args(words).arg(which).spawn().unwrap();
     [CONFINEMENT, VERIFICATION].map(half).map(|mut half| half.wait().unwrap().success()) == [true, true]
-}
-
-/// Runs the tests that the arguments select, one after another; returns whether all passed.
-fn made(tests: &[Test], words: &[String]) -> bool {
-    let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut all = true;
-    for (name, test) in tests.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
-        let began = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {} <{:.3}s>", if passed { "ok" } else { "FAILED" }, began.elapsed().as_secs_f64());
-        all &= passed;
-    }
-    all
 }
 
 /// Marks the run of these tests that the superuser starts as another user.

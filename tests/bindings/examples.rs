@@ -51,6 +51,22 @@ fn the_programs_in_c_cpp_and_python_say_that_there_is_no_driver() {
 }
 
 #[test]
+fn the_program_in_c_is_refused_for_the_reasons_that_it_names() {
+    let lab = Lab::new();
+    let sample = loaders();
+    write(&lab.path("loaders"), &files(&sample.plan, Language::C).unwrap());
+    let program = lab.path("program");
+    let mut compile = Command::new("cc");
+    compile.arg("-std=c99").arg("-I").arg(lab.path("loaders")).arg(root().join("examples/bindings/c/main.c"));
+    run(compile.arg("-o").arg(&program).args(["-ldl", "-lpthread", "-lm"]));
+    let mut program = Command::new(program);
+    let output = program.env("LD_LIBRARY_PATH", lab.folder.path()).env("KFORGE_FAKE_NO_CONTEXT", "1").output().unwrap();
+    // No kernel ran, so every result is wrong; every refusal is the expected one.
+    let [said, refused] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(said.ends_with("WRONG\n") && refused.is_empty(), "{said}{refused}");
+}
+
+#[test]
 #[ignore = "second tier: compiles a crate"]
 fn the_program_in_rust_is_complete() {
     let folder = root().join("target/bindings/loaders-rust");

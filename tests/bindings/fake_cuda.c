@@ -11,7 +11,8 @@ typedef int R;
 typedef struct { unsigned grid[3], block[3], shared; void *stream; void *attributes; unsigned count; } Config;
 typedef struct { int id; char pad[4]; union { unsigned dims[3]; int flag; char room[64]; } value; } Attribute;
 
-static int inited, current = 1, count;
+/* Whether a context is current; -1 before any was set, and then KFORGE_FAKE_NO_CONTEXT says. */
+static int inited, current = -1, count;
 static char symbols[4096][200];
 
 static FILE *out(void) {
@@ -42,7 +43,11 @@ R cuDeviceGetAttribute(int *value, int which, int device) {
 }
 R cuDevicePrimaryCtxRetain(void **context, int device) { (void)device; *context = (void *)0x10; return 0; }
 R cuDevicePrimaryCtxRelease_v2(int device) { (void)device; return 0; }
-R cuCtxGetCurrent(void **context) { *context = of("KFORGE_FAKE_NO_CONTEXT", 0) || !current ? NULL : (void *)0x10; return 0; }
+R cuCtxGetCurrent(void **context) {
+    int none = current < 0 ? of("KFORGE_FAKE_NO_CONTEXT", 0) : !current;
+    *context = none ? NULL : (void *)0x10;
+    return 0;
+}
 R cuCtxSetCurrent(void *context) { current = context != NULL; return 0; }
 R cuCtxPushCurrent_v2(void *context) { (void)context; return 0; }
 R cuCtxPopCurrent_v2(void **context) { *context = (void *)0x10; return 0; }
@@ -78,7 +83,14 @@ R cuStreamDestroy_v2(void *stream) { (void)stream; return 0; }
 R cuStreamSynchronize(void *stream) { (void)stream; return 0; }
 R cuMemAllocAsync(unsigned long long *at, size_t bytes, void *stream) { (void)stream; (void)bytes; *at = 0x700000000000ull; return 0; }
 R cuMemFreeAsync(unsigned long long at, void *stream) { (void)at; (void)stream; return 0; }
-R cuMemAlloc_v2(unsigned long long *at, size_t bytes) { (void)bytes; *at = 0x700000000000ull; return 0; }
+R cuMemAlloc_v2(unsigned long long *at, size_t bytes) {
+    static unsigned long long next = 0x700000000000ull;
+    *at = next;
+    next += (bytes + 255) / 256 * 256;
+    return 0;
+}
+R cuMemcpyHtoD_v2(unsigned long long to, const void *from, size_t bytes) { (void)to; (void)from; (void)bytes; return 0; }
+R cuMemcpyDtoH_v2(void *to, unsigned long long from, size_t bytes) { (void)from; memset(to, 0, bytes); return 0; }
 R cuMemFree_v2(unsigned long long at) { (void)at; return 0; }
 R cuMemsetD8Async(unsigned long long at, unsigned char byte, size_t bytes, void *stream) {
     fprintf(out(), "set8 %llx %d %zu\n", at, byte, bytes);

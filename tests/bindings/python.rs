@@ -205,6 +205,7 @@ fn quickstart(lab: &Lab) -> Sample {
 
 /// The first call of a shape makes a plan, and later ones use what is kept of it: with torch and without, all find the same faults.
 #[test]
+#[ignore = "second tier: many sources"]
 fn a_fault_has_the_same_name_at_every_call() {
     let lab = Lab::new();
     quickstart(&lab);

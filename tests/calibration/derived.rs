@@ -74,6 +74,7 @@ fn rejects_lower_precision(problem: &Problem) -> bool {
 }
 
 #[test]
+#[ignore = "second tier: every operator of the examples"]
 fn a_derived_tolerance_rejects_answers_one_precision_too_low() {
     let mut passed = vec![];
     for dtype in [DType::F32, DType::F16, DType::Bf16] {

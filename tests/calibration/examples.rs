@@ -131,6 +131,7 @@ fn examine(package: &Package, operator: &Operator, choice: &TypeChoice, nodes: &
 }
 
 #[test]
+#[ignore = "second tier: every operator of the examples"]
 fn zeros_a_constant_and_a_copy_of_an_input_fail_on_every_example_operator() {
     let mut seen = 0;
     for example in ["quickstart", "kernels"] {

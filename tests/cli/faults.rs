@@ -142,6 +142,7 @@ fn the_tolerance_that_would_do_is_told_where_nothing_else_is_wrong_and_does() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn steps_that_a_failure_kept_from_being_tried_are_counted_at_the_end() {
     let said_of = |err: &str| -> Option<String> {
         err.lines()

@@ -6,13 +6,14 @@ mod confined;
 mod hosted;
 mod lab;
 mod launched;
+#[path = "../shared/own_runner.rs"]
+mod own_runner;
 mod profiled;
 mod sanitized;
 mod timed;
 
 use std::ffi::OsString;
 use std::fs;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
@@ -24,8 +25,14 @@ use kforge::record::{Determinism, FindingKind, Provenance, Unknown, Verdict};
 use kforge::worker::{OnceLimits, Parts, worker_main};
 
 use lab::{Lab, counted, differing};
+use own_runner::{Test, made};
 
-type Test = (&'static str, fn());
+/// Tests that wait for limits of time, or time hundreds of launches.
+const SECOND_TIER: &[&str] = &[
+    "a_profiler_that_hangs_is_ended",
+    "a_sanitizer_that_fails_or_hangs_gives_no_verdict",
+    "below_a_floor_nothing_is_believed",
+];
 
 const TESTS: &[Test] = &[
     ("an_honest_kernel_is_verified_and_its_record_says_where", honest),
@@ -97,23 +104,7 @@ fn main() -> ExitCode {
         return worker_main(&args[1..], &parts, places, limits);
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
-    if words.iter().any(|word| word == "--list") {
-        TESTS.iter().for_each(|(name, _)| println!("{name}: test"));
-        return ExitCode::SUCCESS;
-    }
-    if words.iter().any(|word| word == "--ignored") {
-        // All these tests belong to the first tier.
-        return ExitCode::SUCCESS;
-    }
-    let filter: Vec<&String> = words.iter().filter(|word| !word.starts_with('-')).collect();
-    let mut failed = 0;
-    for (name, test) in TESTS.iter().filter(|(name, _)| filter.is_empty() || filter.iter().any(|f| name.contains(*f))) {
-        let began = Instant::now();
-        let passed = catch_unwind(AssertUnwindSafe(test)).is_ok();
-        println!("test {name} ... {} <{:.3}s>", if passed { "ok" } else { "FAILED" }, began.elapsed().as_secs_f64());
-        failed += u8::from(!passed);
-    }
-    if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    if made(TESTS, SECOND_TIER, &words) { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn honest() {

@@ -86,6 +86,7 @@ fn an_accepted_kernel_needs_neither_its_agent_nor_its_answers_and_nothing_is_ver
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn a_file_that_is_not_the_kernels_is_not_written_over() {
     let project = written().file("k.cu", "// mine\n");
     accept(&project, &["k"]).expect(101).says("`k.cu` already exists").says("--force");
@@ -98,6 +99,7 @@ fn a_file_that_is_not_the_kernels_is_not_written_over() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn an_accepted_kernel_can_be_another_beside_the_one_that_agents_go_on_with() {
     let project = written();
     accept(&project, &["k", "--name", "fast"]).expect(2).says("--target");
@@ -122,6 +124,7 @@ fn what_is_not_known_cannot_be_accepted() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
     let project = written();
     let other = project.cloned("other");
@@ -144,6 +147,7 @@ fn an_acceptance_that_was_killed_is_carried_out_by_the_next_command() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn attempts_are_exported_whole_and_name_no_shape_that_is_held_back() {
     let answers = [answer("y[i] = n == 70 ? 2.0f * x[i] + 1.0f : 0.0f;"), answer("y[i] = 2.0f * x[i] + 1.0f;")];
     let project = project(MANIFEST, &answers);

@@ -85,6 +85,7 @@ fn corrupted_contents_are_made_again_and_never_believed() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn corrupted_results_are_made_again_and_never_believed() {
     let mut random = Random::seeded();
     let project = built();
@@ -104,6 +105,7 @@ fn corrupted_results_are_made_again_and_never_believed() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_journal_that_is_cut_or_flipped_anywhere_is_repaired() {
     let mut random = Random::seeded();
     let project = built();
@@ -140,6 +142,7 @@ fn a_journal_of_another_version_starts_over_and_says_so() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn outputs_and_home_that_are_gone_are_made_again() {
     let project = built();
     let (expected, _) = state(&project);
@@ -153,6 +156,7 @@ fn outputs_and_home_that_are_gone_are_made_again() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_home_that_is_removed_while_a_build_runs_is_told_and_made_again() {
     let undisturbed = small();
     let (expected, _) = state(&undisturbed);

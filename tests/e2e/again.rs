@@ -71,6 +71,7 @@ fn a_second_clone_is_answered_by_the_local_cache() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn packages_with_equal_contents_share_the_work() {
     let alone = unbuilt();
     let before = alone.built(&[]);
@@ -120,6 +121,7 @@ fn folders_and_jobs_change_no_key_output_or_report() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_compiler_is_asked_what_it_consists_of_once_for_all_workspaces_of_a_home() {
     let project = unbuilt();
     let (wrapper, asked) = (project.place().join("asked-c++"), project.place().join("asked"));

@@ -43,6 +43,7 @@ fn secret() -> String {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn sources_that_name_files_read_none_and_the_rounds_go_on() {
     let attacks = [
         ("`#include \"/etc/passwd\"`", with("#include \"/etc/passwd\"\n", RIGHT, DECLARATION)),
@@ -126,6 +127,7 @@ fn tells(text: &str) -> Option<&'static str> {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
     // One holdout shape in the manifest, and another with seeds in an overlay outside of the package.
     let manifest = repaired(9)
@@ -203,6 +205,7 @@ fn nothing_that_an_agent_is_handed_tells_what_is_held_back() {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn a_file_of_the_package_that_tells_what_is_held_back_is_warned_of() {
     let telling = MANIFEST
         .replace("reference = { builtin = \"elementwise\", y = \"2 * x + 1\" }", "reference = \"ref.py::twice\"");

@@ -188,6 +188,7 @@ fn is_asked_again(project: &Project) {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_wrong_kernel_is_rejected_in_the_checks_own_words() {
     let Some(project) = cpp_known() else { return };
     rejects_values(&project);
@@ -254,6 +255,7 @@ fn a_check_that_returns_nonsense_is_an_error() {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn a_check_cannot_reach_out_nor_change_what_it_is_given() {
     let Some(project) = builtin() else { return };
     let host = Path::new("/etc/hostname");

@@ -144,6 +144,7 @@ fn a_tunable_used_only_in_a_launch_compiles_nothing() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn another_compiler_compiles_everything_again_and_nothing_after_it() {
     let project = sample();
     let first = project.built(&[]);

@@ -42,6 +42,7 @@ fn a_kernel_that_loops_for_ever_is_ended_at_its_time_limit_and_not_remembered() 
 }
 
 #[test]
+#[ignore = "second tier: waits for limits"]
 fn a_kernel_that_waits_for_ever_at_start_is_ended_too() {
     let project = with("struct Wait { Wait() { for (volatile int i = 0;;) i = i + 1; } } wait;\n", "");
     let (built, _) = contained(&project);
@@ -161,6 +162,7 @@ fn a_fork_bomb_starts_no_process() {
 }
 
 #[test]
+#[ignore = "second tier: waits for limits"]
 fn memory_without_end_is_refused() {
     let declare = "extern \"C\" void *malloc(unsigned long);\n";
     let project = with(
@@ -207,6 +209,7 @@ fn not_compiled(project: &Project) -> String {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn what_the_home_directory_holds_is_not_told_by_a_compiler() {
     let secret = "secret_of_the_user";
     for text in [

@@ -113,6 +113,7 @@ fn link_all(from: &Path, to: &Path) {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn another_nvrtc_with_the_same_output_compiles_everything_again_and_nothing_after_it() {
     let Some(project) = with_method() else { return };
     // An installed CUDA, composed of the contents of the wheels.
@@ -177,6 +178,7 @@ launch = [{ entry = "conv2d<FILTER, CHANNELS>", grid = ["k"], block = [16, 16], 
 
 /// The kernel of an example. Before each compilation had a process of its own, its binaries differed from build to build.
 #[test]
+#[ignore = "second tier: many builds"]
 fn machine_code_does_not_depend_on_places_the_environment_and_what_was_compiled_before() {
     let Some((installed, lock)) = installed() else { return };
     let source = include_str!("../../examples/kernels/convolution/conv2d.cu");

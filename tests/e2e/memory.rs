@@ -69,6 +69,7 @@ fn fates(all: &[Value]) -> Vec<(&str, u64, u64, &str)> {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn a_prompt_shows_what_is_right_of_the_same_pattern_and_nothing_that_tells_what_is_held_back() {
     let (url, server) = server(vec![completion(&answer(RIGHT), "stop")]);
     let http = format!("http = \"{url}\"\nmodel = \"m\"");
@@ -92,6 +93,7 @@ fn a_prompt_shows_what_is_right_of_the_same_pattern_and_nothing_that_tells_what_
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn exemplars_of_other_kernels_can_be_kept_from_an_agent() {
     let manifest = manifest().replace("rounds = 1,", "rounds = 1, exemplars = \"kernel\",");
     let project = with_sources(project(&manifest, &[answer(RIGHT)]));
@@ -101,6 +103,7 @@ fn exemplars_of_other_kernels_can_be_kept_from_an_agent() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
     let answers = [answer("y[i] = 2.0f * x[i];"), answer("y[i] = two(x[i]);"), answer(RIGHT)];
     let project = with_sources(project(&manifest(), &answers));
@@ -157,6 +160,7 @@ fn candidates_are_searched_by_what_they_are_of_and_their_sources_are_printed() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn rounds_of_a_kernel_that_was_edited_are_remembered_and_shown_to_those_who_begin_anew() {
     let answers = [answer("y[i] = 2.0f * x[i];"), answer(&format!("{RIGHT} // found before")), answer(RIGHT)];
     let project = project(MANIFEST, &answers);

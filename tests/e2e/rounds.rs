@@ -123,6 +123,7 @@ fn an_agent_writes_a_kernel_from_nothing_is_corrected_and_is_not_asked_again() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn a_source_that_does_not_compile_is_a_finding_that_goes_back_to_its_author() {
     let manifest = MANIFEST.replace("repairs = 2", "repairs = 1");
     let project = project(&manifest, &[answer("y[i] = two(x[i]);"), answer("y[i] = 2.0f * x[i] + 1.0f;")]);
@@ -151,6 +152,7 @@ fn launches_that_cannot_be_bound_are_a_finding_and_end_no_build() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn an_answer_reads_no_file_starts_no_program_and_brings_no_proof_of_its_own() {
     let right = "y[i] = 2.0f * x[i] + 1.0f;";
     let with = |from: &str, to: &str| {
@@ -189,6 +191,7 @@ fn an_answer_reads_no_file_starts_no_program_and_brings_no_proof_of_its_own() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn what_is_told_does_not_depend_on_which_held_back_shapes_a_variant_serves() {
     // Wrong at every shape except the shown one. The tunable states the largest size that the variant serves.
     let mut asks: serde_json::Value =
@@ -228,6 +231,7 @@ fn where_every_answer_is_wrong_the_build_says_so() {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
     let command = "command = [\"./agent.sh\"]";
     let manifest = MANIFEST.replace(command, &format!("{command}\nbudget = {{ requests = 1 }}"));
@@ -327,6 +331,7 @@ pub(crate) fn completion(content: &str, finish: &str) -> (u16, String) {
 }
 
 #[test]
+#[ignore = "second tier: many rounds with an agent"]
 fn an_endpoint_is_asked_as_often_as_it_must_be_and_its_key_is_nowhere() {
     const KEY: &str = "sk-secret-0123456789";
     let attack = answer("{ y[i] = 2.0f * x[i] + 1.0f; system(\"touch escaped\"); }")

@@ -26,6 +26,7 @@ fn build(project: &Project, words: &[&str]) -> Built {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
     let project = unbuilt();
     let refused = build(&project, &[]);
@@ -56,6 +57,7 @@ fn compilers_and_kernels_are_not_run_unconfined_unless_somebody_says_so() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_was_seen_unconfined_says_so_wherever_it_is_used() {
     let project = unbuilt();
     build(&project, &["--allow-unconfined"]).expect(0);

@@ -2,15 +2,28 @@
 //!
 //! A file is named by its path below `src`: `numerics/measure/judge.rs`.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
+use std::sync::Mutex;
 
 use crate::packages::{PACKAGES, Package, src};
 use crate::paths::{mentions, module, tokens};
 
+/// The result of [`used`] for each file that was asked for. Several tests follow the same files.
+static USED: Mutex<BTreeMap<String, BTreeSet<String>>> = Mutex::new(BTreeMap::new());
+
 /// The files that define the names in a file's code, without its unit tests.
 pub(crate) fn used(file: &str) -> BTreeSet<String> {
+    if let Some(known) = USED.lock().unwrap().get(file) {
+        return known.clone();
+    }
+    let found = follow(file);
+    USED.lock().unwrap().insert(file.to_owned(), found.clone());
+    found
+}
+
+fn follow(file: &str) -> BTreeSet<String> {
     let text = fs::read_to_string(src().join(file)).unwrap();
     let (own, inside) = file.split_once('/').unwrap();
     // Unit tests are at the end.

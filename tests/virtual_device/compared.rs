@@ -309,6 +309,7 @@ fn with_cpu(ns: f64, source: &str) -> Lab {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn what_cannot_be_built_for_cpu_is_said_and_what_is_timed_is_compared_all_the_same() {
     // The stub compiler reads no source.
     let lab = with_cpu(1030.0, &SOURCE.replace("{}", "{ nonsense; }"));

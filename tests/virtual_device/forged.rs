@@ -103,6 +103,7 @@ fn refused(clone: &Lab, says: &str) {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn unsigned_forgeries_pass_neither_comparisons_nor_rounds() {
     let lab = lab();
     let (base, honest, bundle) = (Base::of(&lab), exported(&lab), rekeyed(&lab));
@@ -129,6 +130,7 @@ fn unsigned_forgeries_pass_neither_comparisons_nor_rounds() {
 }
 
 #[test]
+#[ignore = "second tier: many attempts at escape"]
 fn signatures_that_do_not_count_pass_neither_comparisons_nor_rounds() {
     let lab = lab();
     let (base, honest) = (Base::of(&lab), exported(&lab));

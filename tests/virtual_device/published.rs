@@ -364,6 +364,7 @@ fn another_key_for_the_same_contents_is_told() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn an_artifact_goes_through_a_registry_and_offline_nothing_is_asked() {
     let world = world();
     let server = Server::new();

@@ -171,6 +171,7 @@ fn pair((name, value): (&str, &str)) -> (String, String) {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn the_release_job_signs_what_the_tag_names_and_publishes_it() {
     for tag in ["v0.1.0", "p-v0.1.0"] {
         let release = Release::of(tag);

@@ -142,6 +142,14 @@ static int split_k(int m, int n, int k) {
     return report("split_k", product_error(a, b, c, m, n, k), 1e-3, micros);
 }
 
+/* Whether a call was refused with this status. */
+static int refused(int status, int expected, const char *what) {
+    if (status != expected) {
+        fprintf(stderr, "%s: the call says: %s\n", what, status ? loaders_message(status) : "launched");
+    }
+    return status == expected;
+}
+
 int main(void) {
     void *library = dlopen("libcuda.so.1", RTLD_NOW), *context = NULL;
     int status, correct;
@@ -158,17 +166,17 @@ int main(void) {
     FIND(to, "cuMemcpyHtoD_v2");
     FIND(from, "cuMemcpyDtoH_v2");
     ok(cu.init(0), "cuInit");
-    if (loaders_matmul((void *)4096, (void *)8192, (float *)12288, 8, 8, 8, NULL) != LOADERS_NO_CONTEXT) {
-        fprintf(stderr, "a call without a context says something else\n");
+    if (!refused(loaders_matmul((void *)4096, (void *)8192, (float *)12288, 8, 8, 8, NULL), LOADERS_NO_CONTEXT, "no context")) {
         return 1;
     }
     ok(cu.retain(&context, 0), "context");
     ok(cu.set(context), "context");
     correct = rms_norm(37, 4099) & matmul(200, 136, 328) & split_k(32, 40, 2000);
     /* What no champion serves, and what lies at a wrong address, is refused by name before anything runs. */
-    correct &= loaders_matmul((void *)256, (void *)256, (float *)256, 64, 64, 63, NULL) == LOADERS_WRONG_SHAPE;
-    correct &= loaders_rms_norm((float *)260, (float *)256, (float *)256, 1, 1, 1e-6, NULL) == LOADERS_WRONG_ALIGNMENT;
-    correct &= loaders_rms_norm(NULL, (float *)256, (float *)256, 1, 1, 1e-6, NULL) == LOADERS_NULL_POINTER;
+    correct &= refused(loaders_matmul((void *)65536, (void *)131072, (float *)196608, 64, 64, 63, NULL), LOADERS_WRONG_SHAPE, "wrong shape");
+    correct &= refused(loaders_rms_norm((float *)260, (float *)512, (float *)1024, 1, 1, 1e-6, NULL), LOADERS_WRONG_ALIGNMENT, "wrong alignment");
+    correct &= refused(loaders_rms_norm(NULL, (float *)512, (float *)1024, 1, 1, 1e-6, NULL), LOADERS_NULL_POINTER, "null pointer");
+    correct &= refused(loaders_rms_norm((float *)512, (float *)1024, (float *)512, 1, 1, 1e-6, NULL), LOADERS_OVERLAP, "overlap");
     printf("%s\n", correct ? "correct" : "WRONG");
     return !correct;
 }

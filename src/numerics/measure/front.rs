@@ -280,6 +280,7 @@ mod tests {
 
     proptest! {
         #[test]
+        #[ignore = "second tier: every magnitude"]
         fn fronts_decide_as_the_elements_do_at_any_magnitude(
             points in prop::collection::vec((magnitude(), magnitude(), any::<bool>()), 1..300),
             terms in (magnitude(), magnitude(), 0usize..300, 0usize..300, 0u8..4), ulp in prop_oneof![Just(0.0), 0.0f64..8.0]

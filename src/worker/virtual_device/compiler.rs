@@ -15,6 +15,8 @@ use kforge_harness::task::{Task, done, failed};
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::{FunctionFacts, Inspection};
 
+use super::patterns::compiled;
+
 /// The output of the stand-in compiler.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Binary {
@@ -122,7 +124,7 @@ fn numbers(binary: &Binary, pragma: &str, entry: &str) -> Result<BTreeMap<String
         let [pattern, name, count] = words.split_whitespace().collect::<Vec<_>>()[..] else {
             return Err(format!("`{line}` is not `{pragma}ENTRY NAME NUMBER`"));
         };
-        let regex = regex::Regex::new(pattern).map_err(|e| e.to_string())?;
+        let regex = compiled(pattern).map_err(|e| e.to_string())?;
         if regex.is_match(entry) {
             *found.entry(name.to_string()).or_default() += count.parse::<u64>().map_err(|e| e.to_string())?;
         }

@@ -8,10 +8,12 @@
 //! | `steps` | executes verify, bench, peaks, pairs and profile |
 //! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
 //! | `fatbin` | stands in for NVIDIA's `fatbinary` |
+//! | `patterns` | compiles the regular expressions of scenarios, each once |
 
 mod clock;
 mod compiler;
 mod fatbin;
+mod patterns;
 mod scenario;
 mod steps;
 

@@ -14,6 +14,8 @@ use kforge_types::record::peaks::PeaksObserved;
 use kforge_types::record::profile::Peaks;
 use kforge_types::record::{self, DeviceClass};
 
+use super::patterns::compiled;
+
 /// A scenario.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
@@ -242,7 +244,7 @@ impl Scenario {
             let mut rules = self.rules.iter();
             let (rule, factor) = loop {
                 let rule = rules.next().ok_or_else(|| NoBehaviour::NoRule(text.clone()))?;
-                let regex = regex::Regex::new(&rule.matches)
+                let regex = compiled(&rule.matches)
                     .map_err(|error| NoBehaviour::Rule { matches: rule.matches.clone(), error })?;
                 if let Some(found) = regex.captures(&text) {
                     let of = |(group, by): (&String, &BTreeMap<String, f64>)| {

@@ -192,6 +192,7 @@ fn mean(of: impl Fn(u64) -> f64) -> f64 {
 }
 
 #[test]
+#[ignore = "second tier: many whole searches"]
 fn annealing_and_the_model_find_more_than_chance_within_a_budget() {
     for (name, machine, budget, within) in surfaces() {
         let went = |strategy, seed| machine.behind(&machine.search(&params(strategy, seed, variants(budget))));

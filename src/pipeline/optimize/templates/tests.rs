@@ -238,6 +238,7 @@ fn what_is_wrong_with_a_template_stands_at_its_place_in_the_template() {
 }
 
 #[test]
+#[ignore = "second tier: waits for limits"]
 fn a_template_that_does_not_end_is_given_up_at_its_place() {
     let manifest = parse(&kernel("softmax", "mine", ""));
     let endless = "{% for a in range(90000) %}{% for b in range(90000) %}{% for c in range(90000) %}{% endfor %}{% endfor %}{% endfor %}\n";
