@@ -3,6 +3,8 @@
 
 #[path = "toolchain_network/confined.rs"]
 mod confined;
+#[path = "toolchain_network/fatbins.rs"]
+mod fatbins;
 #[path = "toolchain_network/own_kernels.rs"]
 mod own_kernels;
 

@@ -39,7 +39,7 @@ fn package() -> Package {
 }
 
 fn target(arch: &str) -> Target {
-    Target { name: "gpu".into(), arch: Arch::parse(arch).unwrap(), device: None, ptx: false }
+    Target { name: "gpu".into(), arch: Arch::parse(arch).unwrap(), device: None, ptx: false, fatbin: false }
 }
 
 /// The folder of kforge's own headers below `dir`.

@@ -171,6 +171,9 @@ fn packaging(reasons: &[Refusal], claims: ClaimsOption) -> Vec<String> {
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
         helps.push("`kforge build --require-evidence` shows what fails".into());
     }
+    if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NoFatbin { .. })) {
+        helps.push("`kforge fetch` installs what packs fatbins".into());
+    }
     if reasons.iter().any(|reason| reason.why.ground() == Ground::Wrong) {
         helps.push("`kforge report` shows what is wrong".into());
     }

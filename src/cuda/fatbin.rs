@@ -1,17 +1,13 @@
-//! The machine code that nvcc puts into a shared library, and the functions that the library exports. Knows the layout of both. Runs no tool and trusts
-//! nothing, because the bytes may be anything.
+//! The machine code that nvcc puts into a shared library, and the functions that the library exports. Knows where both are; [`fatbin`] knows the layout of
+//! containers. Runs no tool and trusts nothing, because the bytes may be anything.
 //!
-//! Machine code is in the section `.nv_fatbin`, in consecutive containers. A container is a header (0xba55ed50, version, header size, payload size; 4, 2, 2 and
-//! 8 bytes) and entries. An entry is a header (kind, version, header size, payload size; 2, 2, 4 and 8 bytes) and a payload: machine code if the kind is 2, PTX
-//! if it is 1. A compressed payload does not begin with an ELF header.
+//! Machine code is in the section `.nv_fatbin`, in consecutive containers. A compressed image does not begin with an ELF header.
 
 use object::read::elf::ElfFile64;
 use object::{Endianness, Object, ObjectSection, ObjectSymbol};
 
-/// The first bytes of a container.
-const MAGIC: u32 = 0xba55_ed50;
-/// The kind of an entry with machine code.
-const CODE: u16 = 2;
+use kforge_types::record::fatbin::{self, Image};
+
 /// The first bytes of an ELF file.
 const ELF: &[u8] = b"\x7fELF";
 
@@ -62,42 +58,20 @@ fn contained(mut data: &[u8]) -> Option<Vec<&[u8]>> {
         if data.is_empty() {
             return Some(found);
         }
-        let (head, size) = (usize::from(short(data, 6)?), usize::try_from(long(data, 8)?).ok()?);
-        if word(data, 0)? != MAGIC {
-            return None;
+        let (images, after) = fatbin::container(data)?;
+        for code in images.iter().filter_map(Image::code) {
+            found.push(Some(code).filter(|code| code.starts_with(ELF))?);
         }
-        let end = head.checked_add(size)?;
-        let mut rest = data.get(head..end)?;
-        while !rest.is_empty() {
-            let (kind, head) = (short(rest, 0)?, word(rest, 4)? as usize);
-            let end = head.checked_add(usize::try_from(long(rest, 8)?).ok()?)?;
-            let payload = rest.get(head..end)?;
-            if kind == CODE {
-                found.push(Some(payload).filter(|code| code.starts_with(ELF))?);
-            }
-            // An entry that claims to have no bytes would otherwise be read forever.
-            rest = rest.get(end.max(1)..)?;
-        }
-        // The same applies to a container whose header is too short for its own fields.
-        data = data.get(end.max(1)..)?;
+        data = after;
     }
-}
-
-fn short(bytes: &[u8], at: usize) -> Option<u16> {
-    Some(u16::from_le_bytes(bytes.get(at..at + 2)?.try_into().ok()?))
-}
-
-fn word(bytes: &[u8], at: usize) -> Option<u32> {
-    Some(u32::from_le_bytes(bytes.get(at..at + 4)?.try_into().ok()?))
-}
-
-fn long(bytes: &[u8], at: usize) -> Option<u64> {
-    Some(u64::from_le_bytes(bytes.get(at..at + 8)?.try_into().ok()?))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// The first bytes of a container.
+    const MAGIC: u32 = 0xba55_ed50;
 
     fn entry(kind: u16, payload: &[u8]) -> Vec<u8> {
         let head = [&kind.to_le_bytes()[..], &[1, 1], &16u32.to_le_bytes(), &(payload.len() as u64).to_le_bytes()];

@@ -4,8 +4,14 @@
 use super::Part;
 
 /// Code that enters keys.
-pub(crate) const PARTS: &[Part] =
-    &[Part { name: "cuda/compilers", files: &[".", "!device", "!shim"], packages: &["libloading", "object"] }];
+pub(crate) const PARTS: &[Part] = &[
+    Part {
+        name: "cuda/compilers",
+        files: &[".", "!device", "!fatbinary.rs", "!shim"],
+        packages: &["libloading", "object"],
+    },
+    Part { name: "cuda/fatbinary", files: &["fatbinary.rs"], packages: &[] },
+];
 
 /// Code that enters no key, and why.
 #[cfg(test)]

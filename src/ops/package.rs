@@ -34,6 +34,7 @@ use kforge_project::workspace::lockfile::{LockedDependency, LockedWheel, Lockfil
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, CudaSpec};
 use kforge_types::record::Standing;
+use kforge_types::record::fatbin::FatbinFault;
 
 use self::gather::Gathered;
 
@@ -135,6 +136,17 @@ pub enum RefusalReason {
     /// A kernel has a launcher of its own.
     #[error("it has a launcher of its own, so it is never timed")]
     Host,
+    /// Its fatbin could not be packed here.
+    #[error("its fatbin is not made, because `{step}` is not possible here: {why}")]
+    NoFatbin {
+        /// The step.
+        step: String,
+        /// What is missing.
+        why: String,
+    },
+    /// Its fatbin holds something else than it must.
+    #[error("its fatbin is refused: {0}")]
+    Fatbin(FatbinFault),
     /// The machine code is for other architectures.
     #[error("its binary has machine code for {found}, not for {declared}")]
     Architecture {
@@ -170,6 +182,8 @@ impl RefusalReason {
             | Self::NotBuilt(_)
             | Self::Written(_)
             | Self::Host
+            | Self::NoFatbin { .. }
+            | Self::Fatbin(_)
             | Self::Architecture { .. } => Ground::Package,
         }
     }

@@ -214,6 +214,9 @@ fn one(
     words.exclude.iter().for_each(|name| chosen.extend(["--exclude", name]));
     words.targets.iter().for_each(|name| chosen.extend(["--target", name]));
     chosen.extend(words.workspace.then_some("--workspace"));
+    // Absolute, and before a repository's own list: neither this folder nor the home's configuration is that of the run.
+    let trust = session.named_trust().and_then(|source| source.file().map(|file| file.display().to_string()));
+    trust.iter().for_each(|file| chosen.extend(["--trust", file]));
     let mut build = vec!["build", "--keep-going"];
     circumstances.jobs.iter().for_each(|jobs| build.extend(["-j", jobs]));
     build.extend(&chosen);

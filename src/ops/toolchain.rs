@@ -63,13 +63,16 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     let packages = session.packages(&opened, &asked)?;
     // kforge.lock may change, so no build may run at the same time.
     let _lock = session.lock(&mut opened)?;
-    let mut cudas: Vec<Cuda> = Vec::new();
+    let mut cudas: Vec<(Cuda, bool)> = Vec::new();
     let mut refused = false;
     let found = session.cudas(&mut opened, &packages, &asked, &mut refused)?;
-    for cuda in found.into_values() {
+    for (package, cuda) in found {
         let cuda = cuda.map_err(|why| if refused { Error::Refused } else { Error::Cuda(why) })?;
-        if !cudas.contains(&cuda) {
-            cudas.push(cuda);
+        let package = packages.member(&package).map(|member| &member.package);
+        let asks = package.is_some_and(|package| package.targets.values().any(|target| target.fatbin));
+        match cudas.iter_mut().find(|(known, _)| *known == cuda) {
+            Some((_, fatbins)) => *fatbins |= asks,
+            None => cudas.push((cuda, asks)),
         }
     }
     let libraries = session.libraries(&mut opened, &packages, &asked)?;
@@ -79,8 +82,9 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
         groups.push(Group::Nvcc);
     }
     let (offline, environment) = (session.offline(), session.environment.all());
-    for cuda in &cudas {
-        for group in &groups {
+    for (cuda, fatbins) in &cudas {
+        // After nvcc, which brings it.
+        for group in groups.iter().chain(fatbins.then_some(&Group::Fatbin)) {
             install(cuda, *group, &folder, offline, environment, &session.reporter)?;
         }
     }

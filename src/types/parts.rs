@@ -35,6 +35,7 @@ pub(crate) const PARTS: &[Part] = &[
         ],
         packages: &[],
     },
+    Part { name: "types/fatbins", files: &["record/fatbin.rs"], packages: &["object"] },
     // The files beside the descriptor of a kind: one part for each kind, so that a new kind needs no line here.
     Part { name: "types/kinds/*", files: &["record/kind/*/documents.rs"], packages: &[] },
     Part { name: "types/methods", files: &["model/method.rs"], packages: &[] },

@@ -9,6 +9,7 @@ use kforge_types::record::kind::WorkerCode;
 
 pub mod compiled;
 mod emulated;
+pub mod fatbin;
 pub mod verifier;
 
 #[cfg(any(debug_assertions, feature = "virtual-device"))]
@@ -55,6 +56,7 @@ fn registered(code: WorkerCode) -> Code {
         WorkerCode::EmulatedVerify => code!(verifier::run),
         WorkerCode::Compile => code!(compiled::compile, virtual_device::compile),
         WorkerCode::Inspect => code!(compiled::inspect, virtual_device::inspect),
+        WorkerCode::Fatbin => code!(fatbin::run, virtual_device::fatbin),
         WorkerCode::Verify => code!(device::verify, virtual_device::verify),
         WorkerCode::Bench => code!(device::bench, virtual_device::bench),
         WorkerCode::Peaks => code!(device::peaks, virtual_device::peaks),

@@ -142,6 +142,7 @@ fn packaged(
                 binary,
                 digest,
                 ptx: None,
+                fatbin: None,
                 compilation: digest,
                 sources: BTreeMap::new(),
                 symbols,

@@ -37,6 +37,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         nvrtc: Tool::Known(some()),
         nvcc: Tool::Known(some()),
         disassembler: Tool::Known(some()),
+        fatbinary: Tool::Known(some()),
         python: Tool::Known(some()),
         runtime: Tool::Known(some()),
         processor: some(),

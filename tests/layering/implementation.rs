@@ -135,7 +135,7 @@ fn what_is_compiled_in_is_the_digest_of_the_sources() {
 
 #[test]
 fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() {
-    let cases: [(&str, &[&str]); 25] = [
+    let cases: [(&str, &[&str]); 27] = [
         ("pipeline/step/judge.rs", &["calibrate", "judge"]),
         ("numerics/measure/judge.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
         ("numerics/measure/front.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
@@ -160,6 +160,8 @@ fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() 
         ("emulator/prelude.rs", &["compile cpu", "inspect cpu"]),
         ("cuda/nvrtc.rs", &["compile device", "inspect device"]),
         ("cuda/inspect.rs", &["compile device", "inspect device"]),
+        ("cuda/fatbinary.rs", &["fatbin device"]),
+        ("types/record/fatbin.rs", &["compile device", "inspect device"]),
         ("cuda/device/verify.rs", &[]),
     ];
     for (file, expected) in cases {

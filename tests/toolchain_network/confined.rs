@@ -10,9 +10,14 @@ use kforge::cuda::shim_headers;
 use kforge::harness::message::{Places, Request, Response};
 use kforge::harness::pool::Pool;
 use kforge::process::Command;
+use kforge::record::fatbin::check;
+use kforge::record::kind::fatbin::documents::FatbinParams;
 use kforge::record::params::{CompileParams, Compiler, InspectParams};
 use kforge::record::{Form, Input, Inspection, Note, Spec, StepKind};
 
+use kforge::toolchain::cuda::Group;
+
+use crate::toolchain::install;
 use crate::{lay_out, params, tools, with_nvcc};
 
 /// The contents of a user's file and of the worker's environment.
@@ -90,8 +95,8 @@ fn with(text: &str, path: &Path) -> String {
 
 #[test]
 #[ignore = "second tier: installs a toolchain from the network"]
-fn what_is_compiled_confined_can_be_inspected() {
-    let steps = Steps::new(with_nvcc());
+fn what_is_compiled_confined_can_be_inspected_and_packed() {
+    let steps = Steps::new(with_nvcc().into_iter().chain(install(Group::Fatbin)).collect());
     for compiler in [Compiler::Nvrtc, Compiler::Nvcc] {
         let response = steps.compile(compiler, PLAIN, &[]);
         assert!(matches!(response, Response::Done { .. }), "{response:?}");
@@ -109,6 +114,12 @@ fn what_is_compiled_confined_can_be_inspected() {
         assert!(matches!(response, Response::Done { .. }), "{response:?}");
         let seen: Inspection = serde_json::from_slice(&std::fs::read(steps.path("out/inspection")).unwrap()).unwrap();
         assert!(seen.functions[0].opcodes.contains_key("EXIT"), "{seen:?}");
+        let asked = FatbinParams { arch: "sm_90a".into() };
+        let response = steps.run(StepKind::Fatbin, serde_json::to_value(asked).unwrap(), &["binary"]);
+        assert!(matches!(response, Response::Done { .. }), "{response:?}");
+        let [fatbin, binary] = ["out/fatbin", "in/binary"].map(|file| std::fs::read(steps.path(file)).unwrap());
+        assert_eq!(check(&fatbin, "sm_90a", &binary, None), Ok(()));
+        assert_eq!(std::fs::read_dir(steps.path("out")).unwrap().count(), 1, "nothing else is left");
     }
 }
 

@@ -146,9 +146,13 @@ impl Lab {
 
     /// A folder with the layout of CUDA: the search for a toolchain finds it, and the stub compiler reads none of it.
     fn cuda(&self) {
-        for file in
-            ["lib64/libnvrtc.so.13", "lib64/libnvrtc-builtins.so.13.0", "include/cuda_runtime.h", "bin/nvdisasm"]
-        {
+        for file in [
+            "lib64/libnvrtc.so.13",
+            "lib64/libnvrtc-builtins.so.13.0",
+            "include/cuda_runtime.h",
+            "bin/nvdisasm",
+            "bin/fatbinary",
+        ] {
             self.project.write(&format!("cuda/{file}"), file);
             let path = self.project.root().join("cuda").join(file);
             fs::set_permissions(path, fs::Permissions::from_mode(0o755)).unwrap();

@@ -18,6 +18,7 @@ mod implausible;
 mod lab;
 mod many;
 mod packaged;
+mod packaged_fatbins;
 mod packaged_in_ci;
 mod products;
 #[path = "../e2e/project.rs"]

@@ -72,7 +72,7 @@ pub(crate) fn files(lab: &Lab) -> BTreeMap<String, Vec<u8>> {
 }
 
 /// Writes the files with a new index as an archive, as a forger does who has no key.
-fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
+pub(crate) fn forged(lab: &Lab, files: BTreeMap<String, Vec<u8>>) -> PathBuf {
     let package = PackageIdentity { name: "p".into(), version: "0.1.0".into(), license: "MIT".into() };
     let files = ArtifactFiles::new(files).unwrap().indexed(package).unwrap();
     let path = lab.project.place().join("forged.tar");
@@ -110,7 +110,7 @@ pub(crate) fn without() -> Machine {
 }
 
 /// A change to the files of an artifact, by name, and to its index.
-type Change<'a> = dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value) + 'a;
+pub(crate) type Change<'a> = dyn Fn(&mut BTreeMap<String, Vec<u8>>, &mut Value) + 'a;
 
 #[test]
 fn an_artifact_holds_champions_sources_and_evidence_and_is_verified_with_nothing_else() {

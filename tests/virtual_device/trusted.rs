@@ -8,7 +8,8 @@ use kforge::release::archive;
 use kforge::release::signature::{NAMESPACE, SigningKey};
 use serde_json::Value;
 
-use crate::lab::{Lab, Machine};
+use crate::lab::{Lab, Machine, SOURCE};
+use crate::packaged::licensed;
 use crate::project::Built;
 
 const BUNDLE: &str = "evidence/virtual-h.kfe";
@@ -508,4 +509,20 @@ fn a_key_that_signs_once_leaves_only_its_public_half() {
     assert!(second != first && second.lines().count() == 2, "{second}");
     assert_eq!(standing(&lab.built(&trust)), by("recording@x"));
     run(&lab, &["evidence", "sign", BUNDLE, "--once", "allowed_signers"], 2);
+}
+
+#[test]
+#[ignore = "second tier: many builds"]
+fn reproduce_trusts_the_keys_that_it_is_given_in_both_builds() {
+    let lab = licensed();
+    // No two compilations give the same machine code, so all depends on whether the binary of the signed bundle counts.
+    lab.project.write("k.cu", &format!("#pragma unlike\n#pragma sass k<4> LDG.E.128 2\n{SOURCE}"));
+    lab.built(&[]);
+    run(&lab, &["evidence", "export"], 0);
+    fs::write(place(&lab, "keys"), signed(&lab, NAMESPACE)).unwrap();
+    lab.on(&Machine { device: None, ..machine() });
+    let said = run(&lab, &["reproduce"], 103);
+    assert!(said.contains("differs in"), "{said}");
+    let said = run(&lab, &["reproduce", "--trust", "../keys"], 0);
+    assert!(said.contains("1 artifact: all bytes are equal"), "{said}");
 }

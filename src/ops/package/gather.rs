@@ -23,21 +23,23 @@ use kforge_pipeline::plan::operators::tolerance_of;
 use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::artifact::kernels::{
-    PackagedClass, PackagedKernel, PackagedMethod, PackagedPtx, PackagedRecord, PackagedShape, PackagedTime,
-    PackagedVariant,
+    PackagedClass, PackagedFatbin, PackagedKernel, PackagedMethod, PackagedPtx, PackagedRecord, PackagedShape,
+    PackagedTime, PackagedVariant,
 };
-use kforge_pipeline::release::artifact::{BINARIES, PTX_ENDING};
+use kforge_pipeline::release::artifact::{BINARIES, FATBIN_ENDING, PTX_ENDING};
 use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::record::fatbin;
+use kforge_types::record::kind::fatbin::documents::FATBIN;
 use kforge_types::record::params::{
     Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, PTX, Selection, Toolchain,
 };
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{Inspection, Standing, StepKind, Verdict};
+use kforge_types::record::{Inspection, Outcome, Standing, StepKind, Verdict};
 
 /// What is known of a plan.
 pub(super) struct Known {
@@ -91,7 +93,7 @@ impl Known {
 /// What an artifact says of the kernels of a package, and its evidence.
 pub(super) struct Gathered {
     pub(super) kernels: Vec<PackagedKernel>,
-    /// The machine code of the champions by its name in the artifact.
+    /// The machine code, the PTX and the fatbins of the champions by their names in the artifact.
     pub(super) binaries: BTreeMap<String, Vec<u8>>,
     /// The device compilers with which the champions were compiled, by content.
     pub(super) tools: BTreeMap<String, Digest>,
@@ -209,10 +211,10 @@ struct Steps<'a, 'p> {
 /// A kernel with the machine code of its champions, or why it cannot be packed.
 type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
 
-/// The machine code of a champion and its PTX under their names in the artifact, unless they were packed before; or why the champion cannot be packed.
+/// The machine code of a champion, its PTX and its fatbin under their names in the artifact, unless they were packed before; or why they cannot be packed.
 type PackedChampion = Result<Vec<(String, Vec<u8>)>, Vec<RefusalReason>>;
 
-/// A champion, with its machine code and PTX under their names in the artifact.
+/// A champion, with its machine code, PTX and fatbin under their names in the artifact.
 type PackedVariant = (PackagedVariant, Vec<(String, Vec<u8>)>);
 
 /// A champion at a shape, the step that compiled it, and the device; or why it cannot be packed.
@@ -332,7 +334,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(if refused.is_empty() { Ok((packaged, binaries)) } else { Err(refused) })
     }
 
-    /// Adds a champion. Returns its binary and its PTX, unless they were added before.
+    /// Adds a champion. Returns its binary, its PTX and its fatbin, unless they were added before.
     #[expect(clippy::too_many_arguments, reason = "a champion, its class, and where both are added")]
     fn champion(
         &mut self,
@@ -580,6 +582,40 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(())
     }
 
+    /// Adds the device tools of a toolchain.
+    fn used(&mut self, toolchain: Option<Digest>) -> Result<(), Error> {
+        let bytes = toolchain.map(|digest| self.ready.leaves.get(&digest)).transpose()?.flatten();
+        if let Some(bytes) = bytes {
+            let Toolchain { tools, .. } = serde_json::from_slice(&bytes)?;
+            self.tools.extend(tools.into_iter().filter(|(name, _)| !name.starts_with(HOST)));
+        }
+        Ok(())
+    }
+
+    /// The fatbin of the champion that a step compiled.
+    fn fatbin(&mut self, compile: &str) -> Result<Result<Vec<u8>, RefusalReason>, Error> {
+        let is_its = |(node, _): &&(Node, Option<Done>)| {
+            node.kind == StepKind::Fatbin && Self::from(node, BINARY).as_deref() == Some(compile)
+        };
+        let Some((node, done)) = self.known.result.steps.iter().find(is_its) else {
+            return Ok(Err(RefusalReason::NotBuilt(None)));
+        };
+        let made = done.as_ref().and_then(|done| done.result.as_ref()?.outputs.get(FATBIN));
+        let bytes = made.map(|digest| self.ready.leaves.get(digest)).transpose()?.flatten();
+        let Some(bytes) = bytes else {
+            return Ok(Err(match done.as_ref().map(|done| &done.outcome) {
+                Some(Outcome::Unavailable(why)) => RefusalReason::NoFatbin { step: node.id.clone(), why: why.clone() },
+                _ => RefusalReason::NotBuilt(Some(node.id.clone())),
+            }));
+        };
+        let toolchain = match node.inputs.get("toolchain").map(|input| &input.source) {
+            Some(Source::Blob(digest)) => Some(*digest),
+            _ => None,
+        };
+        self.used(toolchain)?;
+        Ok(Ok(bytes))
+    }
+
     fn variant(
         &mut self,
         seat: &Seat<'_>,
@@ -593,7 +629,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         let (Some(question), Some(digest)) = (question, compiled.result.outputs.get(BINARY).copied()) else {
             return lost();
         };
-        let read = |digest: &Digest| self.ready.leaves.get(digest);
+        let leaves = &self.ready.leaves;
+        let read = |digest: &Digest| leaves.get(digest);
         let Some(bytes) = read(&digest)? else { return lost() };
         let inspect = self
             .known
@@ -621,25 +658,45 @@ impl<'a, 'p> Steps<'a, 'p> {
             seat.kernel.sequence(&build.variant, &seat.choice, &problem).map_err(|error| Error::Wrong(vec![error]))?;
         self.wanted.insert(compile.to_string());
         let toolchain = compiled.spec.inputs.get("toolchain").and_then(|input| input.digest);
-        if let Some(bytes) = toolchain.map(|digest| read(&digest)).transpose()?.flatten() {
-            let Toolchain { tools, .. } = serde_json::from_slice(&bytes)?;
-            self.tools.extend(tools.into_iter().filter(|(name, _)| !name.starts_with(HOST)));
-        }
+        self.used(toolchain)?;
+        let text = match seat.target.ptx {
+            true => {
+                let Some(digest) = compiled.result.outputs.get(PTX).copied() else { return lost() };
+                let Some(text) = read(&digest)? else { return lost() };
+                let file = format!("{BINARIES}/{}{PTX_ENDING}", digest.hex());
+                Some((PackagedPtx { file, digest }, text))
+            }
+            false => None,
+        };
+        let fatbin = match seat.target.fatbin {
+            true => {
+                let made = match self.fatbin(compile)? {
+                    Ok(made) => made,
+                    Err(reason) => return Ok(Err(reason)),
+                };
+                let ptx = text.as_ref().map(|(_, text)| text.as_slice());
+                if let Err(fault) = fatbin::check(&made, declared, &bytes, ptx) {
+                    return Ok(Err(RefusalReason::Fatbin(fault)));
+                }
+                let digest = Digest::of(&made);
+                let file = format!("{BINARIES}/{}{FATBIN_ENDING}", digest.hex());
+                Some((PackagedFatbin { file, digest, with_ptx: ptx.is_some() }, made))
+            }
+            false => None,
+        };
         let binary = format!("{BINARIES}/{}.cubin", digest.hex());
-        let mut own = vec![(binary.clone(), bytes)];
-        let mut ptx = None;
-        if seat.target.ptx {
-            let Some(digest) = compiled.result.outputs.get(PTX).copied() else { return lost() };
-            let Some(text) = read(&digest)? else { return lost() };
-            let file = format!("{BINARIES}/{}{PTX_ENDING}", digest.hex());
-            own.push((file.clone(), text));
-            ptx = Some(PackagedPtx { file, digest });
-        }
+        let (ptx, text) = text.unzip();
+        let (fatbin, made) = fatbin.unzip();
+        let further =
+            [ptx.as_ref().map(|ptx| &ptx.file).zip(text), fatbin.as_ref().map(|fatbin| &fatbin.file).zip(made)];
+        let further = further.into_iter().flatten().map(|(file, bytes)| (file.clone(), bytes));
+        let own = [(binary.clone(), bytes)].into_iter().chain(further).collect();
         let variant = PackagedVariant {
             variant: build.variant.label.clone(),
             binary,
             digest,
             ptx,
+            fatbin,
             compilation: question.key(),
             sources: tree.files,
             symbols: params.entries.into_iter().zip(facts.symbols).collect(),

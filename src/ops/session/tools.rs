@@ -170,10 +170,17 @@ impl Tools {
             Ok(self.toolchain(&found, Behind::Cuda(cuda, group, beside)))
         };
         let (auto, nvrtc, nvcc) = (compiler(Compiler::Auto), compiler(Compiler::Nvrtc), compiler(Compiler::Nvcc));
-        let disassembler = cuda.clone().map_err(|why| why.cause()).and_then(|cuda| {
-            let found = cuda.fingerprint(Group::Disassemble, digest).map_err(|e| e.to_string())?;
-            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Disassemble, BTreeMap::new())))
-        });
+        let mut group = |group: Group| -> Result<Digest, String> {
+            let cuda = cuda.clone().map_err(|why| why.cause())?;
+            let found = cuda.fingerprint(group, digest).map_err(|e| e.to_string())?;
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, group, BTreeMap::new())))
+        };
+        let disassembler = group(Group::Disassemble);
+        // An installed CUDA may lack what no target asks for, and reading it takes time.
+        let fatbinary = match package.targets.values().any(|target| target.fatbin) {
+            true => group(Group::Fatbin),
+            false => Err("no target of the package asks for fatbins".into()),
+        };
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
             found.into()
@@ -184,6 +191,7 @@ impl Tools {
             nvrtc: nvrtc.into(),
             nvcc: nvcc.into(),
             disassembler: disassembler.into(),
+            fatbinary: fatbinary.into(),
             python: of_host(&host.python),
             runtime: Tool::from(
                 host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),

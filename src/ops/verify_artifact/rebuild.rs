@@ -12,7 +12,7 @@ use crate::session::fresh_home::fresh_home;
 use crate::{Error, Session};
 use kforge_engine::action::of_binary;
 use kforge_engine::evidence::BINARY;
-use kforge_engine::{Blobs, Graph};
+use kforge_engine::{Blobs, Done, Graph, Node, Source};
 use kforge_foundation::base::Digest;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive::{self, EXTENSION};
@@ -22,9 +22,10 @@ use kforge_pipeline::release::bundle::Bundle;
 use kforge_pipeline::release::committed::FOLDER;
 use kforge_project::workspace::lockfile::{Lockfile, Pin, Seat};
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::record::kind::fatbin::documents::FATBIN;
 use kforge_types::record::params::PTX;
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{Spec, Standing};
+use kforge_types::record::{Spec, Standing, StepKind};
 
 /// The result of a rebuild.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -55,8 +56,8 @@ pub struct Difference {
 /// Why a binary differs.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Cause {
-    /// Nothing was compiled for the variant.
-    #[error("nothing was compiled for it")]
+    /// Nothing was compiled for the variant, or its fatbin could not be packed.
+    #[error("nothing was compiled or packed for it")]
     NotMade,
     /// Other sources were compiled.
     #[error("it was compiled from other sources: {} differ", .0.join(", "))]
@@ -64,6 +65,9 @@ pub enum Cause {
     /// Other compilers or parameters.
     #[error("it was compiled with other {}", .0.join(", "))]
     Inputs(Vec<String>),
+    /// What is in a fatbin is equal.
+    #[error("the images in it are equal: another `fatbinary` packed them")]
+    Packed,
     /// All inputs are equal.
     #[error("all inputs of the compilation are equal: the compiler itself does not always give the same bytes")]
     Compiler,
@@ -194,6 +198,9 @@ fn compare(
     folder: &Path,
 ) -> Result<(u64, Vec<Difference>), Error> {
     session.look(words, Goal::Build)?.plan(session, |opened, ready| {
+        let steps = ready.with_services(session, opened, |services| {
+            kforge_engine::known(ready.graph.clone(), &ready.options, services).steps
+        });
         let known = ready.with_services(session, opened, |services| {
             kforge_engine::questions(ready.graph.clone(), &ready.options, services)
         });
@@ -210,17 +217,26 @@ fn compare(
             });
             let place = [&kernel.kernel, &label(kernel, variant), &kernel.target];
             let place = place.into_iter().filter(|part| !part.is_empty()).cloned().collect::<Vec<_>>().join("/");
-            let machine_code = (BINARY, &variant.binary, variant.digest);
-            let ptx = variant.ptx.as_ref().map(|ptx| (PTX, &ptx.file, ptx.digest));
-            for (output, file, packed) in [Some(machine_code), ptx].into_iter().flatten() {
+            let output = |name: &str| made.and_then(|made| made.result.outputs.get(name));
+            let machine_code = (&variant.binary, variant.digest, output(BINARY));
+            let ptx = variant.ptx.as_ref().map(|ptx| (&ptx.file, ptx.digest, output(PTX)));
+            let fatbin = made.and_then(|made| fatbin_of(&steps, &made.node.id));
+            let fatbin = variant.fatbin.as_ref().map(|packed| (&packed.file, packed.digest, fatbin));
+            let mut is_other = false;
+            for (file, packed, digest) in [Some(machine_code), ptx, fatbin].into_iter().flatten() {
                 let difference = |first, cause| Difference { place: place.clone(), binary: file.clone(), first, cause };
-                let digest = made.and_then(|made| made.result.outputs.get(output));
                 match (made, digest) {
                     (Some(_), Some(digest)) if *digest == packed => equal += 1,
                     (Some(made), Some(digest)) => {
                         let own = ready.leaves.get(digest)?.unwrap_or_default();
                         let packed = std::fs::read(folder.join(file)).map_err(Error::read(file))?;
                         let first = own.iter().zip(&packed).position(|(a, b)| a != b).map(|at| at as u64);
+                        let is_fatbin = variant.fatbin.as_ref().is_some_and(|fatbin| fatbin.file == *file);
+                        if is_fatbin && !is_other {
+                            differences.push(difference(first, Cause::Packed));
+                            continue;
+                        }
+                        is_other = true;
                         let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
                         let local = of_binary(&made.spec, &*ready.leaves)?;
                         let cause = match asked.zip(local) {
@@ -240,6 +256,16 @@ fn compare(
         }
         Ok::<_, Error>((equal, differences))
     })
+}
+
+/// The fatbin that was packed of what a step compiled; none if it was not packed here.
+fn fatbin_of<'s>(steps: &'s [(Node, Option<Done>)], compile: &str) -> Option<&'s Digest> {
+    let reads = |node: &Node| match node.inputs.get(BINARY).map(|input| &input.source) {
+        Some(Source::Output { node, .. }) => node == compile,
+        _ => false,
+    };
+    let (_, done) = steps.iter().find(|(node, _)| node.kind == StepKind::Fatbin && reads(node))?;
+    done.as_ref()?.result.as_ref()?.outputs.get(FATBIN)
 }
 
 /// The label of a variant with its types, as steps have it.
@@ -271,7 +297,7 @@ fn cause(packed: &Spec, local: &Spec, variant: &PackagedVariant, tree: Option<Tr
 mod tests {
     use super::*;
     use kforge_types::model::description::LaunchSequence;
-    use kforge_types::record::{Form, Input, StepKind};
+    use kforge_types::record::{Form, Input};
 
     #[test]
     fn the_cause_is_in_the_inputs_or_it_is_the_compiler() {
@@ -298,6 +324,7 @@ mod tests {
             binary: String::new(),
             digest: digest("b"),
             ptx: None,
+            fatbin: None,
             compilation: digest("c"),
             sources: sources("k"),
             symbols: BTreeMap::new(),

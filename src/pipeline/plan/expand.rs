@@ -1,7 +1,7 @@
 //! Steps that are known only after earlier results. Once benches show which variants are near the best: their pairs. Once these show the champions of whole
 //! classes, and classes may split: pairs of the champions with those that may be faster at one shape. Then the decision, which reads all pairs. Once a step
-//! names variants to time in full: their full timings. Once a champion is known: its machine code; for each of its methods the variant without it, verified,
-//! timed in pairs and compared; and what bounds it. Pure.
+//! names variants to time in full: their full timings. Once a champion is known: its machine code and its fatbin; for each of its methods the variant without
+//! it, verified, timed in pairs and compared; and what bounds it. Pure.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,6 +9,7 @@ use std::sync::{Arc, Mutex};
 use super::challenge::Without;
 use super::context::{Planner, Scope, is_benched};
 use super::index_width::{IndexLimit, index_limit};
+use super::input::Tool;
 use super::kernels::{MARGIN, NominationContext, Selected};
 use super::node_builder::{ABLATION, NodeBuilder, PAIRING, PHASES, SPLIT_PAIRING};
 use super::operators::Case;
@@ -20,8 +21,9 @@ use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
 use kforge_types::record::event::Labels;
+use kforge_types::record::kind::fatbin::documents::FatbinParams;
 use kforge_types::record::params::{
-    AttributeParams, Champion, InspectParams, MatchParams, Nomination, Selection, TURNED,
+    AttributeParams, Champion, InspectParams, MatchParams, Nomination, PTX, Selection, TURNED,
 };
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
@@ -75,7 +77,7 @@ impl<'a> Expander<'a> {
     }
 
     /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off, and, for a
-    /// kernel with a device target, the disassembler.
+    /// kernel with a device target, the disassembler and, if the target asks for fatbins, what packs them.
     pub fn read_later(&self, package: &str, kernel: &str) -> BTreeMap<String, Digest> {
         let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
         let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
@@ -84,10 +86,15 @@ impl<'a> Expander<'a> {
         let Some(kernel) = input.package.kernel(kernel) else { return BTreeMap::new() };
         let others = kernel.methods.iter().filter_map(Method::other_source).filter_map(|s| input.sources.get(s));
         let mut all: BTreeMap<String, Digest> = others.flat_map(|reach| reach.files.clone()).collect();
-        let arch = |name: &String| input.package.targets.get(name).map(|target| &target.arch);
-        if kernel.targets.iter().filter_map(arch).any(|arch| *arch != Arch::Cpu) {
-            let tool = Digest::of(format!("{:?}", input.toolchains.disassembler).as_bytes());
-            all.insert("disassembler".into(), tool);
+        let targets: Vec<&Target> = kernel.targets.iter().filter_map(|name| input.package.targets.get(name)).collect();
+        let mut read = |name: &str, tool: &Tool| {
+            all.insert(name.into(), Digest::of(format!("{tool:?}").as_bytes()));
+        };
+        if targets.iter().any(|target| target.arch != Arch::Cpu) {
+            read("disassembler", &input.toolchains.disassembler);
+        }
+        if targets.iter().any(|target| target.fatbin) {
+            read("fatbinary", &input.toolchains.fatbinary);
         }
         all
     }
@@ -286,10 +293,11 @@ impl<'a> Planner<'a> {
         Ok(without)
     }
 
-    /// Plans what follows a selection that no challenge changes any more: the confirmations of its champions, and the next round.
+    /// Plans what follows a selection that no challenge changes any more: confirmations and fatbins of its champions, and the next round.
     pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
         for (variant, of) in &by_variant(champions) {
             self.confirmations(selected, *variant, of)?;
+            self.fatbin(selected, *variant);
         }
         self.next_round(selected, champions.iter().find_map(|champion| champion.variant));
         Ok(())
@@ -315,6 +323,30 @@ impl<'a> Planner<'a> {
             self.confirm(scope, build, case, timed)?;
         }
         Ok(())
+    }
+
+    /// The fatbin of a champion, if its target asks for it. A kernel with its own launcher is a library, and is not packaged.
+    fn fatbin(&mut self, selected: &Selected, champion: u32) {
+        let Some(found) = self.found(selected) else { return };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return };
+        let scope = found.scope(&selected.choice, selected.stage.round);
+        if !scope.target.fatbin || scope.kernel.host.is_some() {
+            return;
+        }
+        let scope = scope.of(build);
+        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
+        let params = FatbinParams { arch: scope.target.arch.name().into() };
+        let parts = self.parts(scope, build);
+        let tools = &self.package_input(scope.package).toolchains;
+        let mut node = NodeBuilder::new(StepKind::Fatbin, &parts, self.labels(scope, build, None), &params)
+            .phase(ABLATION)
+            .round(scope.round)
+            .output("binary", &compile, "binary")
+            .tool("toolchain", &tools.fatbinary);
+        if scope.target.ptx {
+            node = node.output(PTX, &compile, PTX);
+        }
+        self.add(node.done());
     }
 
     /// The champion without a method: another variant of the space under its own name, or one that is built only for this comparison.

@@ -87,6 +87,8 @@ pub struct Toolchains {
     pub nvcc: Tool,
     /// The disassembler.
     pub disassembler: Tool,
+    /// What packs machine code into fatbins.
+    pub fatbinary: Tool,
     /// Python with numpy.
     pub python: Tool,
     /// What a program that the C++ compiler makes needs at run time: the C library and related libraries, and the processor features by which they choose code.

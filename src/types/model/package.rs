@@ -9,7 +9,7 @@ use super::expr::list;
 use super::kernel::Kernel;
 use super::manifest::RawShape;
 use super::operator::Operator;
-use super::target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
+use super::target::{CudaSpec, Dependency, Target, ToolchainSpec};
 use super::validate;
 use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
@@ -195,12 +195,11 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     for (name, value) in &member.targets {
         let found = root.resolve(value, &format!("targets.{name}"), |w| w.targets.get(&name.value).cloned());
         // A target that was not found has been reported. Its name stays known.
-        let target = found
-            .map_or_else(|| Target { name: name.value.clone(), arch: Arch::Cpu, device: None, ptx: false }, |f| f.0);
+        let target = found.map_or_else(|| Target::of_cpu(name.value.clone()), |f| f.0);
         targets.insert(name.value.clone(), target);
     }
     if targets.is_empty() {
-        targets.insert("cpu".into(), Target { name: "cpu".into(), arch: Arch::Cpu, device: None, ptx: false });
+        targets.insert("cpu".into(), Target::of_cpu("cpu".into()));
     }
     let mut package = Package {
         name: table.name.value.clone(),

@@ -103,6 +103,15 @@ pub struct Target {
     pub device: Option<String>,
     /// Whether artifacts also hold the PTX from which machine code is made.
     pub ptx: bool,
+    /// Whether artifacts also hold a fatbin of the machine code, with the PTX if they hold that.
+    pub fatbin: bool,
+}
+
+impl Target {
+    /// The target of that name on which kernels are emulated.
+    pub(crate) fn of_cpu(name: String) -> Self {
+        Target { name, arch: Arch::Cpu, device: None, ptx: false, fatbin: false }
+    }
 }
 
 /// Where the CUDA toolkit comes from.

@@ -16,6 +16,7 @@ mod bench;
 mod calibrate;
 mod compile;
 pub mod descriptor;
+pub mod fatbin;
 mod generate;
 mod inspect;
 mod judge;
@@ -61,6 +62,7 @@ kinds! {
     Generate => generate::KIND,
     Compile => compile::KIND,
     Inspect => inspect::KIND,
+    Fatbin => fatbin::KIND,
     Oracle => oracle::KIND,
     Calibrate => calibrate::KIND,
     Verify => verify::KIND,
@@ -102,6 +104,7 @@ pub enum WorkerCode {
     EmulatedVerify,
     Compile,
     Inspect,
+    Fatbin,
     Verify,
     Bench,
     Peaks,

@@ -6,6 +6,7 @@ pub mod candidate;
 pub mod class;
 pub mod device;
 pub mod event;
+pub mod fatbin;
 #[cfg(test)]
 mod golden;
 pub mod implementation;

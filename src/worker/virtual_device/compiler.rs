@@ -19,14 +19,14 @@ use super::patterns::compiled;
 
 /// The output of the stand-in compiler.
 #[derive(Debug, Serialize, Deserialize)]
-struct Binary {
+pub(super) struct Binary {
     arch: String,
     entries: Vec<String>,
     defines: BTreeMap<String, String>,
     flags: Vec<String>,
     std: String,
     /// Files by name, without comments.
-    code: BTreeMap<String, String>,
+    pub(super) code: BTreeMap<String, String>,
 }
 
 /// A line that makes every compilation of a source give a different output.

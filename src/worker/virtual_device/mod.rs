@@ -7,10 +7,12 @@
 //! | `clock` | times, noise and drift: functions of seed and step |
 //! | `steps` | executes verify, bench, peaks, pairs and profile |
 //! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
+//! | `fatbin` | stands in for NVIDIA's `fatbinary` |
 //! | `patterns` | compiles the regular expressions of scenarios, each once |
 
 mod clock;
 mod compiler;
+mod fatbin;
 mod patterns;
 mod scenario;
 mod steps;
@@ -18,6 +20,7 @@ mod steps;
 pub use scenario::{Device, Fault, Rule, Scenario, ScenarioError};
 
 pub(crate) use compiler::{compile, inspect};
+pub(crate) use fatbin::fatbin;
 pub(crate) use steps::{bench, pairs, peaks, profile, verify};
 
 /// The name in a task's tools of the path of the scenario.

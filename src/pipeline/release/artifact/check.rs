@@ -6,6 +6,7 @@
 //! | a kernel's interface and launches | what the manifest in the artifact gives |
 //! | a binary | the file, the output of its compilation in the evidence, and the binary of every question about it |
 //! | PTX | asked for by the manifest, an output of the same compilation, for its architecture and with its entries; nothing else is known of it |
+//! | a fatbin | asked for by the manifest; holds the machine code and the PTX that lie beside it, for the architecture, and nothing else |
 //! | the sources of a binary | the files in the artifact, and the tree in the question of its compilation |
 //! | the shapes of a kernel | all shapes of its operator, each once |
 //! | a pass | the verdict on the observation under the tolerance of the manifest, computed again; also in the process that ran no other candidate |
@@ -17,7 +18,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::files::is_ptx;
+use super::files::{is_fatbin, is_ptx};
 use super::kernels::{PackagedKernel, PackagedShape, PackagedTime, PackagedVariant};
 use super::{
     ArtifactFiles, BINARIES, EVIDENCE, GENERATED, INDEX, INDEX_SIGNATURE, KERNELS, KernelsDocument, SBOM, SOURCE,
@@ -36,6 +37,7 @@ use kforge_project::workspace::standalone::DEPENDENCIES;
 use kforge_types::model::{
     Dependency, Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
 };
+use kforge_types::record::fatbin::{self, FatbinFault};
 use kforge_types::record::params::{
     CompileFacts, CompileParams, Compiler, Judgement, PTX, Trial, VerifyParams, split_from,
 };
@@ -77,6 +79,8 @@ pub enum ClaimFault {
     NoBinary(String),
     #[error("its PTX is not for {0} or lacks an entry")]
     OtherPtx(String),
+    #[error("its fatbin `{file}` is refused: {fault}")]
+    Fatbin { file: String, fault: FatbinFault },
     #[error("the evidence has no compilation of its binary")]
     NotCompiled,
     #[error("its compilation in the evidence is of other {0}")]
@@ -129,7 +133,11 @@ impl Artifact<'_> {
         let kernels = &self.document.kernels;
         let is_binary = |name: &str| {
             let mut variants = kernels.iter().flat_map(|k| &k.variants);
-            variants.any(|variant| variant.binary == name || variant.ptx.as_ref().is_some_and(|ptx| ptx.file == name))
+            variants.any(|variant| {
+                let ptx = variant.ptx.as_ref().map(|ptx| &ptx.file);
+                let fatbin = variant.fatbin.as_ref().map(|fatbin| &fatbin.file);
+                [Some(&variant.binary), ptx, fatbin].into_iter().flatten().any(|file| file == name)
+            })
         };
         let is_generated = |name: &str| {
             let mut sources = kernels.iter().flat_map(|k| &k.variants).flat_map(|variant| variant.sources.keys());
@@ -328,6 +336,7 @@ impl<'a> Claims<'a, '_> {
         if file.map(Digest::of) != Some(packaged.digest) {
             self.says(label, ClaimFault::NoBinary(packaged.binary.clone()));
         }
+        self.fatbin(packaged);
         let Some(question) = self.questions.get(&packaged.compilation).filter(|q| q.spec.kind == StepKind::Compile)
         else {
             return self.says(label, ClaimFault::NotCompiled);
@@ -408,6 +417,29 @@ impl<'a> Claims<'a, '_> {
         let has = |symbol: &String| text.contains(&format!(".entry {symbol}("));
         if arch.flatten().map(str::trim) != Some(self.kernel.arch.as_str()) || !packaged.symbols.values().all(has) {
             self.says(label, ClaimFault::OtherPtx(self.kernel.arch.clone()));
+        }
+    }
+
+    /// A fatbin is there if the manifest asks for it, and holds the machine code and the PTX beside it.
+    fn fatbin(&mut self, packaged: &PackagedVariant) {
+        let label = &packaged.variant;
+        let is_asked = self.artifact.package.targets.get(&self.kernel.target).is_some_and(|target| target.fatbin);
+        if is_asked != packaged.fatbin.is_some() {
+            self.says(label, ClaimFault::Differs("forms of its binaries"));
+        }
+        let Some(fatbin) = &packaged.fatbin else { return };
+        if fatbin.with_ptx != packaged.ptx.is_some() {
+            self.says(label, ClaimFault::Differs("forms of its binaries"));
+        }
+        let files = self.artifact.files;
+        let bytes =
+            files.get(&fatbin.file).filter(|bytes| is_fatbin(&fatbin.file) && Digest::of(bytes) == fatbin.digest);
+        let Some(bytes) = bytes else { return self.says(label, ClaimFault::NoBinary(fatbin.file.clone())) };
+        // Files that are missing are named where they are checked themselves.
+        let Some(code) = files.get(&packaged.binary) else { return };
+        let ptx = packaged.ptx.as_ref().and_then(|ptx| files.get(&ptx.file));
+        if let Err(fault) = fatbin::check(bytes, &self.kernel.arch, code, ptx) {
+            self.says(label, ClaimFault::Fatbin { file: fatbin.file.clone(), fault });
         }
     }
 

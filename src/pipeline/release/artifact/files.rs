@@ -1,4 +1,5 @@
-//! The files of an artifact by name, and the index that names each with its digests. Knows names and digests; does not know what the files mean.
+//! The files of an artifact by name, and the index that names each with its digests. Knows names and digests, and which files have code without evidence; does
+//! not know what the files mean otherwise.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,9 +7,10 @@ use std::fmt::Write;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
-use super::{ArtifactError, BINARIES, INDEX, INDEX_SIGNATURE, PTX_ENDING};
+use super::{ArtifactError, BINARIES, FATBIN_ENDING, INDEX, INDEX_SIGNATURE, PTX_ENDING};
 use crate::release::signature::Signature;
 use kforge_foundation::base::Digest;
+use kforge_types::record::fatbin::holds_ptx;
 
 /// The version of the index.
 pub const FORMAT_VERSION: u32 = 1;
@@ -51,14 +53,28 @@ pub struct FileEntry {
     pub sha256: String,
     /// Its BLAKE3 hash in hexadecimal digits.
     pub blake3: String,
-    /// True for code that no evidence is about: PTX. A driver makes other machine code of it than what was verified.
+    /// True for a file with code that no evidence is about: PTX, or a fatbin with PTX in it. A driver makes other machine code of PTX than what was verified.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub without_evidence: bool,
 }
 
 /// Whether a file of an artifact is PTX.
 pub fn is_ptx(name: &str) -> bool {
-    name.strip_prefix(BINARIES).is_some_and(|rest| rest.starts_with('/')) && name.ends_with(PTX_ENDING)
+    is_binary(name, PTX_ENDING)
+}
+
+/// Whether a file of an artifact is a fatbin.
+pub fn is_fatbin(name: &str) -> bool {
+    is_binary(name, FATBIN_ENDING)
+}
+
+fn is_binary(name: &str, ending: &str) -> bool {
+    name.strip_prefix(BINARIES).is_some_and(|rest| rest.starts_with('/')) && name.ends_with(ending)
+}
+
+/// Whether a file of an artifact has code that no evidence is about: PTX, alone or in a fatbin.
+pub fn lacks_evidence(name: &str, bytes: &[u8]) -> bool {
+    is_ptx(name) || (is_fatbin(name) && holds_ptx(bytes))
 }
 
 /// What an index says about a package, besides its files.
@@ -145,7 +161,7 @@ impl ArtifactFiles {
             size: bytes.len() as u64,
             sha256: sha256(bytes),
             blake3: Digest::of(bytes).hex(),
-            without_evidence: is_ptx(name),
+            without_evidence: lacks_evidence(name, bytes),
         };
         let files: Vec<FileEntry> = self.0.iter().map(entry).collect();
         let PackageIdentity { name, version, license } = package;
@@ -208,9 +224,10 @@ impl ArtifactFiles {
             if blake3 != entry.blake3 {
                 return Err(changed("BLAKE3 hash", blake3, &entry.blake3));
             }
-            if is_ptx(&entry.name) != entry.without_evidence {
+            let lacks = lacks_evidence(&entry.name, bytes);
+            if lacks != entry.without_evidence {
                 let listed = entry.without_evidence.to_string();
-                return Err(changed("mark `without_evidence`", is_ptx(&entry.name).to_string(), &listed));
+                return Err(changed("mark `without_evidence`", lacks.to_string(), &listed));
             }
         }
         let own = |name: &str| name == INDEX || name == INDEX_SIGNATURE;

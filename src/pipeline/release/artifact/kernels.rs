@@ -113,6 +113,9 @@ pub struct PackagedVariant {
     /// The PTX of the same compilation, if the target asks for it. Nothing was verified with it: a driver makes other machine code of it. Loaders do not use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ptx: Option<PackagedPtx>,
+    /// The fatbin with the machine code, if the target asks for it. Loaders do not use it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fatbin: Option<PackagedFatbin>,
     /// The question that its compilation answers; `evidence.kfe` has it with the binary.
     pub compilation: Digest,
     /// The files from which it was compiled, by their names in the compilation, with the digest of each. `source/` has those of the package, `generated/` has a
@@ -132,6 +135,19 @@ pub struct PackagedPtx {
     pub file: String,
     /// The BLAKE3 digest of that file, as the record of the compilation names it.
     pub digest: Digest,
+}
+
+/// A fatbin beside machine code.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub struct PackagedFatbin {
+    /// The file with it.
+    pub file: String,
+    /// The BLAKE3 digest of that file.
+    pub digest: Digest,
+    /// Whether it also holds the PTX of the variant, which no evidence is about. A driver compiles it where it cannot run the machine code.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub with_ptx: bool,
 }
 
 /// A champion at a shape.

@@ -20,6 +20,7 @@
 //! | the contents of the evidence are packed with xz | they are more than half of an artifact of one kernel, and deflate does not see how much alike they are |
 //! | the evidence is a bundle of the usual format without a signature | the signature of the index covers it; whoever packs vouches for the standing of its records |
 //! | PTX is marked as without evidence in the index, in `kernels.json` and in the bill of materials | a driver makes other machine code of it than what was verified |
+//! | a fatbin holds what lies beside it, uncompressed; one with PTX has the mark of PTX | a reader compares the bytes without a tool |
 //! | sources and the manifest lie in `source/` as a package that builds | whoever doubts a binary rebuilds it |
 
 pub mod check;
@@ -46,10 +47,12 @@ pub const EVIDENCE: &str = "evidence.kfe";
 pub const STATEMENT: &str = "provenance.intoto.json";
 /// The bill of materials.
 pub const SBOM: &str = "sbom.spdx.json";
-/// The folder of machine code, and of PTX beside it.
+/// The folder of machine code, and of PTX and fatbins beside it.
 pub const BINARIES: &str = "binaries";
 /// The ending of files with PTX.
 pub const PTX_ENDING: &str = ".ptx";
+/// The ending of fatbins.
+pub const FATBIN_ENDING: &str = ".fatbin";
 /// The folder of the package's sources.
 pub const SOURCE: &str = "source";
 /// The folder of sources that kforge generated from templates.

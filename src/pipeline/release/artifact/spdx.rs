@@ -1,12 +1,12 @@
 //! The bill of materials of an artifact: an SPDX 2.3 document (<https://spdx.github.io/spdx-spec/v2.3/>). Knows the form; gets every value.
 //!
 //! SPDX requires the time at which a document was created. A time would make each document another one, so it is always the first second of 1970, which the
-//! comment of the creation info says. Files are not listed: SPDX requires their SHA-1, and the index of the artifact lists them. PTX is listed, as a package of one
-//! file, because what it becomes on a device was never verified.
+//! comment of the creation info says. Files are not listed: SPDX requires their SHA-1, and the index of the artifact lists them. PTX, and a
+//! fatbin with PTX in it, is listed as a package of one file, because what it becomes on a device was never verified.
 
 use serde_json::json;
 
-use super::files::{document, is_ptx, sha256};
+use super::files::{document, is_ptx, lacks_evidence, sha256};
 use super::{ArtifactError, ArtifactFiles, INDEX, INDEX_SIGNATURE, SBOM, STATEMENT};
 use kforge_project::workspace::lockfile::LockedWheel;
 
@@ -64,13 +64,15 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
             }],
         })
     }));
-    let ptx: Vec<(String, &String, String)> = files
+    let unverified: Vec<(String, &String, String)> = files
         .all()
         .iter()
-        .filter(|(name, _)| is_ptx(name))
+        .filter(|(name, bytes)| lacks_evidence(name, bytes))
         .map(|(name, bytes)| (format!("SPDXRef-{}", id(name)), name, sha256(bytes)))
         .collect();
-    packages.extend(ptx.iter().map(|(id, name, sha256)| {
+    packages.extend(unverified.iter().map(|(id, name, sha256)| {
+        let what =
+            if is_ptx(name) { "PTX without evidence" } else { "A fatbin with PTX in it, which is without evidence" };
         json!({
             "SPDXID": id,
             "name": name,
@@ -79,13 +81,13 @@ pub fn materials(files: &ArtifactFiles, about: &Materials<'_>) -> Result<Vec<u8>
             "downloadLocation": "NOASSERTION",
             "filesAnalyzed": false,
             "checksums": [{ "algorithm": "SHA256", "checksumValue": sha256 }],
-            "comment": "PTX without evidence: a driver makes other machine code of it than what was verified.",
+            "comment": format!("{what}: a driver makes other machine code of PTX than what was verified."),
         })
     }));
     let relation = |from: &str, kind: &str, to: &str| json!({ "spdxElementId": from, "relationshipType": kind, "relatedSpdxElement": to });
     let mut relations = vec![relation("SPDXRef-DOCUMENT", "DESCRIBES", PACKAGE)];
     relations.extend(tools.iter().map(|(id, _)| relation(id, "BUILD_TOOL_OF", PACKAGE)));
-    relations.extend(ptx.iter().map(|(id, ..)| relation(PACKAGE, "CONTAINS", id)));
+    relations.extend(unverified.iter().map(|(id, ..)| relation(PACKAGE, "CONTAINS", id)));
     // The namespace must be another one for other contents.
     let own = |name: &str| [INDEX, INDEX_SIGNATURE, SBOM, STATEMENT].contains(&name);
     let others = files.all().iter().filter(|(name, _)| !own(name));

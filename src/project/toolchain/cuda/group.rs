@@ -18,11 +18,13 @@ pub enum Group {
     Nvcc,
     /// nvdisasm, and cuobjdump for people.
     Disassemble,
+    /// fatbinary, which comes with nvcc.
+    Fatbin,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Group; 3] = [Group::Compile, Group::Nvcc, Group::Disassemble];
+    pub const ALL: [Group; 4] = [Group::Compile, Group::Nvcc, Group::Disassemble, Group::Fatbin];
 
     /// The name in messages: `cuda-compile`.
     pub fn name(self) -> &'static str {
@@ -30,6 +32,7 @@ impl Group {
             Group::Compile => "cuda-compile",
             Group::Nvcc => "cuda-nvcc",
             Group::Disassemble => "cuda-disassemble",
+            Group::Fatbin => "cuda-fatbin",
         }
     }
 }
@@ -104,7 +107,11 @@ impl Cuda {
     pub fn installed(&self, group: Group, toolchains: &Path) -> Result<Option<Installed>, Error> {
         match self {
             Cuda::Wheels(locked) => {
-                let folder = folder_of(&wheels::select(locked, group)?, toolchains);
+                let mut folder = folder_of(&wheels::select(locked, group)?, toolchains);
+                // The wheel of fatbinary is one of nvcc's.
+                if group == Group::Fatbin && !folder.is_dir() {
+                    folder = folder_of(&wheels::select(locked, Group::Nvcc)?, toolchains);
+                }
                 if folder.is_dir() { Installed::of_wheels(&folder, group).map(Some) } else { Ok(None) }
             }
             Cuda::Local(root) => Installed::of_local(root, group).map(Some),
@@ -125,6 +132,9 @@ impl Cuda {
     ) -> Result<Installed, Error> {
         match self {
             Cuda::Wheels(locked) => {
+                if let Some(installed) = self.installed(group, toolchains)? {
+                    return Ok(installed);
+                }
                 let folder = install_wheels(&wheels::select(locked, group)?, toolchains, source, progress)?;
                 Installed::of_wheels(&folder, group)
             }
@@ -138,15 +148,19 @@ mod tests {
     use super::*;
     use crate::workspace::lockfile::WheelDigest;
     use kforge_foundation::base::Digest;
+    use std::os::unix::fs::PermissionsExt;
 
-    #[test]
-    fn each_compilers_key_holds_what_it_can_use_and_no_more() {
-        let wheel = |name: &str| LockedWheel {
+    fn wheel(name: &str) -> LockedWheel {
+        LockedWheel {
             name: name.into(),
             version: "13.0.1".into(),
             file: format!("{name}.whl"),
             digest: WheelDigest { sha256: "ab".repeat(32), size: 1 },
-        };
+        }
+    }
+
+    #[test]
+    fn each_compilers_key_holds_what_it_can_use_and_no_more() {
         let names = ["nvrtc", "runtime", "crt", "cccl", "nvcc"].map(|n| format!("nvidia-cuda-{n}"));
         let locked = names.iter().map(String::as_str).chain(["nvidia-nvvm"]).map(wheel).collect();
         let host = Toolchain { tools: [("c++".to_string(), Digest::of(b"g++"))].into(), ..Toolchain::default() };
@@ -157,5 +171,34 @@ mod tests {
         assert_eq!(of(Compiler::Nvrtc), "cuda-cccl cuda-crt cuda-runtime nvrtc");
         assert_eq!(of(Compiler::Nvcc), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvvm");
         assert_eq!(of(Compiler::Auto), "cuda-cccl cuda-crt cuda-runtime host:c++ nvcc nvrtc nvvm");
+        let fatbinary = Cuda::Wheels(Vec::clone(&locked)).fingerprint(Group::Fatbin, &|_| unreachable!()).unwrap();
+        assert_eq!(fatbinary.tools.into_keys().collect::<Vec<_>>(), ["nvcc"]);
+    }
+
+    #[test]
+    fn fatbinary_is_taken_from_nvcc_where_that_is_installed_and_else_installed_by_itself() {
+        let home = tempfile::tempdir().unwrap();
+        let names = ["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"];
+        let locked: Vec<LockedWheel> = names.map(wheel).into();
+        let cuda = Cuda::Wheels(locked.clone());
+        let place = |group: Group| {
+            let folder = folder_of(&wheels::select(&locked, group).unwrap(), home.path()).join("nvidia/cu13/bin");
+            std::fs::create_dir_all(&folder).unwrap();
+            let path = folder.join("fatbinary");
+            std::fs::write(&path, "").unwrap();
+            std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+            path
+        };
+        let found =
+            || cuda.installed(Group::Fatbin, home.path()).unwrap().map(|found| found.tools["fatbinary"].clone());
+        assert_eq!(found(), None);
+        let missing = cuda.install(Group::Fatbin, home.path(), Source::Offline, &mut |_| {}).unwrap_err();
+        assert!(matches!(missing, Error::Offline(wheels) if wheels.len() == 1 && wheels[0].name == "nvidia-cuda-nvcc"));
+        let with_nvcc = place(Group::Nvcc);
+        assert_eq!(found(), Some(with_nvcc.clone()));
+        let installed = cuda.install(Group::Fatbin, home.path(), Source::Offline, &mut |_| {}).unwrap();
+        assert_eq!(installed.tools["fatbinary"], with_nvcc);
+        let own = place(Group::Fatbin);
+        assert_eq!(found(), Some(own));
     }
 }

@@ -103,6 +103,7 @@ mod tests {
             "bin/nvcc",
             "bin/nvdisasm",
             "bin/ptxas",
+            "bin/fatbinary",
         ] {
             let path = root.join(file);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -132,6 +133,7 @@ mod tests {
             ("include/cccl/cub/cub.cuh", Group::Compile),
             ("bin/ptxas", Group::Nvcc),
             ("bin/nvdisasm", Group::Disassemble),
+            ("bin/fatbinary", Group::Fatbin),
         ] {
             let before = Group::ALL.map(|g| of(dir.path(), g));
             std::fs::write(dir.path().join(file), format!("{file}+")).unwrap();

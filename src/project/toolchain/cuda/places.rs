@@ -7,7 +7,7 @@ use super::Group;
 use crate::toolchain::Error;
 use crate::toolchain::run::is_executable;
 
-/// The tools of a group, by the names that workers use: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `cuda-include`. The subfolder `cccl` of
+/// The tools of a group, by the names that workers use: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `fatbinary`, `cuda-include`. The subfolder `cccl` of
 /// `cuda-include`, if it exists, is an include folder too.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
@@ -52,6 +52,7 @@ impl Installed {
             ],
             Group::Nvcc => vec![("nvcc", program("nvcc")), ("cuda-include", include())],
             Group::Disassemble => vec![("nvdisasm", program("nvdisasm"))],
+            Group::Fatbin => vec![("fatbinary", program("fatbinary"))],
         };
         let mut tools = BTreeMap::new();
         for (name, path) in wanted {

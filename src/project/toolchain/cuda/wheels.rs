@@ -30,6 +30,7 @@ fn projects(group: Group) -> &'static [&'static str] {
             &["nvidia-cuda-nvcc", "nvidia-nvvm", "nvidia-cuda-runtime", "nvidia-cuda-crt", "nvidia-cuda-cccl"]
         }
         Group::Disassemble => &["nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump"],
+        Group::Fatbin => &["nvidia-cuda-nvcc"],
     }
 }
 

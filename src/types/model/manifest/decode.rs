@@ -323,17 +323,22 @@ impl Reader<'_> {
                 );
             }
             let device = self.text(table, "device").map(|d| d.value);
-            let stated = table.get("ptx");
-            let ptx = stated.and_then(|value| value.get_ref().as_bool()).unwrap_or(false);
-            if let Some(stated) = stated.filter(|_| ptx && arch == Arch::Cpu) {
-                self.wrong(
-                    "manifest.ptx",
-                    format!("target `{name}` has no PTX: it is emulated"),
-                    stated.span(),
-                    "`ptx` only where `arch` is that of a GPU",
-                );
-            }
-            out.push((name.clone(), Inheritable::Value(Target { name: name.value, arch, device, ptx })));
+            let mut asks = |key: &'static str, code: &'static str, what: &str| {
+                let stated = table.get(key);
+                let asks = stated.and_then(|value| value.get_ref().as_bool()).unwrap_or(false);
+                if let Some(stated) = stated.filter(|_| asks && arch == Arch::Cpu) {
+                    self.wrong(
+                        code,
+                        format!("target `{name}` has no {what}: it is emulated"),
+                        stated.span(),
+                        &format!("`{key}` only where `arch` is that of a GPU"),
+                    );
+                }
+                asks
+            };
+            let ptx = asks("ptx", "manifest.ptx", "PTX");
+            let fatbin = asks("fatbin", "manifest.fatbin", "fatbin");
+            out.push((name.clone(), Inheritable::Value(Target { name: name.value, arch, device, ptx, fatbin })));
         }
         out
     }

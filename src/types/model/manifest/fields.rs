@@ -90,6 +90,7 @@ static WORKSPACE_TARGET: Spec = Spec {
         opt("arch", ARCH, "the architecture"),
         opt("device", STR, "the product whose evidence counts"),
         opt("ptx", Ty::Bool, "whether artifacts also hold PTX, without evidence"),
+        opt("fatbin", Ty::Bool, "whether artifacts also hold a fatbin of each binary"),
     ],
     rest: None,
 };
@@ -99,6 +100,7 @@ static TARGET: Spec = Spec {
         opt("arch", ARCH, "the architecture"),
         opt("device", STR, "the product whose evidence counts"),
         opt("ptx", Ty::Bool, "whether artifacts also hold PTX, without evidence"),
+        opt("fatbin", Ty::Bool, "whether artifacts also hold a fatbin of each binary"),
         opt("workspace", Ty::True, "inherit it from the workspace"),
     ],
     rest: None,

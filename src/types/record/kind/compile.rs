@@ -23,6 +23,7 @@ pub(super) const DEVICE_PARTS: &[&str] = &[
     "types/documents",
     "types/problems",
     "types/limits",
+    "types/fatbins",
     "project/c++",
     "harness/tasks",
     "harness/confinement",

@@ -59,7 +59,7 @@ const STRUCTURE: [Case; 25] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 43] = [
+const VALUES: [Case; 44] = [
     (SOURCE, "source = \"rms_norm.cu\"\nselect = \"on\"", "manifest.value", "\"on\"", "did you mean `one`"),
     (SOURCE, "source = \"rms_norm.cu\"\nselect = { classes = 0 }", "manifest.value", "0", "at least 1"),
     (
@@ -125,6 +125,7 @@ const VALUES: [Case; 43] = [
     ("ulp = 1 }", "matched = 1.5 }", "manifest.tolerance", "1.5", "0 to 1"),
     ("ulp = 1 }", "acc = \"i32\" }", "manifest.dtype", "\"i32\"", "a float dtype"),
     ("[targets.cpu]", "[targets.cpu]\nptx = true", "manifest.ptx", "true", "only where `arch` is that of a GPU"),
+    ("[targets.cpu]", "[targets.cpu]\nfatbin = true", "manifest.fatbin", "true", "only where `arch` is that of a GPU"),
     ("arch = \"sm_90a\"", "arch = \"sm90a\"", "manifest.arch", "\"sm90a\"", "did you mean `sm_90a`"),
     ("[targets.cpu]", "[targets.cpu]\narch = \"sm_80\"", "manifest.arch", "\"sm_80\"", "another name"),
     ("version = \"0.1.0\"", "version = \"one\"", "manifest.version", "\"one\"", "`1.2.3`"),

@@ -21,8 +21,13 @@ fn its_package_says_what_it_states() {
     };
     assert_eq!(package.dependencies["cutlass"], cutlass);
     assert_eq!(package.targets["cpu"].arch, Arch::Cpu);
-    let h200 =
-        Target { name: "h200".into(), arch: Arch::Sm("sm_90a".into()), device: Some("NVIDIA H200".into()), ptx: false };
+    let h200 = Target {
+        name: "h200".into(),
+        arch: Arch::Sm("sm_90a".into()),
+        device: Some("NVIDIA H200".into()),
+        ptx: false,
+        fatbin: false,
+    };
     assert_eq!(package.targets["h200"], h200);
 }
 
