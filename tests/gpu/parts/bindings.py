@@ -1,8 +1,8 @@
 """Loaders: the C, C++, Rust and Python programs of examples/bindings on this GPU, and what the Python loader must do with torch beyond correct results.
 
 Packages examples/bindings/kernels here, unless KFORGE_TEST_ARTIFACTS names a folder with the artifacts `loaders-1.0.0` and
-`loaders-1.0.1`, two versions of it. The Rust
-program is built elsewhere, for want of Rust here: KFORGE_TEST_RUST_PROGRAM names it. KFORGE_TEST_PYTHON names the Python that has torch.
+`loaders-1.0.1`, two versions of it. The Rust program is built elsewhere, for want of Rust here: KFORGE_TEST_RUST_PROGRAM names it. KFORGE_TEST_PYTHON
+names the Python that has torch. KFORGE_TEST_FATBIN names an artifact of examples/quickstart with `fatbin = true`: its package needs NVIDIA's `fatbinary`.
 """
 
 import json
@@ -50,6 +50,19 @@ def bindings(lab):
         lab.row("bindings", what, held, found)
     if done.returncode:
         lab.row("bindings", "the checks of the Python loader ran to their end", False, done.stderr[-500:])
+    fatbins(lab, python)
+
+
+def fatbins(lab, python):
+    artifact = os.environ.get("KFORGE_TEST_FATBIN")
+    if not artifact:
+        lab.row("bindings", "the driver loads a fatbin", None, "KFORGE_TEST_FATBIN names no artifact")
+        return
+    done = subprocess.run([python, str(ROOT / "tests/gpu/bindings/fatbins.py"), artifact], capture_output=True, text=True, check=False)
+    if done.returncode:
+        lab.row("bindings", "the driver loads a fatbin", False, done.stderr[-500:])
+        return
+    lab.row("bindings", *json.loads(done.stdout))
 
 
 def ran(lab, what, words):
