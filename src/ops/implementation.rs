@@ -65,6 +65,8 @@ mod tests {
         for kind in Kind::ALL {
             let arch = |a| match kind {
                 Kind::Compile | Kind::Inspect | Kind::Verify => Some(a),
+                // Only machine code is packed.
+                Kind::Fatbin => Some("sm_90a"),
                 _ => None,
             };
             assert_eq!(of(kind, arch("cpu")).is_some(), !kind.observes_device() || arch("cpu").is_some(), "{kind}");
