@@ -214,8 +214,7 @@ fn one(
     words.exclude.iter().for_each(|name| chosen.extend(["--exclude", name]));
     words.targets.iter().for_each(|name| chosen.extend(["--target", name]));
     chosen.extend(words.workspace.then_some("--workspace"));
-    // Absolute, and before a repository's own list: neither this folder nor the home's configuration is that of the run.
-    let trust = session.named_trust().and_then(|source| source.file().map(|file| file.display().to_string()));
+    let trust = trust_file(session)?.map(|file| file.display().to_string());
     trust.iter().for_each(|file| chosen.extend(["--trust", file]));
     let mut build = vec!["build", "--keep-going"];
     circumstances.jobs.iter().for_each(|jobs| build.extend(["-j", jobs]));
@@ -237,6 +236,13 @@ fn one(
         false => Err(said),
     };
     Ok(Ran { workspace, home, archives })
+}
+
+/// The file of trusted keys that the user names, if any. It is absolute, because a run has another folder, and passed on, because a run has another home.
+fn trust_file(session: &Session) -> Result<Option<PathBuf>, Error> {
+    let source = session.named_trust();
+    let file = source.as_ref().and_then(|source| source.file());
+    file.map(|file| std::path::absolute(file).map_err(Error::read(file))).transpose()
 }
 
 /// The archives in a folder by name.
@@ -271,6 +277,7 @@ fn binaries(
 fn compiled(session: &Session, request: &ReproduceRequest, ran: &Ran) -> Result<BTreeMap<String, Vec<u8>>, Error> {
     let mut elsewhere = session.elsewhere(ran.workspace.clone(), PathBuf::from("target"));
     elsewhere.options.target_dir = None;
+    elsewhere.options.trust = trust_file(session)?;
     elsewhere.settings.home.clone_from(&ran.home);
     elsewhere.look(&request.words, Goal::Build)?.plan(&elsewhere, |opened, ready| {
         let known = ready.with_services(&elsewhere, opened, |services| {
