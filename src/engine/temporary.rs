@@ -6,7 +6,8 @@
 //! | a lock file in the folder says that its owner lives | a process id may be another process by now, and a lock ends with its process however that ends |
 //! | contents are in a folder beside the lock file | nothing that is written there can take the place of the lock file |
 //! | only real folders of the same user are removed | the system's temporary folder is shared, and others can put links into it |
-//! | a folder without a lock file stays for a day | its owner may be about to create the lock |
+//! | the lock file gets its name when it is locked | whoever sees it would otherwise take a new folder for an abandoned one |
+//! | a folder without a lock file stays for a day | its owner may be about to lock it |
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -18,6 +19,8 @@ use super::lock::{Lock, LockError, Mode, Wait};
 
 /// The lock file in each folder.
 const LOCK: &str = "lock";
+/// Its name until it is locked.
+const UNLOCKED: &str = "lock.new";
 /// The folder with the contents.
 const CONTENTS: &str = "files";
 /// How long a folder without a lock file stays.
@@ -67,13 +70,14 @@ impl Temporary {
 
     fn create_in(parent: &Path, purpose: Purpose) -> io::Result<Temporary> {
         let folder = tempfile::Builder::new().prefix(purpose.prefix()).tempdir_in(parent)?;
-        // Another process may take this lock for a moment, to see whether the folder has an owner. If it removes the folder, this call makes it again.
-        let lock = Lock::acquire(&folder.path().join(LOCK), Mode::Exclusive, Wait::Forever(&mut || {}));
-        let lock = lock.map_err(|error| match error {
+        std::fs::create_dir(folder.path().join(CONTENTS))?;
+        let unlocked = folder.path().join(UNLOCKED);
+        let lock = Lock::acquire(&unlocked, Mode::Exclusive, Wait::No).map_err(|error| match error {
             LockError::Io { source, .. } => source,
             LockError::Busy(_) | LockError::Interrupted(_) => io::ErrorKind::WouldBlock.into(),
         })?;
-        std::fs::create_dir(folder.path().join(CONTENTS))?;
+        // A lock belongs to the open file, whatever its name.
+        std::fs::rename(unlocked, folder.path().join(LOCK))?;
         Ok(Temporary { folder, _lock: lock })
     }
 
@@ -142,6 +146,26 @@ mod tests {
         sweep(parent.path(), SystemTime::now());
         assert!(!left.exists() && living.path().exists());
         drop(living);
+        assert_eq!(folders(parent.path()), 0);
+    }
+
+    #[test]
+    fn processes_at_once_do_not_remove_each_others_folders() {
+        let parent = tempfile::tempdir().unwrap();
+        std::thread::scope(|scope| {
+            for _ in 0..4 {
+                scope.spawn(|| {
+                    for _ in 0..300 {
+                        sweep(parent.path(), SystemTime::now());
+                        let own = Temporary::create_in(parent.path(), Purpose::Artifact).unwrap();
+                        sweep(parent.path(), SystemTime::now());
+                        std::fs::write(own.path().join("a"), "a").unwrap();
+                        assert!(own.path().join("a").exists());
+                    }
+                });
+            }
+        });
+        sweep(parent.path(), SystemTime::now());
         assert_eq!(folders(parent.path()), 0);
     }
 
