@@ -41,6 +41,7 @@ const SECOND_TIER: &[&str] = &[
     "a_kernel_that_reaches_out_is_reported_though_its_values_are_right",
     "a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it",
     "a_stack_too_deep_is_believed_of_code_that_may_need_it",
+    "expectations_that_were_lost_are_made_again",
     "flags_write_nothing_outside_the_scratch_folder",
     "no_process_survives_to_rewrite_a_verdict_or_a_tolerance",
 ];

@@ -261,6 +261,7 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
 }
 
 #[test]
+#[ignore = "second tier: many builds"]
 fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
     // The virtual device finds the kernel correct; when it really runs, it writes nothing.
     let lab = lab(1000.0).manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
