@@ -71,12 +71,18 @@ pub fn encode(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
     packed(bundle, options())
 }
 
+/// The largest size of contents, in bytes, that xz compresses at level 6. Larger contents are compressed at level 3: the contents of the examples' evidence then
+/// take 4 % to 16 % more bytes and a third of the time.
+const THOROUGH_LIMIT: usize = 256 << 10;
+
 /// The same in fewer bytes, for a file that is read far more often than it is made.
 ///
 /// # Errors
 /// Those of [`encode`].
 pub fn encode_small(bundle: &Bundle) -> Result<Vec<u8>, Refused> {
-    packed(bundle, options().compression_method(CompressionMethod::Xz).compression_level(Some(6)))
+    let bytes: usize = bundle.contents.values().map(Vec::len).sum();
+    let level = if bytes <= THOROUGH_LIMIT { 6 } else { 3 };
+    packed(bundle, options().compression_method(CompressionMethod::Xz).compression_level(Some(level)))
 }
 
 /// The bundle with its contents compressed as `of_contents` says.
