@@ -384,6 +384,37 @@ fn host_code_and_host_headers_go_to_nvcc() {
     let again = compile_with(&params, &files(text), &tools).unwrap();
     assert_eq!((&one.cubin, &one.log), (&again.cubin, &again.log), "another folder, the same bytes");
 
+    // Each diagnostic for which nvcc is tried, as NVRTC words it.
+    let by_both = |text: &'static str, entry: &str| {
+        let params = self::params(&[entry]);
+        match compile_with(&params, &files(text), self::tools()) {
+            Err(CudaCompileError::NeedsNvcc { .. }) => {}
+            other => panic!("{text}: {other:?}"),
+        }
+        let made = compile_with(&params, &files(text), &tools).unwrap_or_else(|e| panic!("{text}: {e}: {e:?}"));
+        assert_eq!(made.facts.compiler, "nvcc");
+        made.notes.iter().map(|note| note.message.clone()).collect::<String>()
+    };
+    let said = by_both("__global__ void plain(uint* p) { p[0] = 1; }\n", "plain");
+    assert!(said.contains("NVRTC has no type `uint`"), "{said}");
+    let said = by_both(
+        "template <class T> __global__ void plain(T* p) { p[0] = 1; }\ntemplate <class T> void run(T* p) { plain<T><<<1, 32>>>(p); }\ntemplate void run(float*);\n",
+        "plain<float>",
+    );
+    assert!(said.contains("launches kernels from host code"), "{said}");
+
+    let wrong = "__global__ void plain(uint* p) { p[0] = oops; }\n";
+    match compile_with(&self::params(&["plain"]), &files(wrong), &tools) {
+        Err(CudaCompileError::Failed { message, log, .. }) => {
+            assert!(
+                message.starts_with("norms/main.cu:1: identifier \"oops\" is undefined (nvcc was tried because"),
+                "{message}"
+            );
+            assert!(message.contains("`uint`") && log.contains("NVRTC, before nvcc:\n"), "{message}\n{log}");
+        }
+        other => panic!("{other:?}"),
+    }
+
     let wrong = "#include <vector>\n__global__ void plain(int* p) { p[0] = oops; }\n";
     let asked = CompileParams { compiler: Compiler::Nvcc, ..self::params(&["plain"]) };
     match compile_with(&asked, &files(wrong), &tools) {

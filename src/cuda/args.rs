@@ -101,7 +101,7 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
 /// Bytes of an argument in C's layout.
 fn size_of(arg: &Arg) -> u64 {
     match arg {
-        Arg::Pointer { .. } | Arg::Pointers(_) => 8,
+        Arg::Pointer { .. } | Arg::Pointers(_) | Arg::Null => 8,
         Arg::Scalar { dtype, .. } => dtype.bytes(),
         Arg::Struct(fields) => struct_size(fields),
         Arg::TensorMap(_) => tensor_map::BYTES,
@@ -121,6 +121,7 @@ fn name_of(arg: &Arg) -> String {
         Arg::Scalar { dtype, .. } => format!("{dtype}"),
         Arg::Struct(_) => "a struct".into(),
         Arg::Pointers(_) => "an array of pointers".into(),
+        Arg::Null => "a null pointer".into(),
         Arg::TensorMap(map) => format!("a tensor map of `{}`", map.buffer),
     }
 }

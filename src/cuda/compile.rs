@@ -66,6 +66,18 @@ impl CudaCompileError {
     pub(super) fn failed(message: String) -> Self {
         CudaCompileError::Failed { message, log: String::new(), ended: None }
     }
+
+    /// The error of nvcc, with what NVRTC reported before: the source is wrong for both, and either may name the cause.
+    fn after_nvrtc(self, why: &str, said: &str) -> Self {
+        match self {
+            CudaCompileError::Failed { message, log, ended } => CudaCompileError::Failed {
+                message: format!("{message} (nvcc was tried because NVRTC refused the source: {why})"),
+                log: format!("{}\nNVRTC, before nvcc:\n{said}", log.trim_end()),
+                ended,
+            },
+            other => other,
+        }
+    }
 }
 
 /// The time limit for compiling a source of the caller's own.
@@ -126,7 +138,8 @@ pub fn compile_within(
             let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
             let severity = kforge_foundation::base::Severity::Note;
             let note = Note::new(severity, "compile.nvcc", format!("compiled with nvcc: {why}"));
-            finish(params, by_nvcc, "nvcc", vec![note])
+            let nvrtcs = log::timeless(&made.log);
+            finish(params, by_nvcc, "nvcc", vec![note]).map_err(|error| error.after_nvrtc(&why, &nvrtcs))
         }
         Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
             Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))

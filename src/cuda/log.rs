@@ -176,7 +176,25 @@ pub(super) fn timeless(log: &str) -> String {
     kept.map(|line| format!("{line}\n")).collect()
 }
 
-/// Why nvcc should be tried after NVRTC failed: NVRTC's messages say that a system header is missing or that the file holds host code. If a file that the
+/// Types that glibc's `<sys/types.h>` declares and that nvcc reads before every source.
+const HOST_TYPES: [&str; 13] = [
+    "uint",
+    "ushort",
+    "ulong",
+    "u_char",
+    "u_short",
+    "u_int",
+    "u_long",
+    "u_int8_t",
+    "u_int16_t",
+    "u_int32_t",
+    "u_int64_t",
+    "ssize_t",
+    "off_t",
+];
+
+/// Why nvcc should be tried after NVRTC failed: NVRTC's messages say that a system header or a type of the host is missing, or that the file holds host code. If
+/// a file that the
 /// package includes with quotes does not exist, nvcc cannot find it either.
 pub(super) fn wants_nvcc(messages: &[Message]) -> Option<String> {
     messages.iter().filter(|m| m.severity == Severity::Error).find_map(|m| {
@@ -192,6 +210,12 @@ pub(super) fn wants_nvcc(messages: &[Message]) -> Option<String> {
         };
         if m.text.starts_with("identifier \"") && m.text.contains("is undefined") && host_name(quoted) {
             return Some(format!("the file holds host code: `{quoted}`"));
+        }
+        if m.text.starts_with("identifier \"") && m.text.contains("is undefined") && HOST_TYPES.contains(&quoted) {
+            return Some(format!("NVRTC has no type `{quoted}`, which a header of the host's C library declares"));
+        }
+        if m.text.contains("device-side kernel launch could not be processed") {
+            return Some("the file launches kernels from host code".to_string());
         }
         if m.text.contains("__host__ function is not allowed in JIT mode")
             || m.text.contains("execution space is not allowed in JIT mode")

@@ -98,6 +98,12 @@ fn nvcc_is_wanted_for_missing_headers_and_host_code_only() {
         wants("t.h(61): error: A function explicitly marked as a __host__ function is not allowed in JIT mode\n")
             .is_some()
     );
+    for name in ["uint", "ushort", "ulong", "u_int32_t", "ssize_t"] {
+        let why = wants(&format!("m.cu(9): error: identifier \"{name}\" is undefined\n")).unwrap();
+        assert!(why.contains(&format!("`{name}`")), "{why}");
+    }
+    let launch = "m.cu(6): error: device-side kernel launch could not be processed as the required runtime APIs are not declared\n";
+    assert_eq!(wants(launch).unwrap(), "the file launches kernels from host code");
     assert_eq!(wants(UNDEFINED), None);
     assert_eq!(wants("m.cu(9): error: identifier \"custom\" is undefined\n"), None);
 }

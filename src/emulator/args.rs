@@ -21,6 +21,7 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
             Arg::Pointers(_) => {
                 ("the address of an array of addresses".to_owned(), 8, parameter.kind == ParameterKind::Pointer)
             }
+            Arg::Null => ("a null pointer".to_owned(), 8, parameter.kind == ParameterKind::Pointer),
             Arg::Scalar { dtype, .. } => {
                 (format!("a scalar of type {dtype}"), dtype.bytes(), scalar_fits(*dtype, parameter.kind))
             }
@@ -45,6 +46,7 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
                 size,
                 expected,
                 parameter: parameter.size,
+                wants_null: matches!(arg, Arg::Scalar { .. }) && parameter.kind == ParameterKind::Pointer,
             });
         }
     }

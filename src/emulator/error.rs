@@ -71,7 +71,7 @@ pub enum ArgumentError {
         passed: usize,
     },
     /// An argument differs from its parameter in size or kind.
-    #[error("argument {number} of `{entry}` is {what} ({}), the parameter {expected} of {}", count(*.size, "byte"), count(*.parameter, "byte"))]
+    #[error("argument {number} of `{entry}` is {what} ({}), the parameter {expected} of {}{}", count(*.size, "byte"), count(*.parameter, "byte"), if *.wants_null { "; a null pointer is `{ null = true }`" } else { "" })]
     Mismatch {
         /// The entry.
         entry: String,
@@ -85,6 +85,8 @@ pub enum ArgumentError {
         expected: &'static str,
         /// The parameter's size in bytes.
         parameter: u32,
+        /// Whether the argument is a scalar and the parameter a pointer.
+        wants_null: bool,
     },
 }
 

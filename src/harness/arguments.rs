@@ -34,6 +34,7 @@ pub fn bytes(arg: &Arg) -> Vec<u8> {
             }
             all
         }
+        Arg::Null => vec![0; size_of::<u64>()],
         // The driver defines the bytes of a tensor map.
         Arg::Pointer { .. } | Arg::Pointers(_) | Arg::TensorMap(_) => Vec::new(),
     }

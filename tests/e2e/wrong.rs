@@ -167,6 +167,59 @@ fn a_shape_that_no_variant_serves_is_an_error() {
 }
 
 #[test]
+fn a_kernel_may_leave_shapes_to_another_kernel_of_its_operator() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1;");
+    project.edit("kernel.toml", "shapes.tiny = { n = 10 }", "shapes.tiny = { n = 10 }\nshapes.even = { n = 12 }");
+    let manifest = std::fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    let table = manifest.find("[kernel.k]").expect("the kernel's table");
+    let other = manifest[table..].replacen("[kernel.k]", "[kernel.tile]", 1);
+    let other = other.replacen("source = \"k.cu\"", "source = \"k.cu\"\nrequires = [\"n % 4 == 0\"]", 1);
+    project.write("kernel.toml", &format!("{manifest}\n{other}"));
+    let built = project.built(&[]);
+    let verified: Vec<&str> = built.finished().filter_map(|s| s["id"].as_str()).collect();
+    assert!(!verified.iter().any(|id| id.starts_with("one/tile/cpu/tiny/")), "{verified:?}");
+    let champion = built.events("champion").find(|c| c["kernel"] == "tile").unwrap();
+    assert!(!champion["variant"].is_null(), "the class holds only what the kernel serves: {champion}");
+    let report = project.report_value();
+    let kernels = report["packages"][0]["kernels"].as_array().unwrap();
+    let left: Vec<_> = kernels.iter().map(|k| (&k["name"], &k["targets"][0]["not_served"])).collect();
+    let tile = left.iter().find(|(name, _)| *name == "tile").unwrap();
+    assert_eq!(tile.1, &serde_json::json!(["tiny"]), "{left:?}");
+    let text = String::from_utf8(project.command(&["report"]).output().unwrap().stdout).unwrap();
+    assert!(text.contains("not served: tiny (`requires` leaves them to other kernels)"), "{text}");
+    // A selection of nothing that the kernel serves is no error, and nothing is run.
+    let built = project.built(&["--kernel", "tile", "--shape", "tiny"]);
+    assert!(!built.executed_kinds().contains_key("verify"), "{:?}", built.executed_kinds());
+
+    // Conditions that no shape meets are a mistake of the kernel, whoever else serves the shapes.
+    project.edit("kernel.toml", "n % 4 == 0", "n % 4 == 3");
+    let built = project.build(&[]).expect(101);
+    let error = built.events("diagnostic").find(|d| d["severity"] == "error").expect("a diagnostic");
+    assert_eq!(error["code"], "manifest.unserved-shape");
+    assert!(error["message"].as_str().unwrap().contains("`tile`"), "{error}");
+}
+
+#[test]
+fn a_kernel_takes_a_null_pointer_and_a_read_of_it_is_named() {
+    let source = |body: &str| {
+        format!(
+            "__global__ void k(const float *x, const float *bias, float *y, int n) {{\n  int i = threadIdx.x;\n  {body}\n}}\n"
+        )
+    };
+    let project = one_kernel(&source("if (i < n) y[i] = 2 * x[i] + (bias ? bias[i] : 1);"));
+    project.edit("kernel.toml", "args = [\"x\", ", "args = [\"x\", { null = true }, ");
+    project.built(&[]);
+    project.write("k.cu", &source("if (i < n) y[i] = 2 * x[i] + 1 + bias[i];"));
+    let why = failure(&project.build(&[]).expect(100), JUDGE);
+    assert!(why.contains("k.cu:3"), "{why}");
+    project.edit("kernel.toml", "{ null = true }", "{ value = 0, dtype = \"u64\" }");
+    let built = project.build(&[]);
+    built.says("a null pointer is `{ null = true }`");
+    project.edit("kernel.toml", "{ value = 0, dtype = \"u64\" }", "{ null = false }");
+    project.build(&[]).expect(101).says("`null = false` is no argument");
+}
+
+#[test]
 fn a_local_variable_that_nobody_initialised_holds_garbage() {
     for sum in ["float sum;", "float none[2], sum = none[i % 2];"] {
         let built = body(&format!("{sum} if (i < n) {{ sum += 2 * x[i] + 1; y[i] = sum; }}")).build(&[]).expect(100);

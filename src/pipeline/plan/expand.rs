@@ -108,6 +108,7 @@ impl<'a> Expander<'a> {
         let own = |launch: &LaunchDecl| matches!(launch.action, LaunchAction::Kernel { .. });
         Some(ResultContext {
             shapes: selected.cases.iter().enumerate().map(shape).collect(),
+            not_served: planner.not_served(found.scope(&selected.choice, 0), selected),
             timed: is_timed(found.scope(&selected.choice, 0)),
             per: match &found.kernel.select.per {
                 Per::Value(expr) => Some(expr.text().to_string()),
@@ -125,6 +126,8 @@ impl<'a> Expander<'a> {
 pub struct ResultContext {
     /// Name and class of each shape, by position.
     pub shapes: Vec<(String, String)>,
+    /// The names of the selected shapes that no variant serves.
+    pub not_served: Vec<String>,
     /// The expression whose values are the classes, if declared.
     pub per: Option<String>,
     /// Whether kernels are timed on its target.

@@ -64,7 +64,7 @@ pub(super) fn index_limit(scope: Scope<'_>, selected: &Selected) -> Option<Index
                 ArgDecl::Plain(expr) => arguments.extend(of(expr, None)),
                 ArgDecl::Value { value, dtype } => arguments.extend(of(value, Some(dtype))),
                 ArgDecl::Struct(fields) => arguments.extend(fields.iter().filter_map(|(e, t)| of(e, t.as_ref()))),
-                ArgDecl::Ptr { .. } | ArgDecl::Pointers(_) | ArgDecl::TensorMap(_) => {}
+                ArgDecl::Ptr { .. } | ArgDecl::Pointers(_) | ArgDecl::Null | ArgDecl::TensorMap(_) => {}
             }
         }
     }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::compile_order::by_turns;
 use super::context::{Planner, Scope, is_benched};
-use super::input::Goal;
+use super::input::{Goal, Selection};
 use super::node_builder::{DECISION, MAIN, NodeBuilder, SPLITTING};
 use super::operators::Case;
 use super::timing_steps::is_timed;
@@ -147,6 +147,15 @@ pub(super) fn classes<'s>(
     Ok((names.into_iter().enumerate().map(|(i, name)| (i.to_string(), name)).collect(), shapes))
 }
 
+/// The cases that any variant of the kernel serves. A kernel that agents write has to serve all of them.
+fn served(scope: Scope<'_>, cases: Vec<Case>) -> Result<Vec<Case>, Diagnostic> {
+    if scope.kernel.rounds.is_some() {
+        return Ok(cases);
+    }
+    let served = scope.kernel.served(scope.target, scope.operator, scope.choice)?;
+    Ok(cases.into_iter().filter(|case| served[case.at]).collect())
+}
+
 impl Planner<'_> {
     /// Plans a kernel on a target for one choice of types.
     pub fn kernel(
@@ -181,6 +190,10 @@ impl Planner<'_> {
         }
         let cases = self.cases(package, operator, choice)?;
         self.calibrate(package, operator, choice, &cases);
+        let cases = served(scope, cases)?;
+        if cases.is_empty() {
+            return Ok(());
+        }
         let mut field = Field::default();
         let few = self.few(scope, builds.len());
         for build in builds {
@@ -195,6 +208,16 @@ impl Planner<'_> {
             }
             _ => Ok(()),
         }
+    }
+
+    /// The names of the shapes of a selection that the kernel leaves to other kernels.
+    pub(super) fn not_served(&self, scope: Scope<'_>, selected: &Selected) -> Vec<String> {
+        let shapes = scope.operator.shapes.iter().enumerate();
+        let left = shapes.filter(|(at, shape)| {
+            Selection::takes(&self.input.selection.shapes, &shape.name)
+                && !selected.cases.iter().any(|case| case.at == *at)
+        });
+        left.map(|(_, shape)| shape.name.clone()).collect()
     }
 
     /// Plans the compilations of variants in the order in which they start.

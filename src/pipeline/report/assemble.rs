@@ -51,6 +51,8 @@ pub struct Names {
     pub classes: BTreeMap<String, String>,
     /// Names of its shapes by position.
     pub shapes: Vec<String>,
+    /// The names of the shapes that it leaves to other kernels.
+    pub not_served: Vec<String>,
     /// How to compare its times; none if nothing is timed.
     pub basis: Option<BasisReport>,
     /// The choice of types.
@@ -277,6 +279,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
     let Some(selection) = reader.document::<Selection>(step.result, "selection") else { return };
     report.accepted = names.accepted;
     report.host.clone_from(&names.host);
+    report.not_served.clone_from(&names.not_served);
     report.index_limit.clone_from(&names.index_limit);
     report.per.clone_from(&names.per);
     let variant = |order: u32| names.variants.get(&order).cloned().unwrap_or_default();

@@ -90,6 +90,9 @@ pub struct TargetReport {
     /// Its own launcher, if it has one: `launch.cu::run`. Its verdicts are then about a host-launched kernel, and its times are unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The shapes of the operator that `requires` leaves to other kernels.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_served: Vec<String>,
     /// The narrow integers with which it seems to index, if no shape comes near what they can count: nothing was shown there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub index_limit: Option<IndexLimitReport>,

@@ -150,6 +150,14 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
     for (why, shapes) in group(&unknown) {
         let _ = writeln!(out, "    {} {}: {why}", paint(OPEN, "unknown"), shapes.join(", "));
     }
+    if !target.not_served.is_empty() {
+        let shapes = target.not_served.join(", ");
+        let _ = writeln!(
+            out,
+            "    {}",
+            paint(DIM, &format!("not served: {shapes} (`requires` leaves them to other kernels)"))
+        );
+    }
     for machine in &target.machine {
         write_machine(out, machine);
     }

@@ -300,6 +300,8 @@ pub enum Arg {
     Struct(Vec<StructField>),
     /// The address of a device array that holds the addresses of these buffers.
     Pointers(Vec<String>),
+    /// A null pointer.
+    Null,
     /// A tensor map by value.
     TensorMap(TensorMap),
 }

@@ -180,6 +180,8 @@ pub enum ArgDescription {
     Struct(Vec<ScalarDescription>),
     /// The address of a device array that holds the addresses of these buffers.
     Pointers(Vec<String>),
+    /// A null pointer.
+    Null,
     /// A tensor map by value.
     TensorMap {
         /// The tensor or workspace.
@@ -321,6 +323,7 @@ impl Describe<'_> {
             ArgDecl::Pointers(buffers) => {
                 ArgDescription::Pointers(buffers.iter().map(|buffer| buffer.value.clone()).collect())
             }
+            ArgDecl::Null => ArgDescription::Null,
             ArgDecl::TensorMap(MapDecl { buffer, tile, swizzle, nan, l2_promotion, .. }) => ArgDescription::TensorMap {
                 buffer: buffer.value.clone(),
                 tile: texts(tile),

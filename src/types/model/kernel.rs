@@ -162,6 +162,8 @@ pub enum ArgDecl {
     Struct(Vec<(Expr, Option<TypeRef>)>),
     /// A device array of addresses.
     Pointers(Vec<Text>),
+    /// A null pointer.
+    Null,
     /// A tensor map by value.
     TensorMap(MapDecl),
 }

@@ -278,6 +278,7 @@ impl Names<'_> {
                 };
                 Ok(Arg::Struct(fields.iter().map(field).collect::<Result<_, _>>()?))
             }
+            ArgDecl::Null => Ok(Arg::Null),
             ArgDecl::TensorMap(map) => Ok(Arg::TensorMap(map.bind(&self.mapped(map)?, &self.scope)?)),
             ArgDecl::Pointers(names) => {
                 for name in names {

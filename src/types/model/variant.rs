@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use super::bind::in_shape;
-use super::expr::{Scope, Value, words};
+use super::expr::{Expr, Scope, Value, words};
 use super::kernel::{DefineValue, Kernel, LaunchAction, Per};
 use super::operator::{Operator, Shape, TypeChoice};
 use super::target::Target;
@@ -204,6 +204,48 @@ impl Kernel {
             }
         }
         Ok(true)
+    }
+
+    /// For each shape of the operator: whether any variant of the kernel on the target serves it.
+    ///
+    /// # Errors
+    /// `where` or `requires` cannot be evaluated, or the space has more than a million variants.
+    pub fn served(&self, target: &Target, operator: &Operator, choice: &TypeChoice) -> Result<Vec<bool>, Diagnostic> {
+        if self.requires.is_empty() {
+            return Ok(vec![true; operator.shapes.len()]);
+        }
+        // A shape that a condition without tunables excludes is served by no variant: a large space is not walked for it.
+        let is_tunable = |name: &str| self.tune.iter().any(|(own, _)| own.value == name);
+        let common: Vec<&Expr> = self.requires.iter().filter(|c| !c.names().any(is_tunable)).collect();
+        let none = self.labelled(BTreeMap::new(), 0);
+        let mut open = vec![];
+        for (at, shape) in operator.shapes.iter().enumerate() {
+            let mut scope = operator.scope(choice, shape)?;
+            self.tunables(&none, choice, &mut scope);
+            let mut holds = true;
+            for condition in &common {
+                holds = holds && condition.truth(&scope).map_err(|e| in_shape(e, shape))?;
+            }
+            if holds {
+                open.push(at);
+            }
+        }
+        let mut served = vec![false; operator.shapes.len()];
+        for variant in self.space(target, choice)? {
+            let variant = variant?;
+            let mut left = vec![];
+            for at in open {
+                served[at] = self.serves(&variant, operator, choice, &operator.shapes[at])?;
+                if !served[at] {
+                    left.push(at);
+                }
+            }
+            open = left;
+            if open.is_empty() {
+                break;
+            }
+        }
+        Ok(served)
     }
 
     /// A text of the manifest in which the values of tunables and types replace their names: `rms_norm<T, BLOCK>` becomes `rms_norm<__half, 256>`. A name after

@@ -49,6 +49,7 @@ impl Ready<'_> {
             variants: selected.builds.iter().map(|b| (b.variant.order, b.label.clone())).collect(),
             classes: selected.classes.clone(),
             shapes: about.shapes.iter().map(|(name, _)| name.clone()).collect(),
+            not_served: about.not_served,
             basis: about.timed.then(|| BasisReport {
                 hot: about.hot,
                 declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),

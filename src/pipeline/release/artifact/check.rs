@@ -242,7 +242,7 @@ impl<'a> Claims<'a, '_> {
         if per != packaged.per {
             self.says("", ClaimFault::Differs("classes"));
         }
-        self.coverage(declared);
+        self.coverage(declared, target);
         self.devices(target);
         let labels: BTreeSet<&String> = packaged.variants.iter().map(|variant| &variant.variant).collect();
         if labels.len() != packaged.variants.len() {
@@ -265,7 +265,7 @@ impl<'a> Claims<'a, '_> {
     }
 
     /// All shapes of the operator, each in one class with a champion that is there.
-    fn coverage(&mut self, declared: Declared<'_>) {
+    fn coverage(&mut self, declared: Declared<'_>, target: &Target) {
         let Declared { kernel, operator, choice } = declared;
         let packaged = self.kernel;
         let names = |names: &mut dyn Iterator<Item = &str>| {
@@ -273,7 +273,11 @@ impl<'a> Claims<'a, '_> {
             names.sort_unstable();
             names.join(", ")
         };
-        let declared = names(&mut operator.shapes.iter().map(|shape| shape.name.as_str()));
+        // Shapes that `requires` leaves to other kernels are no shapes of this one.
+        let served = kernel.served(target, operator, choice).ok();
+        let served = served.unwrap_or_else(|| vec![true; operator.shapes.len()]);
+        let of_kernel = operator.shapes.iter().zip(served).filter(|(_, served)| *served);
+        let declared = names(&mut of_kernel.map(|(shape, _)| shape.name.as_str()));
         let found = names(&mut packaged.shapes.iter().map(|shape| shape.shape.as_str()));
         if found != declared {
             self.says("", ClaimFault::Shapes { found, declared });

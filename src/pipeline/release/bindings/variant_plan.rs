@@ -161,6 +161,7 @@ impl VariantPlanner<'_> {
                 Arg::Pointer(buffer, offset.map(|offset| (offset, bytes)))
             }
             ArgDescription::Scalar(scalar) => Arg::Scalar(scalar.dtype, self.scalar(scalar, names)?),
+            ArgDescription::Null => Arg::Scalar(DType::U64, Code::Int(0)),
             ArgDescription::Struct(fields) => {
                 let (mut end, mut widest, mut planned) = (0u64, 1, vec![]);
                 for field in fields {

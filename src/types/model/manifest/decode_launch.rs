@@ -110,14 +110,14 @@ impl Reader<'_> {
         let Some(table) = value.get_ref().as_table() else {
             return self.expr(value, Want::Any).map(ArgDecl::Plain);
         };
-        let forms = ["value", "ptr", "struct", "pointers", "tensormap"];
+        let forms = ["value", "ptr", "struct", "pointers", "null", "tensormap"];
         let stated: Vec<&str> = forms.into_iter().filter(|f| table.contains_key(*f)).collect();
         let [form] = stated.as_slice() else {
             self.wrong(
                 "manifest.arg",
                 format!("an argument states {} of its forms", stated.len()),
                 value.span(),
-                "one of `value`, `ptr`, `struct`, `pointers`, `tensormap`",
+                "one of `value`, `ptr`, `struct`, `pointers`, `null`, `tensormap`",
             );
             return None;
         };
@@ -147,6 +147,15 @@ impl Reader<'_> {
                 self.text(table, "ptr").map(|buffer| ArgDecl::Ptr { buffer, offset })
             }
             "tensormap" => self.tensor_map(table),
+            "null" => {
+                let (at, value) = table.get_key_value("null")?;
+                if value.get_ref().as_bool() == Some(false) {
+                    let message = "`null = false` is no argument".to_string();
+                    self.wrong("manifest.value", message, at.span(), "`null = true`, a null pointer");
+                    return None;
+                }
+                Some(ArgDecl::Null)
+            }
             "pointers" => Some(ArgDecl::Pointers(self.texts(table, "pointers"))),
             _ => {
                 let fields = self.texts(table, "struct");

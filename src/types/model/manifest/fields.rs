@@ -317,6 +317,7 @@ static ARG: Spec = Spec {
         opt("offset", INT_EXPR, "elements past its start"),
         opt("struct", Ty::List(&Ty::Str("a field, as `M:i32`")), "a struct by value"),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
+        opt("null", Ty::Bool, "`true`: a null pointer"),
         opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value; from sm_90"),
         opt("box", Ty::Some(&INT_EXPR, 1, 5), "elements that one copy moves along each axis, innermost axis first"),
         opt("swizzle", INT_EXPR, "bytes over which rows are swizzled in shared memory: 0 (default), 32, 64 or 128"),

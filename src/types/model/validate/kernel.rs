@@ -42,12 +42,63 @@ pub(super) fn kernel(package: &Package, kernel: &Kernel) -> Vec<Diagnostic> {
         return found;
     };
     rounds(package, kernel, &mut found);
-    found.extend(written(package, operator, kernel));
+    found.extend(with_operator(package, operator, kernel, kernel.rounds.is_some()));
     found
+}
+
+/// Errors for shapes that no kernel of their operator serves, on any target. A kernel may leave shapes to other kernels with `requires`.
+pub(super) fn unserved(package: &Package, operator: &Operator) -> Vec<Diagnostic> {
+    let kernels: Vec<&Kernel> = package.kernels.iter().filter(|k| k.operator == operator.name).collect();
+    let unknown = |k: &&Kernel| k.partial || k.broken || k.rounds.is_some() || k.is_ungenerated() || k.is_unstarted();
+    // A kernel without conditions serves all, and what a kernel serves that is not known or not written yet, is not known either.
+    if operator.partial || operator.broken || kernels.iter().any(|k| unknown(k) || k.requires.is_empty()) {
+        return vec![];
+    }
+    let mut found = vec![];
+    for choice in operator.choices() {
+        let mut served = vec![false; operator.shapes.len()];
+        for kernel in &kernels {
+            for target in kernel.targets.iter().filter_map(|name| package.targets.get(name)) {
+                // An error in a condition has been reported for its kernel.
+                let Ok(own) = kernel.served(target, operator, &choice) else { return vec![] };
+                served.iter_mut().zip(own).for_each(|(any, own)| *any |= own);
+            }
+        }
+        let left = operator.shapes.iter().zip(served).filter(|(_, served)| !served && !kernels.is_empty());
+        found.extend(left.map(|(shape, _)| {
+            let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };
+            let message = match kernels.as_slice() {
+                [only] => format!("no variant of kernel `{}` serves shape `{}`{types}", only.name, shape.name),
+                _ => format!("no kernel of operator `{}` serves shape `{}`{types}", operator.name, shape.name),
+            };
+            let conditions = kernels.iter().flat_map(|kernel| &kernel.requires);
+            unserved_shape(shape, message, conditions, "`requires` of at least one kernel holds for every shape")
+        }));
+    }
+    found
+}
+
+/// The error for a shape that the conditions of kernels exclude.
+fn unserved_shape<'a>(
+    shape: &Shape,
+    message: String,
+    conditions: impl Iterator<Item = &'a Expr>,
+    expected: &str,
+) -> Diagnostic {
+    let mut error = shape.place.error("manifest.unserved-shape", message);
+    for condition in conditions {
+        error = error.see(&condition.place().file, condition.place().span.clone(), "required here");
+    }
+    error.expected(expected).hint("add a variant or a kernel that serves it, or relax `requires`")
 }
 
 /// Errors of a kernel together with an operator, whoever wrote the kernel.
 pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<Diagnostic> {
+    with_operator(package, operator, kernel, true)
+}
+
+/// Errors of a kernel together with an operator. If `all`, the kernel must serve every shape, otherwise at least one.
+fn with_operator(package: &Package, operator: &Operator, kernel: &Kernel, all: bool) -> Vec<Diagnostic> {
     let mut found = vec![];
     // A kernel that is not generated yet has nothing to check. Errors of its template have been reported.
     if operator.partial || kernel.partial || kernel.is_ungenerated() || kernel.is_unstarted() {
@@ -62,7 +113,7 @@ pub fn written(package: &Package, operator: &Operator, kernel: &Kernel) -> Vec<D
     }
     for target in kernel.targets.iter().filter_map(|t| package.targets.get(t)) {
         for choice in operator.choices() {
-            if let Err(error) = serves_all(kernel, operator, target, &choice, &mut found) {
+            if let Err(error) = serves(kernel, operator, target, &choice, all, &mut found) {
                 found.push(error);
             }
         }
@@ -253,6 +304,7 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
             found.extend(numbers.flat_map(|e| e.check_names(known)));
         }
         ArgDecl::Pointers(names) => found.extend(names.iter().filter_map(|n| no_buffer(n, buffers))),
+        ArgDecl::Null => {}
     }
 }
 
@@ -320,28 +372,31 @@ fn methods(kernel: &Kernel, found: &mut Vec<Diagnostic>) {
     }
 }
 
-/// Checks that some variant serves every shape and that the first variant that serves a shape binds. Stops when all shapes are served.
-fn serves_all(
+/// Checks that the first variant that serves a shape binds, and that some variant serves every shape, if `all`, or at least one. Stops when all shapes that can
+/// be served are.
+fn serves(
     kernel: &Kernel,
     operator: &Operator,
     target: &Target,
     choice: &TypeChoice,
+    all: bool,
     found: &mut Vec<Diagnostic>,
 ) -> Result<(), Diagnostic> {
-    let mut left: Vec<&Shape> = operator.shapes.iter().collect();
+    let served = kernel.served(target, operator, choice)?;
+    let (mut left, unserved): (Vec<_>, Vec<_>) = operator.shapes.iter().zip(&served).partition(|(_, served)| **served);
     let mut empty = true;
     for variant in kernel.space(target, choice)? {
         let variant = variant?;
         empty = false;
-        let mut unserved = vec![];
-        for shape in left {
+        let mut open = vec![];
+        for (shape, served) in left {
             if kernel.serves(&variant, operator, choice, shape)? {
                 binds(kernel, operator, target, &variant, choice, shape)?;
             } else {
-                unserved.push(shape);
+                open.push((shape, served));
             }
         }
-        left = unserved;
+        left = open;
         if left.is_empty() {
             break;
         }
@@ -351,18 +406,21 @@ fn serves_all(
         let error = kernel.place.error("manifest.no-variant", message);
         return Err(error.expected("at least one choice of tunables that `where` allows"));
     }
-    for shape in left {
-        let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };
+    let types = if choice.label.is_empty() { String::new() } else { format!(" with {}", choice.label) };
+    let serves_none = !served.contains(&true) && !served.is_empty();
+    for (shape, _) in unserved.into_iter().filter(|_| all || serves_none) {
         let message = format!(
             "no variant of kernel `{}` serves shape `{}` on target `{}`{types}",
             kernel.name, shape.name, target.name
         );
-        let mut error = shape.place.error("manifest.unserved-shape", message);
-        for condition in &kernel.requires {
-            error = error.see(&condition.place().file, condition.place().span.clone(), "required here");
+        let expected = match all {
+            true => "`requires` of at least one variant holds for every shape",
+            false => "`requires` of at least one variant holds for at least one shape",
+        };
+        found.push(unserved_shape(shape, message, kernel.requires.iter(), expected));
+        if !all {
+            break;
         }
-        let error = error.expected("`requires` of at least one variant holds for every shape");
-        found.push(error.hint("add a variant that serves it, or relax `requires`"));
     }
     Ok(())
 }

@@ -8,12 +8,18 @@ pub(super) use operator::{identifier, operator};
 
 use super::kernel::Kernel;
 use super::package::Package;
-use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::{Diagnostic, Severity};
 
 /// Errors that involve several tables of a package. If `partial`, a typo may hide tables, and names of tables are not checked. `reported` are operators that
 /// already have errors.
 pub(super) fn package(package: &Package, partial: bool, reported: &[&str]) -> Vec<Diagnostic> {
     let named = |k: &&Kernel| !partial && !reported.contains(&k.operator.as_str());
     let names = package.kernels.iter().filter(named).flat_map(|k| kernel::tables(package, k));
-    names.chain(package.kernels.iter().flat_map(|k| kernel::kernel(package, k))).collect()
+    let of_kernels: Vec<Diagnostic> =
+        names.chain(package.kernels.iter().flat_map(|k| kernel::kernel(package, k))).collect();
+    // What kernels with errors serve is not known.
+    let sound = !of_kernels.iter().any(|found| found.severity == Severity::Error);
+    let unserved = package.operators.iter().filter(|_| sound).flat_map(|o| kernel::unserved(package, o));
+    let unserved: Vec<Diagnostic> = unserved.collect();
+    of_kernels.into_iter().chain(unserved).collect()
 }
