@@ -25,11 +25,15 @@ exactly), so that a kernel is compared with the mathematics and not with another
 reference = "builtin:softmax"                                        # without settings
 reference = { builtin = "matmul", transpose_b = true }               # with settings
 reference = { builtin = "matmul", names = { a = "x", c = "y" } }     # where the operator uses other names
+reference = { builtin = "matmul", accumulate = true }                # added to what the output held before
 ```
 
 A *tensor* below is an input, inout or output of the operator, under the name in the table or the one that `names` gives it. A *setting* is a value in the
 reference's table, the name of a dim or param there, or a param of the operator that has the setting's name. *Scale* is what the `scaled` part of a tolerance
 is relative to. [manifest.md](manifest.md#references) describes references of your own; [adding-an-operator.md](adding-an-operator.md) says how to add a built-in.
+
+With `accumulate = true`, the result of a built-in is added to what its outputs held before, as kernels do that use `+=` or `atomicAdd`. The outputs are
+then inouts, drawn like inputs, and their magnitudes are added to the scale. `elementwise` adds where its expression says so: `y = "y + 2 * x"`.
 
 This page is generated from the program, and a test compares the two.
 "#;

@@ -220,6 +220,29 @@ fn a_kernel_takes_a_null_pointer_and_a_read_of_it_is_named() {
 }
 
 #[test]
+fn a_kernel_that_adds_to_its_output_is_compared_with_an_accumulating_reference() {
+    let source = |body: &str| {
+        format!("__global__ void k(const float *x, float *y, int n) {{\n  int i = threadIdx.x;\n  {body}\n}}\n")
+    };
+    let project = one_kernel(&source("if (i < n) atomicAdd(y, x[i]);"));
+    project.edit(
+        "kernel.toml",
+        "outputs.y = { dtype = \"f32\", shape = [\"n\"] }",
+        "inouts.y = { dtype = \"f32\", shape = [1] }",
+    );
+    project.edit(
+        "kernel.toml",
+        "{ builtin = \"elementwise\", y = \"2 * x + 1\" }",
+        "{ builtin = \"sum\", accumulate = true }",
+    );
+    project.edit("kernel.toml", "tolerance = { atol = 1e-6, rtol = 1e-6 }", "tolerance = \"auto\"");
+    project.built(&[]);
+    project.write("k.cu", &source("if (i < n) { __shared__ float s; if (i == 0) s = 0; __syncthreads(); atomicAdd(&s, x[i]); __syncthreads(); if (i == 0) *y = s; }"));
+    let why = failure(&project.build(&[]).expect(100), JUDGE);
+    assert!(why.starts_with("`y` is wrong at 0"), "what it held before is left out: {why}");
+}
+
+#[test]
 fn a_local_variable_that_nobody_initialised_holds_garbage() {
     for sum in ["float sum;", "float none[2], sum = none[i % 2];"] {
         let built = body(&format!("{sum} if (i < n) {{ sum += 2 * x[i] + 1; y[i] = sum; }}")).build(&[]).expect(100);

@@ -1,9 +1,10 @@
 //! Checks whether a problem fits its built-in. Every message names the tensor or setting, what was expected and what to do. Does not know arithmetic.
 
 use super::bind::Bound;
-use super::builtin::{Kind, SettingKind, Use};
+use super::builtin::{Kind, SettingKind, Slot, Use};
 use super::error::Misfits;
 use super::registry::nearest;
+use kforge_types::model::bound::ACCUMULATE;
 use kforge_types::model::{Problem, Reference, Role};
 
 /// Checks shapes, dtypes, names and settings. Does not check a reference of the package. All errors are returned at once.
@@ -17,6 +18,9 @@ pub fn check(problem: &Problem) -> Result<(), Misfits> {
         check.names();
         check.tensors();
         check.settings();
+        check.accumulation();
+    } else if bound.attributes.contains_key(ACCUMULATE) && bound.problem.tensor(ACCUMULATE).is_none() {
+        check.error("adds where its expression says so: write `y = \"y + ...\"` in place of `accumulate`");
     }
     if check.errors.is_empty() {
         (bound.builtin.check)(&mut check);
@@ -107,7 +111,7 @@ impl Check<'_> {
                 ));
             }
         }
-        for attribute in bound.attributes.keys() {
+        for attribute in bound.attributes.keys().filter(|name| *name != ACCUMULATE) {
             if !settings.contains(&attribute.as_str()) {
                 self.error(format!("has no attribute `{attribute}`{}", nearest(attribute, settings.iter().copied())));
             }
@@ -177,6 +181,30 @@ impl Check<'_> {
                     }
                 ));
             }
+        }
+    }
+
+    /// What an accumulating operator writes is also read.
+    fn accumulation(&mut self) {
+        let bound = self.bound;
+        match bound.attributes.get(ACCUMULATE) {
+            None => return,
+            Some(value) if !value.is_boolean() => {
+                return self.error(format!("`accumulate` is {value}, expected true or false"));
+            }
+            Some(_) if !bound.problem.reference.accumulates() => return,
+            Some(_) => {}
+        }
+        for tensor in bound.problem.written().filter(|tensor| tensor.role == Role::Output) {
+            let name = &tensor.name;
+            self.error(format!(
+                "`accumulate` adds to what `{name}` held before: declare it as an inout, `inouts.{name}`"
+            ));
+        }
+        let both = |slot: &&Slot| slot.role == Use::Inout && bound.tensor(slot.name).is_some();
+        if let Some(slot) = bound.builtin.slots.iter().find(both) {
+            let name = bound.own_name(slot.name).to_owned();
+            self.error(format!("`accumulate` is not possible: it reads and replaces `{name}`"));
         }
     }
 

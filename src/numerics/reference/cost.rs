@@ -69,5 +69,11 @@ pub fn at_most(problem: &Problem) -> f64 {
 fn work_of(problem: &Problem) -> Option<Work> {
     let bound = Bound::new(problem).ok()?;
     check(problem).ok()?;
-    Some((bound.builtin.work)(&bound))
+    let work = (bound.builtin.work)(&bound);
+    if !problem.reference.accumulates() {
+        return Some(work);
+    }
+    // What an output held before is one more term of its sum.
+    let added: u64 = problem.written().map(kforge_types::model::Tensor::elements).sum();
+    Some(Work { flops: work.flops + added as f64, reduction: work.reduction + 1 })
 }

@@ -10,7 +10,7 @@
 
 use std::collections::BTreeMap;
 
-use super::bind::{Bound, Call};
+use super::bind::{Bound, Call, input};
 use super::check::check;
 use super::error::Error;
 use super::gemm::ProductBackend;
@@ -47,10 +47,11 @@ pub fn expected_with(
     check(problem)?;
     let bound = Bound::new(problem)?;
     let produced = (bound.builtin.run)(&Call { bound, inputs, elsewhere }, scale)?;
+    let accumulates = problem.reference.accumulates();
     let mut output = OracleOutput::default();
     for (slot, values) in produced.values {
         let Some(tensor) = bound.tensor(&slot).filter(|tensor| tensor.role != Role::Input) else { continue };
-        let values = values.as_kind_of(tensor.dtype);
+        let mut values = values.as_kind_of(tensor.dtype);
         if values.len() != logical_len(tensor) {
             return Err(Error::Produced {
                 builtin: bound.builtin.name,
@@ -59,15 +60,34 @@ pub fn expected_with(
                 expected: logical_len(tensor),
             });
         }
+        if accumulates {
+            add(&mut values, input(inputs, tensor)?);
+        }
         output.outputs.insert(tensor.name.clone(), values);
     }
-    for (slot, values) in produced.scales {
+    for (slot, mut values) in produced.scales {
         if let Some(tensor) = bound.tensor(&slot).filter(|t| t.role != Role::Input && t.dtype.is_float()) {
+            if accumulates {
+                let before = input(inputs, tensor)?.magnitudes();
+                values.iter_mut().zip(before).for_each(|(scale, before)| *scale += before);
+            }
             output.scales.insert(tensor.name.clone(), values);
         }
     }
     match problem.written().find(|tensor| !output.outputs.contains_key(&tensor.name)) {
         Some(tensor) => Err(Error::NotComputed { builtin: bound.builtin.name, tensor: tensor.name.clone() }),
         None => Ok(output),
+    }
+}
+
+/// Adds what an output held before. Integers wrap, as those of a kernel do.
+fn add(values: &mut Values, before: &Values) {
+    match (values, before) {
+        (Values::Float(values), Values::Float(before)) => values.iter_mut().zip(before).for_each(|(x, b)| *x += b),
+        (Values::Int(values), Values::Int(before)) => {
+            values.iter_mut().zip(before).for_each(|(x, b)| *x = x.wrapping_add(*b));
+        }
+        // Both have the kind of the tensor's dtype.
+        (Values::Float(_), Values::Int(_)) | (Values::Int(_), Values::Float(_)) => {}
     }
 }

@@ -193,7 +193,16 @@ pub enum Reference {
     },
 }
 
+/// The attribute of every built-in with which its results are added to what its outputs held before.
+pub const ACCUMULATE: &str = "accumulate";
+
 impl Reference {
+    /// Whether the results of a built-in are added to what its outputs held before.
+    pub fn accumulates(&self) -> bool {
+        let Reference::Builtin { attributes, .. } = self else { return false };
+        attributes.get(ACCUMULATE).and_then(serde_json::Value::as_bool) == Some(true)
+    }
+
     /// A built-in whose names are the names of the operator.
     pub fn builtin(name: &str, attributes: &[(&str, serde_json::Value)]) -> Self {
         let attributes = attributes.iter().map(|(name, value)| (name.to_string(), value.clone())).collect();

@@ -23,6 +23,45 @@ fn expression(text: &str) -> Problem {
 }
 
 #[test]
+fn an_accumulating_reference_adds_to_what_its_inout_held() {
+    let sum = |tensors, accumulate: Value| problem("sum", tensors, &[("accumulate", accumulate)]);
+    let inout = |shape: &[u64]| Tensor::dense("y", Role::Inout, DType::F32, shape);
+    let whole = sum(vec![read("x", &[2, 3]), inout(&[2])], Value::from(true));
+    check(&whole).unwrap();
+    let given = [
+        ("x".to_string(), Values::Float(vec![1.0, -2.0, 3.0, 4.0, 5.0, 6.0])),
+        ("y".to_string(), Values::Float(vec![10.0, -20.0])),
+    ];
+    let found = expected(&whole, &given.clone().into(), true).unwrap();
+    assert_eq!(found.outputs["y"], Values::Float(vec![12.0, -5.0]));
+    assert_eq!(found.scales["y"], [16.0, 35.0]);
+    let plain = sum(vec![read("x", &[2, 3]), inout(&[2])], Value::from(false));
+    assert_eq!(expected(&plain, &given.into(), false).unwrap().outputs["y"], Values::Float(vec![2.0, 15.0]));
+    assert_eq!(reduction_length(&whole), reduction_length(&plain) + 1);
+    assert!(cost(&whole).flops > cost(&plain).flops);
+
+    let count = problem(
+        "sum",
+        vec![Tensor::dense("x", Role::Input, DType::I32, &[2]), Tensor::dense("y", Role::Inout, DType::I32, &[1])],
+        &[("accumulate", Value::from(true))],
+    );
+    let given = [("x".to_string(), Values::Int(vec![3, 4])), ("y".to_string(), Values::Int(vec![5]))];
+    assert_eq!(expected(&count, &given.into(), false).unwrap().outputs["y"], Values::Int(vec![12]));
+
+    refused(
+        &sum(vec![read("x", &[2, 3]), written("y", &[2])], Value::from(true)),
+        "declare it as an inout, `inouts.y`",
+    );
+    refused(&sum(vec![read("x", &[2, 3]), inout(&[2])], Value::from("yes")), "expected true or false");
+    let stated = problem(
+        "elementwise",
+        vec![read("x", &[2]), inout(&[2])],
+        &[("y", Value::from("x")), ("accumulate", Value::from(true))],
+    );
+    refused(&stated, "write `y = \"y + ...\"`");
+}
+
+#[test]
 fn the_table_is_whole() {
     assert_eq!(names().len(), builtins().len());
     assert!(names().is_sorted());

@@ -31,6 +31,9 @@ enum Wrong {
 
 fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Result<Kernel, Wrong> {
     let Some(generate) = &kernel.generate else { return Ok(kernel.clone()) };
+    if operator.reference.accumulates() {
+        return Err(Wrong::Refused("no template adds to what an output held before (`accumulate`)".into()));
+    }
     let context = Context::of(operator, kernel, &template.name);
     let renderer = Renderer::new(&context);
     let declaration =
