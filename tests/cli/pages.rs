@@ -111,6 +111,18 @@ fn the_screens_of_the_guide_are_what_its_commands_print() {
     hold("docs/guide.md", &place);
 }
 
+#[test]
+fn the_screens_of_your_kernels_are_what_its_commands_print() {
+    let text = page("docs/your-kernels.md");
+    let block = |fence: &str| {
+        let rest = text.split(fence).nth(1).unwrap_or_else(|| panic!("{fence}"));
+        rest.split("```").next().unwrap().to_string()
+    };
+    let place = Place::empty().alone();
+    let place = place.file("kernel.toml", &block("```toml\n")).file("scale.cu", &block("```cuda\n"));
+    hold("docs/your-kernels.md", &place);
+}
+
 /// The quickstart's screen without that of its GPU target and without the error of its large shape; `.ci/quickstart` checks those.
 #[test]
 fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
