@@ -17,7 +17,7 @@ use kforge_foundation::base::Severity;
 use kforge_harness::trees::{self, Replaced};
 use kforge_project::source::{AbsentHeader, Place, SourceTree, Sources, is_standard};
 use kforge_types::record::Note;
-use kforge_types::record::params::CompileParams;
+use kforge_types::record::params::{CompileParams, Compiler};
 
 /// How a compiler refused a source.
 pub(super) struct Refusal {
@@ -64,7 +64,8 @@ pub(super) fn again(
     }
     let given = params.defines.iter().flat_map(|(name, value)| [name, value]).chain(&params.flags).map(String::as_str);
     let mut reduced = sources.without_host_code(&params.entries, given);
-    if reduced.is_empty() {
+    let compiler = if params.compiler == Compiler::Nvcc { "nvcc" } else { "nvrtc" };
+    if reduced.files.is_empty() && !reduced.absent.iter().any(|header| headers.lack(header, compiler)) {
         return Err(worded(params, &sources, refused).into());
     }
     match compile(&reduced.replaced()) {
@@ -75,10 +76,9 @@ pub(super) fn again(
         }
         Err(CudaCompileError::Failed { message, log, ended: None }) => {
             reduced.retain_absent(|header| headers.lack(header, "nvcc"));
-            let needs = log::undeclared(&log).into_iter().find_map(|(name, (file, line))| {
-                sources.need(&params.entries, &Place { file, line }, name.as_deref(), &reduced.absent)
-            });
-            if let Some(need) = needs {
+            let errors: Vec<_> =
+                log::undeclared(&log).into_iter().map(|(name, (file, line))| (name, Place { file, line })).collect();
+            if let Some(need) = sources.need(&params.entries, &errors, &reduced.absent) {
                 return Err(
                     Refusal { message: need.to_string(), log: format!("{}:1: error: {need}\n", need.place) }.into()
                 );

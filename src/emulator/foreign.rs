@@ -46,6 +46,11 @@ pub(super) fn foreign(log: &str) -> Option<Foreign> {
     Some(Foreign { what, place: place_of(place).or_else(asked)? })
 }
 
+/// Whether a header belongs to CUDA's toolkit.
+pub(super) fn is_toolkit(header: &str) -> bool {
+    HEADERS.iter().any(|start| header.starts_with(start))
+}
+
 /// The names that errors in `log` do not find, with their places in the package, in order. A message about an operator names it `operator+`; one may name
 /// nothing.
 pub(super) fn undeclared(log: &str) -> Vec<(Option<String>, (String, u32))> {
@@ -100,7 +105,7 @@ fn missing(message: &str) -> Option<String> {
         message.strip_suffix(": No such file or directory").or_else(|| message.strip_suffix(" file not found"));
     if let Some(header) = header {
         let header = header.trim_matches('\'');
-        return HEADERS.iter().any(|start| header.starts_with(start)).then(|| header.to_owned());
+        return is_toolkit(header).then(|| header.to_owned());
     }
     let quoted: Vec<&str> = message.split('\'').skip(1).step_by(2).collect();
     let says = |words: &str| message.contains(words);

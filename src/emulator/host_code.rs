@@ -14,9 +14,9 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use super::compile::{CompileFailed, Compiled, EmulatorCompile, Unit, as_given, compile_as};
-use super::foreign::{Foreign, foreign, undeclared};
+use super::foreign::{Foreign, foreign, is_toolkit, undeclared};
 use kforge_harness::trees::{self, Replaced};
-use kforge_project::source::{AbsentHeader, Place, SourceTree, Sources, is_standard};
+use kforge_project::source::{AbsentHeader, Need, Place, SourceTree, Sources, is_standard};
 
 /// Compiles a source that was refused as it is written.
 pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFailed) -> Result<Compiled, CompileFailed> {
@@ -27,7 +27,7 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
     }
     let given = what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str);
     let mut reduced = sources.without_host_code(what.entries, given);
-    if reduced.is_empty() {
+    if reduced.files.is_empty() && !reduced.absent.iter().any(is_absent) {
         return unknown_or(what, out, &sources, refused);
     }
     match as_given(what, out, &reduced.replaced()) {
@@ -40,17 +40,42 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
         Err(second) if second.ended.is_some() => Err(second),
         Err(second) => {
             reduced.retain_absent(is_absent);
-            let needs = undeclared(&second.log).into_iter().find_map(|(name, (file, line))| {
-                sources.need(what.entries, &Place { file, line }, name.as_deref(), &reduced.absent)
-            });
-            if let Some(need) = needs {
-                let place = (need.place.file.clone(), need.place.line);
-                let missing = Foreign { what: format!("{}, which a missing header declares,", need.name), place };
-                return unknown(what, out, &missing, &need.to_string());
+            let errors: Vec<_> =
+                undeclared(&second.log).into_iter().map(|(name, (file, line))| (name, Place { file, line })).collect();
+            if let Some(need) = sources.need(what.entries, &errors, &reduced.absent) {
+                return unknown(what, out, &unemulated(&need), &said(&need));
             }
             // What was left out cannot be the reason: the source as it is written says more.
             unknown_or(what, out, &sources, if reduced.absent.is_empty() { refused } else { second })
         }
+    }
+}
+
+/// The headers of a need, if all of them are CUDA's: CUDA compiles the source.
+fn of_toolkit(need: &Need) -> Option<String> {
+    let all = need.headers.iter().all(|header| is_toolkit(&header.name));
+    all.then(|| need.headers.iter().map(|header| header.name.as_str()).collect::<Vec<_>>().join(" or "))
+}
+
+/// What the entries of a source report that needs a name of an absent header.
+fn unemulated(need: &Need) -> Foreign {
+    let what = match of_toolkit(need) {
+        Some(header) => format!("{} of {header}", need.name),
+        None => format!("{}, which a missing header declares,", need.name),
+    };
+    Foreign { what, place: (need.place.file.clone(), need.place.line) }
+}
+
+/// The same as a sentence.
+fn said(need: &Need) -> String {
+    match of_toolkit(need) {
+        Some(header) => {
+            format!(
+                "kernel `{}` needs `{}` ({}) of `{header}`, which is not emulated",
+                need.entry, need.name, need.place
+            )
+        }
+        None => need.to_string(),
     }
 }
 

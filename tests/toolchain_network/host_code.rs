@@ -42,7 +42,7 @@ fn a_kernel_can_be_named_however_it_is_declared() {
         assert!(seen(&params, &made).functions.iter().all(|f| f.registers.is_some()), "{compiler:?}");
         let listed = &made.notes.iter().find(|note| note.code == "compile.left-out").unwrap().message;
         assert!(listed.contains("norms/main.cu:2: the header `library/tensor.h`, which is not here"), "{listed}");
-        assert!(listed.contains("norms/main.cu:25-31: `launched`") && listed.contains(": `main`"), "{listed}");
+        assert!(listed.contains("norms/main.cu:24-29: `launched`") && listed.contains(": `main`"), "{listed}");
         assert_eq!(listed.contains("`vector`"), compiler == Compiler::Nvrtc, "{listed}");
     }
 }

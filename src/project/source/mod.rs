@@ -424,6 +424,12 @@ impl<'a> Sources<'a> {
         self.known().foreign(&line).filter(|name| !own(name))
     }
 
+    /// Where on its line a name first occurs; behind everything if it does not.
+    fn position_at(&self, place: &Place, name: &str) -> usize {
+        let line = self.line(place);
+        line.iter().position(|t| t.is(name)).unwrap_or(usize::MAX)
+    }
+
     /// The name of a compiler's message as that line of the source spells it, with its namespaces.
     fn spelled_at(&self, place: &Place, name: &str) -> String {
         let line = self.line(place);

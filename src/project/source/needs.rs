@@ -48,11 +48,31 @@ impl std::fmt::Display for Need {
 }
 
 impl Sources<'_> {
-    /// The name that a compiler did not find at a place, if a header that is absent can declare it. `name` is the name in the compiler's message, if it has one.
-    pub fn need(&self, entries: &[String], place: &Place, name: Option<&str>, absent: &[AbsentHeader]) -> Option<Need> {
+    /// The first name that a compiler did not find, if a header that is absent can declare it. `errors` are the places of messages about undeclared names, in
+    /// order, with the name if the message has one.
+    pub fn need(
+        &self,
+        entries: &[String],
+        errors: &[(Option<String>, Place)],
+        absent: &[AbsentHeader],
+    ) -> Option<Need> {
+        errors.iter().find_map(|(_, place)| {
+            let names = errors.iter().filter(|(_, other)| other == place).filter_map(|(name, _)| name.as_deref());
+            self.need_at(entries, place, names, absent)
+        })
+    }
+
+    fn need_at<'n>(
+        &self,
+        entries: &[String],
+        place: &Place,
+        names: impl Iterator<Item = &'n str>,
+        absent: &[AbsentHeader],
+    ) -> Option<Need> {
         let name = match self.foreign_at(place) {
             Some(foreign) => foreign,
-            None => self.spelled_at(place, name?),
+            // The first name of the line: others may be arguments of what it would have been.
+            None => self.spelled_at(place, names.min_by_key(|name| self.position_at(place, name))?),
         };
         if absent.is_empty() || self.declares(&name) {
             return None;
@@ -92,11 +112,6 @@ impl Reduced {
         if self.absent.is_empty() {
             self.asked.clear();
         }
-    }
-
-    /// Whether there is nothing to leave out.
-    pub fn is_empty(&self) -> bool {
-        self.files.is_empty() && self.absent.is_empty()
     }
 
     /// The texts that take the place of files, and the empty headers that are added.

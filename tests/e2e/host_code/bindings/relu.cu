@@ -9,6 +9,7 @@
 #include <cuda_fp8.h>
 #include <torch/types.h>
 #include <torch/extension.h>
+#include "utils.h"
 
 #define WARP_SIZE 32
 #define FLOAT4(value) (reinterpret_cast<float4 *>(&(value))[0])
