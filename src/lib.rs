@@ -15,7 +15,8 @@
 //! | | [`record`] * | the types of results: verdicts, outcomes, specs, observations, events |
 //! | `kforge-numerics` | [`reference`](mod@reference) * | built-in operators: f64 oracle, cost, input generators, null candidates |
 //! | | [`measure`] * | comparison, judgement, calibration, signatures, statistics, selection, attribution, search over tunables |
-//! | `kforge-project` | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
+//! | `kforge-project` | [`source`] * | CUDA C++ sources as text: declarations, what entries reach, host code |
+//! | | [`workspace`] | root, members, inheritance, selection, includes, lockfile |
 //! | | [`toolchain`] | find, install and fingerprint compilers |
 //! | `kforge-engine` | [`engine`] | nodes, scheduler, journal, stores, locks, evidence, collection; the traits that other packages implement |
 //! | `kforge-harness` | [`harness`] | running untrusted code and comparing its results: messages, confinement, the pool of workers, references, buffers |
@@ -77,7 +78,7 @@ pub use kforge_harness as harness;
 pub use kforge_numerics::{measure, reference};
 pub use kforge_ops as ops;
 pub use kforge_pipeline::{optimize, plan, release, report, step};
-pub use kforge_project::{toolchain, workspace};
+pub use kforge_project::{source, toolchain, workspace};
 pub use kforge_types::{model, record};
 pub use kforge_worker as worker;
 

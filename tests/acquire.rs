@@ -5,6 +5,8 @@
 mod confined;
 #[path = "toolchain_network/fatbins.rs"]
 mod fatbins;
+#[path = "toolchain_network/host_code.rs"]
+mod host_code;
 #[path = "toolchain_network/own_kernels.rs"]
 mod own_kernels;
 

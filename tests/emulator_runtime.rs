@@ -8,6 +8,8 @@ mod defined;
 mod features;
 #[path = "emulator/harness.rs"]
 mod harness;
+#[path = "emulator/host_code.rs"]
+mod host_code;
 #[path = "emulator/hostile.rs"]
 mod hostile;
 #[path = "emulator/matrices.rs"]

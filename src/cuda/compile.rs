@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use super::host_code::{self, Headers, Refusal};
 use super::load::Compilation;
+use super::stage::Given;
 use super::{elf, fatbin, log, nvcc, nvrtc};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::ToolSandbox;
+use kforge_harness::trees::Replaced;
 use kforge_types::model::target::capability;
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileFacts, CompileParams, Compiler};
@@ -116,6 +119,24 @@ pub fn compile_within(
     within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
+    let compile = |replaced: &Replaced| compile_given(params, Given { folder: source, replaced }, shim, tools, within);
+    match compile(&Replaced::new()) {
+        Err(CudaCompileError::Failed { message, log, ended: None }) if params.host.is_none() => {
+            let tools = Headers { cuda: tools.get("cuda-include"), shim };
+            host_code::again(params, source, &tools, Refusal { message, log }, compile)
+        }
+        made => made,
+    }
+}
+
+/// Compiles the source as it is given.
+fn compile_given(
+    params: &CompileParams,
+    source: Given<'_>,
+    shim: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &ToolSandbox<'_>,
+) -> Result<CudaCompiled, CudaCompileError> {
     if let Some(function) = &params.host {
         let Some(nvcc) = tools.get("nvcc") else {
             let why = "the kernel has a launcher of its own, which is host code".to_string();
@@ -154,7 +175,7 @@ fn tool<'a>(tools: &'a BTreeMap<String, PathBuf>, name: &str) -> Result<&'a Path
 
 fn by_nvrtc(
     params: &CompileParams,
-    source: &Path,
+    source: Given<'_>,
     shim: &Path,
     tools: &BTreeMap<String, PathBuf>,
     within: &ToolSandbox<'_>,
@@ -165,7 +186,7 @@ fn by_nvrtc(
 
 fn by_nvcc(
     params: &CompileParams,
-    source: &Path,
+    source: Given<'_>,
     tools: &BTreeMap<String, PathBuf>,
     within: &ToolSandbox<'_>,
     why: &str,

@@ -9,6 +9,7 @@ pub mod device;
 mod elf;
 mod fatbin;
 mod fatbinary;
+mod host_code;
 pub mod inspect;
 pub mod line_tables;
 mod load;

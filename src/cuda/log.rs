@@ -123,6 +123,39 @@ fn entry_of(error: &Message) -> Option<String> {
     Some(pragma.trim().to_string())
 }
 
+/// The names that errors do not find, with their places in the package, in order. A message may name nothing.
+pub(super) fn undeclared(log: &str) -> Vec<(Option<String>, (String, u32))> {
+    let says = |text: &str| {
+        text.ends_with("is undefined")
+            || text.starts_with("name followed by \"::\" must be a class or namespace name")
+            || text.contains("has no member")
+            || text.contains("is not a template")
+            || text.starts_with("no operator \"")
+            || text.contains("could not be resolved")
+    };
+    let errors = messages(log).into_iter().filter(|m| m.severity == Severity::Error && says(&m.text));
+    errors
+        .filter_map(|m| {
+            let place = m.place.clone().filter(|(file, _)| file != NAME_MAP && !file.starts_with(['@', '/']))?;
+            let quoted: Vec<&str> = m.text.split('"').skip(1).step_by(2).collect();
+            let name = match quoted[..] {
+                ["::"] | [] => None,
+                [symbol, ..] if m.text.starts_with("no operator") => Some(format!("operator{symbol}")),
+                [space, member, ..] if m.text.contains("has no member") => Some(format!("{space}::{member}")),
+                [name, ..] => Some(name.to_string()),
+            };
+            Some((name, place))
+        })
+        .collect()
+}
+
+/// Whether an error is about an entry: in the file in which NVRTC looks entries up, or in the tables for nvcc.
+pub(super) fn is_about_entries(log: &str) -> bool {
+    let about =
+        |m: &Message| m.text.starts_with("entry `") || m.place.as_ref().is_some_and(|(file, _)| file == NAME_MAP);
+    messages(log).iter().any(|m| m.severity == Severity::Error && about(m))
+}
+
 fn squeezed(text: &str) -> String {
     text.split_whitespace().collect()
 }

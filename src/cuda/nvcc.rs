@@ -16,9 +16,10 @@ use std::path::{Path, PathBuf};
 
 use super::compile::CudaCompileError;
 use super::load::Compilation;
-use super::stage::{self, Stage};
+use super::stage::{self, Given, Stage};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, advice, ended};
+use kforge_project::source::{ABSENT, addressed};
 use kforge_project::toolchain::cxx::search_path;
 use kforge_types::record::params::CompileParams;
 
@@ -44,6 +45,8 @@ pub(super) struct Unit<'a> {
     stage: Stage,
     /// The source, with each line under its original file name and number.
     text: Vec<u8>,
+    /// Whether files were replaced, so that empty headers are searched last.
+    replaced: bool,
     path: String,
     temporary: PathBuf,
     /// Whether nvcc accepts a seed: only since 12.9.
@@ -54,7 +57,7 @@ impl<'a> Unit<'a> {
     /// Lays the source out for one compilation.
     pub(super) fn new(
         params: &'a CompileParams,
-        source: &Path,
+        source: Given<'_>,
         nvcc: &'a Path,
         cxx: &'a Path,
         within: &'a ToolSandbox<'a>,
@@ -67,7 +70,8 @@ impl<'a> Unit<'a> {
         let name = params.main.replace('\\', "\\\\").replace('"', "\\\"");
         let text = [format!("#line 1 \"{name}\"\n").as_bytes(), &text].concat();
         let (path, seeded) = (search_path(cxx), Cell::new(true));
-        Ok(Unit { params, nvcc, cxx, within, stage, text, path, temporary, seeded })
+        let replaced = !source.replaced.is_empty();
+        Ok(Unit { params, nvcc, cxx, within, stage, text, replaced, path, temporary, seeded })
     }
 
     /// Lays out the source followed by more text.
@@ -104,6 +108,7 @@ impl<'a> Unit<'a> {
             .args(Stage::own_includes(params).iter().map(|folder| format!("-I{folder}")))
             .args(stage.cuda_includes().iter().map(|folder| format!("-isystem={folder}")))
             .args(stage::flags(params).map_err(CudaCompileError::failed)?)
+            .args(self.replaced.then(|| format!("-Xcompiler=-idirafter,{ABSENT}")))
             .env("PATH", &self.path)
             .env("TMPDIR", &self.temporary);
         let finished = self.within.run(&command).map_err(cannot)?;
@@ -200,7 +205,7 @@ fn tables(entries: &[String]) -> (String, String) {
     let line = format!("\n#line 1 \"{ENTRIES}\"\n");
     let (mut host, mut device) = (line.clone(), line);
     for (i, entry) in entries.iter().enumerate() {
-        let address = format!("&{}", entry.trim_start_matches(['&', ' ']));
+        let address = addressed(entry);
         host +=
             &format!("extern \"C\" void* const kforge_keep_{i}; void* const kforge_keep_{i} = (void*)({address});\n");
         device += &format!("extern \"C\" __device__ decltype({address}) kforge_entry_{i} = {address};\n");

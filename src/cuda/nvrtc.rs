@@ -10,15 +10,16 @@ use super::compile::CudaCompileError;
 use super::compiler_process::{self, Request};
 use super::compiler_server::STACK;
 use super::load::{Compilation, LoadError, load};
-use super::stage::{self, SHIM, Stage};
+use super::stage::{self, Given, SHIM, Stage};
 use super::{log, shim};
 use kforge_harness::compilers::ToolSandbox;
+use kforge_project::source::{ABSENT, with_parameters};
 use kforge_types::record::params::CompileParams;
 
 /// Compiles; the log is NVRTC's, unchanged.
 pub(super) fn compile(
     params: &CompileParams,
-    source: &Path,
+    source: Given<'_>,
     shim: &Path,
     nvrtc: (&Path, &Path),
     cuda_include: &Path,
@@ -28,14 +29,18 @@ pub(super) fn compile(
         |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not lay out the source: {e}") };
     let (file, text) = stage::main_file(params, source).map_err(CudaCompileError::failed)?;
     let stage = Stage::new(source, cuda_include, Some(shim), within.scratch).map_err(unavailable)?;
-    let options = options(params, &stage).map_err(CudaCompileError::failed)?;
+    let mut options = options(params, &stage).map_err(CudaCompileError::failed)?;
+    if !source.replaced.is_empty() {
+        options.push(format!("-I{ABSENT}"));
+    }
+    let entries: Vec<String> = params.entries.iter().map(|entry| name_expression(entry)).collect();
     if let Some(bounds) = within.bounds {
         let request = Request {
             folder: stage.path().to_path_buf(),
-            file: std::path::absolute(file).map_err(unavailable)?,
+            file: std::path::absolute(file.unwrap_or_else(|| stage.path().join(&params.main))).map_err(unavailable)?,
             name: params.main.clone(),
             options,
-            entries: params.entries.clone(),
+            entries,
             ptx: params.ptx,
             keep: bounds.of_library(stage.path()),
         };
@@ -47,7 +52,7 @@ pub(super) fn compile(
         },
         LoadError::Broken(why) => CudaCompileError::Unavailable { why },
     })?;
-    let entries: Vec<&str> = params.entries.iter().map(String::as_str).collect();
+    let entries: Vec<&str> = entries.iter().map(String::as_str).collect();
     let run = || {
         own_directory(stage.path()).map_err(|e| format!("could not give NVRTC a folder of its own: {e}"))?;
         library.compile(&text, &params.main, &options, &entries, params.ptx)
@@ -59,6 +64,14 @@ pub(super) fn compile(
             Err(panic) => std::panic::resume_unwind(panic),
         }
     })
+}
+
+/// An entry as NVRTC looks it up.
+fn name_expression(entry: &str) -> String {
+    match with_parameters(entry) {
+        Some((name, parameters)) => format!("static_cast<void (*)({parameters})>({name})"),
+        None => entry.to_string(),
+    }
 }
 
 /// Gives this thread its own working directory and changes to `folder`.

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 
+use kforge_harness::trees::{self, Replaced};
 use kforge_types::record::params::CompileParams;
 
 /// The name of the folder of CUDA's headers.
@@ -41,6 +42,15 @@ const LENGTH: usize = 256;
 /// The length of a folder's name that only lengthens the path.
 const NAME: usize = 60;
 
+/// A staged tree, with texts in place of some of its files.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Given<'a> {
+    /// The tree.
+    pub(super) folder: &'a Path,
+    /// Texts that take the place of files or are added, by their names in the tree. If there are any, the folder [`ABSENT`] is searched last.
+    pub(super) replaced: &'a Replaced,
+}
+
 /// A folder that is removed when it is dropped.
 pub(super) struct Stage {
     /// What is removed.
@@ -64,15 +74,19 @@ fn lengthened(folder: &Path) -> PathBuf {
 }
 
 impl Stage {
-    /// Lays out the tree at `source`, CUDA's headers and the stand-ins in a new folder below `scratch`.
-    pub(super) fn new(source: &Path, cuda_include: &Path, shim: Option<&Path>, scratch: &Path) -> io::Result<Self> {
+    /// Lays out a tree, CUDA's headers and the stand-ins in a new folder below `scratch`.
+    pub(super) fn new(source: Given<'_>, cuda_include: &Path, shim: Option<&Path>, scratch: &Path) -> io::Result<Self> {
         // Without links: a compiler asks the system for the path.
         let folder = tempfile::Builder::new().prefix(".compile-").tempdir_in(scratch.canonicalize()?)?;
         let path = lengthened(folder.path());
         std::fs::create_dir_all(&path)?;
-        for entry in std::fs::read_dir(source)? {
-            let entry = entry?;
-            symlink(std::path::absolute(entry.path())?, path.join(entry.file_name()))?;
+        if source.replaced.is_empty() {
+            for entry in std::fs::read_dir(source.folder)? {
+                let entry = entry?;
+                symlink(std::path::absolute(entry.path())?, path.join(entry.file_name()))?;
+            }
+        } else {
+            trees::lay_out(source.folder, source.replaced, &path)?;
         }
         symlink(std::path::absolute(cuda_include)?, path.join(CUDA))?;
         if let Some(shim) = shim {
@@ -131,18 +145,21 @@ pub(super) fn flags(params: &CompileParams) -> Result<&[String], String> {
     }
 }
 
-/// The file to compile, in the tree at `source`.
+/// The file to compile in a tree: its path, if it was not replaced, and its text.
 ///
 /// # Errors
 /// The name leaves the tree, or the file cannot be read.
-pub(super) fn main_file(params: &CompileParams, source: &Path) -> Result<(PathBuf, Vec<u8>), String> {
+pub(super) fn main_file(params: &CompileParams, source: Given<'_>) -> Result<(Option<PathBuf>, Vec<u8>), String> {
     let name = Path::new(&params.main);
     if name.components().any(|c| !matches!(c, std::path::Component::Normal(_))) {
         return Err(format!("`{}` is not a name within the source tree", params.main));
     }
-    let path = source.join(name);
+    if let Some(text) = source.replaced.get(&params.main) {
+        return Ok((None, text.clone().into_bytes()));
+    }
+    let path = source.folder.join(name);
     let bytes = std::fs::read(&path).map_err(|e| format!("could not read `{}`: {e}", params.main))?;
-    Ok((path, bytes))
+    Ok((Some(path), bytes))
 }
 
 #[cfg(test)]

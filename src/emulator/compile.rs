@@ -23,7 +23,8 @@ use std::path::{Component, Path, PathBuf};
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::bounds::with_bounds;
-use super::foreign::{Foreign, foreign};
+use super::foreign::Foreign;
+use super::host_code::again;
 use super::image::Image;
 use super::launches::without_launches;
 use super::pointers::may_misalign;
@@ -31,6 +32,8 @@ use super::prelude::left_out;
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_harness::system::{assembler_reads, files_read};
+use kforge_harness::trees::{self, Replaced};
+use kforge_project::source::{ABSENT, addressed};
 use kforge_project::toolchain::cxx::{beside, search_path};
 use kforge_project::workspace::includes::scan;
 use kforge_types::record::params::CompileFacts;
@@ -69,6 +72,10 @@ pub struct Compiled {
     pub facts: CompileFacts,
     /// The compiler's output: warnings.
     pub log: String,
+    /// What was left out of the source because it does not compile here and no entry needs it.
+    pub left_out: Option<String>,
+    /// The absent headers that the compiler was given empty.
+    pub(super) stand_ins: Vec<String>,
     /// Files of the system that the compiler read in addition to the sources and our headers, by absolute path.
     pub system: Vec<PathBuf>,
 }
@@ -90,12 +97,22 @@ impl From<String> for CompileFailed {
 }
 
 /// Compiles into the existing folder `out`: the files `binary` and `lines`. The working folder is created in the scratch folder of [`EmulatorCompile::within`].
+/// A source that does not compile as it is written is compiled without its host code, or to entries that report what is not emulated ([`super::host_code`]).
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
-    match compile_as(what, out, &[]) {
+    match as_given(what, out, &Replaced::new()) {
+        Err(refused) if refused.ended.is_none() => again(what, out, refused),
+        compiled => compiled,
+    }
+}
+
+/// Compiles with these files in place of the source's own.
+pub(super) fn as_given(what: &EmulatorCompile<'_>, out: &Path, replaced: &Replaced) -> Result<Compiled, CompileFailed> {
+    let with = |macros| compile_as(what, out, &Unit { macros, replaced, unknown: None });
+    match with(&[]) {
         // PTX in a statement with another spelling of `asm` reaches the host's assembler, which does not know it. These spellings also occur in headers of the
         // system, where they are no statements, so they become PTX only where the source does not compile otherwise.
         Err(refused) if refused.ended.is_none() && spells_asm(what.source) => {
-            compile_as(what, out, &["KF_EVERY_ASM"]).map_err(|_| refused)
+            with(&["KF_EVERY_ASM"]).map_err(|_| refused)
         }
         compiled => compiled,
     }
@@ -106,16 +123,34 @@ fn spells_asm(source: &Path) -> bool {
     texts(source).is_ok_and(|texts| texts.iter().any(|(_, text)| named_in(text, &["__asm__", "__asm"]).is_some()))
 }
 
-/// Compiles with these further macros of the prelude.
-fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result<Compiled, CompileFailed> {
+/// How a source is compiled.
+pub(super) struct Unit<'a> {
+    /// Further macros of the prelude.
+    pub(super) macros: &'a [&'a str],
+    /// Files in place of the source's own, and further ones.
+    pub(super) replaced: &'a Replaced,
+    /// What every entry reports as not emulated, in place of the source.
+    pub(super) unknown: Option<&'a Foreign>,
+}
+
+/// Compiles a source once, or entries in its place.
+pub(super) fn compile_as(
+    what: &EmulatorCompile<'_>,
+    out: &Path,
+    unit_of: &Unit<'_>,
+) -> Result<Compiled, CompileFailed> {
+    let macros = unit_of.macros;
     let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
     let room = room.map_err(|e| fail("make a working folder", e))?;
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
-        if name == "source" && lay_out_adapted(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))? {
-            continue;
+        if name == "source" {
+            let adapted = lay_out_adapted(&target, unit_of.replaced, &cwd.join(name));
+            if adapted.map_err(|e| fail("copy the sources", e))? {
+                continue;
+            }
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
@@ -145,11 +180,11 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
     let _ = writeln!(unit, "#pragma GCC poison {}", UNWATCHED.join(" "));
     let _ = write!(unit, "#line 1 \"entries.cpp\"\n#include \"source/{}\"\n#line 1 \"entries\"\n", what.main);
     for (index, entry) in what.entries.iter().enumerate() {
-        let _ = writeln!(unit, "KF_ENTRY({index}, {})", entry.trim().trim_start_matches('&'));
+        let _ = writeln!(unit, "KF_ENTRY({index}, {})", addressed(entry).trim_start_matches('&'));
     }
     let write =
         |name: &str, text: &str| fs::write(cwd.join(name), text).map_err(|e| fail(&format!("write `{name}`"), e));
-    write("entries.cpp", &unit)?;
+    write("entries.cpp", &unit_of.unknown.map_or(unit, |missing| unknown_entries(what.entries.len(), missing)))?;
 
     let tool = Tool { cwd: &cwd, within: what.within, path: search_path(what.cxx) };
     let given = || what.defines.values().chain(what.entries).chain(what.flags);
@@ -157,6 +192,10 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
     let aligned = what.check || may_misalign(every());
     let compile_with = |left_out: &[&str]| {
         let mut args = arguments(what, &cwd, &[left_out, macros].concat());
+        if !unit_of.replaced.is_empty() {
+            // Searched last.
+            args.extend(["-idirafter".into(), format!("source/{ABSENT}")]);
+        }
         if aligned {
             // After the kernel's own flags, because the last one of several counts.
             args.push("-fsanitize=alignment".into());
@@ -180,21 +219,17 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
         Err(mut refused) => {
             if let Some(why) = named(&UNWATCHED).filter(|_| refused.log.contains("poisoned")) {
                 refused.log += &why;
-                return Err(refused);
             }
-            let missing = foreign(&refused.log).ok_or(refused)?;
-            write("entries.cpp", &unknown_entries(what.entries.len(), &missing))?;
-            let said = compile_with(&[])?;
-            let (file, line) = &missing.place;
-            format!(
-                "{said}`{}` at {file}:{line} is not emulated, so every kernel of this source is unknown on `cpu`\n",
-                missing.what
-            )
+            return Err(refused);
         }
     };
     let read = |name: &str, what: &str| fs::read_to_string(cwd.join(name)).map_err(|e| fail(what, e));
     let assembly = read("entries.s", "read the assembly")?;
-    let (system, elsewhere) = reads(&read("reads", "read the list of headers")?);
+    let list = read("reads", "read the list of headers")?;
+    let (system, elsewhere) = reads(&list);
+    let stand_in =
+        |file: String| Some(file.strip_prefix("source/")?.strip_prefix(ABSENT)?.strip_prefix('/')?.to_string());
+    let stand_ins = files_read(&list).into_iter().filter_map(stand_in).collect();
     if let Some(file) = elsewhere.or_else(|| assembler_reads(&assembly)) {
         let log = format!(
             "`{}` reads `{file}`, which kforge does not track: only headers of the package and of its dependencies can be read, and an include \
@@ -235,35 +270,22 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
     }
     let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
     let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
-    Ok(Compiled { facts, log: log.replace("source/", ""), system })
+    Ok(Compiled { facts, log: log.replace("source/", ""), left_out: None, stand_ins, system })
 }
 
-/// Copies the package's tree to `to` with kernel launches and launch bounds rewritten, if it contains any. Returns whether it did.
-fn lay_out_adapted(source: &Path, to: &Path) -> std::io::Result<bool> {
-    let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
-    let mut rewritten = BTreeMap::new();
-    for entry in files() {
-        let entry = entry.map_err(std::io::Error::from)?;
-        if entry.file_type().is_file()
-            && let Some(text) = adapted(&String::from_utf8_lossy(&fs::read(entry.path())?))
-        {
-            rewritten.insert(entry.into_path(), text);
+/// Copies the package's tree to `to` with these files in place of its own, and with kernel launches and launch bounds rewritten, if there is anything of
+/// that kind. Returns whether it did.
+fn lay_out_adapted(source: &Path, replaced: &Replaced, to: &Path) -> std::io::Result<bool> {
+    let mut all = replaced.clone();
+    for (name, text) in trees::texts(source)? {
+        if let Some(text) = adapted(replaced.get(&name).unwrap_or(&text)) {
+            all.insert(name, text);
         }
     }
-    if rewritten.is_empty() {
+    if all.is_empty() {
         return Ok(false);
     }
-    for entry in files() {
-        let entry = entry.map_err(std::io::Error::from)?;
-        let there = to.join(entry.path().strip_prefix(source).unwrap_or(entry.path()));
-        if entry.file_type().is_dir() {
-            fs::create_dir_all(there)?;
-        } else if let Some(text) = rewritten.get(entry.path()) {
-            fs::write(there, text)?;
-        } else {
-            std::os::unix::fs::symlink(entry.path().canonicalize()?, there)?;
-        }
-    }
+    trees::lay_out(source, &all, to)?;
     Ok(true)
 }
 

@@ -46,6 +46,46 @@ pub(super) fn foreign(log: &str) -> Option<Foreign> {
     Some(Foreign { what, place: place_of(place).or_else(asked)? })
 }
 
+/// Whether a header belongs to CUDA's toolkit.
+pub(super) fn is_toolkit(header: &str) -> bool {
+    HEADERS.iter().any(|start| header.starts_with(start))
+}
+
+/// The names that errors in `log` do not find, with their places in the package, in order. A message about an operator names it `operator+`; one may name
+/// nothing.
+pub(super) fn undeclared(log: &str) -> Vec<(Option<String>, (String, u32))> {
+    log.lines()
+        .filter_map(|line| {
+            let (place, message) = line.split_once("error: ")?;
+            Some((name_in(message)?, place_of(place)?))
+        })
+        .collect()
+}
+
+/// The name in a message that something is not declared: the outer option is whether the message is one of these.
+fn name_in(message: &str) -> Option<Option<String>> {
+    const SAYS: [&str; 10] = [
+        "was not declared",
+        "does not name a type",
+        "has not been declared",
+        "is not a member of",
+        "undeclared identifier",
+        "unknown type name",
+        "no member named",
+        "no template named",
+        "no match for 'operator",
+        "to binary 'operator",
+    ];
+    if message.contains("invalid operands to binary expression") {
+        return Some(None);
+    }
+    SAYS.iter().any(|says| message.contains(says)).then(|| {
+        let mut quoted = message.split('\'').skip(1).step_by(2);
+        let operator = quoted.clone().find(|name| name.starts_with("operator"));
+        operator.or_else(|| quoted.next()).map(|name| bare(name).to_owned())
+    })
+}
+
 /// The place at the start of a message, if it is in the package: not in our headers, the system's headers, or the unit around the source.
 fn place_of(text: &str) -> Option<(String, u32)> {
     let mut parts = text.trim_start().splitn(3, ':');
@@ -65,7 +105,7 @@ fn missing(message: &str) -> Option<String> {
         message.strip_suffix(": No such file or directory").or_else(|| message.strip_suffix(" file not found"));
     if let Some(header) = header {
         let header = header.trim_matches('\'');
-        return HEADERS.iter().any(|start| header.starts_with(start)).then(|| header.to_owned());
+        return is_toolkit(header).then(|| header.to_owned());
     }
     let quoted: Vec<&str> = message.split('\'').skip(1).step_by(2).collect();
     let says = |words: &str| message.contains(words);
@@ -145,6 +185,17 @@ mod tests {
     fn a_namespace_that_is_missing_is_named() {
         let log = "k.cu:5:1: error: 'nvcuda::wmma::experimental' has not been declared\n";
         assert_eq!(found(log), Some(("nvcuda::wmma::experimental".into(), "k.cu".into(), 5)));
+    }
+
+    #[test]
+    fn names_that_are_not_declared_are_found_in_order() {
+        let log = "k.cu:2:17: error: variable or field 'k' declared void\nk.cu:2:17: error: 'Half' was not declared in this scope\n\
+                   k.cu:3:9: error: 'at' has not been declared\nk.cu:4:9: error: no match for 'operator+' (operand types are 'float4' and 'float4')\n\
+                   headers/a.h:5:1: error: 'x' was not declared in this scope\nk.cu:6:1: error: unknown type name 'C'\n";
+        let found = undeclared(log);
+        let expected = [("Half", 2), ("at", 3), ("operator+", 4), ("C", 6)];
+        let expected = expected.map(|(name, line)| (Some(name.to_owned()), ("k.cu".to_owned(), line)));
+        assert_eq!(found, expected);
     }
 
     #[test]

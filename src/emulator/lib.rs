@@ -31,6 +31,7 @@
 //! | grids sized for the device | [8 multiprocessors of 2 blocks](kforge_types::model::grid::EMULATED) | few blocks, so that each takes several turns |
 //! | tensor maps | not emulated: a kernel that takes one as a parameter does not run | the driver encodes them |
 //! | host code, kernel launches | compile, are never run, and report it if a kernel executes them | a source may contain its launcher |
+//! | host code that does not compile here | left out, if no entry needs it (`host_code`) | its headers are those of a project that may not be here |
 //! | a source that only CUDA compiles | entries that report what is missing, and where (`foreign`) | unknown; a source's own mistakes stay errors |
 //! | threads that spin | yield after some polls, or when a time slice ends in the binary's own code | plain builds see no loads |
 //! | stuck forever (`no-progress`) | thousands of rounds of polling in which nothing was written, met or left | nothing can change any longer |
@@ -67,6 +68,7 @@ mod handover;
 mod headers;
 mod hint;
 mod hooks;
+mod host_code;
 mod image;
 mod inspect;
 mod job;

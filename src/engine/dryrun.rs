@@ -100,7 +100,11 @@ pub fn explain(graph: Graph, options: &BuildOptions, services: &Services<'_>, id
             None => last.as_ref().is_none_or(|last| last.forgotten),
         };
     let fields = dry.walk.spec(index).map(|s| s.explain()).or(last.map(|l| l.explanation)).unwrap_or_default();
-    Some(Explanation { id: id.to_string(), prospect, product, evidence, brought, because, earlier, fields })
+    let notes = match &dry.walk.states[index as usize] {
+        State::Done(Done { result: Some(result), .. }) => result.notes.clone(),
+        _ => vec![],
+    };
+    Some(Explanation { id: id.to_string(), prospect, product, evidence, brought, because, earlier, notes, fields })
 }
 
 /// What is remembered of a step that no plan has now: the fields and reasons of its last run. None if nothing is.
@@ -114,6 +118,7 @@ pub fn recalled(memory: &dyn Memory, id: &str) -> Option<Explanation> {
         brought: false,
         because: last.because,
         earlier: None,
+        notes: vec![],
         fields: last.explanation,
     })
 }

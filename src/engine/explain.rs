@@ -13,7 +13,7 @@ use kforge_foundation::base::encode::Hasher;
 use kforge_foundation::base::encode::{FieldWriter, write_value};
 use kforge_types::record::event::{EvidenceSeen, Why};
 use kforge_types::record::spec::Tree;
-use kforge_types::record::{Form, Spec, StepResult};
+use kforge_types::record::{Form, Note, Spec, StepResult};
 
 /// Why a step runs. The codes: `new` (it never had a result), `changed` (with the first field that differs, in canonical order), `forgotten` (its last result
 /// was not one that is stored), `not-cached` (no cache has its result any more).
@@ -187,6 +187,8 @@ pub struct Explanation {
     pub because: Vec<Because>,
     /// If the step did not run for that reason because its result was already known: when the reason arose.
     pub earlier: Option<Earlier>,
+    /// The messages of its result, if that is known.
+    pub notes: Vec<Note>,
     /// The fields that are hashed; those of last time if not all inputs are known yet.
     pub fields: Vec<(String, String)>,
 }

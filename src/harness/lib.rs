@@ -19,6 +19,7 @@ pub mod runner;
 pub mod stage;
 pub mod system;
 pub mod task;
+pub mod trees;
 mod device_slots;
 
 pub use execute::WorkerExecutor;

@@ -1,7 +1,8 @@
-//! What is on the user's machine: workspaces and their lockfiles ([`workspace`]), compilers and interpreters ([`toolchain`]).
+//! What is on the user's machine: sources as text ([`source`]), workspaces and their lockfiles ([`workspace`]), compilers and interpreters ([`toolchain`]).
 //!
 //! The rooms are listed in their order of import: a room uses only rooms above its own.
 
+pub mod source;
 pub mod workspace;
 pub mod toolchain;
 

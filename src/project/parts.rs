@@ -6,6 +6,7 @@ use super::Part;
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
     Part { name: "project/paths", files: &["workspace/find.rs"], packages: &[] },
+    Part { name: "project/host-code", files: &["source"], packages: &[] },
     Part { name: "project/includes", files: &["workspace/includes.rs"], packages: &[] },
     Part { name: "project/c++", files: &["toolchain/cxx.rs"], packages: &[] },
     Part { name: "project/python", files: &["toolchain/python.rs"], packages: &[] },

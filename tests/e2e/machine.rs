@@ -21,7 +21,7 @@ __global__ void k(const float *x, float *y, int n) {
 "#;
 
 /// The home of the installed toolchain, and its lockfile. None, after printing the reason, if there is no toolchain.
-fn installed() -> Option<(PathBuf, String)> {
+pub(crate) fn installed() -> Option<(PathBuf, String)> {
     let installed = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home");
     let Ok(lock) = fs::read_to_string(installed.join("kforge.lock")) else {
         skipped("no toolchain is installed; `cargo test --test acquire` installs one");

@@ -13,6 +13,7 @@ mod compared;
 mod edits;
 mod fresh;
 mod generated;
+mod host_code;
 mod hostile;
 mod indecisive;
 mod keys;

@@ -356,9 +356,9 @@ fn inline_ptx_is_unknown_when_it_is_executed_however_asm_is_spelled() {
 fn a_source_that_only_cuda_compiles_is_unknown_at_the_line_that_asks_for_it() {
     let cases = [
         (
-            "#include <cub/block/block_reduce.cuh>\n__global__ void k(int *out) { out[0] = 1; }\n",
-            "cub/block/block_reduce.cuh",
-            1,
+            "#include <cub/block/block_reduce.cuh>\n__global__ void k(int *out) {\n  out[0] = cub::BlockReduce<int, 32>::F;\n}\n",
+            "cub::BlockReduce of cub/block/block_reduce.cuh",
+            3,
         ),
         (
             "#include <cuda/std/array>\n__global__ void k(int *out) {\n  out[0] = cuda::std::in_no_version(1);\n}\n",

@@ -19,7 +19,8 @@ use packages::{PACKAGES, Package, sources, src};
 use paths::{mentions, tokens};
 
 /// The pure rooms of packages that have other rooms too. `kforge-types` and `kforge-numerics` are entirely pure.
-const PURE: [(&str, &str); 3] = [("pipeline", "plan"), ("pipeline", "optimize"), ("pipeline", "report")];
+const PURE: [(&str, &str); 4] =
+    [("project", "source"), ("pipeline", "plan"), ("pipeline", "optimize"), ("pipeline", "report")];
 
 /// Parts of pure rooms that perform input and output: asking an agent is not a computation. The rest of their rooms is pure.
 const WORLDLY: [&[&str]; 1] = [&["optimize", "agents", "ask"]];

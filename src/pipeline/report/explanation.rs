@@ -7,6 +7,8 @@ use serde::Serialize;
 
 use super::choice::Choice;
 use kforge_engine::{Because, Earlier, Explanation, Prospect};
+use kforge_foundation::base::Severity;
+use kforge_types::record::Note;
 use kforge_types::record::event::{EvidenceSeen, Why};
 
 const BOLD: Style = Style::new().bold();
@@ -46,6 +48,9 @@ pub struct Document {
     /// If the step did not run because an earlier result exists: whether its key is that of the last build (`last-build`) or a later one (`now`).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub earlier: Option<&'static str>,
+    /// What a compilation did apart from its log: which compiler it took and why, what it left out of a source.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
     /// Every field that is hashed into the key, in canonical order.
     pub fields: Vec<(String, String)>,
     /// What a selection chose, for a step that selects champions.
@@ -75,9 +80,16 @@ pub fn document(explanation: &Explanation, choices: &[Choice]) -> Document {
             Earlier::LastBuild => "last-build",
             Earlier::Now => "now",
         }),
+        notes: notes(explanation).map(str::to_string).collect(),
         fields: explanation.fields.clone(),
         choices: choices.to_vec(),
     }
+}
+
+/// What a compilation did apart from its log.
+fn notes(explanation: &Explanation) -> impl Iterator<Item = &str> {
+    let quiet = |note: &&Note| note.severity == Severity::Note && note.code.starts_with("compile.");
+    explanation.notes.iter().filter(quiet).map(|note| note.message.as_str())
 }
 
 /// The explanation with ANSI styles: the chain, and with `fields` everything that is hashed. `full` prints complete digests.
@@ -118,6 +130,11 @@ pub fn text(explanation: &Explanation, fields: bool, full: bool) -> String {
             out,
             "  {DIM}the reason for its last run is not recorded here: its result came from a cache{DIM:#}"
         );
+    }
+    for note in notes(explanation) {
+        for (at, line) in note.lines().enumerate() {
+            let _ = writeln!(out, "{}{line}", if at == 0 { "  " } else { "    " });
+        }
     }
     if fields {
         let _ = writeln!(out, "  hashed into its key:");
@@ -191,6 +208,7 @@ mod tests {
             evidence: None,
             brought: false,
             earlier: None,
+            notes: vec![],
             because: vec![
                 because("p/k/cpu/compile", "changed", Some("inputs.tree:source"), Some((&old, &new))),
                 because("p/k/generate", "changed", Some("inputs.file:k.cu"), Some((&old, &new))),

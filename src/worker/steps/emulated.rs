@@ -47,7 +47,9 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
             task.write_document("facts", &made.facts)?;
             task.write("log", made.log.as_bytes())?;
             let warned = (!made.log.trim().is_empty()).then(|| warning(&made.log));
-            Ok(done(format!("{} for the emulator", count(params.entries.len(), "entry")), warned.into_iter().collect()))
+            let left_out = made.left_out.map(|text| Note::new(Severity::Note, "compile.left-out", text));
+            let notes = warned.into_iter().chain(left_out).collect();
+            Ok(done(format!("{} for the emulator", count(params.entries.len(), "entry")), notes))
         }
     }
 }

@@ -9,10 +9,12 @@ pub(super) const EMULATED_PARTS: &[&str] = &[
     "foundation/documents",
     "types/documents",
     "project/c++",
+    "project/host-code",
     "project/includes",
     "harness/tasks",
     "harness/confinement",
     "harness/system",
+    "harness/trees",
     "emulator/compiler",
     "worker/emulated",
 ];
@@ -25,8 +27,10 @@ pub(super) const DEVICE_PARTS: &[&str] = &[
     "types/limits",
     "types/fatbins",
     "project/c++",
+    "project/host-code",
     "harness/tasks",
     "harness/confinement",
+    "harness/trees",
     "cuda/compilers",
     "worker/compiled",
 ];

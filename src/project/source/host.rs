@@ -1,0 +1,173 @@
+//! Whether a declaration is host code beyond doubt: no device code can use it. Knows names of CUDA's runtime, of the C and C++ libraries and of their
+//! namespaces; a name that is not here is no evidence.
+
+use std::collections::BTreeSet;
+
+use super::macros::Macros;
+use super::part::{Part, What};
+use super::tokens::Token;
+
+/// Namespaces that device code can use without a header of the package.
+const KNOWN: [&str; 9] = ["std", "cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv", "cutlass", "cute"];
+
+/// Functions and objects of the C library that device code does not have.
+const C: [&str; 22] = [
+    "fprintf",
+    "fputs",
+    "stderr",
+    "stdout",
+    "stdin",
+    "exit",
+    "abort",
+    "getenv",
+    "fopen",
+    "fclose",
+    "fread",
+    "fwrite",
+    "fseek",
+    "ftell",
+    "srand",
+    "rand",
+    "atoi",
+    "atof",
+    "strcmp",
+    "gettimeofday",
+    "clock_gettime",
+    "main",
+];
+
+/// Members of `std` that device code does not have.
+const STD: [&str; 26] = [
+    "vector",
+    "string",
+    "map",
+    "unordered_map",
+    "set",
+    "cout",
+    "cerr",
+    "endl",
+    "ostream",
+    "istream",
+    "ifstream",
+    "ofstream",
+    "stringstream",
+    "ostringstream",
+    "runtime_error",
+    "invalid_argument",
+    "exception",
+    "unique_ptr",
+    "shared_ptr",
+    "make_unique",
+    "make_shared",
+    "mt19937",
+    "random_device",
+    "thread",
+    "mutex",
+    "to_string",
+];
+
+/// Prefixes of the names of host libraries.
+const LIBRARIES: [&str; 11] =
+    ["cublas", "CUBLAS", "cudnn", "CUDNN", "nccl", "cusolver", "cusparse", "cufft", "MPI_", "nvml", "PYBIND11_"];
+
+/// What a look at tokens needs to know of the other declarations.
+pub(super) struct Known<'a> {
+    pub(super) macros: &'a Macros,
+    /// Every name that the sources declare, namespaces included.
+    pub(super) declared: &'a BTreeSet<String>,
+}
+
+impl Known<'_> {
+    /// Whether the sources or CUDA have a namespace or a class of that name.
+    pub(super) fn has_space(&self, name: &str) -> bool {
+        KNOWN.contains(&name) || self.declared.contains(name) || self.macros.contains(name)
+    }
+
+    /// The positions at which a name in a namespace begins that nothing here declares.
+    fn foreign_at<'t>(&self, text: &'t [Token]) -> impl Iterator<Item = usize> {
+        let own = own(text);
+        text.windows(3).enumerate().filter_map(move |(at, w)| {
+            let first = w[0].is_word() && w[1].is("::") && w[2].is_word();
+            let inner = at > 0 && text[at - 1].is("::");
+            let known = || self.has_space(&w[0].text) || own.contains(w[0].text.as_str());
+            (first && !inner && !known()).then_some(at)
+        })
+    }
+
+    /// The first name in a namespace that nothing here declares: `at::Half`.
+    pub(super) fn foreign(&self, text: &[Token]) -> Option<String> {
+        self.foreign_at(text).next().map(|at| qualified(text, at))
+    }
+
+    /// The namespaces of such names.
+    pub(super) fn foreign_spaces(&self, text: &[Token]) -> BTreeSet<String> {
+        self.foreign_at(text).map(|at| text[at].text.clone()).collect()
+    }
+
+    /// Whether a declaration is host code beyond doubt.
+    pub(super) fn is_host(&self, part: &Part) -> bool {
+        if part.device || !matches!(part.what, What::Function | What::Variable) {
+            return false;
+        }
+        let host_only = part.header.iter().any(|t| t.is("__host__"));
+        host_only || part.names.contains("main") || self.in_host_words(&part.tokens, &mut BTreeSet::new())
+    }
+
+    fn in_host_words(&self, text: &[Token], seen: &mut BTreeSet<String>) -> bool {
+        if self.foreign(text).is_some() {
+            return true;
+        }
+        (0..text.len()).any(|at| {
+            let token = &text[at];
+            if text[at..].len() > 2 && text[at..at + 3].iter().all(|t| t.is("<")) {
+                return true;
+            }
+            if !token.is_word() {
+                return false;
+            }
+            let word = token.text.as_str();
+            let next = text.get(at + 1);
+            let runtime =
+                word.strip_prefix("cuda").is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_uppercase()));
+            let launches = runtime && next.is_some_and(|t| t.is("(")) && !word.starts_with("cudaGridDependency");
+            let library = LIBRARIES.iter().any(|start| word.starts_with(start));
+            let standard = word == "std"
+                && next.is_some_and(|t| t.is("::"))
+                && text.get(at + 2).is_some_and(|t| STD.contains(&t.text.as_str()));
+            if launches || library || standard || C.contains(&word) {
+                return true;
+            }
+            self.macros.contains(word)
+                && seen.insert(word.to_string())
+                && self.macros.bodies(word).any(|body| self.in_host_words(body, seen))
+        })
+    }
+}
+
+/// The names that a declaration declares within itself: parameters of templates, aliases, classes, namespaces.
+fn own(text: &[Token]) -> BTreeSet<&str> {
+    const BEFORE: [&str; 6] = ["typename", "class", "struct", "using", "namespace", "enum"];
+    let named = |w: &&[Token]| BEFORE.iter().any(|word| w[0].is(word)) && w[1].is_word();
+    let variadic =
+        text.windows(5).filter(|w| BEFORE.iter().any(|word| w[0].is(word)) && w[1].is(".") && w[4].is_word());
+    // `typedef X Y;`
+    let aliases = text.windows(2).filter(|w| w[0].is_word() && w[1].is(";")).map(|w| w[0].text.as_str());
+    text.windows(2)
+        .filter(named)
+        .map(|w| w[1].text.as_str())
+        .chain(variadic.map(|w| w[4].text.as_str()))
+        .chain(aliases)
+        .collect()
+}
+
+/// The qualified name that begins at a token.
+pub(super) fn qualified(text: &[Token], at: usize) -> String {
+    let mut name = text[at].text.clone();
+    for pair in text[at + 1..].chunks(2) {
+        match pair {
+            [colons, word] if colons.is("::") && word.is_word() => name = format!("{name}::{}", word.text),
+            _ => break,
+        }
+    }
+    name
+}

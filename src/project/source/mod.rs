@@ -1,0 +1,606 @@
+//! Host code in CUDA C++ sources: what of a source its kernels need, and the source without the rest. Pure: reads texts, no files.
+//!
+//! A source that includes its project's world (torch, cuBLAS, helper headers) does not compile where that world is absent, although its kernels need none of it.
+//! Its text is then split into the declarations of its namespaces, and those that no entry reaches are blanked. Headers that are absent are given as empty ones.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | a source that compiles is never changed | what it means, and what was recorded of its binary, stays |
+//! | a declaration is kept if an entry reaches its name, through macros too | all declarations of a name go together, so no overload or specialization that a kernel would choose is lost |
+//! | names count wherever they occur, except after `.` and `->` | too much costs nothing but an error; too little would change what a kernel means |
+//! | operators, and variables of devices, are kept | they are used without their names: by expressions, by `constants` of a manifest |
+//! | functions without annotation that can only be host code are never kept | a local variable in a kernel may have the name of one |
+//! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
+//! | of several overloads and specializations, those are left out that name a namespace which nothing declares | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
+//! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
+//! | directives stay, except pragmas in what is left out | what they define may be used anywhere |
+//! | a use of a macro that makes a kernel and host code is replaced by its expansion without the host code, on its line | the two have no text of their own |
+
+mod declarations;
+mod entry;
+mod host;
+mod macros;
+mod needs;
+mod part;
+mod tokens;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use declarations::{Declarations, Range, closing, declarations};
+pub use entry::{addressed, with_parameters};
+use host::{Known, qualified};
+use macros::{Macros, spelled};
+pub use needs::{Need, is_standard};
+use part::{Part, What, part};
+use tokens::{Kind, Token, Unclosed, tokens, words};
+
+/// The folder of empty headers in a tree, which stands last in the search for includes.
+pub const ABSENT: &str = "@absent";
+
+/// The files of a staged tree, and how a compiler finds them.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceTree<'a> {
+    /// Texts by their names in the tree.
+    pub files: &'a BTreeMap<String, String>,
+    /// The file to compile.
+    pub main: &'a str,
+    /// Include folders, as the tree names them.
+    pub include: &'a [String],
+}
+
+/// A place in a file.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The file, as the tree names it.
+    pub file: String,
+    /// The line, from 1.
+    pub line: u32,
+}
+
+impl std::fmt::Display for Place {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}:{}", self.file, self.line)
+    }
+}
+
+/// A header that no file of the tree is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AbsentHeader {
+    /// Its name in `#include`.
+    pub name: String,
+    /// The first include of it.
+    pub place: Place,
+    /// Whether an empty header can stand for it. Otherwise its includes are blanked.
+    pub stands: bool,
+}
+
+/// A declaration that is left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LeftOut {
+    /// What it declares, or how it begins.
+    pub name: String,
+    /// Where it begins.
+    pub place: Place,
+    /// Its last line.
+    pub to: u32,
+}
+
+/// A source without what its entries do not need.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Reduced {
+    /// The files that change, with their new texts.
+    pub files: BTreeMap<String, String>,
+    /// Headers that no file of the tree is, in order of name. A compiler may have them.
+    pub absent: Vec<AbsentHeader>,
+    /// What is left out, by place.
+    pub left_out: Vec<LeftOut>,
+    /// Macros that conditions ask about and that nothing here defines, with their first places. Headers that are absent may define them.
+    pub asked: Vec<(String, Place)>,
+}
+
+/// What a text ends inside of.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Unfinished {
+    /// What is open: `the brace`, `the comment`.
+    pub what: &'static str,
+    /// Where it opens.
+    pub place: Place,
+}
+
+impl std::fmt::Display for Unfinished {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "`{}` ends inside {} that opens at line {}", self.place.file, self.what, self.place.line)
+    }
+}
+
+impl Unfinished {
+    /// As a C++ compiler words an error: `k.cu:3:1: error: TEXT`.
+    pub fn as_error(&self) -> String {
+        format!("{}:1: error: {self}\n", self.place)
+    }
+}
+
+struct File {
+    name: String,
+    tokens: Vec<Token>,
+    declarations: Declarations,
+    unclosed: Option<Unclosed>,
+    /// Whether another file includes it inside a declaration: it is no list of declarations, and stays whole.
+    fragment: bool,
+}
+
+/// Declarations that share a range of text: one, or those that a use of a macro makes.
+struct Group {
+    file: usize,
+    range: Range,
+    parts: Vec<Part>,
+}
+
+/// The sources of a kernel, read once.
+pub struct Sources<'a> {
+    tree: SourceTree<'a>,
+    files: Vec<File>,
+    macros: Macros,
+    groups: Vec<Group>,
+    /// Every name that a declaration or a namespace has.
+    declared: BTreeSet<String>,
+}
+
+impl std::fmt::Debug for Sources<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sources").field("main", &self.tree.main).finish_non_exhaustive()
+    }
+}
+
+impl<'a> Sources<'a> {
+    /// Reads the files of a tree.
+    pub fn read(tree: SourceTree<'a>) -> Self {
+        let mut macros = Macros::default();
+        let read: Vec<_> = tree.files.iter().map(|(name, text)| (name.clone(), tokens(text))).collect();
+        for token in read.iter().flat_map(|(_, (all, _))| all) {
+            if let Some(("define", text)) = token.directive() {
+                macros.define(text);
+            }
+        }
+        let file = |(name, (tokens, unclosed)): (String, (Vec<Token>, _))| {
+            let declarations = declarations(&tokens, &macros);
+            File { name, tokens, declarations, unclosed, fragment: false }
+        };
+        let mut files: Vec<File> = read.into_iter().map(file).collect();
+        let inner: Vec<String> = files.iter().flat_map(|file| inner_includes(file, &tree)).collect();
+        for file in &mut files {
+            file.fragment = file.declarations.broken || inner.contains(&file.name);
+        }
+        let mut groups = vec![];
+        for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.fragment) {
+            groups.extend(file.declarations.all.iter().map(|range| group(index, file, *range, &macros)));
+        }
+        let mut declared: BTreeSet<String> =
+            groups.iter().flat_map(|g| &g.parts).flat_map(|p| p.names.clone()).collect();
+        declared.extend(files.iter().flat_map(|file| file.declarations.namespaces.clone()));
+        Sources { tree, files, macros, groups, declared }
+    }
+
+    fn known(&self) -> Known<'_> {
+        Known { macros: &self.macros, declared: &self.declared }
+    }
+
+    fn part(&self, (group, part): (usize, usize)) -> &Part {
+        &self.groups[group].parts[part]
+    }
+
+    fn place(&self, file: usize, line: u32) -> Place {
+        Place { file: self.files[file].name.clone(), line }
+    }
+
+    /// The first file, the main one before the others, that ends inside a brace, a template, a comment or the like.
+    pub fn unfinished(&self) -> Option<Unfinished> {
+        let mut order: Vec<usize> = (0..self.files.len()).collect();
+        order.sort_by_key(|index| self.files[*index].name != self.tree.main);
+        order.into_iter().find_map(|index| {
+            let file = &self.files[index];
+            let opening = file.declarations.opening.as_ref().filter(|_| !file.fragment && self.macros.balance());
+            // A declaration that only lacks its end may be a macro of a header that is not here.
+            let opening = opening.filter(|opening| opening.what != declarations::DECLARATION);
+            let (what, line) = match (file.unclosed, opening) {
+                (Some(Unclosed::Comment(line)), _) => ("the comment", line),
+                (Some(Unclosed::RawString(line)), _) => ("the string", line),
+                (None, Some(opening)) => (opening.what, opening.line),
+                _ => return None,
+            };
+            Some(Unfinished { what, place: self.place(index, line) })
+        })
+    }
+
+    /// The source without what these entries do not reach, with the names and values of macros and the flags in `given`.
+    pub fn without_host_code<'t>(&self, entries: &[String], given: impl IntoIterator<Item = &'t str>) -> Reduced {
+        let given: Vec<&str> = given.into_iter().collect();
+        let kept = self.reached(entries, given.iter().copied());
+        let mut out = Reduced { absent: self.absent(), ..Reduced::default() };
+        if !out.absent.is_empty() {
+            out.asked = self.undefined(&given);
+        }
+        let mut edits: BTreeMap<usize, Vec<(usize, usize, String)>> = BTreeMap::new();
+        for (index, group) in self.groups.iter().enumerate() {
+            let of = |part: &usize| kept.contains(&(index, *part));
+            let count = (0..group.parts.len()).filter(of).count();
+            if count == group.parts.len() && count > 0 {
+                continue;
+            }
+            let file = &self.files[group.file];
+            let text = &file.tokens[group.range.from..group.range.to];
+            let (Some(first), Some(last)) = (text.first(), text.last()) else { continue };
+            for part in (0..group.parts.len()).filter(|part| !of(part)) {
+                let part = &group.parts[part];
+                let place = self.place(group.file, first.line);
+                out.left_out.push(LeftOut { name: shown(part, text), place, to: last.line });
+            }
+            let parts = (0..group.parts.len()).filter(of).map(|part| spelled(&group.parts[part].tokens));
+            let new = parts.collect::<Vec<_>>().join(" ");
+            edits.entry(group.file).or_default().push((group.range.from, group.range.to, new));
+        }
+        for (index, file) in self.files.iter().enumerate() {
+            let blanked = self.blanked_includes(file, &out.absent);
+            let edits = edits.remove(&index).unwrap_or_default();
+            if !edits.is_empty() || !blanked.is_empty() {
+                let text = &self.tree.files[&file.name];
+                out.files.insert(file.name.clone(), edited(text, &file.tokens, &edits, &blanked));
+            }
+        }
+        out.left_out.sort_by(|a, b| (&a.place, a.to, &a.name).cmp(&(&b.place, b.to, &b.name)));
+        out
+    }
+
+    /// The declarations that entries reach.
+    fn reached<'t>(&self, entries: &[String], given: impl IntoIterator<Item = &'t str>) -> BTreeSet<(usize, usize)> {
+        let known = self.known();
+        let mut by_name: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
+        let every = || {
+            let of = |(g, group): (usize, &Group)| (0..group.parts.len()).map(move |p| (g, p)).collect::<Vec<_>>();
+            self.groups.iter().enumerate().flat_map(of)
+        };
+        for at in every() {
+            for name in &self.part(at).names {
+                by_name.entry(name).or_default().push(at);
+            }
+        }
+        let host = self.host_code(&by_name);
+        let foreign: BTreeSet<(usize, usize)> =
+            every().filter(|at| known.foreign(&self.part(*at).header).is_some()).collect();
+        let mut kept: BTreeSet<(usize, usize)> = BTreeSet::new();
+        let mut seen: BTreeSet<String> = BTreeSet::new();
+        let mut open: VecDeque<String> = entries.iter().flat_map(|entry| words(entry)).collect();
+        open.extend(given.into_iter().flat_map(words));
+        for file in self.files.iter().filter(|file| file.fragment) {
+            open.extend(file.tokens.iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
+        }
+        let mut roots: Vec<(usize, usize)> = every()
+            .filter(|at| {
+                let part = self.part(*at);
+                let used_unnamed = part.names.contains("operator") || part.device && part.what == What::Variable;
+                let space = || {
+                    let after = part.tokens.iter().position(|t| t.is("namespace")).unwrap_or(0) + 1;
+                    part.tokens.get(after).is_some_and(|t| known.has_space(&t.text))
+                };
+                used_unnamed && !host.contains(at) && !foreign.contains(at) || part.what == What::Using && space()
+            })
+            .collect();
+        loop {
+            for at in roots.drain(..) {
+                if kept.insert(at) {
+                    open.extend(self.part(at).uses.iter().cloned());
+                }
+            }
+            let Some(name) = open.pop_front() else { break };
+            if !seen.insert(name.clone()) {
+                continue;
+            }
+            open.extend(self.macros.words(&name));
+            let all = by_name.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+            let device: Vec<_> = all.iter().filter(|at| self.part(**at).device).collect();
+            let plain = |at: &&(usize, usize)| !foreign.contains(*at);
+            let overload = |at: &(usize, usize)| {
+                let part = self.part(*at);
+                let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
+                part.what == What::Function && !part.device && !part.constexpr && !device.is_empty() && !forward
+            };
+            let left_out = |at: &(usize, usize)| {
+                host.contains(at)
+                    || overload(at)
+                    || foreign.contains(at) && all.iter().filter(plain).any(|other| !host.contains(other))
+            };
+            roots.extend(all.iter().filter(|at| !left_out(at)));
+        }
+        // An assertion holds for what is kept if it names only that.
+        let names: BTreeSet<&String> = kept.iter().flat_map(|at| &self.part(*at).names).collect();
+        let about_kept = |at: &(usize, usize)| {
+            let part = self.part(*at);
+            let known_names =
+                || part.uses.iter().all(|name| !by_name.contains_key(name.as_str()) || names.contains(name));
+            part.what == What::Assertion && !foreign.contains(at) && known_names()
+        };
+        kept.extend(every().filter(about_kept));
+        kept
+    }
+
+    /// Host code beyond doubt, and functions without annotation that call it.
+    fn host_code(&self, by_name: &BTreeMap<&str, Vec<(usize, usize)>>) -> BTreeSet<(usize, usize)> {
+        let known = self.known();
+        let every: Vec<(usize, usize)> =
+            self.groups.iter().enumerate().flat_map(|(g, group)| (0..group.parts.len()).map(move |p| (g, p))).collect();
+        let mut host: BTreeSet<_> = every.iter().filter(|at| known.is_host(self.part(**at))).copied().collect();
+        loop {
+            let calls_host = |at: &&(usize, usize)| {
+                let part = self.part(**at);
+                let only_host = |name: &String| {
+                    let all = by_name.get(name.as_str()).map_or(&[][..], Vec::as_slice);
+                    !all.is_empty() && !part.names.contains(name) && all.iter().all(|other| host.contains(other))
+                };
+                part.what == What::Function && !part.device && !host.contains(*at) && part.calls.iter().any(only_host)
+            };
+            let more: Vec<_> = every.iter().filter(calls_host).copied().collect();
+            if more.is_empty() {
+                return host;
+            }
+            host.extend(more);
+        }
+    }
+
+    /// Headers that no file of the tree is, in order of name.
+    fn absent(&self) -> Vec<AbsentHeader> {
+        let mut found: BTreeMap<String, AbsentHeader> = BTreeMap::new();
+        let asked: BTreeSet<String> = self.files.iter().flat_map(asked).collect();
+        for (index, file) in self.files.iter().enumerate() {
+            for (at, include) in includes(file) {
+                if include.resolve(&file.name, &self.tree).is_none() && !asked.contains(&include.name) {
+                    let stands = std::path::Path::new(&include.name)
+                        .components()
+                        .all(|c| matches!(c, std::path::Component::Normal(_)));
+                    let place = self.place(index, file.tokens[at].line);
+                    let header = AbsentHeader { name: include.name.clone(), place, stands };
+                    let first = found.entry(include.name).or_insert_with(|| header.clone());
+                    if header.place < first.place {
+                        *first = header;
+                    }
+                }
+            }
+        }
+        found.into_values().collect()
+    }
+
+    /// Macros that conditions ask about and that nothing here defines. Names that begin with an underscore are those of compilers.
+    fn undefined(&self, given: &[&str]) -> Vec<(String, Place)> {
+        let given: BTreeSet<String> = given.iter().flat_map(|text| words(text)).collect();
+        let known = |name: &String| {
+            self.macros.contains(name)
+                || given.contains(name)
+                || name.starts_with('_')
+                || ["defined", "true", "false"].contains(&name.as_str())
+        };
+        let mut found: BTreeMap<String, Place> = BTreeMap::new();
+        for (index, file) in self.files.iter().enumerate() {
+            for token in &file.tokens {
+                let Some(("if" | "ifdef" | "elif" | "elifdef", text)) = token.directive() else { continue };
+                let asks = if text.contains("__has_include") { "" } else { text };
+                for name in words(asks).filter(|name| !known(name)) {
+                    found.entry(name).or_insert_with(|| self.place(index, token.line));
+                }
+            }
+        }
+        found.into_iter().collect()
+    }
+
+    /// The positions of includes that no header can stand for.
+    fn blanked_includes(&self, file: &File, absent: &[AbsentHeader]) -> Vec<usize> {
+        let gone = |name: &str| absent.iter().any(|header| header.name == name && !header.stands);
+        includes(file)
+            .filter(|(_, include)| gone(&include.name) && include.resolve(&file.name, &self.tree).is_none())
+            .map(|(at, _)| at)
+            .collect()
+    }
+
+    /// The tokens of a line, without directives.
+    fn line(&self, place: &Place) -> Vec<Token> {
+        let file = self.files.iter().find(|file| file.name == place.file);
+        let on_line = |t: &&Token| t.line == place.line && t.kind != Kind::Directive;
+        file.into_iter().flat_map(|f| f.tokens.iter().filter(on_line)).cloned().collect()
+    }
+
+    /// The first name on a line in a namespace that nothing here declares.
+    fn foreign_at(&self, place: &Place) -> Option<String> {
+        let line = self.line(place);
+        // The line may use names that its declaration declares: parameters of a template.
+        let own = |name: &String| {
+            let space = name.split("::").next().unwrap_or(name);
+            let at_line = |group: &&Group| {
+                let text = &self.files[group.file].tokens[group.range.from..group.range.to];
+                let lines = text.first().map_or(0, |t| t.line)..=text.last().map_or(0, |t| t.line);
+                self.files[group.file].name == place.file && lines.contains(&place.line)
+            };
+            let known = self.known();
+            let whole = self.groups.iter().find(at_line).map(|g| &self.files[g.file].tokens[g.range.from..g.range.to]);
+            whole.is_some_and(|whole| !known.foreign_spaces(whole).contains(space))
+        };
+        self.known().foreign(&line).filter(|name| !own(name))
+    }
+
+    /// Where on its line a name first occurs; behind everything if it does not.
+    fn position_at(&self, place: &Place, name: &str) -> usize {
+        let line = self.line(place);
+        line.iter().position(|t| t.is(name)).unwrap_or(usize::MAX)
+    }
+
+    /// The name of a compiler's message as that line of the source spells it, with its namespaces.
+    fn spelled_at(&self, place: &Place, name: &str) -> String {
+        let line = self.line(place);
+        let last = name.rsplit("::").next().unwrap_or(name);
+        let at = line.iter().position(|t| t.is(last));
+        let Some(mut at) = at else { return name.to_string() };
+        while at > 1 && line[at - 1].is("::") && line[at - 2].is_word() {
+            at -= 2;
+        }
+        qualified(&line, at)
+    }
+
+    /// Whether a declaration or a macro of the sources has that name.
+    fn declares(&self, name: &str) -> bool {
+        self.declared.contains(name) || self.macros.contains(name)
+    }
+
+    /// The first of these entries that reaches a line; the first of all if none does.
+    fn entry_at<'e>(&self, entries: &'e [String], place: &Place) -> Option<&'e String> {
+        let reaches = |entry: &&String| {
+            self.reached(std::slice::from_ref(*entry), []).iter().any(|at| {
+                let group = &self.groups[at.0];
+                let file = &self.files[group.file];
+                let text = &file.tokens[group.range.from..group.range.to];
+                let lines = text.first().map_or(0, |t| t.line)..=text.last().map_or(0, |t| t.line);
+                file.name == place.file && lines.contains(&place.line)
+            })
+        };
+        entries.iter().find(reaches).or(entries.first())
+    }
+}
+
+/// The declarations of a range.
+fn group(index: usize, file: &File, range: Range, macros: &Macros) -> Group {
+    let text: Vec<Token> =
+        file.tokens[range.from..range.to].iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
+    let is_use = text.first().is_some_and(|t| macros.takes_arguments(&t.text))
+        && text.get(1).is_some_and(|t| t.is("("))
+        && closing(&text, 1)
+            .is_some_and(|close| close + 1 == text.len() || close + 2 == text.len() && text[close + 1].is(";"));
+    if !is_use {
+        return Group { file: index, range, parts: vec![part(text, macros)] };
+    }
+    let made = macros.expand(&text);
+    let found = declarations(&made, macros);
+    if found.broken || found.opening.is_some() || !found.namespaces.is_empty() {
+        return Group { file: index, range, parts: vec![part(made, macros)] };
+    }
+    let parts = found.all.iter().map(|r| part(made[r.from..r.to].to_vec(), macros)).collect();
+    Group { file: index, range, parts }
+}
+
+/// How a declaration is named in a list.
+fn shown(part: &Part, text: &[Token]) -> String {
+    match part.what {
+        What::Function | What::Type | What::Variable if !part.names.is_empty() => {
+            part.names.iter().cloned().collect::<Vec<_>>().join(", ")
+        }
+        _ => {
+            let line = spelled(&text[..text.len().min(12)]);
+            match line.char_indices().nth(60) {
+                Some((end, _)) => format!("{}...", &line[..end]),
+                None => line,
+            }
+        }
+    }
+}
+
+/// An `#include` of a file.
+struct Include {
+    name: String,
+    quoted: bool,
+}
+
+impl Include {
+    fn of(operand: &str) -> Option<Self> {
+        let (close, quoted) = match operand.chars().next()? {
+            '"' => ('"', true),
+            '<' => ('>', false),
+            _ => return None,
+        };
+        Some(Include { name: operand[1..].split(close).next()?.to_string(), quoted })
+    }
+
+    /// The file of the tree that the include of `from` finds.
+    fn resolve(&self, from: &str, tree: &SourceTree<'_>) -> Option<String> {
+        let beside = |file: &str| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string());
+        let own = self.quoted.then(|| beside(from));
+        // A compiler of one file also looks beside that file and in the root.
+        let folders =
+            own.into_iter().chain([beside(tree.main)]).chain(tree.include.iter().cloned()).chain([String::new()]);
+        folders
+            .map(|folder| tidy(&folder, &self.name))
+            .find_map(|name| name.filter(|name| tree.files.contains_key(name)))
+    }
+}
+
+/// The path of a name in a folder, without `.` and `..`; none if it leaves the tree.
+fn tidy(folder: &str, name: &str) -> Option<String> {
+    if name.starts_with('/') {
+        return None;
+    }
+    let mut steps: Vec<&str> = vec![];
+    for step in folder.split('/').chain(name.split('/')) {
+        match step {
+            "" | "." => {}
+            ".." => drop(steps.pop()?),
+            step => steps.push(step),
+        }
+    }
+    Some(steps.join("/"))
+}
+
+/// The includes of a file, with the positions of their tokens.
+fn includes(file: &File) -> impl Iterator<Item = (usize, Include)> {
+    file.tokens.iter().enumerate().filter_map(|(at, token)| {
+        let (word, operand) = token.directive()?;
+        (word == "include").then(|| Include::of(operand)).flatten().map(|include| (at, include))
+    })
+}
+
+/// The headers whose existence a file asks about.
+fn asked(file: &File) -> Vec<String> {
+    let conditions = file.tokens.iter().filter_map(Token::directive).filter(|(word, _)| matches!(*word, "if" | "elif"));
+    conditions
+        .flat_map(|(_, text)| text.split("__has_include").skip(1))
+        .filter_map(|text| Include::of(text.trim_start().strip_prefix('(')?.trim_start()))
+        .map(|include| include.name)
+        .collect()
+}
+
+/// The files that a file includes inside a declaration.
+fn inner_includes(file: &File, tree: &SourceTree<'_>) -> Vec<String> {
+    let inside = |(at, _): &(usize, Include)| file.declarations.inside.contains(at);
+    includes(file).filter(inside).filter_map(|(_, include)| include.resolve(&file.name, tree)).collect()
+}
+
+/// A text with ranges of tokens replaced, and with directives blanked. Lines stay.
+fn edited(text: &str, tokens: &[Token], edits: &[(usize, usize, String)], blanked: &[usize]) -> String {
+    let mut bytes = text.as_bytes().to_vec();
+    let blank = |bytes: &mut Vec<u8>, from: usize, to: usize| {
+        bytes[from..to].iter_mut().filter(|b| !matches!(**b, b'\n' | b'\r')).for_each(|b| *b = b' ');
+    };
+    let mut inserted: BTreeMap<usize, &str> = BTreeMap::new();
+    for (from, to, new) in edits {
+        let Some(first) = tokens.get(*from) else { continue };
+        let mut at = first.start;
+        for token in &tokens[*from..*to] {
+            let stays = token.directive().is_some_and(|(word, _)| word != "pragma");
+            if stays {
+                // Comments before a directive on its line are none of it.
+                blank(&mut bytes, at, token.start);
+            } else {
+                blank(&mut bytes, at, token.end);
+            }
+            at = token.end;
+        }
+        inserted.insert(first.start, new);
+    }
+    for at in blanked {
+        blank(&mut bytes, tokens[*at].start, tokens[*at].end);
+    }
+    let mut out = String::with_capacity(bytes.len());
+    let (blanked, mut from) = (String::from_utf8_lossy(&bytes).into_owned(), 0);
+    for (at, new) in inserted {
+        out += &blanked[from..at];
+        out += new;
+        from = at;
+    }
+    out + &blanked[from..]
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,177 @@
+//! Sentences about what a source lacks: a name that a header which is not here declares, and what was left out. Knows prefixes of well-known libraries' headers;
+//! decides nothing.
+
+use std::fmt::Write;
+
+use super::{AbsentHeader, Place, Reduced, Sources};
+
+/// Namespaces of libraries, and how the names of the headers that declare them begin.
+const LIBRARIES: [(&str, &[&str]); 10] = [
+    ("at", &["ATen/", "torch/"]),
+    ("c10", &["c10/", "ATen/", "torch/"]),
+    ("torch", &["torch/"]),
+    ("pybind11", &["pybind11/", "torch/"]),
+    ("cub", &["cub/"]),
+    ("thrust", &["thrust/"]),
+    ("cutlass", &["cutlass/"]),
+    ("cute", &["cute/", "cutlass/"]),
+    ("cg", &["cooperative_groups"]),
+    ("cooperative_groups", &["cooperative_groups"]),
+];
+
+/// A name that a kernel needs and that nothing here declares.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Need {
+    /// The entry.
+    pub entry: String,
+    /// The name, with its namespaces.
+    pub name: String,
+    /// Where it is used.
+    pub place: Place,
+    /// The headers of which one must declare it.
+    pub headers: Vec<AbsentHeader>,
+}
+
+impl std::fmt::Display for Need {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Need { entry, name, place, headers } = self;
+        write!(f, "kernel `{entry}` needs `{name}` ({place}), which ")?;
+        let listed: Vec<String> = headers.iter().map(|h| format!("`{}` ({})", h.name, h.place)).collect();
+        match &listed[..] {
+            [one] => write!(f, "the missing header {one} declares"),
+            [first @ .., last] => {
+                write!(f, "one of the missing headers {} and {last} declares", first.join(", "))
+            }
+            [] => write!(f, "no header here declares"),
+        }
+    }
+}
+
+impl Sources<'_> {
+    /// The first name that a compiler did not find, if a header that is absent can declare it. `errors` are the places of messages about undeclared names, in
+    /// order, with the name if the message has one.
+    pub fn need(
+        &self,
+        entries: &[String],
+        errors: &[(Option<String>, Place)],
+        absent: &[AbsentHeader],
+    ) -> Option<Need> {
+        errors.iter().find_map(|(_, place)| {
+            let names = errors.iter().filter(|(_, other)| other == place).filter_map(|(name, _)| name.as_deref());
+            self.need_at(entries, place, names, absent)
+        })
+    }
+
+    fn need_at<'n>(
+        &self,
+        entries: &[String],
+        place: &Place,
+        names: impl Iterator<Item = &'n str>,
+        absent: &[AbsentHeader],
+    ) -> Option<Need> {
+        let name = match self.foreign_at(place) {
+            Some(foreign) => foreign,
+            // The first name of the line: others may be arguments of what it would have been.
+            None => self.spelled_at(place, names.min_by_key(|name| self.position_at(place, name))?),
+        };
+        if absent.is_empty() || self.declares(&name) {
+            return None;
+        }
+        let space = name.split("::").next().unwrap_or(&name);
+        let starts = LIBRARIES.iter().find(|(library, _)| *library == space).map_or(&[][..], |(_, starts)| *starts);
+        let of = |header: &&AbsentHeader| starts.iter().any(|start| header.name.starts_with(start));
+        let mut headers: Vec<AbsentHeader> = absent.iter().filter(of).cloned().collect();
+        if headers.is_empty() {
+            headers = absent.to_vec();
+        }
+        let entry = self.entry_at(entries, place)?.clone();
+        Some(Need { entry, name, place: place.clone(), headers })
+    }
+}
+
+impl Reduced {
+    /// What was left out, one line for each header and declaration.
+    pub fn listed(&self, main: &str) -> String {
+        let mut out = format!("no entry needs these parts of `{main}`, which were left out:");
+        for header in &self.absent {
+            let _ = write!(out, "\n{}: the header `{}`, which is not here", header.place, header.name);
+        }
+        for (name, place) in &self.asked {
+            let _ = write!(out, "\n{place}: a condition asks about `{name}`, which nothing here defines");
+        }
+        for part in &self.left_out {
+            let lines = if part.to > part.place.line { format!("-{}", part.to) } else { String::new() };
+            let _ = write!(out, "\n{}{lines}: `{}`", part.place, part.name);
+        }
+        out
+    }
+
+    /// Keeps only the absent headers that a compiler lacks too.
+    pub fn retain_absent(&mut self, lacks: impl FnMut(&AbsentHeader) -> bool) {
+        self.absent.retain(lacks);
+        if self.absent.is_empty() {
+            self.asked.clear();
+        }
+    }
+
+    /// The texts that take the place of files, and the empty headers that are added.
+    pub fn replaced(&self) -> std::collections::BTreeMap<String, String> {
+        let mut all = self.files.clone();
+        for header in self.absent.iter().filter(|header| header.stands) {
+            let name = format!("{}/{}", super::ABSENT, header.name);
+            let inside =
+                |known: &String| known.starts_with(&format!("{name}/")) || name.starts_with(&format!("{known}/"));
+            if !all.keys().any(inside) {
+                all.insert(name, String::new());
+            }
+        }
+        all
+    }
+}
+
+/// Headers of C and POSIX that every compiler of host code has.
+const C: [&str; 36] = [
+    "assert.h",
+    "complex.h",
+    "ctype.h",
+    "dirent.h",
+    "dlfcn.h",
+    "errno.h",
+    "fcntl.h",
+    "fenv.h",
+    "float.h",
+    "getopt.h",
+    "inttypes.h",
+    "limits.h",
+    "locale.h",
+    "malloc.h",
+    "math.h",
+    "memory.h",
+    "omp.h",
+    "pthread.h",
+    "sched.h",
+    "semaphore.h",
+    "setjmp.h",
+    "signal.h",
+    "stdalign.h",
+    "stdarg.h",
+    "stdbool.h",
+    "stddef.h",
+    "stdint.h",
+    "stdio.h",
+    "stdlib.h",
+    "string.h",
+    "strings.h",
+    "time.h",
+    "uchar.h",
+    "unistd.h",
+    "wchar.h",
+    "wctype.h",
+];
+
+/// Whether a header belongs to C, C++ or POSIX.
+pub fn is_standard(name: &str) -> bool {
+    C.contains(&name)
+        || ["sys/", "bits/", "arpa/", "netinet/"].iter().any(|start| name.starts_with(start))
+        || !name.contains(['.', '/'])
+}

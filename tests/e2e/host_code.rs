@@ -1,0 +1,148 @@
+//! Sources that include the world of their projects, which is absent here: their kernels reach verdicts as they are. The sources are re-creations of kinds of
+//! public code: a trainer with benchmarks beside its kernels, an extension of PyTorch, a collection of kernels with bindings by macros, a sample of CUDA, a
+//! backend of a larger program.
+
+use std::fs;
+use std::path::Path;
+
+use crate::machine::installed;
+use crate::project::{Built, Project};
+use kforge::base::testing::skipped;
+
+/// A workspace with the files of a re-creation.
+fn recreated(name: &str) -> Project {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/host_code").join(name);
+    let mut project = Project::new();
+    for entry in walkdir::WalkDir::new(&folder).into_iter().map(Result::unwrap).filter(|e| e.file_type().is_file()) {
+        let name = entry.path().strip_prefix(&folder).unwrap().to_str().unwrap();
+        project = project.file(name, &fs::read_to_string(entry.path()).unwrap());
+    }
+    project
+}
+
+/// The verdicts of a build by kernel, at every shape.
+fn verdicts(built: &Built) -> Vec<(String, String)> {
+    let judged = built.finished().filter(|step| step["kind"] == "judge");
+    let mut found: Vec<(String, String)> = judged
+        .map(|step| {
+            let verdict = &step["verdict"];
+            let text = verdict.as_str().map_or_else(|| verdict.to_string(), str::to_string);
+            (step["labels"]["kernel"].as_str().unwrap().to_string(), text)
+        })
+        .collect();
+    found.sort();
+    found.dedup();
+    found
+}
+
+#[track_caller]
+fn passes(project: &Project, kernels: &[&str]) {
+    let built = project.build(&[]);
+    let expected: Vec<(String, String)> = kernels.iter().map(|k| (k.to_string(), "pass".to_string())).collect();
+    assert_eq!(verdicts(&built), expected, "{}", built.stderr());
+    assert_eq!(built.code(), 0, "{}", built.stderr());
+}
+
+/// What `kforge explain STEP` prints.
+fn explained(project: &Project, step: &str) -> String {
+    String::from_utf8(project.command(&["explain", step]).output().unwrap().stdout).unwrap()
+}
+
+#[test]
+fn kernels_that_a_library_surrounds_pass_and_what_was_left_out_is_listed() {
+    let project = recreated("bindings");
+    passes(&project, &["made", "plain", "same_name", "vector"]);
+    let text = explained(&project, "bindings/same_name/cpu/compile");
+    for line in [
+        "no entry needs these parts of `relu.cu`, which were left out:",
+        "relu.cu:11: the header `torch/extension.h`, which is not here",
+        "relu.cu:12: the header `utils.h`, which is not here",
+        "relu.cu:29-40: `relu_f32x4_kernel`",
+        "relu.cu:47-52: `relu_naive`",
+        "relu.cu:83: `relu_f32`",
+        "relu.cu:87-91: `PYBIND11_MODULE`",
+    ] {
+        assert!(text.contains(line), "{line}\n{text}");
+    }
+    assert!(!text.contains("relu.cu:42"), "the kernel itself: {text}");
+    // A header that appears is found, and is part of every key.
+    assert_eq!(project.build(&[]).count("executed"), 0);
+    project.write("utils.h", "#pragma once\n#error found\n");
+    project.build(&["--kernel", "plain"]).expect(101).says("found");
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn each_kind_of_project_passes_as_it_is() {
+    passes(&recreated("trainer"), &["scalar", "strided"]);
+    passes(&recreated("sample"), &["total"]);
+    passes(&recreated("backend"), &["norm"]);
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn each_kind_of_project_passes_with_clang() {
+    let clang = Path::new("/usr/bin/clang++");
+    if !clang.exists() {
+        skipped("no clang++ is installed");
+        return;
+    }
+    for (name, kernels) in [
+        ("trainer", &["scalar", "strided"][..]),
+        ("bindings", &["made", "plain", "same_name", "vector"]),
+        ("sample", &["total"]),
+        ("backend", &["norm"]),
+    ] {
+        passes(&recreated(name).var("KFORGE_TOOLCHAIN_CXX", clang).home_at("clang"), kernels);
+    }
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn a_kernel_that_needs_what_is_missing_says_so_and_the_others_are_judged() {
+    let built = recreated("extension").build(&["--keep-going"]);
+    let found = verdicts(&built);
+    assert!(found.contains(&("scale".into(), "pass".into())), "{found:?}\n{}", built.stderr());
+    let why = &found.iter().find(|(kernel, _)| kernel == "dropped").unwrap().1;
+    assert!(why.contains("unknown") && why.contains("at::PhiloxCudaState"), "{why}");
+    built.says(
+        "kernel `ops::dropout_kernel<float>` needs `at::PhiloxCudaState` (csrc/scale_kernel.cu:38), which one of the missing headers",
+    );
+}
+
+/// The same project for machine code, compiled by one compiler; none if no toolchain is installed.
+fn for_machine(name: &str, compiler: &str) -> Option<Project> {
+    let (installed, lock) = installed()?;
+    let project = recreated(name).file("kforge.lock", &lock);
+    let manifest = fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    let manifest =
+        manifest.replace("[targets.cpu]", "[toolchain]\ncuda = \"13.0\"\n\n[targets.h200]\narch = \"sm_90a\"");
+    let manifest = manifest.replace("source = ", &format!("compiler = \"{compiler}\"\nsource = "));
+    project.write("kernel.toml", &manifest);
+    fs::create_dir_all(project.home()).unwrap();
+    std::os::unix::fs::symlink(installed.join("toolchains"), project.home().join("toolchains")).unwrap();
+    Some(project)
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn each_kind_of_project_compiles_to_machine_code() {
+    for compiler in ["nvrtc", "nvcc", "auto"] {
+        for name in ["trainer", "bindings", "sample", "backend"] {
+            let Some(project) = for_machine(name, compiler) else { return };
+            let built = project.build(&[]);
+            let compiled = built.finished().filter(|s| s["kind"] == "inspect" && s["outcome"] == "executed").count();
+            assert!(compiled > 0 && built.code() == 0, "{name} by {compiler}: {}", built.stderr());
+        }
+        let Some(project) = for_machine("extension", compiler) else { return };
+        let built = project
+            .build(&["--keep-going"])
+            .expect(101)
+            .says("needs `at::PhiloxCudaState` (csrc/scale_kernel.cu:38), which one of the missing headers");
+        assert!(
+            built.finished().any(|s| s["kind"] == "inspect" && s["labels"]["kernel"] == "scale"),
+            "{}",
+            built.stderr()
+        );
+    }
+}
