@@ -58,6 +58,8 @@ pub struct NewPackage {
     pub around: Option<Surroundings>,
     /// The workflow that was written.
     pub workflow: Option<PathBuf>,
+    /// Whether the package is new. Only a workflow was written for one that existed.
+    pub is_new: bool,
 }
 
 /// The workspace that encloses a new package.
@@ -124,17 +126,18 @@ pub fn new(session: &Session, path: &Path, request: &NewRequest) -> Result<NewPa
     make(session, folder, request)
 }
 
-/// Creates a package in the session's folder.
+/// Creates a package in the session's folder. If there is one and the request names no package but a CI service, only the workflow is written.
 ///
 /// # Errors
 /// [`NewError`], or a file cannot be written.
 pub fn init(session: &Session, request: &NewRequest) -> Result<NewPackage, Error> {
     let folder = tidy(&std::path::absolute(&session.cwd).unwrap_or_else(|_| session.cwd.clone()));
     let manifest = folder.join(MANIFEST);
-    if manifest.exists() {
-        return Err(NewError::ManifestExists(manifest).into());
+    match request.ci {
+        _ if !manifest.exists() => make(session, folder, request),
+        Some(ci) if request.name.is_none() => workflow_of(session, folder, ci),
+        _ => Err(NewError::ManifestExists(manifest).into()),
     }
-    make(session, folder, request)
 }
 
 fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewPackage, Error> {
@@ -176,7 +179,22 @@ fn make(session: &Session, folder: PathBuf, request: &NewRequest) -> Result<NewP
         let below = built.strip_prefix(ci::repository(&folder)).unwrap_or(Path::new(""));
         write_atomically(path, ci.workflow(below).as_bytes(), false).map_err(Error::write(path))?;
     }
-    Ok(NewPackage { name, folder, around, workflow: workflow.map(|(_, path)| path) })
+    Ok(NewPackage { name, folder, around, workflow: workflow.map(|(_, path)| path), is_new: true })
+}
+
+/// Writes the workflow of a package that exists.
+fn workflow_of(session: &Session, folder: PathBuf, ci: Ci) -> Result<NewPackage, Error> {
+    let path = ci::file(ci, &folder);
+    if path.symlink_metadata().is_ok() {
+        return Err(NewError::FileExists(path).into());
+    }
+    let opened = session.open()?;
+    let (root, repository) = (tidy(&opened.workspace.root), ci::repository(&folder));
+    let built = if root.starts_with(&repository) { &root } else { &folder };
+    let below = built.strip_prefix(&repository).unwrap_or(Path::new(""));
+    write_atomically(&path, ci.workflow(below).as_bytes(), false).map_err(Error::write(&path))?;
+    let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(NewPackage { name, folder, around: None, workflow: Some(path), is_new: false })
 }
 
 /// The folder in which a new package is built, whose `target` takes the output: that of the workspace, if the package is a member and the repository holds it.

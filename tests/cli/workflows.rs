@@ -41,6 +41,21 @@ fn a_workflow_goes_to_the_root_of_the_repository() {
 }
 
 #[test]
+fn a_package_that_exists_gets_a_workflow_and_nothing_else() {
+    let place = repository().file("kernels/kernel.toml", "[workspace]\nmembers = [\"a\"]\n");
+    place.run("new kernels/a").expect(0);
+    let manifest = place.read("kernels/a/kernel.toml");
+    let said = place.run("-C kernels/a init --ci github").expect(0).says("Created workflow ");
+    assert!(!said.err.contains("package"), "{}", said.err);
+    assert_eq!(yaml(&place.read(GITHUB))["defaults"]["run"]["working-directory"], "kernels");
+    assert_eq!(place.read("kernels/a/kernel.toml"), manifest);
+    place.run("-C kernels/a init --ci github").expect(101).says("kforge does not overwrite it");
+    place.run("-C kernels/a init").expect(101).says("already exists");
+    place.run("-C kernels/a init --name other --ci gitlab").expect(101).says("already exists");
+    assert!(!place.at(GITLAB).exists());
+}
+
+#[test]
 fn a_workflow_that_is_there_stays_and_nothing_is_half_written() {
     let place = repository().file(GITHUB, "mine").file(GITLAB, "mine");
     for service in ["github", "gitlab"] {

@@ -46,7 +46,7 @@ pub struct InitArgs {
     /// Template of the first kernel
     #[arg(long, value_name = "TEMPLATE", default_value = "elementwise")]
     pub template: Template,
-    /// Also write a workflow for a CI service, at the root of the repository
+    /// Also write a workflow for a CI service, at the root of the repository; only the workflow if the folder has a package
     #[arg(long, value_name = "SERVICE")]
     pub ci: Option<Ci>,
 }

@@ -47,14 +47,16 @@ fn say(context: &Context, made: &NewPackage, template: operation::Template) -> E
             Joined::Already => {}
         }
     }
-    console.status("Created", &format!("package `{}` from template `{}`", made.name, template.word()));
+    if made.is_new {
+        console.status("Created", &format!("package `{}` from template `{}`", made.name, template.word()));
+    }
     if let Some(workflow) = &made.workflow {
         let path = workflow.strip_prefix(&context.session.cwd).unwrap_or(workflow);
         console.status("Created", &format!("workflow `{}`; its head says what to set up", path.display()));
     }
     let there = made.folder.strip_prefix(&context.session.cwd).unwrap_or(&made.folder);
     let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
-    if !console.quiet() {
+    if made.is_new && !console.quiet() {
         console.err(&format!("help: build it with `{change}kforge build`\n"));
     }
     Exit::Done
