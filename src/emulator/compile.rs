@@ -88,11 +88,13 @@ pub struct CompileFailed {
     pub log: String,
     /// How the compiler ended, if something else ended it or if it printed nothing.
     pub ended: Option<End>,
+    /// Whether the compiler refused the source's text, rather than the emulator what it defines or reads.
+    pub(super) text: bool,
 }
 
 impl From<String> for CompileFailed {
     fn from(log: String) -> Self {
-        CompileFailed { log, ended: None }
+        CompileFailed { log, ended: None, text: false }
     }
 }
 
@@ -100,7 +102,7 @@ impl From<String> for CompileFailed {
 /// A source that does not compile as it is written is compiled without its host code, or to entries that report what is not emulated ([`super::host_code`]).
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
     match as_given(what, out, &Replaced::new()) {
-        Err(refused) if refused.ended.is_none() => again(what, out, refused),
+        Err(refused) if refused.text => again(what, out, refused),
         compiled => compiled,
     }
 }
@@ -219,7 +221,9 @@ pub(super) fn compile_as(
         Err(mut refused) => {
             if let Some(why) = named(&UNWATCHED).filter(|_| refused.log.contains("poisoned")) {
                 refused.log += &why;
+                return Err(refused);
             }
+            refused.text = refused.ended.is_none();
             return Err(refused);
         }
     };
@@ -440,7 +444,7 @@ impl Tool<'_> {
             End::Exited(_) if !said.is_empty() => Err((said.replace("source/", "") + advice(&said)).into()),
             end => {
                 let log = ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "");
-                Err(CompileFailed { log, ended: Some(end) })
+                Err(CompileFailed { log, ended: Some(end), text: false })
             }
         }
     }

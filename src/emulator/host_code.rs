@@ -37,7 +37,7 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
             compiled.left_out = Some(reduced.listed(what.main));
             Ok(compiled)
         }
-        Err(second) if second.ended.is_some() => Err(second),
+        Err(second) if !second.text => Err(second),
         Err(second) => {
             reduced.retain_absent(is_absent);
             let errors: Vec<_> =
