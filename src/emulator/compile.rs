@@ -61,6 +61,8 @@ pub struct EmulatorCompile<'a> {
     pub std: &'a str,
     /// Whether this is a check build, which watches every access.
     pub check: bool,
+    /// Whether a round tries the source: then nothing is left out of it.
+    pub candidate: bool,
     /// Where the compiler works, how it is confined, and its deadline.
     pub within: ToolSandbox<'a>,
 }

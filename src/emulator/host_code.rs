@@ -4,7 +4,7 @@
 //! | attempt | the result |
 //! |---|---|
 //! | the file ends inside a brace, a template or a comment | one error with the line at which that opens |
-//! | the source without what no entry reaches, and empty headers for those that are absent | what was left out is listed |
+//! | the source without what no entry reaches, and empty headers for those that are absent; not for a candidate of a round, whose author is to mend it | what was left out is listed |
 //! | that needs a name that only an absent header can declare | unknown: every entry reports the name |
 //! | it names what CUDA has and the emulator lacks (`foreign`) | unknown: every entry reports the name |
 //! | an entry means several kernels | an error that lists them |
@@ -24,6 +24,9 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
     let sources = Sources::read(SourceTree { files: &files, main: what.main, include: what.include });
     if let Some(unfinished) = sources.unfinished() {
         return Err(unfinished.as_error().into());
+    }
+    if what.candidate {
+        return unknown_or(what, out, &sources, refused);
     }
     let given = what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str);
     let mut reduced = sources.without_host_code(what.entries, given);

@@ -84,6 +84,7 @@ fn a_flag_cannot_switch_the_checks_off() {
         flags: &["-fno-sanitize=all", "-fno-sanitize=thread", "-UKF_CHECK"].map(str::to_owned),
         std: "c++17",
         check: true,
+        candidate: false,
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).unwrap();
