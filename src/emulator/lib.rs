@@ -81,6 +81,7 @@ mod prelude;
 pub mod run;
 mod shadow;
 mod stack;
+pub mod unincluded;
 mod warp;
 mod watch;
 

@@ -200,6 +200,19 @@ fn a_kernel_may_leave_shapes_to_another_kernel_of_its_operator() {
 }
 
 #[test]
+fn a_type_whose_header_is_not_included_is_a_warning() {
+    let project = body("if (i < n) y[i] = 2 * x[i] + 1 + __half2float(__float2half(0));");
+    let warning = "`k.cu` names `__float2half` without `#include <cuda_fp16.h>`: compilers of GPU targets need it";
+    project.built(&[]).says(warning);
+    project.write(
+        "k.cu",
+        &format!("#include <cuda_fp16.h>\n{}", std::fs::read_to_string(project.root().join("k.cu")).unwrap()),
+    );
+    let built = project.built(&[]);
+    assert!(!built.stderr().contains("cuda_fp16.h"), "{}", built.stderr());
+}
+
+#[test]
 fn a_kernel_takes_a_null_pointer_and_a_read_of_it_is_named() {
     let source = |body: &str| {
         format!(

@@ -3,11 +3,13 @@
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
 use kforge_emulator::messages::messages;
+use kforge_emulator::unincluded::unincluded;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::system::only_of_toolchain;
 use kforge_harness::task::{Task, done, failed, refused};
+use kforge_harness::trees;
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileParams, Compiler, InspectParams};
 
@@ -49,7 +51,12 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
             task.write("log", made.log.as_bytes())?;
             let warned = (!made.log.trim().is_empty()).then(|| warning(&made.log));
             let left_out = made.left_out.map(|text| Note::new(Severity::Note, "compile.left-out", text));
-            let notes = warned.into_iter().chain(left_out).collect();
+            let cannot = |e: std::io::Error| failed(format!("cannot read the sources: {e}"));
+            let texts = trees::texts(what.source).map_err(cannot)?;
+            let unincluded = unincluded(texts.iter().map(|(name, text)| (name.as_str(), text.as_str())));
+            let unincluded =
+                unincluded.iter().map(|found| Note::new(Severity::Warning, "compile.unincluded", found.to_string()));
+            let notes = warned.into_iter().chain(left_out).chain(unincluded).collect();
             Ok(done(format!("{} for the emulator", count(params.entries.len(), "entry")), notes))
         }
     }
