@@ -68,7 +68,7 @@
 //! | `$KFORGE_HOME/pending/` | unfinished changes of a command to a workspace ([`workspace::changes`]) |
 //! | `~/.local/state/kforge/machine-key` | the key of this machine, outside the home; variables name another place ([`engine::machine_key`]) |
 //! | `$KFORGE_HOME/tmp/`, `locks/`, `workspaces/` | unfinished files, locks, and the workspaces that use this home |
-//! | `kforge-artifact-*`, `kforge-rerun-*`, `kforge-reproduce-*` in the system's temporary folder | what is verified, run again or compared, while that lasts ([`engine::temporary`]) |
+//! | `.kforge-artifact-*`, `.kforge-rerun-*`, `.kforge-reproduce-*` in the system's temporary folder | what is verified, run again or compared, while that lasts ([`engine::temporary`]) |
 
 pub use kforge_cuda as cuda;
 pub use kforge_emulator as emulator;

@@ -12,7 +12,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{MetadataExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -104,6 +104,15 @@ impl Lock {
                 return Ok(Lock { file, path: path.to_path_buf(), held });
             }
         }
+    }
+
+    /// Takes the lock on a file that exists, exclusively and without waiting. Follows no link and creates nothing. None if there is no such file, another
+    /// holder has it, or the file system has no locks.
+    pub fn of_existing(path: &Path) -> Option<Lock> {
+        let file = OpenOptions::new().read(true).write(true).custom_flags(libc::O_NOFOLLOW).open(path).ok()?;
+        attempt(&file, Mode::Exclusive).ok()?;
+        let held = leads_to(path, &file).ok()?;
+        held.then(|| Lock { file, path: path.to_path_buf(), held })
     }
 
     /// Whether the lock is held: false if the file system does not support locks.

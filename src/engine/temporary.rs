@@ -5,11 +5,13 @@
 //! |---|---|
 //! | a lock file in the folder says that its owner lives | a process id may be another process by now, and a lock ends with its process however that ends |
 //! | contents are in a folder beside the lock file | nothing that is written there can take the place of the lock file |
-//! | only real folders of the same user are removed | the system's temporary folder is shared, and others can put links into it |
+//! | only real folders of the same user are removed, and only those that look exactly as they were made: the name, the mode, the entries | the system's temporary folder is shared: others can put links into it, and the user can have folders of similar names |
 //! | the lock file gets its name when it is locked | whoever sees it would otherwise take a new folder for an abandoned one |
-//! | a folder without a lock file stays for a day | its owner may be about to lock it |
+//! | a folder without a lock file is removed after a day if it is empty | its owner may be about to lock it |
 
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
@@ -23,6 +25,10 @@ const LOCK: &str = "lock";
 const UNLOCKED: &str = "lock.new";
 /// The folder with the contents.
 const CONTENTS: &str = "files";
+/// How many random characters end a name.
+const RANDOM: usize = 6;
+/// The mode with which folders are made.
+const MODE: u32 = 0o700;
 /// How long a folder without a lock file stays.
 const UNLOCKED_AGE: Duration = Duration::from_secs(24 * 3600);
 
@@ -42,9 +48,9 @@ impl Purpose {
 
     fn prefix(self) -> &'static str {
         match self {
-            Purpose::Artifact => "kforge-artifact-",
-            Purpose::Rerun => "kforge-rerun-",
-            Purpose::Reproduce => "kforge-reproduce-",
+            Purpose::Artifact => ".kforge-artifact-",
+            Purpose::Rerun => ".kforge-rerun-",
+            Purpose::Reproduce => ".kforge-reproduce-",
         }
     }
 }
@@ -69,7 +75,9 @@ impl Temporary {
     }
 
     fn create_in(parent: &Path, purpose: Purpose) -> io::Result<Temporary> {
-        let folder = tempfile::Builder::new().prefix(purpose.prefix()).tempdir_in(parent)?;
+        let mut named = tempfile::Builder::new();
+        named.prefix(purpose.prefix()).rand_bytes(RANDOM).permissions(Permissions::from_mode(MODE));
+        let folder = named.tempdir_in(parent)?;
         std::fs::create_dir(folder.path().join(CONTENTS))?;
         let unlocked = folder.path().join(UNLOCKED);
         let lock = Lock::acquire(&unlocked, Mode::Exclusive, Wait::No).map_err(|error| match error {
@@ -92,7 +100,10 @@ fn sweep(parent: &Path, now: SystemTime) {
     let Ok(entries) = std::fs::read_dir(parent) else { return };
     for entry in entries.flatten() {
         let name = entry.file_name();
-        let is_ours = |purpose: Purpose| name.as_encoded_bytes().starts_with(purpose.prefix().as_bytes());
+        let is_ours = |purpose: Purpose| {
+            let rest = name.as_encoded_bytes().strip_prefix(purpose.prefix().as_bytes());
+            rest.is_some_and(|rest| rest.len() == RANDOM && rest.iter().all(u8::is_ascii_alphanumeric))
+        };
         if Purpose::ALL.into_iter().any(is_ours) {
             forget(&entry.path(), now);
         }
@@ -103,23 +114,30 @@ fn sweep(parent: &Path, now: SystemTime) {
 fn forget(folder: &Path, now: SystemTime) {
     use std::os::unix::fs::MetadataExt;
     let Ok(found) = folder.symlink_metadata() else { return };
-    if !found.is_dir() || found.uid() != rustix::process::geteuid().as_raw() {
+    let is_ours = found.is_dir() && found.uid() == rustix::process::geteuid().as_raw() && found.mode() & 0o7777 == MODE;
+    let Some(names) = is_ours.then(|| names(folder)).flatten() else { return };
+    if names.iter().any(|name| ![LOCK, UNLOCKED, CONTENTS].contains(&name.as_str())) {
         return;
     }
-    let lock = folder.join(LOCK);
-    if !lock.symlink_metadata().is_ok_and(|lock| lock.is_file()) {
-        let age = found.modified().ok().and_then(|then| now.duration_since(then).ok());
-        if age.is_some_and(|age| age > UNLOCKED_AGE) {
+    if names.iter().any(|name| name == LOCK) {
+        // On a file system without locks, nothing says whether the owner lives.
+        if let Some(_held) = Lock::of_existing(&folder.join(LOCK)) {
             let _ = std::fs::remove_dir_all(folder);
         }
         return;
     }
-    // On a file system without locks, nothing says whether the owner lives.
-    if let Ok(held) = Lock::acquire(&lock, Mode::Exclusive, Wait::No)
-        && held.is_held()
-    {
-        let _ = std::fs::remove_dir_all(folder);
+    let age = found.modified().ok().and_then(|then| now.duration_since(then).ok());
+    if age.is_some_and(|age| age > UNLOCKED_AGE) {
+        // Neither call removes anything that has contents.
+        let _ = std::fs::remove_dir(folder.join(CONTENTS));
+        let _ = std::fs::remove_dir(folder);
     }
+}
+
+/// The names in a folder; none if it cannot be read.
+fn names(folder: &Path) -> Option<Vec<String>> {
+    let entries = std::fs::read_dir(folder).ok()?;
+    entries.map(|entry| Some(entry.ok()?.file_name().to_string_lossy().into_owned())).collect()
 }
 
 #[cfg(test)]
@@ -169,20 +187,55 @@ mod tests {
         assert_eq!(folders(parent.path()), 0);
     }
 
+    /// A folder as a killed process leaves it, under a name.
+    fn left(parent: &Path, name: &str) -> PathBuf {
+        let Temporary { folder, _lock } = Temporary::create_in(parent, Purpose::Artifact).unwrap();
+        let path = parent.join(name);
+        std::fs::rename(folder.keep(), &path).unwrap();
+        path
+    }
+
     #[test]
-    fn what_is_linked_or_young_or_named_otherwise_stays() {
+    fn what_is_linked_or_young_or_differs_from_what_is_made_stays() {
         let (parent, elsewhere) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
-        std::fs::write(elsewhere.path().join(LOCK), "").unwrap();
-        std::os::unix::fs::symlink(elsewhere.path(), parent.path().join("kforge-artifact-link")).unwrap();
-        let young = parent.path().join("kforge-rerun-young");
-        let other = parent.path().join("kforge-else");
-        for folder in [&young, &other] {
-            std::fs::create_dir(folder).unwrap();
-        }
-        std::fs::write(other.join(LOCK), "").unwrap();
-        sweep(parent.path(), SystemTime::now());
-        assert_eq!(folders(parent.path()), 3);
+        let target = left(elsewhere.path(), ".kforge-artifact-target");
+        std::os::unix::fs::symlink(&target, parent.path().join(".kforge-artifact-linked")).unwrap();
+        let of = |name: &str| left(parent.path(), name);
+        let (more, open, named, lengthy) = (
+            of(".kforge-artifact-aaaaaa"),
+            of(".kforge-rerun-bbbbbb"),
+            of("kforge-rerun-cccccc"),
+            of(".kforge-artifact-1.2.0"),
+        );
+        std::fs::write(more.join("mine"), "mine").unwrap();
+        std::fs::set_permissions(&open, Permissions::from_mode(0o755)).unwrap();
+        // A lock file that is a link is no lock of ours, and nothing appears where it leads.
+        let linked = of(".kforge-rerun-dddddd");
+        std::fs::remove_file(linked.join(LOCK)).unwrap();
+        std::os::unix::fs::symlink(elsewhere.path().join("new"), linked.join(LOCK)).unwrap();
         sweep(parent.path(), SystemTime::now() + 2 * UNLOCKED_AGE);
-        assert!(!young.exists() && other.exists() && elsewhere.path().join(LOCK).exists());
+        for stays in [&more, &open, &named, &lengthy, &linked, &target] {
+            assert!(stays.join(CONTENTS).exists(), "{}", stays.display());
+        }
+        assert!(!elsewhere.path().join("new").exists());
+        let made = of(".kforge-artifact-eeeeee");
+        sweep(parent.path(), SystemTime::now());
+        assert!(!made.exists());
+    }
+
+    #[test]
+    fn a_folder_without_a_lock_goes_after_a_day_unless_it_holds_something() {
+        let parent = tempfile::tempdir().unwrap();
+        let of = |name: &str| {
+            let folder = left(parent.path(), name);
+            std::fs::remove_file(folder.join(LOCK)).unwrap();
+            folder
+        };
+        let (empty, full) = (of(".kforge-rerun-aaaaaa"), of(".kforge-rerun-bbbbbb"));
+        std::fs::write(full.join(CONTENTS).join("a"), "a").unwrap();
+        sweep(parent.path(), SystemTime::now());
+        assert!(empty.exists());
+        sweep(parent.path(), SystemTime::now() + 2 * UNLOCKED_AGE);
+        assert!(!empty.exists() && full.join(CONTENTS).join("a").exists());
     }
 }

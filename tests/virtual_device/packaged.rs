@@ -554,15 +554,17 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     run(&lab, &["package"], 0);
     assert_eq!(names(&place), ["p-0.1.0", "p-0.1.0.intoto.json", "p-0.1.0.tar"]);
     // What a killed process left in the temporary folder goes with the next verification, unless a living process has it.
-    let left = temporary.join("kforge-artifact-left");
+    let left = temporary.join(".kforge-artifact-killed");
     fs::create_dir(&left).unwrap();
+    fs::set_permissions(&left, fs::Permissions::from_mode(0o700)).unwrap();
+    fs::create_dir(left.join("files")).unwrap();
     fs::write(left.join("lock"), "").unwrap();
     let words = ["verify-artifact", FOLDER, "--allow-untrusted", "--offline"];
     let verify = || assert!(lab.project.command(&words).env("TMPDIR", &temporary).status().unwrap().success());
     let living = fs::File::open(left.join("lock")).unwrap();
     rustix::fs::flock(&living, rustix::fs::FlockOperation::LockExclusive).unwrap();
     verify();
-    assert_eq!(names(&temporary), ["kforge-artifact-left"]);
+    assert_eq!(names(&temporary), [".kforge-artifact-killed"]);
     drop(living);
     verify();
     assert_eq!(names(&temporary), [""; 0]);

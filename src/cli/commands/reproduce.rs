@@ -50,6 +50,9 @@ fn say(context: &Context, found: &Reproduced) {
     }
     let compared = format!("{} for GPUs and {}", count(found.binaries, "binary"), count(found.artifacts, "artifact"));
     match found.differences.len() {
+        0 if found.binaries == 0 && found.artifacts == 0 => {
+            console.status("Compared", "no binary for a GPU and no artifact")
+        }
         0 => console.status("Reproduced", &format!("{compared}: all bytes are equal")),
         n => console.status("Compared", &format!("{compared}: {} differ", count(n, "file"))),
     }

@@ -66,7 +66,7 @@ pub enum Cause {
     #[error("it was compiled with other {}", .0.join(", "))]
     Inputs(Vec<String>),
     /// What is in a fatbin is equal.
-    #[error("the images in it are equal: another `fatbinary` packed them")]
+    #[error("its machine code and PTX are equal: only what `fatbinary` writes around them differs")]
     Packed,
     /// All inputs are equal.
     #[error("all inputs of the compilation are equal: the compiler itself does not always give the same bytes")]

@@ -241,10 +241,13 @@ fn is_filled(payload: &[u8], bytes: &[u8]) -> bool {
         && payload.strip_prefix(bytes).is_some_and(|rest| rest.iter().all(|byte| *byte == 0))
 }
 
-/// Whether a payload is this PTX but for comments and white space, filled with zeros: one ends the text, and fewer than eight follow.
+/// Whether a payload is this PTX without its comments and but for white space, filled with zeros: one ends the text, and fewer than eight follow. A payload
+/// with comments or with zeros inside is no PTX that `fatbinary` writes.
 fn is_same_ptx(payload: &[u8], ptx: &[u8]) -> bool {
     let text = without_zeros(payload);
-    payload.len().is_multiple_of(8) && payload.len() - text.len() <= 8 && plain(text) == plain(without_zeros(ptx))
+    let (packed, has_comments) = plain(text);
+    let is_filled = payload.len().is_multiple_of(8) && payload.len() - text.len() <= 8;
+    is_filled && !has_comments && !text.contains(&0) && packed == plain(without_zeros(ptx)).0
 }
 
 /// Text without the zeros that end it.
@@ -252,8 +255,9 @@ fn without_zeros(text: &[u8]) -> &[u8] {
     &text[..text.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1)]
 }
 
-/// PTX without comments, and with one space for all white space between two words. Text in quotation marks stays as it is.
-fn plain(ptx: &[u8]) -> Vec<u8> {
+/// PTX without comments, and with one space for all white space between two words; and whether it has comments. Text in quotation marks stays as it is.
+fn plain(ptx: &[u8]) -> (Vec<u8>, bool) {
+    let mut has_comments = false;
     let mut out = vec![];
     let mut rest = ptx;
     let mut spaced = false;
@@ -266,6 +270,7 @@ fn plain(ptx: &[u8]) -> Vec<u8> {
             _ => 0,
         };
         if skipped > 0 {
+            has_comments |= *first == b'/';
             spaced = true;
             rest = &rest[skipped..];
             continue;
@@ -277,18 +282,12 @@ fn plain(ptx: &[u8]) -> Vec<u8> {
         out.extend(&rest[..taken]);
         rest = &rest[taken..];
     }
-    out
+    (out, has_comments)
 }
 
-/// The bytes of the text in quotation marks at the beginning, with both marks.
+/// The bytes of the text in quotation marks at the beginning, with both marks. PTX has no escapes: ptxas ends a text at the next mark, also after `\`.
 fn quoted(text: &[u8]) -> usize {
-    let mut escaped = true;
-    let is_end = |byte: &u8| {
-        let ends = *byte == b'"' && !escaped;
-        escaped = *byte == b'\\' && !escaped;
-        ends
-    };
-    text.iter().position(is_end).map_or(text.len(), |at| at + 1)
+    text.iter().skip(1).position(|byte| *byte == b'"').map_or(text.len(), |at| at + 2)
 }
 
 fn short(bytes: &[u8], at: usize) -> Option<u16> {
