@@ -156,7 +156,7 @@ impl<'a> Sources<'a> {
     /// Reads the files of a tree.
     pub fn read(tree: SourceTree<'a>) -> Self {
         let mut macros = Macros::default();
-        let read: Vec<_> = tree.files.iter().map(|(name, text)| (name.clone(), tokens(text))).collect();
+        let read: Vec<_> = reached(&tree).into_iter().map(|name| (name.clone(), tokens(&tree.files[&name]))).collect();
         for token in read.iter().flat_map(|(_, (all, _))| all) {
             if let Some(("define", text)) = token.directive() {
                 macros.define(text);
@@ -549,6 +549,23 @@ fn includes(file: &File) -> impl Iterator<Item = (usize, Include)> {
         let (word, operand) = token.directive()?;
         (word == "include").then(|| Include::of(operand)).flatten().map(|include| (at, include))
     })
+}
+
+/// The names of the files that the main one includes, itself among them, in order; all files if a macro computes an include.
+fn reached(tree: &SourceTree<'_>) -> BTreeSet<String> {
+    let mut found: BTreeSet<String> = BTreeSet::new();
+    let mut open = vec![tree.main.to_string()];
+    while let Some(name) = open.pop() {
+        let Some(text) = tree.files.get(&name).filter(|_| found.insert(name.clone())) else { continue };
+        for token in tokens(text).0 {
+            let Some(("include", operand)) = token.directive() else { continue };
+            match Include::of(operand) {
+                Some(include) => open.extend(include.resolve(&name, tree)),
+                None => return tree.files.keys().cloned().collect(),
+            }
+        }
+    }
+    found
 }
 
 /// The headers whose existence a file asks about.
