@@ -8,6 +8,7 @@
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, but not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may contain host code, which is never run |
 //! | launch bounds in a source become calls at the start of bodies | a macro in a declaration cannot carry a number to the run |
+//! | inline PTX in a source becomes C++ (`ptx`) | a host compiler does not know it |
 //! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | only those parts of our headers that a source can name (`prelude`) | every compilation parses the headers in front of the source |
 //! | checks of alignment, in a plain build only for some sources (`pointers`) | a device faults where x86-64 does not; checks slow loops down |
@@ -28,6 +29,7 @@ use super::image::Image;
 use super::launches::without_launches;
 use super::pointers::may_misalign;
 use super::prelude::left_out;
+use super::ptx::{Translated, with_ptx};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_harness::system::{assembler_reads, files_read};
@@ -91,31 +93,47 @@ impl From<String> for CompileFailed {
 
 /// Compiles into the existing folder `out`: the files `binary` and `lines`. The working folder is created in the scratch folder of [`EmulatorCompile::within`].
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
-    match compile_as(what, out, &[]) {
-        // PTX in a statement with another spelling of `asm` reaches the host's assembler, which does not know it. These spellings also occur in headers of the
-        // system, where they are no statements, so they become PTX only where the source does not compile otherwise.
+    match compile_as(what, out, Asm::Translated) {
+        // A translation does not compile where an operand's type does not fit. And PTX that is not translated, in a statement with another spelling of `asm`,
+        // reaches the host's assembler, which does not know it. These spellings also occur in headers of the system, where they are no statements, so they
+        // become PTX only where the source does not compile otherwise.
         Err(refused) if refused.ended.is_none() && spells_asm(what.source) => {
-            compile_as(what, out, &["KF_EVERY_ASM"]).map_err(|_| refused)
+            compile_as(what, out, Asm::Reported).map_err(|_| refused)
         }
         compiled => compiled,
     }
 }
 
-/// Whether a source names `__asm__` or `__asm`.
-fn spells_asm(source: &Path) -> bool {
-    texts(source).is_ok_and(|texts| texts.iter().any(|(_, text)| named_in(text, &["__asm__", "__asm"]).is_some()))
+/// What becomes of inline PTX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Asm {
+    /// It is translated where that is possible.
+    Translated,
+    /// Every statement in any spelling reports when it is executed.
+    Reported,
 }
 
-/// Compiles with these further macros of the prelude.
-fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result<Compiled, CompileFailed> {
+/// Whether a source names `asm`, `__asm__` or `__asm`.
+fn spells_asm(source: &Path) -> bool {
+    texts(source)
+        .is_ok_and(|texts| texts.iter().any(|(_, text)| named_in(text, &["asm", "__asm__", "__asm"]).is_some()))
+}
+
+/// Compiles with inline PTX treated so.
+fn compile_as(what: &EmulatorCompile<'_>, out: &Path, asm: Asm) -> Result<Compiled, CompileFailed> {
     let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
     let room = room.map_err(|e| fail("make a working folder", e))?;
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
+    let mut macros = if asm == Asm::Reported { vec!["KF_EVERY_ASM"] } else { vec![] };
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
-        if name == "source" && lay_out_adapted(&target, &cwd.join(name)).map_err(|e| fail("copy the sources", e))? {
-            continue;
+        if name == "source" {
+            let adapted = lay_out_adapted(&target, &cwd.join(name), asm).map_err(|e| fail("copy the sources", e))?;
+            if let Some(calls) = adapted {
+                macros.extend(calls.then_some("KF_PTX"));
+                continue;
+            }
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
@@ -156,7 +174,7 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
     let every = || texts.iter().map(|(_, text)| text).chain(given()).map(String::as_str);
     let aligned = what.check || may_misalign(every());
     let compile_with = |left_out: &[&str]| {
-        let mut args = arguments(what, &cwd, &[left_out, macros].concat());
+        let mut args = arguments(what, &cwd, &[left_out, &macros].concat());
         if aligned {
             // After the kernel's own flags, because the last one of several counts.
             args.push("-fsanitize=alignment".into());
@@ -238,20 +256,22 @@ fn compile_as(what: &EmulatorCompile<'_>, out: &Path, macros: &[&str]) -> Result
     Ok(Compiled { facts, log: log.replace("source/", ""), system })
 }
 
-/// Copies the package's tree to `to` with kernel launches and launch bounds rewritten, if it contains any. Returns whether it did.
-fn lay_out_adapted(source: &Path, to: &Path) -> std::io::Result<bool> {
+/// Copies the package's tree to `to` with kernel launches, launch bounds and inline PTX rewritten, if it contains any. Returns whether the copy calls what is
+/// there for inline PTX; none if nothing was copied.
+fn lay_out_adapted(source: &Path, to: &Path, asm: Asm) -> std::io::Result<Option<bool>> {
     let files = || walkdir::WalkDir::new(source).follow_links(true).into_iter();
-    let mut rewritten = BTreeMap::new();
+    let (mut rewritten, mut calls) = (BTreeMap::new(), false);
     for entry in files() {
         let entry = entry.map_err(std::io::Error::from)?;
         if entry.file_type().is_file()
-            && let Some(text) = adapted(&String::from_utf8_lossy(&fs::read(entry.path())?))
+            && let Some(text) = adapted(&String::from_utf8_lossy(&fs::read(entry.path())?), asm)
         {
-            rewritten.insert(entry.into_path(), text);
+            calls |= text.calls;
+            rewritten.insert(entry.into_path(), text.text);
         }
     }
     if rewritten.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     for entry in files() {
         let entry = entry.map_err(std::io::Error::from)?;
@@ -264,13 +284,15 @@ fn lay_out_adapted(source: &Path, to: &Path) -> std::io::Result<bool> {
             std::os::unix::fs::symlink(entry.path().canonicalize()?, there)?;
         }
     }
-    Ok(true)
+    Ok(Some(calls))
 }
 
-/// The text with kernel launches and launch bounds rewritten; none if it contains neither.
-fn adapted(text: &str) -> Option<String> {
+/// The text with kernel launches, launch bounds and inline PTX rewritten; none if it contains none of them.
+fn adapted(text: &str, asm: Asm) -> Option<Translated> {
     let launched = without_launches(text);
-    with_bounds(launched.as_deref().unwrap_or(text)).or(launched)
+    let bounded = with_bounds(launched.as_deref().unwrap_or(text)).or(launched);
+    let translated = (asm == Asm::Translated).then(|| with_ptx(bounded.as_deref().unwrap_or(text))).flatten();
+    translated.or(bounded.map(|text| Translated { text, calls: false }))
 }
 
 /// A unit whose every entry reports that something is not emulated, at the place that uses it.

@@ -76,6 +76,7 @@ mod memory;
 pub mod messages;
 mod pointers;
 mod prelude;
+mod ptx;
 pub mod run;
 mod shadow;
 mod stack;
