@@ -86,7 +86,7 @@ fn clang_executes_them_too() {
 }
 
 /// A statement, and the report of its execution.
-const REPORTS: [(&str, &str); 17] = [
+const REPORTS: [(&str, &str); 18] = [
     (
         r#"asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, %1, %2, 1;" : "+f"(f) : "l"(l), "l"(l));"#,
         "`wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16`",
@@ -95,17 +95,21 @@ const REPORTS: [(&str, &str); 17] = [
     (r#"asm("cp.async.bulk.commit_group;");"#, "`cp.async.bulk.commit_group`"),
     (r#"LOAD(i, l);"#, "`ld.global.b128`"),
     (r#"asm("{ add.s32 %0, %0, 1; brev.b32 %0, %0; frobnicate.s32 %0, %0; }" : "+r"(i));"#, "`frobnicate.s32`"),
-    (r#"asm("{ again: bra again; }");"#, "`a label`"),
+    (r#"asm("{ again: bra again; }");"#, "`bra` to a label"),
     (r#"asm("add.s32 %0, %1;" : "=r"(i) : "r"(i));"#, "`add.s32`"),
     (r#"asm("add.s32 %0, %1, %2;" : "=r"(i) : "r"(i));"#, "`add.s32`"),
     (r#"asm("add.s64 %0, %1, %1;" : "=r"(i) : "r"(i));"#, "`add.s64`"),
     (r#"asm("mov.u32 %1, %0;" : "=r"(i) : "r"(i));"#, "`mov.u32`"),
     (r#"asm("mov.u32 %0, nothing;" : "=r"(i));"#, "`mov.u32`"),
-    (r#"asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(i));"#, "`mov.u32`"),
+    (r#"asm("mov.u32 %0, %%cluster_ctarank;" : "=r"(i));"#, "`mov.u32` of `%cluster_ctarank`"),
     (r#"asm("add.s32 %0, %0, 1" SECOND : "+r"(i));"#, "`add.s32` with text from a macro"),
     (r#"asm("add.s32 %0, %0, %1;" : "+r"(i) : "q"(i));"#, "`add.s32` with such operands"),
     (r#"asm("ld.shared.u32 %0, [%1;" : "+r"(i) : "r"(i));"#, "`ld.shared.u32` with such operands"),
     (r#"asm("bar.sync 1, 64;");"#, "`bar` for some threads of a block"),
+    (
+        r#"asm volatile("{ .reg .pred p; wait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra wait; }" ::"r"(i));"#,
+        "`mbarrier.try_wait.parity.shared::cta.b64`",
+    ),
     (r#"asm(".pragma \"nounroll\";");"#, "`.pragma`"),
 ];
 
@@ -226,11 +230,8 @@ fn product(text: &str, encode: fn(f32) -> Vec<u8>, check: bool, order: ThreadOrd
     launched.grid[1] = (m / 16) as u32;
     let ran = run_with(&build(text, &["kernel"], check), vec![launched], &data, &How { order, ..How::default() });
     if ran.findings.is_empty() && ran.not_emulated.is_empty() {
-        let got = ran.floats("c");
-        for e in 0..m * n {
-            let want: f32 = (0..k).map(|l| left(e / n * k + l) * right(l * n + e % n)).sum();
-            assert_eq!(got[e], want, "element {e}");
-        }
+        let want = |e: usize| (0..k).map(|l| left(e / n * k + l) * right(l * n + e % n)).sum::<f32>();
+        assert_eq!(ran.floats("c"), (0..m * n).map(want).collect::<Vec<_>>());
     }
     ran
 }

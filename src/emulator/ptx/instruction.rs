@@ -137,7 +137,13 @@ const OTHERS: [&str; 33] = [
 /// Whether an operation is one of PTX.
 pub(super) fn is_known(operation: &str) -> bool {
     let name = operation.split('.').next().unwrap_or_default();
-    OTHERS.contains(&name) || GROUPS.iter().any(|(_, names)| names.contains(&name))
+    OTHERS.contains(&name) || is_grouped(operation)
+}
+
+/// Whether some form of an operation may be emulated.
+pub(super) fn is_grouped(operation: &str) -> bool {
+    let name = operation.split('.').next().unwrap_or_default();
+    GROUPS.iter().any(|(_, names)| names.contains(&name))
 }
 
 /// The C++ statements for an instruction. More than one group may know an operation: by its types.

@@ -271,6 +271,17 @@ impl Operands {
         }
     }
 
+    /// The special register among these operands that is not emulated, if there is one.
+    pub(super) fn unknown_special<'a>(&self, given: &'a [Operand]) -> Option<&'a str> {
+        given.iter().find_map(|operand| match operand {
+            Operand::Name(name) => {
+                (name.starts_with('%') && self.register(operand).is_none() && special(name).is_none())
+                    .then_some(&**name)
+            }
+            _ => None,
+        })
+    }
+
     /// The register that a guard names.
     pub(super) fn guard(&self, name: &str) -> Result<String, Refused> {
         self.value(&Operand::Name(name.to_owned()), Type::of("pred"))

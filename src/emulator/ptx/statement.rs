@@ -99,8 +99,8 @@ impl<'a> Cursor<'a> {
                 blank
             } else if rest.starts_with("//") {
                 comment_line(rest)
-            } else if rest.starts_with("/*") {
-                rest[2..].find("*/").map_or(rest.len(), |n| n + 4)
+            } else if let Some(comment) = rest.strip_prefix("/*") {
+                comment.find("*/").map_or(rest.len(), |n| n + 4)
             } else if rest.starts_with("\\\n") {
                 2
             } else if rest.starts_with("\\\r\n") {

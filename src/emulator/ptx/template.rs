@@ -16,6 +16,8 @@ pub(super) enum Item {
     },
     /// An instruction.
     Instruction(Instruction),
+    /// `again:`
+    Label,
 }
 
 /// `@!p ld.global.f32 %0, [%1+4];`
@@ -57,7 +59,7 @@ pub(super) enum Operand {
 /// Why a template cannot be read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Unread {
-    /// A construct that is PTX, but not emulated in a statement: `a label`, `.pragma`.
+    /// A directive that is PTX, but not emulated in a statement: `.pragma`.
     Construct(String),
     /// An instruction whose operands are malformed, by its operation.
     Instruction(String),
@@ -90,7 +92,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Item>, Unread> {
         } else if at.rest.starts_with('.') {
             items.push(at.directive()?);
         } else {
-            items.push(Item::Instruction(at.instruction()?));
+            items.push(at.instruction()?);
         }
     }
     if depth == 0 { Ok(items) } else { Err(Unread::Text) }
@@ -182,7 +184,7 @@ impl<'a> Reader<'a> {
         if self.take(';') { Ok(Item::Registers { of, names }) } else { Err(Unread::Construct(".reg".into())) }
     }
 
-    fn instruction(&mut self) -> Result<Instruction, Unread> {
+    fn instruction(&mut self) -> Result<Item, Unread> {
         let mut guard = None;
         if self.take('@') {
             let negated = self.take('!');
@@ -190,8 +192,8 @@ impl<'a> Reader<'a> {
             self.space();
         }
         let operation = self.run(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '$' | '%'));
-        if operation.ends_with(':') {
-            return Err(Unread::Construct("a label".into()));
+        if operation.ends_with(':') && guard.is_none() {
+            return Ok(Item::Label);
         }
         if !operation.starts_with(|c: char| c.is_ascii_alphabetic()) || operation.contains(['$', '%']) {
             return Err(Unread::Text);
@@ -199,8 +201,8 @@ impl<'a> Reader<'a> {
         let mut operands = Vec::new();
         let malformed = || Unread::Instruction(operation.to_owned());
         self.space();
-        if self.rest.starts_with(':') {
-            return Err(Unread::Construct("a label".into()));
+        if guard.is_none() && self.take(':') {
+            return Ok(Item::Label);
         }
         while !self.rest.is_empty() && !self.take(';') {
             if !operands.is_empty() && !self.take(',') {
@@ -209,7 +211,7 @@ impl<'a> Reader<'a> {
             operands.push(self.operand(true).ok_or_else(malformed)?);
             self.space();
         }
-        Ok(Instruction { guard, operation: operation.to_owned(), operands })
+        Ok(Item::Instruction(Instruction { guard, operation: operation.to_owned(), operands }))
     }
 
     /// An operand; `outer` if it may have parts.

@@ -22,42 +22,56 @@ pub(super) fn written(statement: &Statement) -> Option<Written> {
             Err(why) => why,
         },
         // The text of a macro would go on here.
-        Ok(items) => {
-            let named = items.into_iter().find_map(|item| match item {
-                Item::Instruction(Instruction { operation, .. }) => Some(operation),
-                _ => None,
-            });
-            Why { what: named?, part: " with text from a macro" }
-        }
-        Err(Unread::Construct(what)) => Why { what, part: "" },
+        Ok(items) => Why { what: first(&items)?, part: " with text from a macro".into() },
+        Err(Unread::Construct(what)) => Why::plain(&what),
         Err(Unread::Instruction(what)) => {
-            Why { what, part: if statement.literal { " with such operands" } else { " with text from a macro" } }
+            let part = if statement.literal { " with such operands" } else { " with text from a macro" };
+            Why { what, part: part.into() }
         }
         Err(Unread::Text) => return None,
     };
     // Another spelling may stand before assembly of the host; only what is PTX beyond doubt is taken for it.
     let known = statement.ours || instruction::is_known(&why.what);
-    known.then(|| Written { text: report(&why.what, why.part), calls: false })
+    known.then(|| Written { text: report(&why), calls: false })
 }
 
+/// What is not emulated, and what about it.
 struct Why {
     what: String,
-    part: &'static str,
+    part: String,
+}
+
+impl Why {
+    fn plain(what: &str) -> Why {
+        Why { what: what.to_owned(), part: String::new() }
+    }
+}
+
+/// The first operation.
+fn first(items: &[Item]) -> Option<String> {
+    items.iter().find_map(|item| match item {
+        Item::Instruction(Instruction { operation, .. }) => Some(operation.clone()),
+        _ => None,
+    })
 }
 
 /// A call that reports an instruction. The number keeps g++ from making one of two calls that are alike, which would have the line of one of them.
-fn report(what: &str, part: &str) -> String {
+fn report(Why { what, part }: &Why) -> String {
     format!("({{ kf_not_emulated(\"inline PTX: `{what}`{part}\"); __asm__(\"\" : : \"i\"(__COUNTER__)); }})")
 }
 
 fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
-    let first = || {
-        items.iter().find_map(|item| match item {
-            Item::Instruction(Instruction { operation, .. }) => Some(operation.clone()),
-            _ => None,
-        })
-    };
-    let unfit = || Why { what: first().unwrap_or_else(|| "asm".into()), part: " with such operands" };
+    // What is not emulated in any form says more than the labels and branches around it.
+    let odd = items.iter().find_map(|item| match item {
+        Item::Instruction(i) if !instruction::is_grouped(&i.operation) && !i.operation.starts_with("bra") => {
+            Some(&i.operation)
+        }
+        _ => None,
+    });
+    if let Some(odd) = odd {
+        return Err(Why::plain(odd));
+    }
+    let unfit = || Why { what: first(items).unwrap_or_else(|| "asm".into()), part: " with such operands".into() };
     let (mut operands, around) = Operands::of(&statement.operands).map_err(|_| unfit())?;
     let mut body = String::new();
     for item in items {
@@ -71,12 +85,13 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
                 body.push('}');
             }
             Item::Registers { of, names } => {
-                body += &operands.declare(of, names).map_err(|_| Why { what: format!(".reg .{of}"), part: "" })?;
+                body += &operands.declare(of, names).map_err(|_| Why::plain(&format!(".reg .{of}")))?;
             }
             Item::Instruction(instruction) => body += &one(&operands, instruction)?,
+            Item::Label => return Err(Why { what: "bra".into(), part: " to a label".into() }),
         }
     }
-    if first().is_none() {
+    if first(items).is_none() {
         // A barrier for the compiler only.
         body += "__asm__(\"\" : : : \"memory\");";
     }
@@ -86,12 +101,10 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
 
 fn one(operands: &Operands, instruction: &Instruction) -> Result<String, Why> {
     let what = &instruction.operation;
-    let known = instruction::is_known(what);
-    // An instruction whose modifiers are emulated does not have these operands.
-    let refused = |_| Why { what: what.clone(), part: "" };
-    if !known {
-        return Err(Why { what: what.clone(), part: "" });
-    }
+    let refused = |_| Why {
+        what: what.clone(),
+        part: operands.unknown_special(&instruction.operands).map(|name| format!(" of `{name}`")).unwrap_or_default(),
+    };
     let body = instruction::translated(operands, &mut Op::of(what), &instruction.operands).map_err(refused)?;
     Ok(match &instruction.guard {
         None => format!("{{ {body} }}"),
