@@ -82,10 +82,15 @@ __device__ __forceinline__ u64 wide16(u16 v) { float f; asm("cvt.f32.f16 %0, %1;
 __device__ __forceinline__ u64 wideb16(u16 v) { return (u64)v << 16; }
 
 // Memory: a row of sixteen bytes for each thread, in shared and in global memory.
-__device__ uint4 rows[4096];
+__device__ __align__(128) uint4 rows[4096];
 __device__ __forceinline__ u64 own(const u32 (*tile)[4]) {
   __syncwarp();
   return folded(tile[threadIdx.x]);
+}
+__device__ __forceinline__ u64 global_own(u64 row) {
+  u32 w[4];
+  asm volatile("ld.global.v4.u32 {%0, %1, %2, %3}, [%4];" : "=r"(w[0]), "=r"(w[1]), "=r"(w[2]), "=r"(w[3]) : "l"(row) : "memory");
+  return folded(w);
 }
 #define own_row(tile) own(tile)
 #define ROWS(fill)                                                                                                     \
@@ -1133,54 +1138,127 @@ TILE(st_shared_v2_u64) asm volatile("st.shared.v2.u64 [%0], {%1, %2};" :  : "r"(
 TILE(st_shared_v4_f32) asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" :  : "r"(row), "f"(fa), "f"(fb), "f"(fc), "f"(fa)); GIVE(own_row(tile)); END
 TILE(atom_shared_add_u32) asm volatile("atom.shared.add.u32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_add_u32) asm volatile("red.shared.add.u32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_add_u32) asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_add_u32) asm volatile("red.release.gpu.global.add.u32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_add_s32) asm volatile("atom.shared.add.s32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_add_s32) asm volatile("red.shared.add.s32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_add_s32) asm volatile("atom.acq_rel.gpu.global.add.s32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_add_s32) asm volatile("red.release.gpu.global.add.s32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_add_u64) asm volatile("atom.shared.add.u64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_add_u64) asm volatile("red.shared.add.u64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_add_u64) asm volatile("atom.acq_rel.gpu.global.add.u64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_add_u64) asm volatile("red.release.gpu.global.add.u64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 ATOMF(atom_shared_add_f32) asm volatile("atom.shared.add.f32 %0, [%1], %2;" : "=f"(fd) : "r"(row), "f"(fa)); GIVE(raw(fd) * 3 + own_row(tile)); END
 ATOMF(red_shared_add_f32) asm volatile("red.shared.add.f32 [%0], %1;" :  : "r"(row), "f"(fa)); GIVE(own_row(tile)); END
+ATOMF(atom_global_add_f32) asm volatile("atom.acq_rel.gpu.global.add.f32 %0, [%1], %2;" : "=f"(fd) : "l"(global_row), "f"(fa)); GIVE(raw(fd) * 3 + global_own(global_row)); END
+ATOMF(red_global_add_f32) asm volatile("red.release.gpu.global.add.f32 [%0], %1;" :  : "l"(global_row), "f"(fa)); GIVE(global_own(global_row)); END
 ATOMF(atom_shared_add_f64) asm volatile("atom.shared.add.f64 %0, [%1], %2;" : "=d"(ddd) : "r"(row), "d"(da)); GIVE(raw(ddd) * 3 + own_row(tile)); END
 ATOMF(red_shared_add_f64) asm volatile("red.shared.add.f64 [%0], %1;" :  : "r"(row), "d"(da)); GIVE(own_row(tile)); END
+ATOMF(atom_global_add_f64) asm volatile("atom.acq_rel.gpu.global.add.f64 %0, [%1], %2;" : "=d"(ddd) : "l"(global_row), "d"(da)); GIVE(raw(ddd) * 3 + global_own(global_row)); END
+ATOMF(red_global_add_f64) asm volatile("red.release.gpu.global.add.f64 [%0], %1;" :  : "l"(global_row), "d"(da)); GIVE(global_own(global_row)); END
 ATOMF(atom_shared_add_noftz_f16x2) asm volatile("atom.shared.add.noftz.f16x2 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 ATOMF(red_shared_add_noftz_f16x2) asm volatile("red.shared.add.noftz.f16x2 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+ATOMF(atom_global_add_noftz_f16x2) asm volatile("atom.acq_rel.gpu.global.add.noftz.f16x2 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+ATOMF(red_global_add_noftz_f16x2) asm volatile("red.release.gpu.global.add.noftz.f16x2 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 ATOMF(atom_shared_add_noftz_bf16x2) asm volatile("atom.shared.add.noftz.bf16x2 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 ATOMF(red_shared_add_noftz_bf16x2) asm volatile("red.shared.add.noftz.bf16x2 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+ATOMF(atom_global_add_noftz_bf16x2) asm volatile("atom.acq_rel.gpu.global.add.noftz.bf16x2 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+ATOMF(red_global_add_noftz_bf16x2) asm volatile("red.release.gpu.global.add.noftz.bf16x2 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 ATOMF(atom_shared_add_noftz_f16) asm volatile("atom.shared.add.noftz.f16 %0, [%1], %2;" : "=h"(hd) : "r"(row), "h"(ha)); GIVE(hd * 3 + own_row(tile)); END
 ATOMF(red_shared_add_noftz_f16) asm volatile("red.shared.add.noftz.f16 [%0], %1;" :  : "r"(row), "h"(ha)); GIVE(own_row(tile)); END
+ATOMF(atom_global_add_noftz_f16) asm volatile("atom.acq_rel.gpu.global.add.noftz.f16 %0, [%1], %2;" : "=h"(hd) : "l"(global_row), "h"(ha)); GIVE(hd * 3 + global_own(global_row)); END
+ATOMF(red_global_add_noftz_f16) asm volatile("red.release.gpu.global.add.noftz.f16 [%0], %1;" :  : "l"(global_row), "h"(ha)); GIVE(global_own(global_row)); END
 TILE(atom_shared_min_u32) asm volatile("atom.shared.min.u32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_min_u32) asm volatile("red.shared.min.u32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_min_u32) asm volatile("atom.acq_rel.gpu.global.min.u32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_min_u32) asm volatile("red.release.gpu.global.min.u32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_min_s32) asm volatile("atom.shared.min.s32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_min_s32) asm volatile("red.shared.min.s32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_min_s32) asm volatile("atom.acq_rel.gpu.global.min.s32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_min_s32) asm volatile("red.release.gpu.global.min.s32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_min_u64) asm volatile("atom.shared.min.u64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_min_u64) asm volatile("red.shared.min.u64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_min_u64) asm volatile("atom.acq_rel.gpu.global.min.u64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_min_u64) asm volatile("red.release.gpu.global.min.u64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_min_s64) asm volatile("atom.shared.min.s64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_min_s64) asm volatile("red.shared.min.s64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_min_s64) asm volatile("atom.acq_rel.gpu.global.min.s64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_min_s64) asm volatile("red.release.gpu.global.min.s64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_max_u32) asm volatile("atom.shared.max.u32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_max_u32) asm volatile("red.shared.max.u32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_max_u32) asm volatile("atom.acq_rel.gpu.global.max.u32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_max_u32) asm volatile("red.release.gpu.global.max.u32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_max_s32) asm volatile("atom.shared.max.s32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_max_s32) asm volatile("red.shared.max.s32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_max_s32) asm volatile("atom.acq_rel.gpu.global.max.s32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_max_s32) asm volatile("red.release.gpu.global.max.s32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_max_u64) asm volatile("atom.shared.max.u64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_max_u64) asm volatile("red.shared.max.u64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_max_u64) asm volatile("atom.acq_rel.gpu.global.max.u64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_max_u64) asm volatile("red.release.gpu.global.max.u64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_max_s64) asm volatile("atom.shared.max.s64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_max_s64) asm volatile("red.shared.max.s64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_max_s64) asm volatile("atom.acq_rel.gpu.global.max.s64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_max_s64) asm volatile("red.release.gpu.global.max.s64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_inc_u32) asm volatile("atom.shared.inc.u32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_inc_u32) asm volatile("red.shared.inc.u32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_inc_u32) asm volatile("atom.acq_rel.gpu.global.inc.u32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_inc_u32) asm volatile("red.release.gpu.global.inc.u32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_dec_u32) asm volatile("atom.shared.dec.u32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_dec_u32) asm volatile("red.shared.dec.u32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_dec_u32) asm volatile("atom.acq_rel.gpu.global.dec.u32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_dec_u32) asm volatile("red.release.gpu.global.dec.u32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_and_b32) asm volatile("atom.shared.and.b32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_and_b32) asm volatile("red.shared.and.b32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_and_b32) asm volatile("atom.acq_rel.gpu.global.and.b32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_and_b32) asm volatile("red.release.gpu.global.and.b32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_and_b64) asm volatile("atom.shared.and.b64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_and_b64) asm volatile("red.shared.and.b64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_and_b64) asm volatile("atom.acq_rel.gpu.global.and.b64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_and_b64) asm volatile("red.release.gpu.global.and.b64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_or_b32) asm volatile("atom.shared.or.b32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_or_b32) asm volatile("red.shared.or.b32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_or_b32) asm volatile("atom.acq_rel.gpu.global.or.b32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_or_b32) asm volatile("red.release.gpu.global.or.b32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_or_b64) asm volatile("atom.shared.or.b64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_or_b64) asm volatile("red.shared.or.b64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_or_b64) asm volatile("atom.acq_rel.gpu.global.or.b64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_or_b64) asm volatile("red.release.gpu.global.or.b64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_xor_b32) asm volatile("atom.shared.xor.b32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
 TILE(red_shared_xor_b32) asm volatile("red.shared.xor.b32 [%0], %1;" :  : "r"(row), "r"(a)); GIVE(own_row(tile)); END
+TILE(atom_global_xor_b32) asm volatile("atom.acq_rel.gpu.global.xor.b32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
+TILE(red_global_xor_b32) asm volatile("red.release.gpu.global.xor.b32 [%0], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
 TILE(atom_shared_xor_b64) asm volatile("atom.shared.xor.b64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
 TILE(red_shared_xor_b64) asm volatile("red.shared.xor.b64 [%0], %1;" :  : "r"(row), "l"(aa)); GIVE(own_row(tile)); END
+TILE(atom_global_xor_b64) asm volatile("atom.acq_rel.gpu.global.xor.b64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(red_global_xor_b64) asm volatile("red.release.gpu.global.xor.b64 [%0], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
 TILE(atom_shared_exch_b32) asm volatile("atom.shared.exch.b32 %0, [%1], %2;" : "=r"(d) : "r"(row), "r"(a)); GIVE(d * 3 + own_row(tile)); END
+TILE(atom_global_exch_b32) asm volatile("atom.acq_rel.gpu.global.exch.b32 %0, [%1], %2;" : "=r"(d) : "l"(global_row), "r"(a)); GIVE(d * 3 + global_own(global_row)); END
 TILE(atom_shared_exch_b64) asm volatile("atom.shared.exch.b64 %0, [%1], %2;" : "=l"(dd) : "r"(row), "l"(aa)); GIVE(dd * 3 + own_row(tile)); END
+TILE(atom_global_exch_b64) asm volatile("atom.acq_rel.gpu.global.exch.b64 %0, [%1], %2;" : "=l"(dd) : "l"(global_row), "l"(aa)); GIVE(dd * 3 + global_own(global_row)); END
+TILE(st_global_u8) asm volatile("st.global.u8 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_u8) asm volatile("st.global.L1::no_allocate.u8 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_u8) asm volatile("st.global.cs.u8 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_u16) asm volatile("st.global.u16 [%0+8], %1;" :  : "l"(global_row), "h"(ha)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_u16) asm volatile("st.global.L1::no_allocate.u16 [%0+8], %1;" :  : "l"(global_row), "h"(ha)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_u16) asm volatile("st.global.cs.u16 [%0+8], %1;" :  : "l"(global_row), "h"(ha)); GIVE(global_own(global_row)); END
+TILE(st_global_b32) asm volatile("st.global.b32 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_b32) asm volatile("st.global.L1::no_allocate.b32 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_b32) asm volatile("st.global.cs.b32 [%0+8], %1;" :  : "l"(global_row), "r"(a)); GIVE(global_own(global_row)); END
+TILE(st_global_u64) asm volatile("st.global.u64 [%0+8], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_u64) asm volatile("st.global.L1::no_allocate.u64 [%0+8], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_u64) asm volatile("st.global.cs.u64 [%0+8], %1;" :  : "l"(global_row), "l"(aa)); GIVE(global_own(global_row)); END
+TILE(st_global_f32) asm volatile("st.global.f32 [%0+8], %1;" :  : "l"(global_row), "f"(fa)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_f32) asm volatile("st.global.L1::no_allocate.f32 [%0+8], %1;" :  : "l"(global_row), "f"(fa)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_f32) asm volatile("st.global.cs.f32 [%0+8], %1;" :  : "l"(global_row), "f"(fa)); GIVE(global_own(global_row)); END
+TILE(st_global_f64) asm volatile("st.global.f64 [%0+8], %1;" :  : "l"(global_row), "d"(da)); GIVE(global_own(global_row)); END
+TILE(st_global_L1_no_allocate_f64) asm volatile("st.global.L1::no_allocate.f64 [%0+8], %1;" :  : "l"(global_row), "d"(da)); GIVE(global_own(global_row)); END
+TILE(st_global_cs_f64) asm volatile("st.global.cs.f64 [%0+8], %1;" :  : "l"(global_row), "d"(da)); GIVE(global_own(global_row)); END
+TILE(st_global_v2_u32) asm volatile("st.global.wt.v2.u32 [%0], {%1, %2};" :  : "l"(global_row), "r"(a), "r"(b)); GIVE(global_own(global_row)); END
+TILE(st_global_v4_u32) asm volatile("st.global.wt.v4.u32 [%0], {%1, %2, %3, %4};" :  : "l"(global_row), "r"(a), "r"(b), "r"(c), "r"(n)); GIVE(global_own(global_row)); END
+TILE(st_global_v2_u64) asm volatile("st.global.wt.v2.u64 [%0], {%1, %2};" :  : "l"(global_row), "l"(aa), "l"(bb)); GIVE(global_own(global_row)); END
+TILE(st_global_v4_f32) asm volatile("st.global.wt.v4.f32 [%0], {%1, %2, %3, %4};" :  : "l"(global_row), "f"(fa), "f"(fb), "f"(fc), "f"(fa)); GIVE(global_own(global_row)); END
+TILE(hints) asm volatile("{ .reg .b64 p; createpolicy.fractional.L2::evict_last.b64 p, 0.5; ld.global.L2::cache_hint.u32 %0, [%1], p; .reg .u32 x; ld.global.L1::evict_last.L2::256B.u32 x, [%1+4]; add.u32 %0, %0, x; prefetch.global.L2 [%1]; prefetch.global.L2::evict_last [%1]; applypriority.global.L2::evict_normal [%1], 128; griddepcontrol.wait; griddepcontrol.launch_dependents; }" : "=&r"(d) : "l"(global_row & ~127ull)); GIVE(d); END
 TILE(atom_shared_cas_b32) asm volatile("atom.shared.cas.b32 %0, [%1], %2, %3;" : "=r"(d) : "r"(row), "r"(same32), "r"(b)); GIVE(d * 3 + own_row(tile)); END
 TILE(atom_shared_cas_b64) asm volatile("atom.shared.cas.b64 %0, [%1], %2, %3;" : "=l"(dd) : "r"(row), "l"(same64), "l"(bb)); GIVE(dd * 3 + own_row(tile)); END
 TILE(atom_shared_cas_b16) asm volatile("atom.shared.cas.b16 %0, [%1], %2, %3;" : "=h"(hd) : "r"(row), "h"(same16), "h"(hb)); GIVE(hd * 3 + own_row(tile)); END
