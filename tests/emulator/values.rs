@@ -1,5 +1,5 @@
-//! Every emulated instruction of inline PTX, compared with what a GPU gave: `tests/emulator_values/instructions.cu` and the record `instructions.txt` beside it,
-//! which `tests/gpu/run KFORGE --only ptx` compares with another GPU.
+//! Every emulated instruction of inline PTX, compared with what a GPU gave: `tests/emulator_values/instructions.cu` and the record `instructions.txt` beside
+//! it, which `tests/gpu/run KFORGE --only ptx` compares with another GPU.
 //!
 //! | kind | compared |
 //! |---|---|
@@ -92,6 +92,7 @@ fn apart_by(case: &Case, got: f64, want: f64) -> f64 {
 
 #[test]
 #[ignore = "second tier: a thousand kernels"]
+#[expect(clippy::print_stderr, reason = "how close approximations are")]
 fn every_instruction_gives_what_a_gpu_gave() {
     let record = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/emulator_values/instructions.txt");
     let record = std::fs::read_to_string(record).unwrap();

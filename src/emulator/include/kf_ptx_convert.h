@@ -17,7 +17,8 @@ template <class D, kf_round M> KF_FN D kf_ptx_narrowed(double v) {
 }
 
 template <class D> KF_FN D kf_ptx_nan_of(uint64_t u) {
-  if constexpr (std::is_same<D, float>::value) return kf_bits<float>(static_cast<uint32_t>(u >> 32 & 0x80000000u) | 0x7fc00000u | static_cast<uint32_t>(u >> 29 & 0x3fffffu));
+  if constexpr (std::is_same<D, float>::value)
+    return kf_bits<float>(static_cast<uint32_t>(u >> 32 & 0x80000000u) | 0x7fc00000u | static_cast<uint32_t>(u >> 29 & 0x3fffffu));
   else if constexpr (std::is_same<D, __half>::value) return kf_make_half(static_cast<uint16_t>((u >> 48 & 0x8000u) | 0x7e00u | (u >> 42 & 0x1ffu)));
   else return kf_make_bfloat16(static_cast<uint16_t>((u >> 48 & 0x8000u) | 0x7fc0u | (u >> 45 & 0x3fu)));
 }

@@ -81,7 +81,9 @@ template <class T> KF_FN T kf_ptx_not(T a) {
 }
 template <class T> KF_FN T kf_ptx_cnot(T a) { return a == 0; }
 // Amounts beyond the width shift everything out.
-template <class T> KF_FN T kf_ptx_shl(T a, uint32_t n) { return n >= static_cast<uint32_t>(kf_width<T>()) ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << n); }
+template <class T> KF_FN T kf_ptx_shl(T a, uint32_t n) {
+  return n >= static_cast<uint32_t>(kf_width<T>()) ? T(0) : static_cast<T>(static_cast<uint64_t>(a) << n);
+}
 template <class T> KF_FN T kf_ptx_shr(T a, uint32_t n) {
   const uint32_t most = static_cast<uint32_t>(kf_width<T>()) - 1;
   if (n > most) return std::is_signed<T>::value ? static_cast<T>(a >> most) : T(0);
@@ -122,7 +124,10 @@ template <class T> KF_FN T kf_ptx_brev(T a) {
   if constexpr (sizeof(T) == 8) return __brevll(a);
   else return __brev(a);
 }
-template <class T> KF_FN uint32_t kf_ptx_clz(T a) { return a == 0 ? static_cast<uint32_t>(kf_width<T>()) : static_cast<uint32_t>(__builtin_clzll(a)) - (64u - static_cast<uint32_t>(kf_width<T>())); }
+template <class T> KF_FN uint32_t kf_ptx_clz(T a) {
+  const uint32_t width = static_cast<uint32_t>(kf_width<T>());
+  return a == 0 ? width : static_cast<uint32_t>(__builtin_clzll(a)) - (64u - width);
+}
 template <class T> KF_FN uint32_t kf_ptx_popc(T a) { return static_cast<uint32_t>(__builtin_popcountll(a)); }
 KF_FN uint32_t kf_ptx_fns(uint32_t mask, uint32_t base, int32_t offset) { return __fns(mask, base, offset); }
 
@@ -148,16 +153,24 @@ template <kf_perm Mode> KF_BIG uint32_t kf_ptx_prmt(uint32_t a, uint32_t b, uint
 }
 // Sums of products of bytes (A with B), and of two halves with two bytes from `first` on.
 template <class A, class B, class C> KF_FN C kf_ptx_dp4a(uint32_t a, uint32_t b, C c) {
-  for (int i = 0; i < 4; ++i) c = static_cast<C>(static_cast<uint32_t>(c) + static_cast<uint32_t>(static_cast<int>(static_cast<A>(a >> (8 * i))) * static_cast<int>(static_cast<B>(b >> (8 * i)))));
+  for (int i = 0; i < 4; ++i) {
+    const int product = static_cast<int>(static_cast<A>(a >> (8 * i))) * static_cast<int>(static_cast<B>(b >> (8 * i)));
+    c = static_cast<C>(static_cast<uint32_t>(c) + static_cast<uint32_t>(product));
+  }
   return c;
 }
 template <class A, class B, class C> KF_FN C kf_ptx_dp2a(uint32_t a, uint32_t b, C c, int first) {
-  for (int i = 0; i < 2; ++i) c = static_cast<C>(static_cast<uint32_t>(c) + static_cast<uint32_t>(static_cast<A>(a >> (16 * i))) * static_cast<uint32_t>(static_cast<int>(static_cast<B>(b >> (8 * (first + i))))));
+  for (int i = 0; i < 2; ++i) {
+    const uint32_t factor = static_cast<uint32_t>(static_cast<int>(static_cast<B>(b >> (8 * (first + i)))));
+    c = static_cast<C>(static_cast<uint32_t>(c) + static_cast<uint32_t>(static_cast<A>(a >> (16 * i))) * factor);
+  }
   return c;
 }
 
 // Comparisons: of NaN, the plain ones are false and the ones with `u` true.
-enum kf_cmp { kf_cmp_eq, kf_cmp_ne, kf_cmp_lt, kf_cmp_le, kf_cmp_gt, kf_cmp_ge, kf_cmp_equ, kf_cmp_neu, kf_cmp_ltu, kf_cmp_leu, kf_cmp_gtu, kf_cmp_geu, kf_cmp_num, kf_cmp_nan };
+enum kf_cmp {
+  kf_cmp_eq, kf_cmp_ne, kf_cmp_lt, kf_cmp_le, kf_cmp_gt, kf_cmp_ge, kf_cmp_equ, kf_cmp_neu, kf_cmp_ltu, kf_cmp_leu, kf_cmp_gtu, kf_cmp_geu, kf_cmp_num, kf_cmp_nan
+};
 template <kf_cmp C, class T> KF_FN bool kf_ptx_compare(T a, T b) {
   const bool nan = a != a || b != b;
   switch (C) {

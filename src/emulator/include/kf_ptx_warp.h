@@ -5,7 +5,8 @@
 enum kf_shfl { kf_shfl_up, kf_shfl_down, kf_shfl_bfly, kf_shfl_idx };
 // `limits`: the highest lane of a segment in bits 0 to 4, the bits of a lane that name its segment in bits 8 to 12.
 template <kf_shfl Mode> KF_FN uint32_t kf_ptx_shfl(uint32_t a, uint32_t b, uint32_t limits, uint32_t mask, bool &found) {
-  const int lane = static_cast<int>(kf_lane()), by = static_cast<int>(b & 31), clamp = static_cast<int>(limits & 31), segment = static_cast<int>(limits >> 8 & 31);
+  const int lane = static_cast<int>(kf_lane()), by = static_cast<int>(b & 31);
+  const int clamp = static_cast<int>(limits & 31), segment = static_cast<int>(limits >> 8 & 31);
   const int last = (lane & segment) | (clamp & ~segment), first = lane & segment;
   const int from = Mode == kf_shfl_up     ? lane - by
                    : Mode == kf_shfl_down ? lane + by

@@ -1,5 +1,5 @@
-//! The instructions that are emulated, by groups. Each group takes an operation with its modifiers and operands, and gives C++ statements; what it does not know
-//! it refuses.
+//! The instructions that are emulated, by groups. Each group takes an operation with its modifiers and operands, and gives C++ statements. What it does not
+//! know, it refuses.
 
 mod atomics;
 mod control;
