@@ -51,6 +51,7 @@ fn what_is_no_statement_stays() {
         "asm volatile goto (\"a\" : : : : label);",
         "#define BEGIN asm volatile(\n",
         "asm(\"add.s32 %0, %0, 1;\"\n#if A\n : \"+r\"(x)\n#endif\n);",
+        "__asm__(\"add %1, %0\" : \"+r\"(x) : \"r\"(y));",
         "__asm__(\"movl %1, %0\" : \"=r\"(x) : \"r\"(y));",
     ] {
         let there = with_ptx(text).map(|t| t.text);

@@ -31,7 +31,7 @@ pub(super) fn written(statement: &Statement) -> Option<Written> {
         Err(Unread::Text) => return None,
     };
     // Another spelling may stand before assembly of the host; only what is PTX beyond doubt is taken for it.
-    let known = statement.ours || instruction::is_known(&why.what);
+    let known = statement.ours || why.what.contains('.') && instruction::is_known(&why.what);
     known.then(|| Written { text: report(&why), calls: false })
 }
 
