@@ -20,6 +20,10 @@ mod mistakes;
 mod own_kernels;
 #[path = "emulator/prelude.rs"]
 mod prelude;
+#[path = "emulator/ptx.rs"]
+mod ptx;
+#[path = "emulator/values.rs"]
+mod values;
 #[path = "emulator/warps.rs"]
 mod warps;
 

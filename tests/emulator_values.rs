@@ -1,5 +1,6 @@
 //! The emulator's value headers, tested from outside: each C++ program in `tests/emulator_values` is compiled with the host compiler as kernels are, and
-//! reports errors. Knows which program proves what, but not how the headers work.
+//! reports errors. Knows which program proves what, but not how the headers work. `instructions.cu` beside them is for the emulator and for a GPU
+//! (`tests/emulator/values.rs`).
 //!
 //! The programs carry their own oracles (arithmetic in wider formats, loops over bits, the processor's rounding modes, a table of values to 60 digits that
 //! states its origin). When the headers were written (2026-11) they were also compared, outside this repository, with numpy 2.4 and ml_dtypes 0.6 (all

@@ -8,6 +8,7 @@
 //! | `-g`, then `strip -g`; the unstripped object is the output `lines` | a comment that shifts lines changes `lines`, but not the binary |
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may contain host code, which is never run |
 //! | launch bounds in a source become calls at the start of bodies | a macro in a declaration cannot carry a number to the run |
+//! | inline PTX in a source becomes C++ (`ptx`) | a host compiler does not know it |
 //! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | only those parts of our headers that a source can name (`prelude`) | every compilation parses the headers in front of the source |
 //! | checks of alignment, in a plain build only for some sources (`pointers`) | a device faults where x86-64 does not; checks slow loops down |
@@ -29,6 +30,7 @@ use super::image::Image;
 use super::launches::without_launches;
 use super::pointers::may_misalign;
 use super::prelude::left_out;
+use super::ptx::{Translated, with_ptx};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, advice, ended};
 use kforge_harness::system::{assembler_reads, files_read};
@@ -111,30 +113,39 @@ pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, Compi
 
 /// Compiles with these files in place of the source's own.
 pub(super) fn as_given(what: &EmulatorCompile<'_>, out: &Path, replaced: &Replaced) -> Result<Compiled, CompileFailed> {
-    let with = |macros| compile_as(what, out, &Unit { macros, replaced, unknown: None });
-    match with(&[]) {
-        // PTX in a statement with another spelling of `asm` reaches the host's assembler, which does not know it. These spellings also occur in headers of the
-        // system, where they are no statements, so they become PTX only where the source does not compile otherwise.
-        Err(refused) if refused.ended.is_none() && spells_asm(what.source) => {
-            with(&["KF_EVERY_ASM"]).map_err(|_| refused)
-        }
+    let with = |asm| compile_as(what, out, &Unit { asm, replaced, unknown: None });
+    match with(Asm::Translated) {
+        // A translation does not compile where an operand's type does not fit. And PTX that is not translated, in a statement with another spelling of `asm`,
+        // reaches the host's assembler, which does not know it. These spellings also occur in headers of the system, where they are no statements, so they
+        // become PTX only where the source does not compile otherwise.
+        Err(refused) if refused.ended.is_none() && spells_asm(what.source) => with(Asm::Reported).map_err(|_| refused),
         compiled => compiled,
     }
 }
 
-/// Whether a source names `__asm__` or `__asm`.
-fn spells_asm(source: &Path) -> bool {
-    texts(source).is_ok_and(|texts| texts.iter().any(|(_, text)| named_in(text, &["__asm__", "__asm"]).is_some()))
+/// What becomes of inline PTX.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Asm {
+    /// It is translated where that is possible.
+    Translated,
+    /// Every statement in any spelling reports when it is executed.
+    Reported,
 }
 
 /// How a source is compiled.
 pub(super) struct Unit<'a> {
-    /// Further macros of the prelude.
-    pub(super) macros: &'a [&'a str],
+    /// What becomes of inline PTX.
+    pub(super) asm: Asm,
     /// Files in place of the source's own, and further ones.
     pub(super) replaced: &'a Replaced,
     /// What every entry reports as not emulated, in place of the source.
     pub(super) unknown: Option<&'a Foreign>,
+}
+
+/// Whether a source names `asm`, `__asm__` or `__asm`.
+fn spells_asm(source: &Path) -> bool {
+    let spells = |text: &String| named_in(text, &["asm", "__asm__", "__asm"]).is_some();
+    trees::texts(source).is_ok_and(|texts| texts.values().any(spells))
 }
 
 /// Compiles a source once, or entries in its place.
@@ -143,16 +154,17 @@ pub(super) fn compile_as(
     out: &Path,
     unit_of: &Unit<'_>,
 ) -> Result<Compiled, CompileFailed> {
-    let macros = unit_of.macros;
     let fail = |doing: &str, e: std::io::Error| CompileFailed::from(format!("cannot {doing}: {e}"));
     let room = tempfile::Builder::new().prefix(".emulator-").tempdir_in(what.within.scratch);
     let room = room.map_err(|e| fail("make a working folder", e))?;
     let cwd = room.path().canonicalize().map_err(|e| fail("resolve the working folder", e))?;
+    let mut macros = if unit_of.asm == Asm::Reported { vec!["KF_EVERY_ASM"] } else { vec![] };
     for (name, target) in [("source", what.source), ("headers", what.headers)] {
         let target = target.canonicalize().map_err(|e| fail(&format!("find `{}`", target.display()), e))?;
         if name == "source" {
-            let adapted = lay_out_adapted(&target, unit_of.replaced, &cwd.join(name));
-            if adapted.map_err(|e| fail("copy the sources", e))? {
+            let adapted = lay_out_adapted(&target, unit_of.replaced, &cwd.join(name), unit_of.asm);
+            if let Some(calls) = adapted.map_err(|e| fail("copy the sources", e))? {
+                macros.extend(calls.then_some("KF_PTX"));
                 continue;
             }
         }
@@ -195,7 +207,7 @@ pub(super) fn compile_as(
     let every = || texts.iter().map(|(_, text)| text).chain(given()).map(String::as_str);
     let aligned = what.check || may_misalign(every());
     let compile_with = |left_out: &[&str]| {
-        let mut args = arguments(what, &cwd, &[left_out, macros].concat());
+        let mut args = arguments(what, &cwd, &[left_out, &macros].concat());
         if !unit_of.replaced.is_empty() {
             // Searched last.
             args.extend(["-idirafter".into(), format!("source/{ABSENT}")]);
@@ -279,26 +291,29 @@ pub(super) fn compile_as(
     Ok(Compiled { facts, log: log.replace("source/", ""), left_out: None, stand_ins, system })
 }
 
-/// Copies the package's tree to `to` with these files in place of its own, and with kernel launches and launch bounds rewritten, if there is anything of
-/// that kind. Returns whether it did.
-fn lay_out_adapted(source: &Path, replaced: &Replaced, to: &Path) -> std::io::Result<bool> {
-    let mut all = replaced.clone();
+/// Copies the package's tree to `to` with these files in place of its own, and with kernel launches, launch bounds and inline PTX rewritten, if there is
+/// anything of that kind. Returns whether the copy calls what is there for inline PTX; none if nothing was copied.
+fn lay_out_adapted(source: &Path, replaced: &Replaced, to: &Path, asm: Asm) -> std::io::Result<Option<bool>> {
+    let (mut all, mut calls) = (replaced.clone(), false);
     for (name, text) in trees::texts(source)? {
-        if let Some(text) = adapted(replaced.get(&name).unwrap_or(&text)) {
-            all.insert(name, text);
+        if let Some(text) = adapted(replaced.get(&name).unwrap_or(&text), asm) {
+            calls |= text.calls;
+            all.insert(name, text.text);
         }
     }
     if all.is_empty() {
-        return Ok(false);
+        return Ok(None);
     }
     trees::lay_out(source, &all, to)?;
-    Ok(true)
+    Ok(Some(calls))
 }
 
-/// The text with kernel launches and launch bounds rewritten; none if it contains neither.
-fn adapted(text: &str) -> Option<String> {
+/// The text with kernel launches, launch bounds and inline PTX rewritten; none if it contains none of them.
+fn adapted(text: &str, asm: Asm) -> Option<Translated> {
     let launched = without_launches(text);
-    with_bounds(launched.as_deref().unwrap_or(text)).or(launched)
+    let bounded = with_bounds(launched.as_deref().unwrap_or(text)).or(launched);
+    let translated = (asm == Asm::Translated).then(|| with_ptx(bounded.as_deref().unwrap_or(text))).flatten();
+    translated.or(bounded.map(|text| Translated { text, calls: false }))
 }
 
 /// A unit whose every entry reports that something is not emulated, at the place that uses it.

@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::compile::{CompileFailed, Compiled, EmulatorCompile, Unit, as_given, compile_as};
+use super::compile::{Asm, CompileFailed, Compiled, EmulatorCompile, Unit, as_given, compile_as};
 use super::foreign::{Foreign, foreign, is_toolkit, undeclared};
 use kforge_harness::trees::{self, Replaced};
 use kforge_project::source::{AbsentHeader, Need, Place, SourceTree, Sources, is_standard};
@@ -112,7 +112,8 @@ fn unknown_or(
 /// Entries that report what is missing.
 fn unknown(what: &EmulatorCompile<'_>, out: &Path, missing: &Foreign, why: &str) -> Result<Compiled, CompileFailed> {
     let replaced = Replaced::new();
-    let mut compiled = compile_as(what, out, &Unit { macros: &[], replaced: &replaced, unknown: Some(missing) })?;
+    let mut compiled =
+        compile_as(what, out, &Unit { asm: Asm::Translated, replaced: &replaced, unknown: Some(missing) })?;
     compiled.log += &format!("{why}, so it is unknown on `cpu`\n");
     Ok(compiled)
 }

@@ -22,6 +22,9 @@
 //! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model |
 //! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code is reported |
 //! | asynchronous copies | done at once, by the threads that request them | an order that CUDA allows |
+//! | inline PTX | translated to C++ before compilation (`ptx`), as a whole statement or not at all | every access has its line and is watched |
+//! | shared addresses of 32 bits | the low half of the generic address, whose high half is that of this OS thread's shared memory | their arithmetic and alignment are a device's |
+//! | sums of matrix instructions | in double, rounded once | a device's order is its own; this is at least as exact |
 //! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) that threads poll | no support by the scheduler; ordinary fences and atomics |
 //! | `cuda::std` | the host's standard library under another name | the same specification |
 //! | launch bounds | a call at the start of the body compares them with the block (`bounds`) | the bounds may depend on a template's parameters |
@@ -78,6 +81,7 @@ mod memory;
 pub mod messages;
 mod pointers;
 mod prelude;
+mod ptx;
 pub mod run;
 mod shadow;
 mod stack;

@@ -311,46 +311,6 @@ fn what_is_named_and_not_emulated_is_unknown_when_it_is_executed() {
     }
 }
 
-/// Statements that the host's compiler or assembler does not accept, in every spelling of `asm`.
-const SPELLINGS: &str = r#"
-__global__ void k(int *out, float x, int which) {
-  if (which == 0) asm("mov.u32 %0, %%laneid;" : "=r"(out[0])); // plain
-  if (which == 1) __asm__("mov.u32 %0, %%laneid;" : "=r"(out[0])); // underscores
-  if (which == 2) __asm("mov.u32 %0, %%laneid;" : "=r"(out[0])); // one side
-  if (which == 3) __asm__ volatile("mov.u32 %0, %%laneid;" : "=r"(out[0])); // volatile
-  if (which == 4) __asm__ __volatile__("{ .reg .pred p; setp.lt.f32 p, %1, 0f00000000; selp.s32 %0, 1, 0, p; }" : "=r"(out[0]) : "f"(x)); // floats
-  if (which == 5) __asm__("cvt.rn.f16.f32 %0, %1;" : "=h"(*(short *)out) : "f"(x)); // halves
-  out[1] = 5;
-}
-"#;
-
-#[test]
-fn inline_ptx_is_unknown_when_it_is_executed_however_asm_is_spelled() {
-    let marks = ["// plain", "// underscores", "// one side", "// volatile", "// floats", "// halves"];
-    let operations = ["mov.u32", "mov.u32", "mov.u32", "mov.u32", "setp.lt.f32", "cvt.rn.f16.f32"];
-    for check in [false, true] {
-        let built = build(SPELLINGS, &["k"], check);
-        let data = [ints("out", [0; 64]).writable()];
-        let run_at =
-            |which: usize| run(&built, launch("k", 1, 1, vec![ptr("out"), float(1.0), int(which as i64)]), &data);
-        for (which, (mark, operation)) in marks.iter().zip(operations).enumerate() {
-            let ran = run_at(which);
-            let place = format!("at k.cu:{}", line_of(SPELLINGS, mark));
-            assert!(
-                matches!(&ran.not_emulated[..], [one] if one.contains(operation) && one.ends_with(&place)),
-                "{mark}: {:?}",
-                ran.not_emulated
-            );
-            assert!(ran.findings.is_empty(), "{:?}", ran.findings);
-        }
-        assert_eq!(run_at(9).clean().ints("out")[1], 5, "not executed, so not in the way");
-    }
-    // A source that is wrong for another reason is told about its own text.
-    let wrong = SPELLINGS.replace("out[1] = 5;", "out[1] = five;");
-    let said = try_build(&wrong, &["k"], false, &[]).err().unwrap();
-    assert!(said.contains("five"), "{said}");
-}
-
 #[test]
 #[ignore = "second tier: many sources"]
 fn a_source_that_only_cuda_compiles_is_unknown_at_the_line_that_asks_for_it() {
@@ -457,15 +417,6 @@ fn clang_makes_the_same_of_sources_as_gcc() {
         let text = "__global__ void k(int *out) {\n  out[0] = (int)__cvta_generic_to_constant(out);\n}\n";
         let ran = run(&by_clang(text, &["k"], check), launch("k", 1, 1, vec![ptr("out")]), &data);
         assert_eq!(ran.not_emulated, ["__cvta_generic_to_constant at k.cu:2"]);
-        let built = by_clang(SPELLINGS, &["k"], check);
-        for (which, mark) in [(1, "// underscores"), (4, "// floats")] {
-            let ran = run(&built, launch("k", 1, 1, vec![ptr("out"), float(1.0), int(which)]), &data);
-            assert!(
-                ran.not_emulated[0].ends_with(&format!("at k.cu:{}", line_of(SPELLINGS, mark))),
-                "{:?}",
-                ran.not_emulated
-            );
-        }
         // What a source says of a pointer is no access.
         let text = "__global__ void k(float *out, int wide) {\n  float *p = (float *)__builtin_assume_aligned(out + 1, 16);\n  \
                     if (wide) *(float4 *)(out + 2) = float4{1, 2, 3, 4};\n  else p[0] = 5;\n}\n";

@@ -137,10 +137,10 @@ fn a_claim_must_be_possible_for_the_binary() {
     // A mere text is not a construct, one construct is not another, and a small frame needs no deep stack.
     let text = format!("__device__ const char *volatile other = \"mma.sync\";\n{RACY}");
     assert_eq!(claim(&text, &construct("mma.sync")), Err(Incredible::Construct));
-    let other = format!("__global__ void other() {{ asm(\"bar.sync 0;\"); }}\n{RACY}");
+    let other = format!("__global__ void other() {{ asm(\"wgmma.fence.sync.aligned;\"); }}\n{RACY}");
     assert_eq!(claim(&other, &construct("mma.sync")), Err(Incredible::Construct));
     assert_eq!(claim(RACY, &Unemulated::Stack), Err(Incredible::Stack));
     assert_eq!(claim(RACY, &Unemulated::Threads), Err(Incredible::Threads(0)));
     let real = RACY.replace("__shared__", "asm(\"mma.sync 0;\"); __shared__");
-    assert_eq!(claim(&real, &construct("mma.sync")), Ok(Claim::Orderly));
+    assert_eq!(claim(&real, &construct("inline PTX: `mma.sync`")), Ok(Claim::Orderly));
 }

@@ -297,7 +297,7 @@ fn a_plain_build_reports_what_the_process_itself_notices() {
 const UNSUPPORTED: &str = r#"
 #include <cuda_runtime.h>
 __global__ void ptx(int *out) {
-  if (out[0] == 1) asm volatile("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%0}, {%1};" : "=r"(out[1]) : "r"(out[2])); // ptx
+  if (out[0] == 1) asm volatile("wgmma.fence.sync.aligned;\n" ::: "memory"); // ptx
   if (out[0] == 2) asm("bar.red.popc.u32 %0, 0, p;" : "=r"(out[1])); // plain asm
   out[3] = 4;
 }
@@ -313,8 +313,8 @@ fn what_is_not_emulated_says_so_where_it_is_executed_and_only_there() {
     for check in [false, true] {
         let built = build(UNSUPPORTED, &["ptx", "deep"], check);
         for (first, want, mark) in [
-            (1, "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32", "// ptx"),
-            (2, "bar.red.popc.u32", "// plain asm"),
+            (1, "inline PTX: `wgmma.fence.sync.aligned`", "// ptx"),
+            (2, "inline PTX: `bar.red.popc.u32`", "// plain asm"),
         ] {
             let ran = run(&built, launch("ptx", 1, 1, vec![ptr("out")]), &[ints("out", [first, 0, 0, 0]).writable()]);
             assert_eq!(ran.not_emulated, [format!("{want} at k.cu:{}", line_of(UNSUPPORTED, mark))]);

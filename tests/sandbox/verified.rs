@@ -260,7 +260,7 @@ fn claims() {
         assert!(message.ends_with("is not emulated, but its binary contains no such construct"), "{message}");
     }
     let real = Bench::plain().see("if (cols > 0) asm(\"mma.sync 0;\");");
-    assert!(real.not_emulated.as_ref().is_some_and(|what| what.starts_with("mma.sync at ")), "{real:?}");
+    assert!(real.not_emulated.as_ref().is_some_and(|what| what.starts_with("inline PTX: `mma.sync` at ")), "{real:?}");
     // What is written to the report is no claim at all.
     let line = "{\"not-emulated\":{\"cause\":\"stack\",\"what\":\"too much\"}}\n";
     let seen = Bench::plain().see_source(&says(line, "_exit(0);"));
@@ -462,9 +462,13 @@ fn left_early() {
 }
 
 fn not_emulated() {
-    let seen = Bench::new().see(&format!("asm volatile(\"bar.sync 0;\"); {GOOD}"));
+    let seen = Bench::new().see(&format!("asm volatile(\"wgmma.fence.sync.aligned;\"); {GOOD}"));
     assert_eq!((kinds(&seen), seen.trials.len()), (vec![], 0), "{:?}", seen.findings);
-    assert!(seen.not_emulated.as_ref().unwrap().starts_with("bar.sync at "), "{:?}", seen.not_emulated);
+    assert!(
+        seen.not_emulated.as_ref().unwrap().starts_with("inline PTX: `wgmma.fence.sync.aligned` at "),
+        "{:?}",
+        seen.not_emulated
+    );
     // Only the driver can make a tensor map. The kernel is not run, so its code has no effect.
     let map = TensorMap {
         buffer: "x".into(),

@@ -48,6 +48,9 @@
 #include "kf_device.h"
 #include "kf_host.h"
 #include "kf_unsupported.h"
+#ifdef KF_PTX
+#include "kf_ptx.h"
+#endif
 
 #ifdef KFORGE_WARP_SYNCHRONOUS
 // Declares that the source counts on lanes running in step at volatile accesses to shared memory: check builds then step them together.
