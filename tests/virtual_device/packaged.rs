@@ -556,7 +556,8 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     // What a killed process left in the temporary folder goes with the next verification, unless a living process has it.
     let left = temporary.join(".kforge-artifact-killed");
     fs::create_dir(&left).unwrap();
-    fs::set_permissions(&left, fs::Permissions::from_mode(0o700)).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::from_mode(0o700);
+    fs::set_permissions(&left, mode).unwrap();
     fs::create_dir(left.join("files")).unwrap();
     fs::write(left.join("lock"), "").unwrap();
     let words = ["verify-artifact", FOLDER, "--allow-untrusted", "--offline"];
