@@ -1,0 +1,106 @@
+//! A manifest for kernels that somebody has: reads kernels and their launches in CUDA C++ sources, and writes `kernel.toml` from what they say. Pure: takes texts,
+//! gives a text.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | macros are expanded, and functions that only return an expression are inlined | so launches by macros and `CEIL_DIV(n, 256)` in any spelling give one form |
+//! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
+//! | a variable that changes has no value | branches are not followed |
+//! | of several launches, the first of which the most can be stated counts | a launch by variables of a tensor library says less than one by numbers |
+//! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
+//! | what cannot be known is a placeholder with a comment `# check: ...` at its place; an unknown reference is an error there | nothing passes by a placeholder |
+//! | kernels share an operator if name, types, roles and the sizes that they serve are equal | every kernel of an operator serves every shape of it |
+
+mod expression;
+mod guess;
+mod kernel;
+mod launch;
+mod manifest;
+mod parameter;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::tokens::tokens;
+use super::{Include, Place, SourceTree, Sources, Unfinished};
+use kernel::{kernels, launched};
+
+/// A kernel in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedKernel {
+    /// Its name in the manifest.
+    pub name: String,
+    /// Where it is defined.
+    pub place: Place,
+    /// Its entry.
+    pub entry: String,
+    /// Its operator.
+    pub operator: String,
+    /// Whether the operator has a reference.
+    pub known: bool,
+    /// The launch that was read, if there is one.
+    pub launched: Option<Place>,
+    /// How many places of the kernel's tables are to be checked.
+    pub checks: usize,
+}
+
+/// A manifest, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedManifest {
+    /// Its text.
+    pub text: String,
+    /// Its kernels, by file and line.
+    pub kernels: Vec<ImportedKernel>,
+    /// The number of its operators.
+    pub operators: usize,
+    /// How many of them have a reference.
+    pub known: usize,
+    /// How many places are to be checked.
+    pub checks: usize,
+    /// Files that end inside something, whose kernels are left out.
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// Writes the manifest of a package for the kernels in `files`, whose names are relative to its folder.
+pub fn import(package: &str, files: &BTreeMap<String, String>) -> ImportedManifest {
+    let mut found = vec![];
+    let mut unfinished = vec![];
+    let mut launches = vec![];
+    let mut read = vec![];
+    for main in files.keys() {
+        let tree = reached(main, files);
+        read.push((main, tree));
+    }
+    let sources: Vec<Sources<'_>> =
+        read.iter().map(|(main, files)| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
+    for source in &sources {
+        launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
+    }
+    for source in &sources {
+        match source.unfinished().filter(|open| open.place.file == source.tree.main) {
+            Some(open) => unfinished.push(open),
+            None => found.extend(kernels(source, &launches)),
+        }
+    }
+    let skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
+    let written = manifest::manifest(package, &found, &skipped);
+    let checks = written.text.matches(manifest::CHECK).count();
+    let (known, operators) = written.operators;
+    ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
+}
+
+/// A file and what it includes of the others, directly or not.
+fn reached(main: &str, files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let all = SourceTree { files, main, include: &[] };
+    let mut open = vec![main.to_string()];
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    while let Some(name) = open.pop() {
+        let Some(text) = files.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
+        let (text, _) = tokens(text);
+        let includes = text.iter().filter_map(|t| t.directive()).filter(|(word, _)| *word == "include");
+        open.extend(includes.filter_map(|(_, operand)| Include::of(operand)?.resolve(&name, &all)));
+    }
+    seen.into_iter().filter_map(|name| files.get(&name).map(|text| (name, text.clone()))).collect()
+}
+
+#[cfg(test)]
+mod tests;
