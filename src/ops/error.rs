@@ -18,6 +18,7 @@ use crate::evidence::sign::SignError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
 use crate::install::InstallError;
+use crate::import::ImportError;
 use crate::new::NewError;
 use crate::optimize::OptimizeError;
 use crate::package::PackageError;
@@ -200,6 +201,9 @@ pub enum Error {
     /// A package cannot be created.
     #[error(transparent)]
     New(#[from] NewError),
+    /// Kernels cannot be imported.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// A single step cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),

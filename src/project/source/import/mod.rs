@@ -60,13 +60,13 @@ pub struct ImportedManifest {
     pub unfinished: Vec<Unfinished>,
 }
 
-/// Writes the manifest of a package for the kernels in `files`, whose names are relative to its folder.
-pub fn import(package: &str, files: &BTreeMap<String, String>) -> ImportedManifest {
+/// Writes the manifest of a package for the kernels in the files that `mains` names; `files` also holds the headers. Names are relative to the package's folder.
+pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String]) -> ImportedManifest {
     let mut found = vec![];
     let mut unfinished = vec![];
     let mut launches = vec![];
     let mut read = vec![];
-    for main in files.keys() {
+    for main in mains {
         let tree = reached(main, files);
         read.push((main, tree));
     }

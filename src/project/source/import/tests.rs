@@ -4,7 +4,8 @@ use super::{ImportedManifest, import};
 
 fn of(files: &[(&str, &str)]) -> ImportedManifest {
     let files: BTreeMap<String, String> = files.iter().map(|(n, t)| (n.to_string(), t.to_string())).collect();
-    let found = import("mine", &files);
+    let mains: Vec<String> = files.keys().cloned().collect();
+    let found = import("mine", &files, &mains);
     assert!(found.text.parse::<toml_edit::DocumentMut>().is_ok(), "{}", found.text);
     found
 }
