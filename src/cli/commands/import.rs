@@ -137,8 +137,7 @@ fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
     console.err("help: confirm the lines that end in `# check: ...`\n");
     if !args.stdout {
         let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
-        let change =
-            if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
+        let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
         console.err(&format!("help: verify them with `{change}kforge build --target cpu`\n"));
     }
 }

@@ -246,9 +246,7 @@ pub(super) fn binary(sign: char, a: Expression, b: Expression) -> Expression {
         _ => a.checked_rem(b),
     };
     match (&a, sign, &b) {
-        (Int(x), _, Int(y)) => {
-            known(*x, *y).map_or_else(|| Binary(sign, Box::new(Int(*x)), Box::new(Int(*y))), Int)
-        }
+        (Int(x), _, Int(y)) => known(*x, *y).map_or_else(|| Binary(sign, Box::new(Int(*x)), Box::new(Int(*y))), Int),
         (_, '*' | '/', Int(1)) | (_, '+' | '-', Int(0)) => a,
         (Int(1), '*', _) | (Int(0), '+', _) => b,
         (_, '/', _) => quotient(a, b),

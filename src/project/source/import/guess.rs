@@ -96,8 +96,20 @@ fn lanes_of_word(word: &str) -> Option<i64> {
 
 /// Words with which a name says more than the operator.
 const MORE: [&str; 14] = [
-    "backward", "bwd", "grad", "dinp", "bias", "residual", "fused", "attention", "attn", "conv", "histogram", "mask",
-    "quant", "update",
+    "backward",
+    "bwd",
+    "grad",
+    "dinp",
+    "bias",
+    "residual",
+    "fused",
+    "attention",
+    "attn",
+    "conv",
+    "histogram",
+    "mask",
+    "quant",
+    "update",
 ];
 
 /// An elementwise operator: its name, how many operands it has, its expression over `{0}`, `{1}` and the scalar `{s}`, and whether it is more than arithmetic.
@@ -194,7 +206,11 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
 /// Whether a body computes in 16 bits.
 fn half_arithmetic(body: &[Token]) -> bool {
     const NAMES: [&str; 4] = ["__h", "hexp", "htanh", "hrcp"];
-    body.iter().any(|t| t.is_word() && NAMES.iter().any(|n| t.text.starts_with(n)) && !["__half2float", "__half22float2", "__half"].contains(&t.text.as_str()))
+    body.iter().any(|t| {
+        t.is_word()
+            && NAMES.iter().any(|n| t.text.starts_with(n))
+            && !["__half2float", "__half22float2", "__half"].contains(&t.text.as_str())
+    })
 }
 
 fn has(words: &[String], any: &[&str]) -> bool {
@@ -213,7 +229,8 @@ fn quoted(text: &str) -> String {
 }
 
 fn builtin(name: &str, names: &[(&str, &str)], settings: &str) -> String {
-    let renamed: Vec<String> = names.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} = {}", quoted(b))).collect();
+    let renamed: Vec<String> =
+        names.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} = {}", quoted(b))).collect();
     let mut parts = vec![format!("builtin = {}", quoted(name))];
     parts.extend((!settings.is_empty()).then(|| settings.to_string()));
     parts.extend((!renamed.is_empty()).then(|| format!("names = {{ {} }}", renamed.join(", "))));
@@ -240,9 +257,7 @@ fn elements(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     if guess.dims.is_empty() || guess.dims.len() > 3 {
         return None;
     }
-    let read = |p: &&Parameter| {
-        p.pointer && guess.tensors.iter().any(|t| t.name == p.name && t.role != Role::Output)
-    };
+    let read = |p: &&Parameter| p.pointer && guess.tensors.iter().any(|t| t.name == p.name && t.role != Role::Output);
     let inputs: Vec<&str> = kernel.parameters.iter().filter(read).map(|p| p.name.as_str()).collect();
     let scalars = usize::from(expression.contains("{s}"));
     if inputs.len() != operands || guess.floats.len() != scalars {
@@ -271,15 +286,20 @@ fn elements(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
 fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
     let [first, second] = &guess.dims[..] else { return None };
     let name = |dim: &String| dim.to_ascii_lowercase();
-    let is_column = |dim: &String| ["col", "width", "hidden", "dim", "vocab", "c", "k", "d", "w"].iter().any(|n| {
-        name(dim) == *n || n.len() > 2 && name(dim).starts_with(n)
-    });
-    let is_row = |dim: &String| ["row", "height", "batch", "token", "seq", "m", "h"].iter().any(|n| {
-        name(dim) == *n || n.len() > 2 && name(dim).starts_with(n)
-    });
+    let is_column = |dim: &String| {
+        ["col", "width", "hidden", "dim", "vocab", "c", "k", "d", "w"]
+            .iter()
+            .any(|n| name(dim) == *n || n.len() > 2 && name(dim).starts_with(n))
+    };
+    let is_row = |dim: &String| {
+        ["row", "height", "batch", "token", "seq", "m", "h"]
+            .iter()
+            .any(|n| name(dim) == *n || n.len() > 2 && name(dim).starts_with(n))
+    };
     // What only the launch names counts rows.
     let passed = |dim: &String| kernel.parameters.iter().any(|p| p.name == *dim);
-    let turned = is_column(first) && !is_column(second) || is_row(second) && !is_row(first) || passed(first) && !passed(second);
+    let turned =
+        is_column(first) && !is_column(second) || is_row(second) && !is_row(first) || passed(first) && !passed(second);
     Some(if turned { (second.clone(), first.clone()) } else { (first.clone(), second.clone()) })
 }
 
@@ -334,7 +354,8 @@ fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let mut names = vec![("x", order[0]), ("y", written.name.as_str())];
     names.extend(["w", "b"].into_iter().zip(order.iter().skip(1).copied()));
     let mut out = shaped(guess, kind, &shapes);
-    let settings = guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
+    let settings =
+        guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
     out.reference = Some(builtin(kind, &names, &settings.unwrap_or_default()));
     (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
     if written.dtype == "f32" {
@@ -395,10 +416,8 @@ fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> 
     if !guess.floats.is_empty() || written.role != Role::Output {
         return None;
     }
-    let shapes = [
-        (x.name.as_str(), vec![row.clone(), col.clone()]),
-        (written.name.as_str(), vec![col.clone(), row.clone()]),
-    ];
+    let shapes =
+        [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![col.clone(), row.clone()])];
     let mut out = shaped(guess, "transpose", &shapes);
     out.reference = Some(builtin("transpose", &[("x", &x.name), ("y", &written.name)], ""));
     (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
@@ -442,7 +461,8 @@ fn accumulated(kernel: &Kernel, written: &Tensor, out: &mut Guess) -> Option<()>
 }
 
 fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
-    let kind = match (has(words, &["sum", "rowsum"]), has(words, &["max"]), has(words, &["min"]), has(words, &["mean"])) {
+    let kind = match (has(words, &["sum", "rowsum"]), has(words, &["max"]), has(words, &["min"]), has(words, &["mean"]))
+    {
         (true, false, false, false) => "sum",
         (false, true, false, false) => "max",
         (false, false, true, false) => "min",
@@ -470,7 +490,8 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         }
         [_, _] => {
             let (row, col) = rows(kernel, guess)?;
-            let shapes = [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
+            let shapes =
+                [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
             let mut out = shaped(guess, kind, &shapes);
             (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
             out
@@ -561,9 +582,11 @@ fn in_flag(body: &[Token], at: usize) -> bool {
 fn strided(body: &[Token], at: usize) -> bool {
     let start = (0..at).rev().find(|i| body[*i].is("for"));
     start.is_some_and(|start| at - start < 48 && body[start..at].iter().all(|t| !t.is("{") && !t.is("}")))
-        && body[at..].iter().take(24).take_while(|t| !t.is("{")).any(|t| {
-            t.is("blockDim") || t.is("gridDim") || t.text.to_ascii_lowercase().contains("stride")
-        })
+        && body[at..]
+            .iter()
+            .take(24)
+            .take_while(|t| !t.is("{"))
+            .any(|t| t.is("blockDim") || t.is("gridDim") || t.text.to_ascii_lowercase().contains("stride"))
 }
 
 fn gcd(a: i64, b: i64) -> i64 {

@@ -42,7 +42,12 @@ pub(super) struct Extents {
     pub(super) known: Vec<Expression>,
     /// The first that cannot be stated, as the source spells it.
     pub(super) unknown: Option<String>,
+    /// A variable of the launcher that has a usual value here.
+    pub(super) assumed: Option<String>,
 }
+
+/// The threads of a block, where the launcher takes them as a parameter.
+const USUAL_BLOCK: i64 = 256;
 
 /// A launch that was found, with the file that it is in.
 pub(super) type Launched = (String, Launch);
@@ -323,18 +328,21 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
     // First by what the kernel is given, then by the launcher's own variables.
     let by_argument = |e: &Expression| {
         let found = given.iter().find(|(_, argument)| !matches!(argument, Expression::Int(_)) && argument == e);
-        found.or_else(|| {
-            let whole = e.resolved(&scope);
-            let same = |argument: &Expression| {
-                let argument = argument.resolved(&scope);
-                !matches!(argument, Expression::Int(_)) && argument == whole
-            };
-            given.iter().find(|(_, argument)| same(argument))
-        })
-        .map(|(name, _)| Expression::Name(name.clone()))
+        found
+            .or_else(|| {
+                let whole = e.resolved(&scope);
+                let same = |argument: &Expression| {
+                    let argument = argument.resolved(&scope);
+                    !matches!(argument, Expression::Int(_)) && argument == whole
+                };
+                given.iter().find(|(_, argument)| same(argument))
+            })
+            .map(|(name, _)| Expression::Name(name.clone()))
     };
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
-    let stated = |all: Vec<(Expression, String)>, known: &dyn Fn(&Expression) -> Option<Expression>, allowed: &dyn Fn(&String) -> bool| {
+    let stated = |all: Vec<(Expression, String)>,
+                  known: &dyn Fn(&Expression) -> Option<Expression>,
+                  allowed: &dyn Fn(&String) -> bool| {
         let mut out = Extents::default();
         for (e, text) in all {
             let e = e.rewritten(&scope, known, 12);
@@ -358,6 +366,19 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
     kernel.block = stated(read(1), &by_argument, &of_kernel);
     kernel.shared = shared(&by_argument, &of_kernel);
     if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
+        return;
+    }
+    // The size of a block that the launcher takes from its caller.
+    let passed: Vec<String> = given.iter().flat_map(|(_, e)| e.resolved(&scope).names().unwrap_or_default()).collect();
+    let of_block = |(e, _): (Expression, String)| e.resolved(&scope).names().unwrap_or_default();
+    let assumed = read(1).into_iter().flat_map(of_block).find(|name| {
+        !passed.contains(name) && !parameters.contains(name) && name.to_ascii_lowercase().contains(['b', 't'])
+    });
+    if let Some(name) = assumed.filter(|name| !scope.values.contains_key(name)) {
+        let mut launch = launch.clone();
+        launch.scope.values.insert(name.clone(), Expression::Int(USUAL_BLOCK));
+        configure(kernel, Some(&launch), generics, arguments);
+        kernel.block.assumed = Some(name);
         return;
     }
     // A variable that is passed alone has the name of its parameter.
@@ -389,7 +410,9 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
         }
     }
     let pointers: BTreeSet<&String> = kernel.parameters.iter().filter(|p| p.pointer).map(|p| &p.name).collect();
-    let plain = |name: &String| !pointers.contains(name) && !(parameters.contains(name) && arguments[name] != Expression::Name(name.clone()));
+    let plain = |name: &String| {
+        !pointers.contains(name) && !(parameters.contains(name) && arguments[name] != Expression::Name(name.clone()))
+    };
     if dims.len() > 4 || !dims.iter().all(plain) {
         return;
     }

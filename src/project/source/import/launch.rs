@@ -49,7 +49,8 @@ fn launch(text: &[Token], open: usize, global: &Scope) -> Option<Launch> {
     } else {
         (open - 1, None)
     };
-    let end = (open + 3..text.len()).find(|i| is_chevron(text, *i, ">") && text.get(i + 3).is_some_and(|t| t.is("(")))?;
+    let end =
+        (open + 3..text.len()).find(|i| is_chevron(text, *i, ">") && text.get(i + 3).is_some_and(|t| t.is("(")))?;
     let close = closing(text, end + 3)?;
     let many = |text: &[Token]| split(text).into_iter().map(<[Token]>::to_vec).collect::<Vec<_>>();
     Some(Launch {
@@ -79,7 +80,10 @@ fn scope(text: &[Token], until: usize, global: &Scope) -> Scope {
             continue;
         }
         let value = &text[at + 2..end(text, at + 2)];
-        if text[at - 1].is("dim3") || value.first().is_some_and(|t| t.is("dim3")) || scope.extents.contains_key(&token.text) {
+        if text[at - 1].is("dim3")
+            || value.first().is_some_and(|t| t.is("dim3"))
+            || scope.extents.contains_key(&token.text)
+        {
             let inside = value.iter().position(|t| t.is("(") || t.is("{"));
             let parts = match inside.and_then(|open| Some((open, closing(value, open)?))) {
                 Some((open, close)) if value[0].is("dim3") => split(&value[open + 1..close]),
@@ -138,10 +142,12 @@ fn changed(text: &[Token]) -> Vec<&str> {
             continue;
         }
         let (next, after) = (&text[at + 1], &text[at + 2]);
-        let compound = ["+", "-", "*", "/", "%", "|", "&", "<", ">"].iter().any(|s| next.is(s)) && after.is("=") && after.glued;
+        let compound =
+            ["+", "-", "*", "/", "%", "|", "&", "<", ">"].iter().any(|s| next.is(s)) && after.is("=") && after.glued;
         let compared = (next.is("<") || next.is(">")) && after.is("=");
         let counted = (next.is("+") && after.is("+") || next.is("-") && after.is("-")) && after.glued;
-        let before = at > 1 && (text[at - 1].is("+") && text[at - 2].is("+") || text[at - 1].is("-") && text[at - 2].is("-"));
+        let before =
+            at > 1 && (text[at - 1].is("+") && text[at - 2].is("+") || text[at - 1].is("-") && text[at - 2].is("-"));
         let anew = next.is("=") && !after.is("=") && [";", "{", "}", ")"].iter().any(|s| text[at - 1].is(s));
         if compound && !compared || counted || before || anew {
             found.push(text[at].text.as_str());
@@ -170,8 +176,10 @@ pub(super) fn formula(text: &[Token], global: &Scope) -> Option<(String, Formula
     if !text.get(end).is_some_and(|t| t.is(";")) || !text.get(end + 1).is_some_and(|t| t.is("}")) {
         return None;
     }
-    let parameters: Vec<String> =
-        split(&text[open + 1..close]).into_iter().map(|p| p.iter().rfind(|t| t.is_word()).map(|t| t.text.clone())).collect::<Option<_>>()?;
+    let parameters: Vec<String> = split(&text[open + 1..close])
+        .into_iter()
+        .map(|p| p.iter().rfind(|t| t.is_word()).map(|t| t.text.clone()))
+        .collect::<Option<_>>()?;
     let value = expression(&text[returned..end], global);
     let known = value.names().is_some_and(|names| !names.is_empty() && names.iter().all(|n| parameters.contains(n)));
     known.then(|| (name.text.clone(), Formula { parameters, value }))

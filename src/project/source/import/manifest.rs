@@ -117,7 +117,8 @@ fn names(kernels: &[Kernel]) -> Vec<String> {
 
 /// What kernels that share an operator have in common.
 fn key(guess: &Guess) -> String {
-    let dim = |text: &String| guess.dims.iter().position(|d| d == text).map_or_else(|| text.clone(), |at| format!("#{at}"));
+    let dim =
+        |text: &String| guess.dims.iter().position(|d| d == text).map_or_else(|| text.clone(), |at| format!("#{at}"));
     let tensor = |t: &Tensor| format!("{:?} {} {:?}", t.role, t.dtype, t.shape.iter().map(dim).collect::<Vec<_>>());
     let multiples: Vec<(String, i64)> = guess.multiples.iter().map(|(d, by)| (dim(d), *by)).collect();
     let floats: Vec<&str> = guess.floats.iter().map(|(_, d)| *d).collect();
@@ -181,7 +182,9 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
             let _ = writeln!(out, "reference = {reference}{}", check(asked));
         }
         None => {
-            let asked = Some("state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours");
+            let asked = Some(
+                "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
+            );
             let _ = writeln!(out, "reference = \"\"{}", check(asked));
         }
     }
@@ -240,9 +243,10 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     let _ = write!(out, "\n[kernel.{name}] # {}:{}\n", kernel.place.file, kernel.place.line);
     let _ = writeln!(out, "operator = {}\nsource = {}", text(&operator.name), text(&kernel.place.file));
     if !guess.multiples.is_empty() {
-        let conditions = guess.multiples.iter().map(|(dim, by)| {
-            text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim)))
-        });
+        let conditions = guess
+            .multiples
+            .iter()
+            .map(|(dim, by)| text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim))));
         let asked = Some("the sizes that it serves, by its vectors, tiles and launch");
         let _ = writeln!(out, "requires = {}{}", list(conditions), check(asked));
     }
@@ -256,7 +260,9 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     let stated = |key: &str, extents: &Extents, otherwise: String, out: &mut String| match &extents.unknown {
         None => {
             let all = extents.known.iter().map(|e| extent(&renamed(e).text()));
-            let _ = writeln!(out, "{key} = {}", list(all));
+            let asked = extents.assumed.as_ref();
+            let asked = asked.map(|name| format!("`{name}` is the launcher's parameter; 256 is a usual value"));
+            let _ = writeln!(out, "{key} = {}{}", list(all), check(asked));
         }
         Some(why) => {
             let asked = match kernel.launched {
@@ -267,7 +273,9 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
         }
     };
     let guessed_grid = match (&guess.dims[..], guess.sizes) {
-        ([n], Sizes::Elements) => list([text(&format!("ceil_div({}, 256)", dims.get(n.as_str()).copied().unwrap_or(n)))]),
+        ([n], Sizes::Elements) => {
+            list([text(&format!("ceil_div({}, 256)", dims.get(n.as_str()).copied().unwrap_or(n)))])
+        }
         _ => "[1]".into(),
     };
     stated("grid", &kernel.grid, guessed_grid, out);

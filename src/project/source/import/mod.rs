@@ -70,8 +70,10 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
         let tree = reached(main, files);
         read.push((main, tree));
     }
-    let sources: Vec<Sources<'_>> =
-        read.iter().map(|(main, files)| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
+    let sources: Vec<Sources<'_>> = read
+        .iter()
+        .map(|(main, files)| Sources::read(SourceTree { files, main: main.as_str(), include: &[] }))
+        .collect();
     for source in &sources {
         launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
     }

@@ -88,7 +88,11 @@ pub(super) fn bytes(dtype: &str) -> i64 {
 /// The parameters of a kernel whose body is `body`. `types` holds what names of types stand for: aliases, arguments of a template.
 pub(super) fn parameters(text: &str, body: &[Token], types: &BTreeMap<String, String>) -> Vec<Parameter> {
     let (all, _) = tokens(text);
-    split(&all).into_iter().filter(|text| !text.iter().all(|t| t.is("void"))).map(|p| parameter(p, body, types)).collect()
+    split(&all)
+        .into_iter()
+        .filter(|text| !text.iter().all(|t| t.is("void")))
+        .map(|p| parameter(p, body, types))
+        .collect()
 }
 
 fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, String>) -> Parameter {
@@ -122,15 +126,7 @@ fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, String>) -
         (true, false) => access(&name, body),
         (false, _) => Access::Read,
     };
-    Parameter {
-        name,
-        spelling,
-        dtype: found.map(|f| f.0),
-        lanes: found.map_or(1, |f| f.1),
-        pointer,
-        constant,
-        access,
-    }
+    Parameter { name, spelling, dtype: found.map(|f| f.0), lanes: found.map_or(1, |f| f.1), pointer, constant, access }
 }
 
 /// Variables of a body that point into the same memory.
@@ -138,7 +134,8 @@ fn aliases(name: &str, body: &[Token]) -> BTreeSet<String> {
     let mut found = BTreeSet::from([name.to_string()]);
     for _ in 0..3 {
         for at in 2..body.len() {
-            let declared = body[at].is("=") && body[at - 1].is_word() && (body[at - 2].is("*") || body[at - 2].is("auto"));
+            let declared =
+                body[at].is("=") && body[at - 1].is_word() && (body[at - 2].is("*") || body[at - 2].is("auto"));
             let restricted = body[at].is("=") && body[at - 1].is_word() && body[at - 2].is("__restrict__");
             if !(declared || restricted) || body[at - 1].is(name) {
                 continue;

@@ -13,7 +13,11 @@ fn of(files: &[(&str, &str)]) -> ImportedManifest {
 #[track_caller]
 fn says(found: &ImportedManifest, lines: &[&str]) {
     for line in lines {
-        assert!(found.text.lines().any(|l| l == *line || l.starts_with(&format!("{line} # "))), "{line}\n{}", found.text);
+        assert!(
+            found.text.lines().any(|l| l == *line || l.starts_with(&format!("{line} # "))),
+            "{line}\n{}",
+            found.text
+        );
     }
 }
 
@@ -35,7 +39,12 @@ fn a_launch_by_variables_constants_and_macros_is_stated() {
         let found = of(&[("s.cu", &format!("{SCALE}{launcher}"))]);
         says(
             &found,
-            &["grid = [\"ceil_div(n, 256)\"]", "block = [256]", "args = [\"x\", \"y\", \"a\", \"n\"]", "entry = \"scale\""],
+            &[
+                "grid = [\"ceil_div(n, 256)\"]",
+                "block = [256]",
+                "args = [\"x\", \"y\", \"a\", \"n\"]",
+                "entry = \"scale\"",
+            ],
         );
         assert!(!found.text.contains("shared"), "{}", found.text);
         assert_eq!((found.kernels.len(), found.known), (1, 1), "{}", found.text);
@@ -44,8 +53,12 @@ fn a_launch_by_variables_constants_and_macros_is_stated() {
 
 #[test]
 fn what_a_launch_does_not_say_is_asked_for() {
-    let found = of(&[("s.cu", &format!("{SCALE}void run(T x) {{ scale<<<blocks_of(x), 128>>>(x.p(), x.p(), 2, x.n()); }}"))]);
-    says(&found, &["grid = [\"ceil_div(n, 256)\"] # check: state it; the source has `blocks_of(x)` at s.cu:5", "block = [128]"]);
+    let found =
+        of(&[("s.cu", &format!("{SCALE}void run(T x) {{ scale<<<blocks_of(x), 128>>>(x.p(), x.p(), 2, x.n()); }}"))]);
+    says(
+        &found,
+        &["grid = [\"ceil_div(n, 256)\"] # check: state it; the source has `blocks_of(x)` at s.cu:5", "block = [128]"],
+    );
     let found = of(&[("s.cu", SCALE)]);
     says(&found, &["block = [256] # check: state it; no launch was found"]);
 }
@@ -53,8 +66,14 @@ fn what_a_launch_does_not_say_is_asked_for() {
 #[test]
 fn a_template_takes_its_arguments_from_a_launch_or_asks() {
     let kernel = "template <typename T, int B> __global__ void relu_kernel(const T *x, T *y, int n) { int i = blockIdx.x * B + threadIdx.x; if (i < n) y[i] = x[i] > T(0) ? x[i] : T(0); }\n";
-    let found = of(&[("s.cu", &format!("{kernel}#define B 128\nvoid f(int n) {{ relu_kernel<half, B><<<(n + B - 1) / B, B>>>(p, q, n); }}"))]);
-    says(&found, &["entry = \"relu_kernel<half, 128>\"", "inputs.x = { dtype = \"f16\", shape = [\"n\"] }", "block = [128]"]);
+    let found = of(&[(
+        "s.cu",
+        &format!("{kernel}#define B 128\nvoid f(int n) {{ relu_kernel<half, B><<<(n + B - 1) / B, B>>>(p, q, n); }}"),
+    )]);
+    says(
+        &found,
+        &["entry = \"relu_kernel<half, 128>\"", "inputs.x = { dtype = \"f16\", shape = [\"n\"] }", "block = [128]"],
+    );
     let found = of(&[("s.cu", kernel)]);
     assert!(found.text.contains("entry = \"relu_kernel<float, 256>\" # check: no launch was found"), "{}", found.text);
 }
@@ -88,15 +107,46 @@ fn a_variable_that_only_the_launcher_has_becomes_a_dim() {
     let text = "__global__ void softmax_k(float *x, float *y, int cols) { y[0] = x[0] + cols; }
 void f(torch::Tensor t) { const int S = t.size(0); const int K = t.size(1); dim3 grid(S); softmax_k<<<grid, 128, 4 * sizeof(float)>>>(p, q, K); }";
     let found = of(&[("s.cu", text)]);
-    says(&found, &["dims = [\"S\", \"cols\"]", "grid = [\"S\"]", "shared = 16", "inputs.x = { dtype = \"f32\", shape = [\"S\", \"cols\"] }"]);
+    says(
+        &found,
+        &[
+            "dims = [\"S\", \"cols\"]",
+            "grid = [\"S\"]",
+            "shared = 16",
+            "inputs.x = { dtype = \"f32\", shape = [\"S\", \"cols\"] }",
+        ],
+    );
+}
+
+#[test]
+fn a_block_that_the_launcher_takes_from_its_caller_has_a_usual_size() {
+    let text = "__global__ void softmax_k(float *out, const float *inp, int N, int C) { int i = threadIdx.x; if (i < N) out[i] = inp[i * C]; }
+void f(float *o, const float *i, int N, int C, const int block_size) { const int grid_size = ceil_div(N, block_size); softmax_k<<<grid_size, block_size>>>(o, i, N, C); }";
+    let found = of(&[("s.cu", text)]);
+    let block = "block = [256] # check: `block_size` is the launcher's parameter; 256 is a usual value";
+    says(&found, &["dims = [\"N\", \"C\"]", "grid = [\"ceil_div(N, 256)\"]", block]);
+    assert_eq!(found.known, 1);
 }
 
 #[test]
 fn a_kernel_of_which_nothing_is_known_asks_for_its_reference() {
-    let found = of(&[("s.cu", "struct S { int a; };\n__global__ void frob(float *x, S s, float t, int64_t n) { x[0] += t; }")]);
-    says(&found, &["inouts.x = { dtype = \"f32\", shape = [\"n\"] } # check: state the shape", "params.t = { dtype = \"f32\", value = 1.5 }"]);
+    let found =
+        of(&[("s.cu", "struct S { int a; };\n__global__ void frob(float *x, S s, float t, int64_t n) { x[0] += t; }")]);
+    says(
+        &found,
+        &[
+            "inouts.x = { dtype = \"f32\", shape = [\"n\"] } # check: state the shape",
+            "params.t = { dtype = \"f32\", value = 1.5 }",
+        ],
+    );
     assert!(found.text.contains("reference = \"\" # check: state what it computes"), "{}", found.text);
-    assert!(found.text.contains("args = [\"x\", \"0\", \"t\", { value = \"n\", dtype = \"i64\" }] # check: state `s`, a `S`"), "{}", found.text);
+    assert!(
+        found
+            .text
+            .contains("args = [\"x\", \"0\", \"t\", { value = \"n\", dtype = \"i64\" }] # check: state `s`, a `S`"),
+        "{}",
+        found.text
+    );
     assert_eq!((found.known, found.operators), (0, 1));
 }
 
