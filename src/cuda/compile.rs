@@ -109,7 +109,7 @@ pub fn compile_within(
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
     let compile = |replaced: &Replaced| compile_given(params, Given { folder: source, replaced }, shim, tools, within);
     match compile(&Replaced::new()) {
-        Err(CudaCompileError::Failed { message, log, ended: None }) if params.host.is_none() => {
+        Err(CudaCompileError::Failed { message, log, ended: None }) if params.host.is_none() && !log.is_empty() => {
             let tools = Headers { cuda: tools.get("cuda-include"), shim };
             host_code::again(params, source, &tools, Refusal { message, log }, compile)
         }

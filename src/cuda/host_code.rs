@@ -4,7 +4,7 @@
 //! | attempt | the result |
 //! |---|---|
 //! | the file ends inside a brace, a template or a comment | one error with the line at which that opens |
-//! | the source without what no entry reaches, and empty headers for those that are absent | a note lists what was left out |
+//! | the source without what no entry reaches, and empty headers for those that are absent; not for a candidate of a round, whose author is to mend it | a note lists what was left out |
 //! | that needs a name that only an absent header can declare | an error that names it |
 //! | an entry means several kernels | an error that lists them |
 //! | none of these | the compiler's error; that about the source as it is written, if it includes everything |
@@ -64,6 +64,9 @@ pub(super) fn again(
     }
     let given = params.defines.iter().flat_map(|(name, value)| [name, value]).chain(&params.flags).map(String::as_str);
     let mut reduced = sources.without_host_code(&params.entries, given);
+    if params.candidate {
+        return Err(worded(params, &sources, refused).into());
+    }
     let compiler = if params.compiler == Compiler::Nvcc { "nvcc" } else { "nvrtc" };
     if reduced.files.is_empty() && !reduced.absent.iter().any(|header| headers.lack(header, compiler)) {
         return Err(worded(params, &sources, refused).into());

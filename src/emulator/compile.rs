@@ -61,6 +61,8 @@ pub struct EmulatorCompile<'a> {
     pub std: &'a str,
     /// Whether this is a check build, which watches every access.
     pub check: bool,
+    /// Whether a round tries the source: then nothing is left out of it.
+    pub candidate: bool,
     /// Where the compiler works, how it is confined, and its deadline.
     pub within: ToolSandbox<'a>,
 }
@@ -88,11 +90,13 @@ pub struct CompileFailed {
     pub log: String,
     /// How the compiler ended, if something else ended it or if it printed nothing.
     pub ended: Option<End>,
+    /// Whether the compiler refused the source's text, rather than the emulator what it defines or reads.
+    pub(super) text: bool,
 }
 
 impl From<String> for CompileFailed {
     fn from(log: String) -> Self {
-        CompileFailed { log, ended: None }
+        CompileFailed { log, ended: None, text: false }
     }
 }
 
@@ -100,7 +104,7 @@ impl From<String> for CompileFailed {
 /// A source that does not compile as it is written is compiled without its host code, or to entries that report what is not emulated ([`super::host_code`]).
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
     match as_given(what, out, &Replaced::new()) {
-        Err(refused) if refused.ended.is_none() => again(what, out, refused),
+        Err(refused) if refused.text => again(what, out, refused),
         compiled => compiled,
     }
 }
@@ -219,7 +223,9 @@ pub(super) fn compile_as(
         Err(mut refused) => {
             if let Some(why) = named(&UNWATCHED).filter(|_| refused.log.contains("poisoned")) {
                 refused.log += &why;
+                return Err(refused);
             }
+            refused.text = refused.ended.is_none();
             return Err(refused);
         }
     };
@@ -440,7 +446,7 @@ impl Tool<'_> {
             End::Exited(_) if !said.is_empty() => Err((said.replace("source/", "") + advice(&said)).into()),
             end => {
                 let log = ended(&format!("`{name}`"), end) + "\n" + &said.replace("source/", "");
-                Err(CompileFailed { log, ended: Some(end) })
+                Err(CompileFailed { log, ended: Some(end), text: false })
             }
         }
     }

@@ -4,7 +4,7 @@
 //! | attempt | the result |
 //! |---|---|
 //! | the file ends inside a brace, a template or a comment | one error with the line at which that opens |
-//! | the source without what no entry reaches, and empty headers for those that are absent | what was left out is listed |
+//! | the source without what no entry reaches, and empty headers for those that are absent; not for a candidate of a round, whose author is to mend it | what was left out is listed |
 //! | that needs a name that only an absent header can declare | unknown: every entry reports the name |
 //! | it names what CUDA has and the emulator lacks (`foreign`) | unknown: every entry reports the name |
 //! | an entry means several kernels | an error that lists them |
@@ -25,6 +25,9 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
     if let Some(unfinished) = sources.unfinished() {
         return Err(unfinished.as_error().into());
     }
+    if what.candidate {
+        return unknown_or(what, out, &sources, refused);
+    }
     let given = what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str);
     let mut reduced = sources.without_host_code(what.entries, given);
     if reduced.files.is_empty() && !reduced.absent.iter().any(is_absent) {
@@ -37,7 +40,7 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
             compiled.left_out = Some(reduced.listed(what.main));
             Ok(compiled)
         }
-        Err(second) if second.ended.is_some() => Err(second),
+        Err(second) if !second.text => Err(second),
         Err(second) => {
             reduced.retain_absent(is_absent);
             let errors: Vec<_> =

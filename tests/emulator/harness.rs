@@ -64,6 +64,7 @@ pub(crate) fn try_build_by(
         flags: &[],
         std: "c++17",
         check,
+        candidate: false,
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;

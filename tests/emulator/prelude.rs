@@ -36,6 +36,7 @@ fn build_among(
         flags: &owned(flags),
         std,
         check: false,
+        candidate: false,
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;

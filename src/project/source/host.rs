@@ -84,7 +84,7 @@ impl Known<'_> {
     }
 
     /// The positions at which a name in a namespace begins that nothing here declares.
-    fn foreign_at<'t>(&self, text: &'t [Token]) -> impl Iterator<Item = usize> {
+    fn foreign_at(&self, text: &[Token]) -> impl Iterator<Item = usize> {
         let own = own(text);
         text.windows(3).enumerate().filter_map(move |(at, w)| {
             let first = w[0].is_word() && w[1].is("::") && w[2].is_word();

@@ -20,16 +20,19 @@ mod declarations;
 mod entry;
 mod host;
 pub mod import;
+mod include;
 mod macros;
 mod needs;
 mod part;
+mod reach;
 mod tokens;
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet};
 
 use declarations::{Declarations, Range, closing, declarations};
 pub use entry::{addressed, with_parameters};
 use host::{Known, qualified};
+use include::{asked, included_files, includes, inner_includes};
 use macros::{Macros, spelled};
 pub use needs::{Need, is_standard};
 use part::{Part, What, part};
@@ -157,7 +160,8 @@ impl<'a> Sources<'a> {
     /// Reads the files of a tree.
     pub fn read(tree: SourceTree<'a>) -> Self {
         let mut macros = Macros::default();
-        let read: Vec<_> = tree.files.iter().map(|(name, text)| (name.clone(), tokens(text))).collect();
+        let read: Vec<_> =
+            included_files(&tree).into_iter().map(|name| (name.clone(), tokens(&tree.files[&name]))).collect();
         for token in read.iter().flat_map(|(_, (all, _))| all) {
             if let Some(("define", text)) = token.directive() {
                 macros.define(text);
@@ -250,101 +254,6 @@ impl<'a> Sources<'a> {
         }
         out.left_out.sort_by(|a, b| (&a.place, a.to, &a.name).cmp(&(&b.place, b.to, &b.name)));
         out
-    }
-
-    /// The declarations that entries reach.
-    fn reached<'t>(&self, entries: &[String], given: impl IntoIterator<Item = &'t str>) -> BTreeSet<(usize, usize)> {
-        let known = self.known();
-        let mut by_name: BTreeMap<&str, Vec<(usize, usize)>> = BTreeMap::new();
-        let every = || {
-            let of = |(g, group): (usize, &Group)| (0..group.parts.len()).map(move |p| (g, p)).collect::<Vec<_>>();
-            self.groups.iter().enumerate().flat_map(of)
-        };
-        for at in every() {
-            for name in &self.part(at).names {
-                by_name.entry(name).or_default().push(at);
-            }
-        }
-        let host = self.host_code(&by_name);
-        let foreign: BTreeSet<(usize, usize)> =
-            every().filter(|at| known.foreign(&self.part(*at).header).is_some()).collect();
-        let mut kept: BTreeSet<(usize, usize)> = BTreeSet::new();
-        let mut seen: BTreeSet<String> = BTreeSet::new();
-        let mut open: VecDeque<String> = entries.iter().flat_map(|entry| words(entry)).collect();
-        open.extend(given.into_iter().flat_map(words));
-        for file in self.files.iter().filter(|file| file.fragment) {
-            open.extend(file.tokens.iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
-        }
-        let mut roots: Vec<(usize, usize)> = every()
-            .filter(|at| {
-                let part = self.part(*at);
-                let used_unnamed = part.names.contains("operator") || part.device && part.what == What::Variable;
-                let space = || {
-                    let after = part.tokens.iter().position(|t| t.is("namespace")).unwrap_or(0) + 1;
-                    part.tokens.get(after).is_some_and(|t| known.has_space(&t.text))
-                };
-                used_unnamed && !host.contains(at) && !foreign.contains(at) || part.what == What::Using && space()
-            })
-            .collect();
-        loop {
-            for at in roots.drain(..) {
-                if kept.insert(at) {
-                    open.extend(self.part(at).uses.iter().cloned());
-                }
-            }
-            let Some(name) = open.pop_front() else { break };
-            if !seen.insert(name.clone()) {
-                continue;
-            }
-            open.extend(self.macros.words(&name));
-            let all = by_name.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-            let device: Vec<_> = all.iter().filter(|at| self.part(**at).device).collect();
-            let plain = |at: &&(usize, usize)| !foreign.contains(*at);
-            let overload = |at: &(usize, usize)| {
-                let part = self.part(*at);
-                let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
-                part.what == What::Function && !part.device && !part.constexpr && !device.is_empty() && !forward
-            };
-            let left_out = |at: &(usize, usize)| {
-                host.contains(at)
-                    || overload(at)
-                    || foreign.contains(at) && all.iter().filter(plain).any(|other| !host.contains(other))
-            };
-            roots.extend(all.iter().filter(|at| !left_out(at)));
-        }
-        // An assertion holds for what is kept if it names only that.
-        let names: BTreeSet<&String> = kept.iter().flat_map(|at| &self.part(*at).names).collect();
-        let about_kept = |at: &(usize, usize)| {
-            let part = self.part(*at);
-            let known_names =
-                || part.uses.iter().all(|name| !by_name.contains_key(name.as_str()) || names.contains(name));
-            part.what == What::Assertion && !foreign.contains(at) && known_names()
-        };
-        kept.extend(every().filter(about_kept));
-        kept
-    }
-
-    /// Host code beyond doubt, and functions without annotation that call it.
-    fn host_code(&self, by_name: &BTreeMap<&str, Vec<(usize, usize)>>) -> BTreeSet<(usize, usize)> {
-        let known = self.known();
-        let every: Vec<(usize, usize)> =
-            self.groups.iter().enumerate().flat_map(|(g, group)| (0..group.parts.len()).map(move |p| (g, p))).collect();
-        let mut host: BTreeSet<_> = every.iter().filter(|at| known.is_host(self.part(**at))).copied().collect();
-        loop {
-            let calls_host = |at: &&(usize, usize)| {
-                let part = self.part(**at);
-                let only_host = |name: &String| {
-                    let all = by_name.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-                    !all.is_empty() && !part.names.contains(name) && all.iter().all(|other| host.contains(other))
-                };
-                part.what == What::Function && !part.device && !host.contains(*at) && part.calls.iter().any(only_host)
-            };
-            let more: Vec<_> = every.iter().filter(calls_host).copied().collect();
-            if more.is_empty() {
-                return host;
-            }
-            host.extend(more);
-        }
     }
 
     /// Headers that no file of the tree is, in order of name.
@@ -497,75 +406,6 @@ fn shown(part: &Part, text: &[Token]) -> String {
             }
         }
     }
-}
-
-/// An `#include` of a file.
-struct Include {
-    name: String,
-    quoted: bool,
-}
-
-impl Include {
-    fn of(operand: &str) -> Option<Self> {
-        let (close, quoted) = match operand.chars().next()? {
-            '"' => ('"', true),
-            '<' => ('>', false),
-            _ => return None,
-        };
-        Some(Include { name: operand[1..].split(close).next()?.to_string(), quoted })
-    }
-
-    /// The file of the tree that the include of `from` finds.
-    fn resolve(&self, from: &str, tree: &SourceTree<'_>) -> Option<String> {
-        let beside = |file: &str| file.rsplit_once('/').map_or(String::new(), |(folder, _)| folder.to_string());
-        let own = self.quoted.then(|| beside(from));
-        // A compiler of one file also looks beside that file and in the root.
-        let folders =
-            own.into_iter().chain([beside(tree.main)]).chain(tree.include.iter().cloned()).chain([String::new()]);
-        folders
-            .map(|folder| tidy(&folder, &self.name))
-            .find_map(|name| name.filter(|name| tree.files.contains_key(name)))
-    }
-}
-
-/// The path of a name in a folder, without `.` and `..`; none if it leaves the tree.
-fn tidy(folder: &str, name: &str) -> Option<String> {
-    if name.starts_with('/') {
-        return None;
-    }
-    let mut steps: Vec<&str> = vec![];
-    for step in folder.split('/').chain(name.split('/')) {
-        match step {
-            "" | "." => {}
-            ".." => drop(steps.pop()?),
-            step => steps.push(step),
-        }
-    }
-    Some(steps.join("/"))
-}
-
-/// The includes of a file, with the positions of their tokens.
-fn includes(file: &File) -> impl Iterator<Item = (usize, Include)> {
-    file.tokens.iter().enumerate().filter_map(|(at, token)| {
-        let (word, operand) = token.directive()?;
-        (word == "include").then(|| Include::of(operand)).flatten().map(|include| (at, include))
-    })
-}
-
-/// The headers whose existence a file asks about.
-fn asked(file: &File) -> Vec<String> {
-    let conditions = file.tokens.iter().filter_map(Token::directive).filter(|(word, _)| matches!(*word, "if" | "elif"));
-    conditions
-        .flat_map(|(_, text)| text.split("__has_include").skip(1))
-        .filter_map(|text| Include::of(text.trim_start().strip_prefix('(')?.trim_start()))
-        .map(|include| include.name)
-        .collect()
-}
-
-/// The files that a file includes inside a declaration.
-fn inner_includes(file: &File, tree: &SourceTree<'_>) -> Vec<String> {
-    let inside = |(at, _): &(usize, Include)| file.declarations.inside.contains(at);
-    includes(file).filter(inside).filter_map(|(_, include)| include.resolve(&file.name, tree)).collect()
 }
 
 /// A text with ranges of tokens replaced, and with directives blanked. Lines stay.

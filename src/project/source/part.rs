@@ -198,20 +198,21 @@ fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String
             let members = if whole.iter().any(|t| t.is("enum")) { enumerators(rest) } else { vec![] };
             return (What::Type, name.into_iter().chain(tag).chain(members).collect(), none());
         }
-        Some("struct" | "class" | "union" | "enum") if rest.first().is_some_and(|t| t.is("{")) || !called(header) => {
-            // `struct S f() {` is a function.
-            if !header.last().is_some_and(|t| t.is(")")) || keyword == Some("enum") || !called(header) {
-                let mut names: BTreeSet<String> = tag(header).into_iter().collect();
-                if keyword == Some("enum") {
-                    names.extend(enumerators(rest));
-                }
-                if rest.first().is_some_and(|t| t.is("{"))
-                    && let Some(close) = closing(rest, 0)
-                {
-                    names.extend(declarators(&rest[close + 1..]));
-                }
-                return (What::Type, names, none());
+        // `struct S f() {` is a function.
+        Some("struct" | "class" | "union" | "enum")
+            if !called(header)
+                || rest.first().is_some_and(|t| t.is("{")) && !header.last().is_some_and(|t| t.is(")")) =>
+        {
+            let mut names: BTreeSet<String> = tag(header).into_iter().collect();
+            if keyword == Some("enum") {
+                names.extend(enumerators(rest));
             }
+            if rest.first().is_some_and(|t| t.is("{"))
+                && let Some(close) = closing(rest, 0)
+            {
+                names.extend(declarators(&rest[close + 1..]));
+            }
+            return (What::Type, names, none());
         }
         _ => {}
     }
@@ -337,7 +338,8 @@ fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
                 let after = header.get(close + 1);
                 let trailing = ["const", "noexcept", "override", "final", "requires", "try", "volatile"];
                 let attribute = after.is_some_and(|t| t.is_word() && !trailing.contains(&t.text.as_str()));
-                if !attribute && !(pointer && after.is_some_and(|t| t.is("("))) {
+                let returned = pointer && after.is_some_and(|t| t.is("("));
+                if !(attribute || returned) {
                     let qualifier =
                         name.checked_sub(2).filter(|_| header[name - 1].is("::")).map(|q| match header[q].is(">") {
                             true => opening_angle(header, q).and_then(|open| open.checked_sub(1)).unwrap_or(q),

@@ -159,6 +159,15 @@ fn conditions_on_what_nothing_defines_are_listed() {
 }
 
 #[test]
+fn only_files_that_the_source_includes_are_read() {
+    let other = ("other.h", "void host(at::Tensor x) { }\n/* open");
+    let out = reduced(&[("k.cu", "__global__ void k() { }\nint main() { }\n"), other], &["k"]);
+    assert_eq!(out.files.keys().collect::<Vec<_>>(), ["k.cu"]);
+    let computed = "#define NAME \"other.h\"\n#include NAME\n__global__ void k() { }\n";
+    assert_eq!(reduced(&[("k.cu", computed), other], &["k"]).files.keys().collect::<Vec<_>>(), ["other.h"]);
+}
+
+#[test]
 fn a_name_is_spelled_with_its_namespaces_and_found_by_its_entry() {
     let text = "__global__ void a(float *x) { }\n__global__ void b(const at::cuda::Philox p, float *x) { }\n";
     let files = files(&[("k.cu", text)]);
@@ -181,7 +190,7 @@ fn a_file_that_ends_inside_something_is_named_first_the_main_one() {
     let expected = "`k.cu` ends inside the brace that opens at line 2";
     assert_eq!(of(&[open, ("a.h", "/* x")]).as_deref(), Some(expected));
     assert_eq!(
-        of(&[("k.cu", "int a;\n"), ("a.h", "int b;\n/* x")]).as_deref(),
+        of(&[("k.cu", "#include \"a.h\"\nint a;\n"), ("a.h", "int b;\n/* x")]).as_deref(),
         Some("`a.h` ends inside the comment that opens at line 2")
     );
     assert_eq!(of(&[("k.cu", "__global__ void k() { }\n")]), None);

@@ -29,6 +29,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         flags: &params.flags,
         std: &params.std,
         check: params.compiler == Compiler::EmulatorCheck,
+        candidate: params.candidate,
         within: ToolSandbox::of(task, bounds),
     };
     let warning =

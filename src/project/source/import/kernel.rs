@@ -411,7 +411,8 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
     }
     let pointers: BTreeSet<&String> = kernel.parameters.iter().filter(|p| p.pointer).map(|p| &p.name).collect();
     let plain = |name: &String| {
-        !pointers.contains(name) && !(parameters.contains(name) && arguments[name] != Expression::Name(name.clone()))
+        let same = || arguments[name] == Expression::Name(name.clone());
+        !pointers.contains(name) && (!parameters.contains(name) || same())
     };
     if dims.len() > 4 || !dims.iter().all(plain) {
         return;

@@ -18,10 +18,9 @@ mod launch;
 mod manifest;
 mod parameter;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
-use super::tokens::tokens;
-use super::{Include, Place, SourceTree, Sources, Unfinished};
+use super::{Place, SourceTree, Sources, Unfinished};
 use kernel::{kernels, launched};
 
 /// A kernel in the manifest.
@@ -65,15 +64,8 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let mut found = vec![];
     let mut unfinished = vec![];
     let mut launches = vec![];
-    let mut read = vec![];
-    for main in mains {
-        let tree = reached(main, files);
-        read.push((main, tree));
-    }
-    let sources: Vec<Sources<'_>> = read
-        .iter()
-        .map(|(main, files)| Sources::read(SourceTree { files, main: main.as_str(), include: &[] }))
-        .collect();
+    let sources: Vec<Sources<'_>> =
+        mains.iter().map(|main| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
     for source in &sources {
         launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
     }
@@ -88,20 +80,6 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let checks = written.text.matches(manifest::CHECK).count();
     let (known, operators) = written.operators;
     ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
-}
-
-/// A file and what it includes of the others, directly or not.
-fn reached(main: &str, files: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let all = SourceTree { files, main, include: &[] };
-    let mut open = vec![main.to_string()];
-    let mut seen: BTreeSet<String> = BTreeSet::new();
-    while let Some(name) = open.pop() {
-        let Some(text) = files.get(&name).filter(|_| seen.insert(name.clone())) else { continue };
-        let (text, _) = tokens(text);
-        let includes = text.iter().filter_map(|t| t.directive()).filter(|(word, _)| *word == "include");
-        open.extend(includes.filter_map(|(_, operand)| Include::of(operand)?.resolve(&name, &all)));
-    }
-    seen.into_iter().filter_map(|name| files.get(&name).map(|text| (name, text.clone()))).collect()
 }
 
 #[cfg(test)]
