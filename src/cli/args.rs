@@ -9,6 +9,7 @@ use kforge_project::workspace::select::SelectionArgs;
 
 mod build;
 mod ci;
+mod import;
 mod improve;
 mod plumbing;
 mod query;
@@ -18,6 +19,7 @@ mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
 pub use ci::{AffectedArgs, CiArgs};
+pub use import::{ImportCommand, ImportCudaArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
@@ -213,6 +215,9 @@ pub enum Command {
     New(NewArgs),
     /// Create a package in the current folder
     Init(InitArgs),
+    /// Write kernel.toml for kernels that you have
+    #[command(subcommand)]
+    Import(ImportCommand),
     /// Add a kernel, operator, shape, target or dependency to kernel.toml
     Add(AddArgs),
     /// Remove a kernel, operator, shape, target or dependency from kernel.toml

@@ -16,6 +16,7 @@ use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
+use kforge_ops::import::ImportError;
 use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
 use kforge_ops::optimize::OptimizeError;
@@ -147,6 +148,12 @@ fn helps(error: &Error) -> Vec<String> {
         }
         Error::New(NewError::FolderExists(_)) => {
             vec!["`kforge init` creates a package in an existing folder".into()]
+        }
+        Error::Import(ImportError::FileExists(_)) => {
+            vec!["`--output FILE` writes another file, `--stdout` prints the manifest".into()]
+        }
+        Error::Import(ImportError::NoKernels { skipped, .. }) => {
+            skipped.iter().map(|file| format!("`{}` was not read: {}", file.path.display(), file.why)).collect()
         }
         Error::New(NewError::Name { given: false, .. }) => {
             vec!["give the package another name with `--name`".into()]

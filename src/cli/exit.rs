@@ -7,6 +7,7 @@ use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::import::ImportError;
 use kforge_ops::install::InstallError;
 use kforge_ops::optimize::OptimizeError;
 use kforge_ops::package::{Ground, PackageError};
@@ -100,6 +101,8 @@ impl From<&Error> for Exit {
             Error::Run(_) => Exit::NothingSelected,
             Error::Optimize(OptimizeError::NoAgent { .. }) => Exit::NothingSelected,
             Error::Optimize(OptimizeError::Gone(_)) => Exit::Bug,
+            Error::Import(ImportError::NoKernels { .. }) => Exit::NothingSelected,
+            Error::Import(ImportError::Outside { .. }) => Exit::Usage,
             Error::Plan(_) => Exit::Bug,
             Error::Busy(_) => Exit::Busy,
             Error::Interrupted => Exit::Interrupted,

@@ -17,6 +17,7 @@ use crate::evidence::EvidenceError;
 use crate::evidence::sign::SignError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
+use crate::import::ImportError;
 use crate::install::InstallError;
 use crate::new::NewError;
 use crate::optimize::OptimizeError;
@@ -200,6 +201,9 @@ pub enum Error {
     /// A package cannot be created.
     #[error(transparent)]
     New(#[from] NewError),
+    /// Kernels cannot be imported.
+    #[error(transparent)]
+    Import(#[from] ImportError),
     /// A single step cannot be run.
     #[error(transparent)]
     Run(#[from] RunError),

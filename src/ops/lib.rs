@@ -22,6 +22,7 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod implementation;
+pub mod import;
 pub mod install;
 pub mod locate;
 pub mod metadata;

@@ -204,7 +204,7 @@ fn built_in<'a>(folder: &'a Path, around: Option<&'a Surroundings>) -> &'a Path 
 }
 
 /// Whether a package can have this name.
-fn is_name(name: &str) -> bool {
+pub(crate) fn is_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic())
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'_' | b'-'))
 }

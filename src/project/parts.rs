@@ -6,7 +6,7 @@ use super::Part;
 /// Code that enters keys.
 pub(crate) const PARTS: &[Part] = &[
     Part { name: "project/paths", files: &["workspace/find.rs"], packages: &[] },
-    Part { name: "project/host-code", files: &["source"], packages: &[] },
+    Part { name: "project/host-code", files: &["source", "!source/import"], packages: &[] },
     Part { name: "project/includes", files: &["workspace/includes.rs"], packages: &[] },
     Part { name: "project/c++", files: &["toolchain/cxx.rs"], packages: &[] },
     Part { name: "project/python", files: &["toolchain/python.rs"], packages: &[] },
@@ -15,6 +15,7 @@ pub(crate) const PARTS: &[Part] = &[
 /// Code that enters no key, and why.
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
+    ("source/import", "writes manifests for people; no step uses it"),
     ("workspace", "what it finds enters as inputs; what steps use of it is listed"),
     ("toolchain", "what it finds enters as inputs; what steps use of it is listed"),
 ];

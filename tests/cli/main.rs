@@ -8,6 +8,7 @@ mod faults;
 #[path = "../installed/folders.rs"]
 mod folders;
 mod queries;
+mod imports;
 mod pages;
 mod place;
 mod releases;

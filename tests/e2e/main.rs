@@ -15,6 +15,7 @@ mod fresh;
 mod generated;
 mod host_code;
 mod hostile;
+mod imported;
 mod indecisive;
 mod keys;
 mod killed;

@@ -17,6 +17,7 @@ pub mod evidence;
 pub mod explain;
 pub mod export;
 pub mod external;
+pub mod import;
 pub mod install;
 pub mod locate;
 pub mod man;
@@ -81,6 +82,7 @@ pub(super) fn run(context: &Context, command: Command) -> Exit {
         Command::Run(args) => run::run(context, &args),
         Command::New(args) => new::new(context, &args),
         Command::Init(args) => new::init(context, &args),
+        Command::Import(command) => import::run(context, &command),
         Command::Add(args) => edit::add(context, &args),
         Command::Remove(args) => edit::remove(context, &args),
         Command::Clean(args) => clean::run(context, &args),

@@ -19,6 +19,7 @@
 mod declarations;
 mod entry;
 mod host;
+pub mod import;
 mod include;
 mod macros;
 mod needs;

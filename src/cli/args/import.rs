@@ -1,0 +1,33 @@
+//! Arguments of `kforge import`.
+
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand};
+
+use super::MessageFormat;
+
+/// `kforge import`.
+#[derive(Debug, Clone, Subcommand)]
+pub enum ImportCommand {
+    /// Write kernel.toml for the kernels of a CUDA C++ source, or of all sources below a folder
+    Cuda(ImportCudaArgs),
+}
+
+/// `kforge import cuda`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportCudaArgs {
+    /// A `.cu` or `.cuh` file, or a folder
+    pub path: PathBuf,
+    /// Name of the package [default: the name of the folder]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// File to write; its folder is that of the package [default: kernel.toml in the folder, or beside the file]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "stdout")]
+    pub output: Option<PathBuf>,
+    /// Print the manifest, and write no file
+    #[arg(long, conflicts_with = "message_format")]
+    pub stdout: bool,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    pub message_format: MessageFormat,
+}

@@ -1,0 +1,143 @@
+//! `kforge import`: writes a manifest for kernels that somebody has.
+
+use serde::Serialize;
+
+use super::{CommandResult, print_json};
+use crate::cli::args::{ImportCommand, ImportCudaArgs, MessageFormat};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use kforge_foundation::base::count;
+use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda};
+use kforge_ops::new::Surroundings;
+use kforge_project::workspace::join::Joined;
+
+/// What was imported, for programs.
+#[derive(Serialize)]
+struct ImportView<'a> {
+    package: &'a str,
+    manifest_path: Option<String>,
+    sources: usize,
+    operators: usize,
+    known_operators: usize,
+    checks: usize,
+    kernels: Vec<KernelView<'a>>,
+    skipped: Vec<SkippedView>,
+}
+
+/// A kernel of the manifest.
+#[derive(Serialize)]
+struct KernelView<'a> {
+    name: &'a str,
+    source: &'a str,
+    line: u32,
+    entry: &'a str,
+    operator: &'a str,
+    known_operator: bool,
+    launched_at: Option<String>,
+    checks: usize,
+}
+
+/// A file that was left out.
+#[derive(Serialize)]
+struct SkippedView {
+    path: String,
+    reason: String,
+}
+
+/// Runs the command.
+pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
+    let ImportCommand::Cuda(args) = command;
+    let output = match (&args.output, args.stdout) {
+        (_, true) => ImportOutput::Nowhere,
+        (Some(file), _) => ImportOutput::File(file.clone()),
+        (None, _) => ImportOutput::Beside,
+    };
+    let request = ImportRequest { path: args.path.clone(), name: args.name.clone(), output };
+    let done = cuda(&context.session, &request)?;
+    for (path, reason) in skipped(&done) {
+        context.console.warn(&format!("`{path}` is not imported: {reason}"));
+    }
+    if args.message_format == MessageFormat::Json {
+        return print_json(context, &view(&done));
+    }
+    if args.stdout {
+        context.console.out(&done.manifest.text);
+    }
+    say(context, args, &done);
+    Ok(Exit::Done)
+}
+
+/// Files that were left out, with the reasons.
+fn skipped(done: &Imported) -> Vec<(String, String)> {
+    let unread = done.skipped.iter().map(|file| {
+        (file.path.strip_prefix(&done.folder).unwrap_or(&file.path).display().to_string(), file.why.to_string())
+    });
+    let open = done.manifest.unfinished.iter().map(|open| {
+        (open.place.file.clone(), format!("it ends inside {} that opens at line {}", open.what, open.place.line))
+    });
+    unread.chain(open).collect()
+}
+
+fn view(done: &Imported) -> ImportView<'_> {
+    let kernels = done.manifest.kernels.iter().map(|kernel| KernelView {
+        name: &kernel.name,
+        source: &kernel.place.file,
+        line: kernel.place.line,
+        entry: &kernel.entry,
+        operator: &kernel.operator,
+        known_operator: kernel.known,
+        launched_at: kernel.launched.as_ref().map(ToString::to_string),
+        checks: kernel.checks,
+    });
+    ImportView {
+        package: &done.package,
+        manifest_path: done.file.as_ref().map(|file| file.display().to_string()),
+        sources: done.sources,
+        operators: done.manifest.operators,
+        known_operators: done.manifest.known,
+        checks: done.manifest.checks,
+        kernels: kernels.collect(),
+        skipped: skipped(done).into_iter().map(|(path, reason)| SkippedView { path, reason }).collect(),
+    }
+}
+
+/// The summary: what was found, what to check, the next command.
+fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
+    let (console, manifest) = (&context.console, &done.manifest);
+    let cwd = &context.session.cwd;
+    if let Some(Surroundings { manifest, joined: Joined::Added(path) }) = &done.around {
+        console.status("Adding", &format!("`{path}` to the members in {}", manifest.display()));
+    }
+    let number = |n: usize, what: &str| count(n as u64, what);
+    let found = format!(
+        "{} of {}, {}, in {}",
+        number(manifest.kernels.len(), "kernel"),
+        number(manifest.operators, "operator"),
+        number(manifest.checks, "place to check").replace("place to checks", "places to check"),
+        number(done.sources, "source")
+    );
+    console.status("Imported", &found);
+    if let Some(file) = &done.file {
+        console.status("Created", &format!("`{}`", file.strip_prefix(cwd).unwrap_or(file).display()));
+    }
+    if console.quiet() {
+        return;
+    }
+    let unknown = manifest.kernels.iter().filter(|kernel| !kernel.known);
+    let unknown: Vec<String> = unknown.map(|kernel| format!("`{}` ({})", kernel.operator, kernel.place)).collect();
+    if !unknown.is_empty() {
+        let all = unknown.join(", ");
+        console.err(&format!("help: state a `reference` for each operator that could not be guessed: {all}\n"));
+    }
+    let unlaunched = manifest.kernels.iter().filter(|kernel| kernel.launched.is_none()).count();
+    if unlaunched > 0 {
+        let kernels = number(unlaunched, "kernel");
+        console.err(&format!("help: state `grid` and `block` of {kernels} without a launch\n"));
+    }
+    console.err("help: confirm the lines that end in `# check: ...`\n");
+    if !args.stdout {
+        let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
+        let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
+        console.err(&format!("help: verify them with `{change}kforge build --target cpu`\n"));
+    }
+}

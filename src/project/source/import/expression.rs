@@ -1,0 +1,480 @@
+//! Integer expressions of host code: their trees, what their names stand for, and their text in a manifest. Knows C++'s operators on integers, casts, members and
+//! the usual ways to round a quotient up; a name or call that it does not know is a leaf.
+
+use std::collections::BTreeMap;
+
+use super::super::declarations::{closing, closing_angle};
+use super::super::macros::spelled;
+use super::super::tokens::{Kind, Token};
+use super::parameter::{bytes, dtype};
+
+/// An expression.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Expression {
+    Int(i64),
+    Name(String),
+    /// What has no value here, as the source spells it: `x.size(0)`.
+    Opaque(String),
+    /// A sum, difference, product, quotient or remainder.
+    Binary(char, Box<Expression>, Box<Expression>),
+    /// A call of `ceil_div`, `min` or `max`.
+    Call(&'static str, Vec<Expression>),
+}
+
+use Expression::{Binary, Call, Int, Name, Opaque};
+
+/// A function of one `return`: its parameters, and what it returns.
+#[derive(Debug, Clone)]
+pub(super) struct Formula {
+    pub(super) parameters: Vec<String>,
+    pub(super) value: Expression,
+}
+
+/// What names stand for where a kernel is launched.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Scope {
+    /// Variables.
+    pub(super) values: BTreeMap<String, Expression>,
+    /// Variables of type `dim3`, by their extents.
+    pub(super) extents: BTreeMap<String, Vec<Expression>>,
+    pub(super) functions: BTreeMap<String, Formula>,
+}
+
+/// How deep definitions are followed.
+const DEEPEST: usize = 12;
+
+/// Splits tokens at commas outside brackets and template arguments.
+pub(super) fn split(text: &[Token]) -> Vec<&[Token]> {
+    let (mut out, mut from, mut at) = (vec![], 0, 0);
+    while at < text.len() {
+        match text[at].text.as_str() {
+            _ if text[at].kind != Kind::Punctuation => {}
+            "(" | "[" | "{" => at = closing(text, at).unwrap_or(text.len()),
+            "<" if at > 0 && text[at - 1].is_word() => at = closing_angle(text, at).unwrap_or(at),
+            "," => {
+                out.push(&text[from..at]);
+                from = at + 1;
+            }
+            _ => {}
+        }
+        at += 1;
+    }
+    if from < text.len() {
+        out.push(&text[from..]);
+    }
+    out
+}
+
+/// The expression of tokens; opaque if it has anything else in it.
+pub(super) fn expression(text: &[Token], scope: &Scope) -> Expression {
+    let mut reader = Reader { text, at: 0, scope };
+    match reader.sum() {
+        Some(found) if reader.at == text.len() => found,
+        _ => Opaque(spelled(text)),
+    }
+}
+
+struct Reader<'a> {
+    text: &'a [Token],
+    at: usize,
+    scope: &'a Scope,
+}
+
+impl Reader<'_> {
+    fn is(&self, text: &str) -> bool {
+        self.text.get(self.at).is_some_and(|t| t.is(text))
+    }
+
+    fn operator(&self, any: &[char]) -> Option<char> {
+        let token = self.text.get(self.at).filter(|t| t.kind == Kind::Punctuation)?;
+        let sign = token.text.chars().next().filter(|_| token.text.len() == 1)?;
+        let assigns = self.text.get(self.at + 1).is_some_and(|t| t.is("=") && t.glued);
+        any.contains(&sign).then_some(sign).filter(|_| !assigns)
+    }
+
+    fn sum(&mut self) -> Option<Expression> {
+        let mut left = self.product()?;
+        while let Some(sign) = self.operator(&['+', '-']) {
+            self.at += 1;
+            left = binary(sign, left, self.product()?);
+        }
+        Some(left)
+    }
+
+    fn product(&mut self) -> Option<Expression> {
+        let mut left = self.operand()?;
+        while let Some(sign) = self.operator(&['*', '/', '%']) {
+            self.at += 1;
+            left = binary(sign, left, self.operand()?);
+        }
+        Some(left)
+    }
+
+    /// The tokens in the brackets that open here.
+    fn bracketed(&mut self) -> Option<(usize, usize)> {
+        let close = closing(self.text, self.at)?;
+        let inside = (self.at + 1, close);
+        self.at = close + 1;
+        Some(inside)
+    }
+
+    fn operand(&mut self) -> Option<Expression> {
+        let token = self.text.get(self.at)?;
+        if token.is("-") {
+            self.at += 1;
+            return Some(binary('-', Int(0), self.operand()?));
+        }
+        if token.is("(") {
+            let (from, to) = self.bracketed()?;
+            let inside = &self.text[from..to];
+            if is_type(inside) && self.text.get(self.at).is_some_and(|t| t.is("(") || t.kind != Kind::Punctuation) {
+                return self.operand();
+            }
+            let found = expression(inside, self.scope);
+            return if self.is(".") || self.is("->") { None } else { Some(found) };
+        }
+        if token.kind == Kind::Number {
+            self.at += 1;
+            return number(&token.text);
+        }
+        if !token.is_word() {
+            return None;
+        }
+        self.word()
+    }
+
+    fn word(&mut self) -> Option<Expression> {
+        let start = self.at;
+        let mut name = self.text[self.at].text.clone();
+        self.at += 1;
+        while self.is("::") && self.text.get(self.at + 1).is_some_and(Token::is_word) {
+            name = self.text[self.at + 1].text.clone();
+            self.at += 2;
+        }
+        if self.is("<") && name == "static_cast" {
+            self.at = closing_angle(self.text, self.at)? + 1;
+            let (from, to) = self.bracketed()?;
+            return Some(expression(&self.text[from..to], self.scope));
+        }
+        if self.is("(") {
+            let (from, to) = self.bracketed()?;
+            if name == "sizeof" {
+                let (base, lanes) = dtype(&spelled(&self.text[from..to]))?;
+                return Some(Int(lanes * bytes(base)));
+            }
+            if !self.is(".") && !self.is("->") && !self.is("[") {
+                return Some(self.call(&name, start, from, to));
+            }
+        }
+        if self.is(".")
+            && let Some(axis) = self.text.get(self.at + 1).and_then(|t| ["x", "y", "z"].iter().position(|a| t.is(a)))
+            && let Some(extents) = self.scope.extents.get(&name)
+        {
+            self.at += 2;
+            return Some(extents.get(axis).cloned().unwrap_or(Int(1)));
+        }
+        if !self.is(".") && !self.is("->") && !self.is("[") {
+            return Some(Name(name));
+        }
+        // Members and elements, to their end.
+        while self.is(".") || self.is("->") || self.is("[") || self.is("(") {
+            if self.is("[") || self.is("(") {
+                self.bracketed()?;
+            } else {
+                self.at += 2;
+            }
+        }
+        let end = self.at.min(self.text.len());
+        Some(Opaque(spelled(&self.text[start..end])))
+    }
+
+    fn call(&self, name: &str, start: usize, from: usize, to: usize) -> Expression {
+        let arguments: Vec<Expression> =
+            split(&self.text[from..to]).into_iter().map(|text| expression(text, self.scope)).collect();
+        let whole = || Opaque(spelled(&self.text[start..=to]));
+        if let Some(formula) = self.scope.functions.get(name)
+            && formula.parameters.len() == arguments.len()
+        {
+            let given: BTreeMap<&str, &Expression> =
+                formula.parameters.iter().map(String::as_str).zip(&arguments).collect();
+            return substituted(&formula.value, &given);
+        }
+        let plain: String = name.chars().filter(|c| *c != '_').map(|c| c.to_ascii_lowercase()).collect();
+        match (plain.as_str(), &arguments[..]) {
+            ("int" | "unsigned" | "long" | "sizet" | "uint32t" | "int64t", [one]) => one.clone(),
+            ("ceil" | "ceilf", [Binary('/', a, b)]) => ceil_div((**a).clone(), (**b).clone()),
+            ("ceil" | "ceilf", [whole @ (Call("ceil_div", _) | Int(_))]) => whole.clone(),
+            ("min" | "max", [a, b]) => Call(if plain == "min" { "min" } else { "max" }, vec![a.clone(), b.clone()]),
+            ("ceildiv" | "cdiv" | "divup" | "divceil" | "divroundup" | "ceilingdivide" | "divideup", [a, b]) => {
+                ceil_div(a.clone(), b.clone())
+            }
+            _ => whole(),
+        }
+    }
+}
+
+/// Whether the tokens in parentheses are those of a cast.
+fn is_type(text: &[Token]) -> bool {
+    const TYPES: [&str; 13] = [
+        "int", "unsigned", "long", "short", "float", "double", "size_t", "uint32_t", "int32_t", "int64_t", "uint64_t",
+        "const", "char",
+    ];
+    !text.is_empty() && text.iter().all(|t| TYPES.iter().any(|word| t.is(word)))
+}
+
+/// An integer literal, or a float that is one.
+fn number(text: &str) -> Option<Expression> {
+    let plain = text.replace('\'', "").to_ascii_lowercase();
+    if let Some(hex) = plain.strip_prefix("0x") {
+        return i64::from_str_radix(hex.trim_end_matches(['u', 'l']), 16).ok().map(Int);
+    }
+    let digits = plain.trim_end_matches(['u', 'l', 'f']);
+    if let Ok(value) = digits.parse::<i64>() {
+        return Some(Int(value));
+    }
+    let whole = digits.split_once('.').filter(|(_, rest)| rest.chars().all(|c| c == '0'))?;
+    whole.0.parse().ok().map(Int)
+}
+
+/// An operation, computed where both sides are known.
+pub(super) fn binary(sign: char, a: Expression, b: Expression) -> Expression {
+    let known = |a: i64, b: i64| match sign {
+        '+' => a.checked_add(b),
+        '-' => a.checked_sub(b),
+        '*' => a.checked_mul(b),
+        '/' => a.checked_div(b),
+        _ => a.checked_rem(b),
+    };
+    match (&a, sign, &b) {
+        (Int(x), _, Int(y)) => known(*x, *y).map_or_else(|| Binary(sign, Box::new(Int(*x)), Box::new(Int(*y))), Int),
+        (_, '*' | '/', Int(1)) | (_, '+' | '-', Int(0)) => a,
+        (Int(1), '*', _) | (Int(0), '+', _) => b,
+        (_, '/', _) => quotient(a, b),
+        // `(n - 1) / 256 + 1`
+        (Binary('/', n, d), '+', Int(1)) => match terms(n) {
+            (parts, -1) => joined(parts).map_or_else(
+                || Binary('+', Box::new(a.clone()), Box::new(Int(1))),
+                |whole| ceil_div(whole, (**d).clone()),
+            ),
+            _ => Binary('+', Box::new(a), Box::new(b)),
+        },
+        _ => Binary(sign, Box::new(a), Box::new(b)),
+    }
+}
+
+pub(super) fn ceil_div(a: Expression, b: Expression) -> Expression {
+    match (&a, &b) {
+        (_, Int(1)) => a,
+        (Int(x), Int(y)) if *y > 0 && *x >= 0 => Int((x + y - 1) / y),
+        _ => Call("ceil_div", vec![a, b]),
+    }
+}
+
+/// The terms of a sum with their signs, and the constant in it.
+fn terms(of: &Expression) -> (Vec<(char, Expression)>, i64) {
+    match of {
+        Int(value) => (vec![], *value),
+        Binary(sign @ ('+' | '-'), a, b) => {
+            let (mut parts, mut constant) = terms(a);
+            let (more, other) = terms(b);
+            let turned = |s: char| if (s == '+') == (*sign == '+') { '+' } else { '-' };
+            parts.extend(more.into_iter().map(|(s, e)| (turned(s), e)));
+            constant = if *sign == '+' { constant.saturating_add(other) } else { constant.saturating_sub(other) };
+            (parts, constant)
+        }
+        other => (vec![('+', other.clone())], 0),
+    }
+}
+
+fn joined(parts: Vec<(char, Expression)>) -> Option<Expression> {
+    parts.into_iter().try_fold(Int(0), |sum, (sign, part)| match sum {
+        Int(0) if sign == '-' => None,
+        sum => Some(binary(sign, sum, part)),
+    })
+}
+
+/// A quotient, as `ceil_div` where it is rounded up.
+fn quotient(a: Expression, b: Expression) -> Expression {
+    let (mut parts, constant) = terms(&a);
+    let up = match &b {
+        Int(value) => *value > 1 && constant == value - 1,
+        _ if constant == -1 => match parts.iter().rposition(|part| *part == ('+', b.clone())) {
+            Some(at) => {
+                parts.remove(at);
+                true
+            }
+            None => false,
+        },
+        _ => false,
+    };
+    match joined(parts).filter(|whole| up && *whole != Int(0)) {
+        Some(whole) => ceil_div(whole, b),
+        None => Binary('/', Box::new(a), Box::new(b)),
+    }
+}
+
+/// An expression with others in place of names.
+fn substituted(of: &Expression, given: &BTreeMap<&str, &Expression>) -> Expression {
+    match of {
+        Name(name) => given.get(name.as_str()).map_or_else(|| of.clone(), |e| (*e).clone()),
+        Binary(sign, a, b) => binary(*sign, substituted(a, given), substituted(b, given)),
+        Call("ceil_div", both) => ceil_div(substituted(&both[0], given), substituted(&both[1], given)),
+        Call(name, all) => Call(name, all.iter().map(|e| substituted(e, given)).collect()),
+        Int(_) | Opaque(_) => of.clone(),
+    }
+}
+
+impl Expression {
+    /// The expression with variables replaced by their definitions, as far as they have one.
+    pub(super) fn resolved(&self, scope: &Scope) -> Expression {
+        self.rewritten(scope, &|_| None, DEEPEST)
+    }
+
+    /// The same, where `known` says first what an expression is.
+    pub(super) fn rewritten(
+        &self,
+        scope: &Scope,
+        known: &dyn Fn(&Expression) -> Option<Expression>,
+        depth: usize,
+    ) -> Expression {
+        if let Some(found) = known(self) {
+            return found;
+        }
+        let inner = |e: &Expression| e.rewritten(scope, known, depth);
+        match self {
+            Name(name) if depth > 0 => {
+                scope.values.get(name).map_or_else(|| self.clone(), |e| e.rewritten(scope, known, depth - 1))
+            }
+            Binary(sign, a, b) => binary(*sign, inner(a), inner(b)),
+            Call("ceil_div", both) => ceil_div(inner(&both[0]), inner(&both[1])),
+            Call(name, all) => Call(name, all.iter().map(inner).collect()),
+            _ => self.clone(),
+        }
+    }
+
+    /// The expression with each name that `known` names anew replaced.
+    pub(super) fn renamed(&self, known: &dyn Fn(&Expression) -> Option<Expression>) -> Expression {
+        self.rewritten(&Scope::default(), known, DEEPEST)
+    }
+
+    /// The names in it, in order; none if something in it has no value.
+    pub(super) fn names(&self) -> Option<Vec<String>> {
+        match self {
+            Int(_) => Some(vec![]),
+            Name(name) => Some(vec![name.clone()]),
+            Opaque(_) => None,
+            Binary(_, a, b) => Some([a.names()?, b.names()?].concat()),
+            Call(_, all) => all.iter().try_fold(vec![], |names, e| Some([names, e.names()?].concat())),
+        }
+    }
+
+    /// Its text in a manifest.
+    pub(super) fn text(&self) -> String {
+        match self {
+            Int(value) => value.to_string(),
+            Name(name) | Opaque(name) => name.clone(),
+            Binary(sign, a, b) => {
+                let tight = matches!(sign, '*' | '/' | '%');
+                let left = match &**a {
+                    Binary('+' | '-', ..) if tight => format!("({})", a.text()),
+                    a => a.text(),
+                };
+                let right = match &**b {
+                    Binary('+' | '-', ..) if tight || *sign == '-' => format!("({})", b.text()),
+                    Binary(..) if tight => format!("({})", b.text()),
+                    b => b.text(),
+                };
+                let sign = if *sign == '/' { "//".to_string() } else { sign.to_string() };
+                format!("{left} {sign} {right}")
+            }
+            Call(name, all) => format!("{name}({})", all.iter().map(Expression::text).collect::<Vec<_>>().join(", ")),
+        }
+    }
+
+    /// The quotients without rounding up in it, as `(dividend, divisor)`.
+    pub(super) fn quotients(&self) -> Vec<(Expression, i64)> {
+        match self {
+            Binary(sign, a, b) => {
+                let own = match &**b {
+                    Int(value) if *sign == '/' => vec![((**a).clone(), *value)],
+                    _ => vec![],
+                };
+                [own, a.quotients(), b.quotients()].concat()
+            }
+            Call(_, all) => all.iter().flat_map(Expression::quotients).collect(),
+            _ => vec![],
+        }
+    }
+
+    /// The names in it that are divided and rounded up, with their divisors.
+    pub(super) fn tiles(&self) -> Vec<(String, i64)> {
+        match self {
+            Call("ceil_div", both) => match (&both[0], &both[1]) {
+                (Name(name), Int(value)) => vec![(name.clone(), *value)],
+                _ => vec![],
+            },
+            Call(_, all) => all.iter().flat_map(Expression::tiles).collect(),
+            Binary(_, a, b) => [a.tiles(), b.tiles()].concat(),
+            _ => vec![],
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::super::tokens::tokens;
+    use super::*;
+
+    fn text(of: &str) -> String {
+        let mut scope = Scope::default();
+        let formula = expression(&tokens("(a + b - 1) / b").0, &scope);
+        let up = Formula { parameters: vec!["a".into(), "b".into()], value: formula };
+        scope.functions.insert("blocks_for".into(), up);
+        scope.values.insert("BLOCK".into(), Int(256));
+        scope.extents.insert("block".into(), vec![Int(32), Int(8)]);
+        expression(&tokens(of).0, &scope).resolved(&scope).text()
+    }
+
+    #[test]
+    fn quotients_that_are_rounded_up_are_found_in_every_form() {
+        for up in [
+            "(n + 255) / 256",
+            "(n + 256 - 1) / 256",
+            "((n) + (256) - 1) / (256)",
+            "(n - 1) / 256 + 1",
+            "(n + BLOCK - 1) / BLOCK",
+            "CEIL_DIV(n, 256)",
+            "cdiv(n, BLOCK)",
+            "blocks_for(n, 256)",
+            "ceil((float)n / 256.0)",
+            "ceilf(n / 256.0f)",
+            "static_cast<int>((n + 255u) / 256)",
+            "(unsigned int)ceil_div(n, 0x100)",
+        ] {
+            assert_eq!(text(up), "ceil_div(n, 256)", "{up}");
+        }
+        assert_eq!(text("(n + m - 1) / m"), "ceil_div(n, m)");
+        assert_eq!(text("(m + n + block.x - 1) / block.x"), "ceil_div(m + n, 32)");
+    }
+
+    #[test]
+    fn the_rest_keeps_its_meaning() {
+        for (of, expected) in [
+            ("n / 256", "n // 256"),
+            ("(n + 254) / 256", "(n + 254) // 256"),
+            ("a * (b + c) - (d - 1)", "a * (b + c) - (d - 1)"),
+            ("2 * 3 + 4 % 3", "7"),
+            ("BLOCK / (4)", "64"),
+            ("std::min(n, 1024)", "min(n, 1024)"),
+            ("block.x * block.y * block.z", "256"),
+            ("n / (a * b)", "n // (a * b)"),
+            ("x.size(0) / 2", "x.size(0) // 2"),
+            ("f(n) + 1", "f(n) + 1"),
+            ("1'024 * sizeof(float) + sizeof(half)", "4098"),
+        ] {
+            assert_eq!(text(of), expected, "{of}");
+        }
+        assert_eq!(expression(&tokens("x.size(0)").0, &Scope::default()).names(), None);
+        assert_eq!(expression(&tokens("n > 1 ? 2 : 3").0, &Scope::default()).names(), None);
+    }
+}

@@ -1,0 +1,594 @@
+//! What a kernel computes, guessed from its name, its parameters and how its body uses them. Knows usual names of operators and the built-in references; a guess
+//! that does not fit the parameters is none. Every guess is for the user to confirm.
+
+use std::collections::BTreeMap;
+
+use super::super::tokens::Token;
+use super::kernel::Kernel;
+use super::parameter::{Access, Parameter, bytes, vector_bytes};
+
+/// What an operator does with a tensor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Role {
+    Input,
+    Inout,
+    Output,
+}
+
+impl Role {
+    /// The key of a manifest.
+    pub(super) fn key(self) -> &'static str {
+        match self {
+            Role::Input => "inputs",
+            Role::Inout => "inouts",
+            Role::Output => "outputs",
+        }
+    }
+}
+
+/// A tensor of an operator, named as the kernel names it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Tensor {
+    pub(super) name: String,
+    pub(super) role: Role,
+    pub(super) dtype: &'static str,
+    /// Extents, over the kernel's dims.
+    pub(super) shape: Vec<String>,
+    pub(super) check: Option<String>,
+}
+
+/// Which sizes a kernel is tried at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Sizes {
+    /// One extent, or several whose product counts.
+    Elements,
+    /// Rows and columns.
+    Rows,
+    /// m, n and k.
+    Product,
+    /// Not known.
+    Unknown,
+}
+
+/// What a kernel may compute.
+#[derive(Debug, Clone)]
+pub(super) struct Guess {
+    /// `relu`, or for an unknown operator the kernel's name.
+    pub(super) kind: String,
+    pub(super) tensors: Vec<Tensor>,
+    /// Scalars that are floats, with their dtypes.
+    pub(super) floats: Vec<(String, &'static str)>,
+    /// The kernel's dims in the operator's order.
+    pub(super) dims: Vec<String>,
+    /// The value of `reference`; none if nothing is known.
+    pub(super) reference: Option<String>,
+    pub(super) tolerance: Option<&'static str>,
+    /// Numbers that divide dims.
+    pub(super) multiples: BTreeMap<String, i64>,
+    pub(super) sizes: Sizes,
+    /// A tensor that is zero before the kernel adds to it.
+    pub(super) zeroed: Option<String>,
+}
+
+/// The words of a name: `relu_f32x4_kernel`, `vectorAdd`.
+pub(super) fn words(name: &str) -> Vec<String> {
+    let mut out: Vec<String> = vec![];
+    let mut lower = false;
+    for c in name.chars() {
+        if c == '_' || lower && c.is_ascii_uppercase() || out.is_empty() {
+            out.push(String::new());
+        }
+        lower = c.is_ascii_lowercase();
+        if c != '_' {
+            out.last_mut().expect("BUG: the first character begins a word").push(c.to_ascii_lowercase());
+        }
+    }
+    out.retain(|word| !word.is_empty());
+    out
+}
+
+/// Whether a name names a type: `f32`, `f16x8`, `bf16`.
+fn lanes_of_word(word: &str) -> Option<i64> {
+    let (base, lanes) = word.split_once('x')?;
+    let base = base.strip_prefix("bf").or_else(|| base.strip_prefix(['f', 'i', 'u']))?;
+    (!base.is_empty() && base.chars().all(|c| c.is_ascii_digit())).then(|| lanes.parse().ok()).flatten()
+}
+
+/// Words with which a name says more than the operator.
+const MORE: [&str; 14] = [
+    "backward",
+    "bwd",
+    "grad",
+    "dinp",
+    "bias",
+    "residual",
+    "fused",
+    "attention",
+    "attn",
+    "conv",
+    "histogram",
+    "mask",
+    "quant",
+    "update",
+];
+
+/// An elementwise operator: its name, how many operands it has, its expression over `{0}`, `{1}` and the scalar `{s}`, and whether it is more than arithmetic.
+type Elementwise = (&'static str, usize, &'static str, bool);
+
+fn elementwise(words: &[String], body: &[Token]) -> Option<Elementwise> {
+    let has = |any: &[&str]| any.iter().any(|word| words.iter().any(|w| w == word));
+    let calls = |part: &str| body.iter().any(|t| t.is_word() && t.text.to_ascii_lowercase().contains(part));
+    let all: [(&[&str], Elementwise); 22] = [
+        (&["relu6"], ("relu6", 1, "clamp({0}, 0, 6)", false)),
+        (&["leaky", "leakyrelu"], ("leaky_relu", 1, "leaky_relu({0}, {s})", false)),
+        (&["relu"], ("relu", 1, "relu({0})", false)),
+        (&["hardswish"], ("hardswish", 1, "{0} * clamp({0} + 3, 0, 6) / 6", false)),
+        (&["hardsigmoid"], ("hardsigmoid", 1, "clamp({0} + 3, 0, 6) / 6", false)),
+        (&["hardshrink"], ("hardshrink", 1, "where(abs({0}) > 0.5, {0}, 0)", false)),
+        (&["sigmoid"], ("sigmoid", 1, "sigmoid({0})", true)),
+        (&["silu", "swish"], ("silu", 1, "silu({0})", true)),
+        (&["gelu"], if calls("erf") { ("gelu", 1, "gelu({0})", true) } else { ("gelu", 1, "gelu_tanh({0})", true) }),
+        (&["tanh"], ("tanh", 1, "tanh({0})", true)),
+        (&["elu"], ("elu", 1, "where({0} > 0, {0}, expm1({0}))", true)),
+        (&["saxpy", "axpy", "daxpy"], ("axpy", 2, "{s} * {0} + {1}", false)),
+        (&["add", "vecadd", "vectoradd", "vadd"], ("add", 2, "{0} + {1}", false)),
+        (&["sub", "subtract"], ("sub", 2, "{0} - {1}", false)),
+        (&["mul", "multiply", "hadamard"], ("mul", 2, "{0} * {1}", false)),
+        (&["scale"], ("scale", 1, "{s} * {0}", false)),
+        (&["square"], ("square", 1, "{0} * {0}", false)),
+        (&["exp"], ("exp", 1, "exp({0})", true)),
+        (&["abs"], ("abs", 1, "abs({0})", false)),
+        (&["neg", "negate"], ("neg", 1, "-{0}", false)),
+        (&["copy", "identity"], ("copy", 1, "{0}", false)),
+        (&["sin"], ("sin", 1, "sin({0})", true)),
+    ];
+    all.into_iter().find(|(names, _)| has(names)).map(|(_, found)| found)
+}
+
+/// What is known of a kernel whatever it computes.
+fn base(kernel: &Kernel) -> Guess {
+    let shape = match &kernel.dims[..] {
+        [] => vec!["1".to_string()],
+        dims => dims.to_vec(),
+    };
+    let tensor = |p: &Parameter| {
+        let (role, mut check) = match p.access {
+            Access::Read => (Role::Input, None),
+            Access::Written => (Role::Output, None),
+            Access::Both | Access::Atomic => (Role::Inout, None),
+            Access::Unknown => (Role::Output, Some("whether it is written or only read".to_string())),
+        };
+        if p.dtype.is_none() {
+            check = Some(format!("`{}` has no dtype here; f32 is a placeholder", p.spelling));
+        } else if p.lanes > 1 {
+            check = Some(format!("elements of `{}` are {} of these", p.spelling, p.lanes));
+        }
+        let mut shape = shape.clone();
+        if p.lanes > 1 {
+            shape.push(p.lanes.to_string());
+        }
+        Tensor { name: p.name.clone(), role, dtype: p.dtype.unwrap_or("f32"), shape, check }
+    };
+    let mut tensors: Vec<Tensor> = kernel.parameters.iter().filter(|p| p.pointer).map(tensor).collect();
+    tensors.sort_by_key(|t| t.role);
+    let float = |p: &&Parameter| !p.pointer && p.dtype.is_some_and(|d| d.starts_with(['f', 'b']) && d != "bool");
+    let floats = kernel.parameters.iter().filter(float).map(|p| (p.name.clone(), p.dtype.unwrap_or("f32")));
+    Guess {
+        kind: kernel.name.clone(),
+        tensors,
+        floats: floats.collect(),
+        dims: kernel.dims.clone(),
+        reference: None,
+        tolerance: None,
+        multiples: BTreeMap::new(),
+        sizes: Sizes::Unknown,
+        zeroed: None,
+    }
+}
+
+/// Guesses what a kernel computes.
+pub(super) fn guess(kernel: &Kernel) -> Guess {
+    let words = words(&kernel.name);
+    let mut guess = base(kernel);
+    let more = words.iter().any(|word| MORE.contains(&word.as_str()));
+    let lanes = kernel.parameters.iter().any(|p| p.lanes > 1 && p.pointer);
+    let odd = kernel.parameters.iter().any(|p| p.dtype.is_none() || p.dtype == Some("bool") && !p.pointer);
+    if !more && !lanes && !odd {
+        let tries = [softmax, norm, matmul, transpose, dot, sum, elements];
+        if let Some(found) = tries.iter().find_map(|try_| try_(kernel, &words, &guess)) {
+            guess = found;
+        }
+    }
+    guess.multiples = multiples(kernel, &guess, &words);
+    guess
+}
+
+/// Whether a body computes in 16 bits.
+fn half_arithmetic(body: &[Token]) -> bool {
+    const NAMES: [&str; 4] = ["__h", "hexp", "htanh", "hrcp"];
+    body.iter().any(|t| {
+        t.is_word()
+            && NAMES.iter().any(|n| t.text.starts_with(n))
+            && !["__half2float", "__half22float2", "__half"].contains(&t.text.as_str())
+    })
+}
+
+fn has(words: &[String], any: &[&str]) -> bool {
+    any.iter().any(|word| words.iter().any(|w| w == word))
+}
+
+/// Tensors by role, where one is written.
+fn split(guess: &Guess) -> Option<(Vec<&Tensor>, &Tensor)> {
+    let mut written = guess.tensors.iter().filter(|t| t.role != Role::Input);
+    let (one, None) = (written.next()?, written.next()) else { return None };
+    Some((guess.tensors.iter().filter(|t| t.role == Role::Input).collect(), one))
+}
+
+fn quoted(text: &str) -> String {
+    format!("\"{text}\"")
+}
+
+fn builtin(name: &str, names: &[(&str, &str)], settings: &str) -> String {
+    let renamed: Vec<String> =
+        names.iter().filter(|(a, b)| a != b).map(|(a, b)| format!("{a} = {}", quoted(b))).collect();
+    let mut parts = vec![format!("builtin = {}", quoted(name))];
+    parts.extend((!settings.is_empty()).then(|| settings.to_string()));
+    parts.extend((!renamed.is_empty()).then(|| format!("names = {{ {} }}", renamed.join(", "))));
+    match parts.len() {
+        1 => quoted(&format!("builtin:{name}")),
+        _ => format!("{{ {} }}", parts.join(", ")),
+    }
+}
+
+/// A guess with these shapes of tensors.
+fn shaped(guess: &Guess, kind: &str, shapes: &[(&str, Vec<String>)]) -> Guess {
+    let mut out = Guess { kind: kind.into(), ..guess.clone() };
+    for tensor in &mut out.tensors {
+        if let Some((_, shape)) = shapes.iter().find(|(name, _)| *name == tensor.name) {
+            tensor.shape = shape.clone();
+        }
+    }
+    out
+}
+
+fn elements(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    let (kind, operands, expression, computes) = elementwise(words, &kernel.body)?;
+    let (_, written) = split(guess)?;
+    if guess.dims.is_empty() || guess.dims.len() > 3 {
+        return None;
+    }
+    let read = |p: &&Parameter| p.pointer && guess.tensors.iter().any(|t| t.name == p.name && t.role != Role::Output);
+    let inputs: Vec<&str> = kernel.parameters.iter().filter(read).map(|p| p.name.as_str()).collect();
+    let scalars = usize::from(expression.contains("{s}"));
+    if inputs.len() != operands || guess.floats.len() != scalars {
+        return None;
+    }
+    let mut text = expression.replace("{0}", inputs[0]);
+    if let Some(second) = inputs.get(1) {
+        text = text.replace("{1}", second);
+    }
+    if let Some((scalar, _)) = guess.floats.first() {
+        text = text.replace("{s}", scalar);
+    }
+    let mut out = shaped(guess, kind, &[]);
+    out.reference = Some(format!("{{ builtin = \"elementwise\", {} = {} }}", written.name, quoted(&text)));
+    out.tolerance = match written.dtype {
+        "f32" if computes => Some("{ atol = 2e-6, rtol = 4e-6 }"),
+        "f16" if half_arithmetic(&kernel.body) && kind != "relu" => Some("{ atol = 4e-3, rtol = 4e-3 }"),
+        "bf16" if half_arithmetic(&kernel.body) && kind != "relu" => Some("{ atol = 3e-2, rtol = 3e-2 }"),
+        _ => None,
+    };
+    out.sizes = Sizes::Elements;
+    Some(out)
+}
+
+/// Rows and columns, by names where they say so.
+fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
+    let [first, second] = &guess.dims[..] else { return None };
+    let name = |dim: &String| dim.to_ascii_lowercase();
+    let is_column = |dim: &String| {
+        ["col", "width", "hidden", "dim", "vocab", "c", "k", "d", "w"]
+            .iter()
+            .any(|n| name(dim) == *n || n.len() > 2 && name(dim).starts_with(n))
+    };
+    let is_row = |dim: &String| {
+        ["row", "height", "batch", "token", "seq", "m", "h"]
+            .iter()
+            .any(|n| name(dim) == *n || n.len() > 2 && name(dim).starts_with(n))
+    };
+    // What only the launch names counts rows.
+    let passed = |dim: &String| kernel.parameters.iter().any(|p| p.name == *dim);
+    let turned =
+        is_column(first) && !is_column(second) || is_row(second) && !is_row(first) || passed(first) && !passed(second);
+    Some(if turned { (second.clone(), first.clone()) } else { (first.clone(), second.clone()) })
+}
+
+fn softmax(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    let kind = match has(words, &["logsoftmax"]) || has(words, &["softmax"]) && has(words, &["log"]) {
+        true => "log_softmax",
+        false if has(words, &["softmax"]) => "softmax",
+        false => return None,
+    };
+    let (inputs, written) = split(guess)?;
+    let (row, col) = rows(kernel, guess)?;
+    let [x] = &inputs[..] else { return None };
+    if !guess.floats.is_empty() || written.role != Role::Output {
+        return None;
+    }
+    let shape = vec![row.clone(), col.clone()];
+    let mut out = shaped(guess, kind, &[(&x.name, shape.clone()), (&written.name, shape)]);
+    out.reference = Some(builtin(kind, &[("x", &x.name), ("y", &written.name)], ""));
+    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    if written.dtype == "f32" {
+        out.tolerance = Some("{ atol = 2e-6, rtol = 1e-5 }");
+    }
+    Some(out)
+}
+
+fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    let of = |a: &str, joined: &str| has(words, &[joined]) || has(words, &[a]) && has(words, &["norm"]);
+    let kind = match (of("layer", "layernorm"), of("rms", "rmsnorm")) {
+        (true, _) => "layer_norm",
+        (_, true) => "rms_norm",
+        _ => return None,
+    };
+    let (inputs, written) = split(guess)?;
+    let (row, col) = rows(kernel, guess)?;
+    let most = if kind == "layer_norm" { 3 } else { 2 };
+    if inputs.is_empty() || inputs.len() > most || written.role != Role::Output {
+        return None;
+    }
+    let eps = guess.floats.iter().filter(|(name, _)| name.to_ascii_lowercase().contains("eps")).count();
+    if eps != guess.floats.len() || eps > 1 {
+        return None;
+    }
+    let whole = vec![row.clone(), col.clone()];
+    let order: Vec<&str> = kernel
+        .parameters
+        .iter()
+        .map(|p| p.name.as_str())
+        .filter(|name| inputs.iter().any(|t| t.name == *name))
+        .collect();
+    let mut shapes = vec![(order[0], whole.clone()), (written.name.as_str(), whole)];
+    shapes.extend(order.iter().skip(1).map(|name| (*name, vec![col.clone()])));
+    let mut names = vec![("x", order[0]), ("y", written.name.as_str())];
+    names.extend(["w", "b"].into_iter().zip(order.iter().skip(1).copied()));
+    let mut out = shaped(guess, kind, &shapes);
+    let settings =
+        guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
+    out.reference = Some(builtin(kind, &names, &settings.unwrap_or_default()));
+    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    if written.dtype == "f32" {
+        out.tolerance = Some("{ atol = 1e-5, rtol = 1e-5 }");
+    }
+    Some(out)
+}
+
+fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    if !has(words, &["matmul", "gemm", "sgemm", "dgemm", "hgemm", "mm"]) {
+        return None;
+    }
+    let (inputs, written) = split(guess)?;
+    let [_, _] = &inputs[..] else { return None };
+    let dim = |name: &str| guess.dims.iter().find(|d| d.eq_ignore_ascii_case(name)).cloned();
+    let (m, n, k) = match &guess.dims[..] {
+        [one] => (one.clone(), one.clone(), one.clone()),
+        [_, _, _] => (dim("m")?, dim("n")?, dim("k")?),
+        _ => return None,
+    };
+    if guess.floats.iter().any(|(name, _)| !["alpha", "beta"].contains(&name.as_str())) {
+        return None;
+    }
+    let beta = guess.floats.iter().any(|(name, _)| name == "beta");
+    if (written.role == Role::Inout) != beta {
+        return None;
+    }
+    let order: Vec<&str> = kernel
+        .parameters
+        .iter()
+        .map(|p| p.name.as_str())
+        .filter(|name| inputs.iter().any(|t| t.name == *name))
+        .collect();
+    let shapes = [
+        (order[0], vec![m.clone(), k.clone()]),
+        (order[1], vec![k.clone(), n.clone()]),
+        (written.name.as_str(), vec![m.clone(), n.clone()]),
+    ];
+    let mut out = shaped(guess, "matmul", &shapes);
+    out.reference = Some(builtin("matmul", &[("a", order[0]), ("b", order[1]), ("c", &written.name)], ""));
+    out.sizes = Sizes::Product;
+    if guess.dims.len() == 3 {
+        out.dims = vec![m, n, k];
+    }
+    if written.dtype == "f32" {
+        out.tolerance = Some("{ atol = 5e-5, rtol = 1e-5 }");
+    }
+    Some(out)
+}
+
+fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    if !has(words, &["transpose"]) {
+        return None;
+    }
+    let (inputs, written) = split(guess)?;
+    let [x] = &inputs[..] else { return None };
+    let (row, col) = rows(kernel, guess)?;
+    if !guess.floats.is_empty() || written.role != Role::Output {
+        return None;
+    }
+    let shapes =
+        [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![col.clone(), row.clone()])];
+    let mut out = shaped(guess, "transpose", &shapes);
+    out.reference = Some(builtin("transpose", &[("x", &x.name), ("y", &written.name)], ""));
+    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    Some(out)
+}
+
+fn dot(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    if !has(words, &["dot"]) {
+        return None;
+    }
+    let (inputs, written) = split(guess)?;
+    let ([a, b], [n]) = (&inputs[..], &guess.dims[..]) else { return None };
+    if !guess.floats.is_empty() {
+        return None;
+    }
+    let one = "1".to_string();
+    let shapes = [
+        (a.name.as_str(), vec![one.clone(), n.clone()]),
+        (b.name.as_str(), vec![n.clone(), one.clone()]),
+        (written.name.as_str(), vec![one.clone(), one]),
+    ];
+    let mut out = shaped(guess, "dot", &shapes);
+    out.reference = Some(builtin("matmul", &[("a", &a.name), ("b", &b.name), ("c", &written.name)], ""));
+    accumulated(kernel, written, &mut out)?;
+    out.sizes = Sizes::Elements;
+    Some(out)
+}
+
+/// Makes a tensor that the kernel adds to an output that is zero before.
+fn accumulated(kernel: &Kernel, written: &Tensor, out: &mut Guess) -> Option<()> {
+    let access = kernel.parameters.iter().find(|p| p.name == written.name)?.access;
+    match access {
+        Access::Written => return Some(()),
+        Access::Atomic => {}
+        _ => return None,
+    }
+    let tensor = out.tensors.iter_mut().find(|t| t.name == written.name)?;
+    tensor.role = Role::Output;
+    out.zeroed = Some(written.name.clone());
+    Some(())
+}
+
+fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
+    let kind = match (has(words, &["sum", "rowsum"]), has(words, &["max"]), has(words, &["min"]), has(words, &["mean"]))
+    {
+        (true, false, false, false) => "sum",
+        (false, true, false, false) => "max",
+        (false, false, true, false) => "min",
+        (false, false, false, true) => "mean",
+        (false, false, false, false) if has(words, &["reduce", "reduction"]) => "sum",
+        _ => return None,
+    };
+    let (inputs, written) = split(guess)?;
+    let [x] = &inputs[..] else { return None };
+    if !guess.floats.is_empty() {
+        return None;
+    }
+    let names = [("x", x.name.as_str()), ("y", written.name.as_str())];
+    let mut out = match &guess.dims[..] {
+        [_] if kind == "sum" => {
+            // A sum of each block is another operator.
+            let blocks = kernel.grid.known.iter().any(|e| !matches!(e, super::expression::Expression::Int(1)));
+            let atomic = kernel.parameters.iter().any(|p| p.name == written.name && p.access == Access::Atomic);
+            if blocks && !atomic {
+                return None;
+            }
+            let mut out = shaped(guess, kind, &[(&written.name, vec!["1".into()])]);
+            out.sizes = Sizes::Elements;
+            out
+        }
+        [_, _] => {
+            let (row, col) = rows(kernel, guess)?;
+            let shapes =
+                [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
+            let mut out = shaped(guess, kind, &shapes);
+            (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+            out
+        }
+        _ => return None,
+    };
+    if out.sizes == Sizes::Rows || kind == "sum" {
+        accumulated(kernel, written, &mut out).filter(|()| kind == "sum" || out.zeroed.is_none())?;
+    }
+    out.reference = Some(builtin(kind, &names, ""));
+    if kind == "sum" && x.dtype.starts_with('f') {
+        out.tolerance = match half_arithmetic(&kernel.body) && x.dtype == "f16" {
+            true => Some("{ scaled = 1, acc = \"f16\" }"),
+            false => Some("{ atol = 1e-4, rtol = 1e-5 }"),
+        };
+    }
+    Some(out)
+}
+
+/// Numbers that must divide dims: vectors, quotients of the launch that are not rounded up, and tiles where the body checks no bound.
+fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> BTreeMap<String, i64> {
+    let mut found: BTreeMap<String, i64> = BTreeMap::new();
+    let mut add = |dim: &String, by: i64| {
+        if by > 1 && guess.dims.contains(dim) {
+            let one = found.entry(dim.clone()).or_insert(1);
+            *one = *one / gcd(*one, by) * by;
+        }
+    };
+    let extents = || kernel.grid.known.iter().chain(&kernel.block.known);
+    for (dividend, by) in extents().flat_map(|e| e.quotients()) {
+        if let super::expression::Expression::Name(dim) = &dividend {
+            add(dim, by);
+        }
+    }
+    let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
+    let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
+    let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));
+    let lanes = by_name.max(by_body);
+    match (guess.sizes, &guess.dims[..]) {
+        (Sizes::Elements, [.., last]) => add(last, lanes),
+        (Sizes::Rows, [row, col]) => {
+            add(col, lanes);
+            if guess.kind == "transpose" {
+                add(row, lanes);
+            }
+        }
+        (Sizes::Product, dims) => dims.iter().rev().take(2).for_each(|dim| add(dim, lanes)),
+        _ => {}
+    }
+    for (dim, tile) in kernel.grid.known.iter().flat_map(|e| e.tiles()) {
+        if !is_bounded(&dim, &kernel.body) {
+            add(&dim, tile);
+        }
+    }
+    if guess.sizes == Sizes::Product
+        && let Some(k) = guess.dims.last()
+        && kernel.body.iter().any(|t| t.is("__shared__"))
+        && !is_bounded(k, &kernel.body)
+    {
+        add(k, 32);
+    }
+    found
+}
+
+/// Whether a body compares something with a name, other than as the bound of a loop.
+fn is_bounded(name: &str, body: &[Token]) -> bool {
+    use super::super::declarations::closing;
+    (0..body.len()).any(|at| {
+        let conditional = body[at].is("if") || body[at].is("min") || body[at].is("while");
+        let open = at + 1;
+        let inside = || closing(body, open).map_or(&body[at..at], |close| &body[open..close]);
+        if conditional && body.get(open).is_some_and(|t| t.is("(")) && inside().iter().any(|t| t.is(name)) {
+            return true;
+        }
+        // `i < n ? a : b`, `bool inside = i < n;`
+        let compared = (body[at].is("<") || body[at].is(">")) && body.get(open).is_some_and(|t| t.is(name));
+        let rest = || body[open..].iter().take_while(|t| !t.is(";") && !t.is("{") && !t.is("}"));
+        compared && (rest().any(|t| t.is("?") || t.is("&")) || in_flag(body, at) || strided(body, at))
+    })
+}
+
+/// Whether a comparison is the value of a variable.
+fn in_flag(body: &[Token], at: usize) -> bool {
+    body[..at].iter().rev().take_while(|t| !t.is(";") && !t.is("{") && !t.is("}") && !t.is("(")).any(|t| t.is("="))
+}
+
+/// Whether a comparison bounds a loop that begins at the thread's own index.
+fn strided(body: &[Token], at: usize) -> bool {
+    let start = (0..at).rev().find(|i| body[*i].is("for"));
+    start.is_some_and(|start| at - start < 48 && body[start..at].iter().all(|t| !t.is("{") && !t.is("}")))
+        && body[at..]
+            .iter()
+            .take(24)
+            .take_while(|t| !t.is("{"))
+            .any(|t| t.is("blockDim") || t.is("gridDim") || t.text.to_ascii_lowercase().contains("stride"))
+}
+
+fn gcd(a: i64, b: i64) -> i64 {
+    if b == 0 { a.max(1) } else { gcd(b, a % b) }
+}

@@ -1,0 +1,431 @@
+//! Kernels of a source with their launches: what the source says, before anything is guessed. Knows declarations of kernels, namespaces, parameters of templates
+//! and aliases of types; of several launches it takes the one of which the most can be stated in a manifest.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use super::super::declarations::{closing, closing_angle};
+use super::super::macros::spelled;
+use super::super::part::{Part, What};
+use super::super::tokens::{Token, tokens};
+use super::super::{Place, Sources};
+use super::expression::{Expression, Scope, expression, split};
+use super::launch::{Launch, constant, formula, launches};
+use super::parameter::{Parameter, parameters};
+
+/// A kernel as its source states it.
+#[derive(Debug, Clone)]
+pub(super) struct Kernel {
+    /// Without namespaces.
+    pub(super) name: String,
+    pub(super) place: Place,
+    /// What the manifest names: with namespaces, template arguments and, for an overload, types of parameters.
+    pub(super) entry: String,
+    /// What is to be checked of the entry.
+    pub(super) entry_check: Option<String>,
+    pub(super) parameters: Vec<Parameter>,
+    /// The body with macros expanded.
+    pub(super) body: Vec<Token>,
+    /// Names of integers that a shape binds: parameters, or variables of the launcher.
+    pub(super) dims: Vec<String>,
+    /// An argument for each scalar parameter that is an integer, over `dims`.
+    pub(super) integers: BTreeMap<String, Expression>,
+    pub(super) grid: Extents,
+    pub(super) block: Extents,
+    pub(super) shared: Option<Extents>,
+    /// Where it is launched.
+    pub(super) launched: Option<Place>,
+}
+
+/// Extents: an expression over dims each, or what the source states in place of one.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Extents {
+    pub(super) known: Vec<Expression>,
+    /// The first that cannot be stated, as the source spells it.
+    pub(super) unknown: Option<String>,
+    /// A variable of the launcher that has a usual value here.
+    pub(super) assumed: Option<String>,
+}
+
+/// The threads of a block, where the launcher takes them as a parameter.
+const USUAL_BLOCK: i64 = 256;
+
+/// A launch that was found, with the file that it is in.
+pub(super) type Launched = (String, Launch);
+
+/// The launches in the files of a source.
+pub(super) fn launched(sources: &Sources<'_>) -> Vec<Launched> {
+    let mut global = Scope::default();
+    let parts = || sources.groups.iter().flat_map(|group| group.parts.iter().map(move |part| (group.file, part)));
+    for (_, part) in parts().filter(|(_, part)| !part.kernel) {
+        if !matches!(part.what, What::Variable | What::Function) || part.tokens.len() > 80 {
+            continue;
+        }
+        let text = sources.macros.expand(&part.tokens);
+        match part.what {
+            What::Variable => {
+                if let Some((name, value)) = constant(&text, &global) {
+                    global.values.insert(name, value);
+                }
+            }
+            _ => {
+                if let Some((name, formula)) = formula(&text, &global) {
+                    global.functions.insert(name, formula);
+                }
+            }
+        }
+    }
+    let mut found = vec![];
+    for (file, part) in parts().filter(|(_, part)| part.what == What::Function && !part.kernel) {
+        let text = sources.macros.expand(&part.tokens);
+        found.extend(launches(&text, &global).into_iter().map(|l| (sources.files[file].name.clone(), l)));
+    }
+    found
+}
+
+/// The kernels that the main file defines.
+pub(super) fn kernels(sources: &Sources<'_>, launches: &[Launched]) -> Vec<Kernel> {
+    let aliases = aliases(sources);
+    let main = sources.tree.main;
+    let own = sources.groups.iter().filter(|group| sources.files[group.file].name == main);
+    let defined: Vec<(usize, usize, &Part)> = own
+        .flat_map(|group| group.parts.iter().map(move |part| (group.file, group.range.from, part)))
+        .filter(|(_, _, part)| part.kernel && part.what == What::Function && !is_specialization(part))
+        .filter(|(_, _, part)| part.tokens.last().is_some_and(|t| t.is("}")))
+        .collect();
+    let names: Vec<String> = defined.iter().filter_map(|(_, _, part)| part.names.iter().next_back().cloned()).collect();
+    let mut seen: BTreeSet<String> = BTreeSet::new();
+    let mut out = vec![];
+    for (file, from, part) in defined {
+        let Some(name) = part.names.iter().next_back().cloned() else { continue };
+        let line = part.tokens.first().map_or(1, |t| t.line);
+        let place = Place { file: main.to_string(), line };
+        let overloaded = names.iter().filter(|n| **n == name).count() > 1;
+        let space = namespaces(&sources.files[file].tokens[..from]);
+        let qualified = [space, vec![name.clone()]].concat().join("::");
+        let kernel = kernel(sources, part, &qualified, name, place, launches, &aliases, overloaded);
+        // Branches of a condition may define one kernel twice.
+        if seen.insert(format!("{} {}", kernel.entry, part.parameters)) {
+            out.push(kernel);
+        }
+    }
+    out
+}
+
+/// Whether a kernel is a specialization of a template: `k<float>(...)`.
+fn is_specialization(part: &Part) -> bool {
+    part.header.iter().position(|t| t.is("template")).is_some_and(|at| {
+        part.header.get(at + 1).is_some_and(|t| t.is("<")) && part.header.get(at + 2).is_some_and(|t| t.is(">"))
+    })
+}
+
+/// The namespaces that are open at the end of a text.
+fn namespaces(text: &[Token]) -> Vec<String> {
+    let mut open: Vec<Vec<String>> = vec![];
+    for (at, token) in text.iter().enumerate() {
+        if token.is("{") {
+            let names = (0..at).rev().take_while(|i| text[*i].is_word() || text[*i].is("::")).collect::<Vec<_>>();
+            let names: Vec<String> =
+                names.into_iter().rev().filter(|i| text[*i].is_word()).map(|i| text[i].text.clone()).collect();
+            let space = names.iter().position(|word| word == "namespace");
+            open.push(space.map_or_else(Vec::new, |at| names[at + 1..].to_vec()));
+        } else if token.is("}") {
+            open.pop();
+        }
+    }
+    open.concat()
+}
+
+/// What names of types stand for.
+fn aliases(sources: &Sources<'_>) -> BTreeMap<String, String> {
+    let mut found = BTreeMap::new();
+    for part in sources.groups.iter().flat_map(|g| &g.parts).filter(|part| part.what == What::Type) {
+        let text = &part.tokens;
+        let body = |from: usize, to: usize| spelled(&text[from..to]);
+        if text.first().is_some_and(|t| t.is("typedef")) && text.len() > 3 {
+            let name = text.len() - 2;
+            found.entry(text[name].text.clone()).or_insert_with(|| body(1, name));
+        } else if text.first().is_some_and(|t| t.is("using")) && text.get(2).is_some_and(|t| t.is("=")) {
+            found.entry(text[1].text.clone()).or_insert_with(|| body(3, text.len() - 1));
+        }
+    }
+    found
+}
+
+/// A parameter of a template.
+struct Generic {
+    name: String,
+    is_type: bool,
+    default: Option<Vec<Token>>,
+}
+
+fn generics(header: &[Token]) -> Vec<Generic> {
+    let Some(at) = header.iter().position(|t| t.is("template")) else { return vec![] };
+    let Some(close) = closing_angle(header, at + 1) else { return vec![] };
+    let of = |text: &[Token]| {
+        let equals = text.iter().position(|t| t.is("="));
+        let name = text[..equals.unwrap_or(text.len())].iter().rfind(|t| t.is_word())?;
+        let is_type = text.first().is_some_and(|t| t.is("typename") || t.is("class"));
+        let default = equals.map(|at| text[at + 1..].to_vec());
+        Some(Generic { name: name.text.clone(), is_type, default })
+    };
+    split(&header[at + 2..close]).into_iter().filter_map(of).collect()
+}
+
+#[expect(clippy::too_many_arguments, reason = "what is known of one kernel")]
+fn kernel(
+    sources: &Sources<'_>,
+    part: &Part,
+    qualified: &str,
+    name: String,
+    place: Place,
+    launches: &[Launched],
+    aliases: &BTreeMap<String, String>,
+    overloaded: bool,
+) -> Kernel {
+    let body = part.tokens.iter().position(|t| t.is("{")).map_or(0, |at| at);
+    // The body of a kernel begins behind its parameters, which may hold braces of default values.
+    let body = sources.macros.expand(&part.tokens[body..]);
+    let generics = generics(&part.header);
+    let count = split(&tokens(&part.parameters).0).len();
+    let fitting: Vec<&Launched> =
+        launches.iter().filter(|(_, l)| l.kernel == name && l.arguments.len() <= count.max(1)).collect();
+    let same_file: Vec<&Launched> = fitting.iter().filter(|(file, _)| *file == place.file).copied().collect();
+    let candidates = if same_file.is_empty() { fitting } else { same_file };
+    let mut best: Option<(usize, Kernel)> = None;
+    for launch in candidates.into_iter().map(Some).chain([None]) {
+        if launch.is_none() && best.is_some() {
+            break;
+        }
+        let (arguments, entry_check) = instance(&generics, launch.map(|(_, l)| l));
+        let mut types = aliases.clone();
+        let mut entry = qualified.to_string();
+        if !generics.is_empty() {
+            entry = format!("{qualified}<{}>", arguments.join(", "));
+            types.extend(generics.iter().map(|g| g.name.clone()).zip(arguments.iter().cloned()));
+        }
+        let parameters = parameters(&part.parameters, &body, &types);
+        if overloaded {
+            entry = format!("{entry}({})", unnamed(&part.parameters, &types));
+        }
+        let mut kernel = Kernel {
+            name: name.clone(),
+            place: place.clone(),
+            entry,
+            entry_check,
+            parameters,
+            body: body.clone(),
+            dims: vec![],
+            integers: BTreeMap::new(),
+            grid: Extents::default(),
+            block: Extents::default(),
+            shared: None,
+            launched: launch.map(|(file, l)| Place { file: file.clone(), line: l.line }),
+        };
+        configure(&mut kernel, launch.map(|(_, l)| l), &generics, &arguments);
+        let unknown = [&kernel.grid, &kernel.block].iter().filter(|e| e.unknown.is_some()).count() * 2;
+        let score = unknown + usize::from(kernel.entry_check.is_some()) * 3;
+        if best.as_ref().is_none_or(|(least, _)| score < *least) {
+            best = Some((score, kernel));
+        }
+    }
+    best.expect("BUG: a kernel without a launch is a candidate, too").1
+}
+
+/// The types of parameters without names, with aliases and arguments of templates in place.
+fn unnamed(text: &str, types: &BTreeMap<String, String>) -> String {
+    let (all, _) = tokens(text);
+    let of = |text: &[Token]| {
+        let end = text.iter().position(|t| t.is("=")).unwrap_or(text.len());
+        let named = text[..end].iter().rposition(Token::is_word).unwrap_or(end);
+        let kept = text[..named].iter().filter(|t| !t.text.contains("restrict"));
+        let kept = kept.map(|t| match types.get(&t.text) {
+            Some(other) if t.is_word() => Token { text: other.clone(), ..t.clone() },
+            _ => t.clone(),
+        });
+        spelled(&kept.collect::<Vec<_>>())
+    };
+    split(&all).into_iter().map(of).collect::<Vec<_>>().join(", ")
+}
+
+/// The arguments of a template, and what is to be checked of them.
+fn instance(generics: &[Generic], launch: Option<&Launch>) -> (Vec<String>, Option<String>) {
+    let mut check = None;
+    let written = launch.and_then(|l| l.template.as_deref()).unwrap_or_default();
+    let none = Scope::default();
+    let mut arguments = vec![];
+    for (at, generic) in generics.iter().enumerate() {
+        let text = written.get(at).or(generic.default.as_ref());
+        let found = text.and_then(|text| {
+            let scope = launch.map_or(&none, |l| &l.scope);
+            match expression(text, scope).resolved(scope) {
+                Expression::Int(value) if !generic.is_type => Some(value.to_string()),
+                Expression::Name(name) if ["true", "false"].contains(&name.as_str()) => Some(name),
+                _ if generic.is_type && is_type_of_cpp(text) => Some(spelled(text)),
+                _ => None,
+            }
+        });
+        arguments.push(found.unwrap_or_else(|| {
+            let (name, guess) = (&generic.name, if generic.is_type { "float" } else { "256" });
+            check = Some(match launch {
+                None => format!("no launch was found: state the arguments of the template, here `{name}`"),
+                Some(_) => format!("`{name}` of the template could not be found at its launch; {guess} is a guess"),
+            });
+            guess.to_string()
+        }));
+    }
+    (arguments, check)
+}
+
+/// Whether a template argument is a type that every source knows.
+fn is_type_of_cpp(text: &[Token]) -> bool {
+    super::parameter::dtype(&spelled(text)).is_some()
+}
+
+/// Reads grid, block, shared memory and integers of a launch.
+fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic], arguments: &[String]) {
+    let integers: Vec<(usize, String)> = kernel
+        .parameters
+        .iter()
+        .enumerate()
+        .filter(|(_, p)| !p.pointer && p.dtype.is_some_and(|d| d.starts_with(['i', 'u'])))
+        .map(|(at, p)| (at, p.name.clone()))
+        .collect();
+    let own = |kernel: &mut Kernel| {
+        kernel.dims = integers.iter().map(|(_, name)| name.clone()).collect();
+        kernel.integers = integers.iter().map(|(_, name)| (name.clone(), Expression::Name(name.clone()))).collect();
+    };
+    own(kernel);
+    let Some(launch) = launch else {
+        kernel.grid.unknown = Some("no launch was found".into());
+        kernel.block.unknown = kernel.grid.unknown.clone();
+        return;
+    };
+    let mut scope = launch.scope.clone();
+    let values = generics.iter().zip(arguments).filter_map(|(g, a)| Some((g.name.clone(), a.parse().ok()?)));
+    for (name, value) in values {
+        scope.values.entry(name).or_insert(Expression::Int(value));
+    }
+    let given: Vec<(String, Expression)> = integers
+        .iter()
+        .filter_map(|(at, name)| Some((name.clone(), expression(launch.arguments.get(*at)?, &scope))))
+        .collect();
+    let read = |at: usize| -> Vec<(Expression, String)> {
+        let Some(text) = launch.configuration.get(at) else { return vec![] };
+        let whole = spelled(text);
+        if let [one] = &text[..]
+            && let Some(all) = scope.extents.get(&one.text)
+        {
+            return all.iter().map(|e| (e.clone(), shown(e, &whole))).collect();
+        }
+        if text.first().is_some_and(|t| t.is("dim3"))
+            && let Some(open) = text.iter().position(|t| t.is("(") || t.is("{"))
+            && let Some(close) = closing(text, open)
+        {
+            return split(&text[open + 1..close]).into_iter().map(|t| (expression(t, &scope), spelled(t))).collect();
+        }
+        vec![(expression(text, &scope), whole)]
+    };
+    // First by what the kernel is given, then by the launcher's own variables.
+    let by_argument = |e: &Expression| {
+        let found = given.iter().find(|(_, argument)| !matches!(argument, Expression::Int(_)) && argument == e);
+        found
+            .or_else(|| {
+                let whole = e.resolved(&scope);
+                let same = |argument: &Expression| {
+                    let argument = argument.resolved(&scope);
+                    !matches!(argument, Expression::Int(_)) && argument == whole
+                };
+                given.iter().find(|(_, argument)| same(argument))
+            })
+            .map(|(name, _)| Expression::Name(name.clone()))
+    };
+    let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
+    let stated = |all: Vec<(Expression, String)>,
+                  known: &dyn Fn(&Expression) -> Option<Expression>,
+                  allowed: &dyn Fn(&String) -> bool| {
+        let mut out = Extents::default();
+        for (e, text) in all {
+            let e = e.rewritten(&scope, known, 12);
+            match e.names() {
+                Some(names) if names.iter().all(allowed) => out.known.push(e),
+                _ => out.unknown = out.unknown.take().or(Some(text)),
+            }
+        }
+        while out.known.len() > 1 && out.known.last() == Some(&Expression::Int(1)) {
+            out.known.pop();
+        }
+        out
+    };
+    let of_kernel = |name: &String| parameters.contains(name);
+    let shared = |known: &dyn Fn(&Expression) -> Option<Expression>, allowed: &dyn Fn(&String) -> bool| {
+        let all = read(2);
+        let some = all.iter().any(|(e, _)| e.resolved(&scope) != Expression::Int(0));
+        some.then(|| stated(all, known, allowed))
+    };
+    kernel.grid = stated(read(0), &by_argument, &of_kernel);
+    kernel.block = stated(read(1), &by_argument, &of_kernel);
+    kernel.shared = shared(&by_argument, &of_kernel);
+    if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
+        return;
+    }
+    // The size of a block that the launcher takes from its caller.
+    let passed: Vec<String> = given.iter().flat_map(|(_, e)| e.resolved(&scope).names().unwrap_or_default()).collect();
+    let of_block = |(e, _): (Expression, String)| e.resolved(&scope).names().unwrap_or_default();
+    let assumed = read(1).into_iter().flat_map(of_block).find(|name| {
+        !passed.contains(name) && !parameters.contains(name) && name.to_ascii_lowercase().contains(['b', 't'])
+    });
+    if let Some(name) = assumed.filter(|name| !scope.values.contains_key(name)) {
+        let mut launch = launch.clone();
+        launch.scope.values.insert(name.clone(), Expression::Int(USUAL_BLOCK));
+        configure(kernel, Some(&launch), generics, arguments);
+        kernel.block.assumed = Some(name);
+        return;
+    }
+    // A variable that is passed alone has the name of its parameter.
+    let resolved: Vec<(String, Expression)> = given.iter().map(|(n, e)| (n.clone(), e.resolved(&scope))).collect();
+    let alone = |e: &Expression| {
+        let found = resolved.iter().find(|(_, argument)| matches!(argument, Expression::Name(_)) && argument == e);
+        found.map(|(name, _)| Expression::Name(name.clone()))
+    };
+    let any = |_: &String| true;
+    let grid = stated(read(0), &alone, &any);
+    let block = stated(read(1), &alone, &any);
+    let arguments: Option<BTreeMap<String, Expression>> = resolved
+        .iter()
+        .map(|(name, e)| {
+            let e = e.renamed(&alone);
+            e.names().map(|_| (name.clone(), e))
+        })
+        .collect();
+    let (None, None, Some(arguments)) = (&grid.unknown, &block.unknown, arguments) else { return };
+    if arguments.len() != integers.len() {
+        return;
+    }
+    let mut dims: Vec<String> = vec![];
+    for e in grid.known.iter().chain(&block.known).chain(integers.iter().filter_map(|(_, n)| arguments.get(n))) {
+        for name in e.names().unwrap_or_default() {
+            if !dims.contains(&name) {
+                dims.push(name);
+            }
+        }
+    }
+    let pointers: BTreeSet<&String> = kernel.parameters.iter().filter(|p| p.pointer).map(|p| &p.name).collect();
+    let plain = |name: &String| {
+        let same = || arguments[name] == Expression::Name(name.clone());
+        !pointers.contains(name) && (!parameters.contains(name) || same())
+    };
+    if dims.len() > 4 || !dims.iter().all(plain) {
+        return;
+    }
+    kernel.shared = shared(&alone, &any);
+    (kernel.dims, kernel.integers, kernel.grid, kernel.block) = (dims, arguments, grid, block);
+}
+
+/// How an extent that cannot be stated is shown.
+fn shown(e: &Expression, whole: &str) -> String {
+    match e {
+        Expression::Opaque(text) => text.clone(),
+        Expression::Name(name) => name.clone(),
+        _ => format!("{whole}: {}", e.text()),
+    }
+}

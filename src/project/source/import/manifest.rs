@@ -1,0 +1,316 @@
+//! The text of a manifest for kernels and guesses: operators that several kernels share, shapes, launches, and a comment `# check: ...` at each place that a person
+//! must confirm or state. Knows the form of `kernel.toml`.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write as _;
+
+use super::ImportedKernel;
+use super::expression::Expression;
+use super::guess::{Guess, Sizes, Tensor, guess};
+use super::kernel::{Extents, Kernel};
+
+/// What a manifest says and which kernels are in it.
+pub(super) struct Written {
+    pub(super) text: String,
+    pub(super) kernels: Vec<ImportedKernel>,
+    /// Operators with a reference, and all.
+    pub(super) operators: (usize, usize),
+}
+
+/// An operator that is written once.
+struct Operator {
+    name: String,
+    /// What is equal for all kernels that share it.
+    key: String,
+    guess: Guess,
+    /// The kernels by index.
+    kernels: Vec<usize>,
+}
+
+/// Writes the manifest of a package.
+pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) -> Written {
+    let guesses: Vec<Guess> = kernels.iter().map(guess).collect();
+    let operators = operators(kernels, &guesses);
+    let names = names(kernels);
+    let mut out = format!(
+        "# Written by `kforge import cuda`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
+         # which verifies everything here without a GPU.\n\
+         [package]\nname = {}\nversion = \"0.1.0\"\n\n\
+         [targets.cpu] # emulated: runs anywhere, verifies, does not time\n\
+         [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU; `kforge doctor` shows it\n",
+        text(package)
+    );
+    for file in skipped {
+        let _ = write!(out, "\n# Not imported: {}\n", one_line(file));
+    }
+    let mut imported: Vec<Option<ImportedKernel>> = kernels.iter().map(|_| None).collect();
+    for operator in &operators {
+        write_operator(&mut out, operator, kernels);
+        for index in &operator.kernels {
+            let before = out.matches(CHECK).count();
+            write_kernel(&mut out, &names[*index], operator, &kernels[*index], &guesses[*index]);
+            imported[*index] = Some(ImportedKernel {
+                name: names[*index].clone(),
+                place: kernels[*index].place.clone(),
+                entry: kernels[*index].entry.clone(),
+                operator: operator.name.clone(),
+                known: operator.guess.reference.is_some(),
+                launched: kernels[*index].launched.clone(),
+                checks: out.matches(CHECK).count() - before,
+            });
+        }
+    }
+    let known = operators.iter().filter(|o| o.guess.reference.is_some()).count();
+    Written { text: out, kernels: imported.into_iter().flatten().collect(), operators: (known, operators.len()) }
+}
+
+/// How a comment begins that asks for something.
+pub(super) const CHECK: &str = "# check: ";
+
+fn check(text: Option<impl AsRef<str>>) -> String {
+    text.map_or_else(String::new, |text| format!(" {CHECK}{}", one_line(text.as_ref())))
+}
+
+fn one_line(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// A string of TOML.
+fn text(value: &str) -> String {
+    toml_edit::Value::from(value).to_string()
+}
+
+/// An extent: a number, or an expression in quotes.
+fn extent(value: &str) -> String {
+    if value.parse::<i64>().is_ok() { value.to_string() } else { text(value) }
+}
+
+fn list(all: impl IntoIterator<Item = String>) -> String {
+    format!("[{}]", all.into_iter().collect::<Vec<_>>().join(", "))
+}
+
+/// A name of the manifest: letters, digits and `_`.
+fn identifier(name: &str) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("k{plain}") }
+}
+
+/// The names of kernels in the manifest: their own, with the file's where two have one.
+fn names(kernels: &[Kernel]) -> Vec<String> {
+    let count = |name: &str| kernels.iter().filter(|k| k.name == name).count();
+    let mut taken = BTreeSet::new();
+    let mut out = vec![];
+    for kernel in kernels {
+        let stem = kernel.place.file.rsplit('/').next().and_then(|f| f.split('.').next()).unwrap_or_default();
+        let own = identifier(&kernel.name);
+        let base = if count(&kernel.name) > 1 { identifier(&format!("{stem}_{own}")) } else { own };
+        let mut name = base.clone();
+        let mut number = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        out.push(name);
+    }
+    out
+}
+
+/// What kernels that share an operator have in common.
+fn key(guess: &Guess) -> String {
+    let dim =
+        |text: &String| guess.dims.iter().position(|d| d == text).map_or_else(|| text.clone(), |at| format!("#{at}"));
+    let tensor = |t: &Tensor| format!("{:?} {} {:?}", t.role, t.dtype, t.shape.iter().map(dim).collect::<Vec<_>>());
+    let multiples: Vec<(String, i64)> = guess.multiples.iter().map(|(d, by)| (dim(d), *by)).collect();
+    let floats: Vec<&str> = guess.floats.iter().map(|(_, d)| *d).collect();
+    let tensors: Vec<String> = guess.tensors.iter().map(tensor).collect();
+    format!("{} {tensors:?} {floats:?} {multiples:?} {:?} {}", guess.kind, guess.tolerance, guess.dims.len())
+}
+
+/// Operators in order of their first kernels, those with a reference first.
+fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
+    let mut out: Vec<Operator> = vec![];
+    for (index, guess) in guesses.iter().enumerate() {
+        let shared = guess.reference.is_some() && guess.tensors.iter().all(|t| t.check.is_none());
+        let own = if shared { key(guess) } else { format!("{index}") };
+        match out.iter_mut().find(|o| o.key == own) {
+            Some(operator) => operator.kernels.push(index),
+            None => out.push(Operator { name: String::new(), key: own, guess: guess.clone(), kernels: vec![index] }),
+        }
+    }
+    out.sort_by_key(|operator| operator.guess.reference.is_none());
+    let mut taken = BTreeSet::new();
+    for operator in &mut out {
+        let base = match operator.guess.reference {
+            Some(_) => {
+                let dtype = operator.guess.tensors.first().map_or("", |t| t.dtype);
+                let by = operator.guess.multiples.values().max().map_or(String::new(), |by| format!("_by{by}"));
+                identifier(&format!("{}_{dtype}{by}", operator.guess.kind))
+            }
+            None => identifier(&kernels[operator.kernels[0]].name),
+        };
+        let mut name = base.clone();
+        let mut number = 2;
+        while !taken.insert(name.clone()) {
+            name = format!("{base}_{number}");
+            number += 1;
+        }
+        operator.name = name;
+    }
+    out
+}
+
+fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
+    let guess = &operator.guess;
+    let first = &kernels[operator.kernels[0]];
+    let _ = write!(out, "\n[operator.{}]\n", operator.name);
+    let _ = writeln!(out, "dims = {}", list(guess.dims.iter().map(|d| text(d))));
+    let unknown = guess.reference.is_none();
+    for tensor in &guess.tensors {
+        let asked = tensor.check.clone().or_else(|| unknown.then(|| "state the shape".to_string()));
+        let shape = list(tensor.shape.iter().map(|e| extent(e)));
+        let (role, name) = (tensor.role.key(), &tensor.name);
+        let _ = writeln!(out, "{role}.{name} = {{ dtype = \"{}\", shape = {shape} }}{}", tensor.dtype, check(asked));
+    }
+    for (name, dtype) in &guess.floats {
+        let value = if name.to_ascii_lowercase().contains("eps") { "1e-5" } else { "1.5" };
+        let asked = Some(format!("state the value that callers pass for `{name}`"));
+        let _ = writeln!(out, "params.{name} = {{ dtype = \"{dtype}\", value = {value} }}{}", check(asked));
+    }
+    match &guess.reference {
+        Some(reference) => {
+            let asked = Some(format!("guessed from the name `{}`", first.name));
+            let _ = writeln!(out, "reference = {reference}{}", check(asked));
+        }
+        None => {
+            let asked = Some(
+                "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
+            );
+            let _ = writeln!(out, "reference = \"\"{}", check(asked));
+        }
+    }
+    if let Some(tolerance) = guess.tolerance {
+        let half = tolerance.contains("f16") || matches!(guess.tensors.last().map(|t| t.dtype), Some("f16" | "bf16"));
+        let asked = half.then_some("the kernel computes in 16 bits: state the error that you accept");
+        let _ = writeln!(out, "tolerance = {tolerance}{}", check(asked));
+    }
+    let _ = write!(out, "\n[operator.{}.shapes]\n", operator.name);
+    for (name, sizes, bench) in shapes(guess) {
+        let bound = guess.dims.iter().zip(sizes).map(|(dim, size)| format!("{dim} = {size}"));
+        let bound = bound.chain(bench.then(|| "role = \"bench\"".to_string())).collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "{name} = {{ {bound} }}");
+    }
+}
+
+/// The shapes of an operator: name, a size for each dim, whether it is timed.
+fn shapes(guess: &Guess) -> Vec<(&'static str, Vec<i64>, bool)> {
+    let count = guess.dims.len();
+    let sizes: [Vec<i64>; 3] = match (guess.sizes, count) {
+        (_, 0) => return vec![("only", vec![], false)],
+        (Sizes::Elements, 1) => [vec![512], vec![1003], vec![65536]],
+        (Sizes::Rows, 2) => [vec![4, 128], vec![3, 257], vec![64, 1024]],
+        (Sizes::Product, 1) => [vec![32], vec![45], vec![128]],
+        (Sizes::Product, _) => [vec![32, 64, 32], vec![37, 45, 29], vec![128, 128, 128]],
+        _ => [vec![16; count], (0..count as i64).map(|i| 13 + 2 * i).collect(), vec![64; count]],
+    };
+    let fitted = |(at, size): (usize, &i64), ragged: bool| {
+        let by = guess.dims.get(at).and_then(|dim| guess.multiples.get(dim)).copied().unwrap_or(1);
+        let times = (size / by).max(1);
+        // An odd number of the least multiple is ragged for whatever is larger.
+        by * if ragged && by > 1 && times % 2 == 0 { times - 1 } else { times }
+    };
+    let of = |sizes: &[i64], ragged: bool| sizes.iter().enumerate().map(|e| fitted(e, ragged)).collect::<Vec<_>>();
+    let mut out = vec![("small", of(&sizes[0], false), false), ("ragged", of(&sizes[1], true), false)];
+    out.push(("large", of(&sizes[2], false), true));
+    out.dedup_by(|a, b| a.1 == b.1);
+    out
+}
+
+fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kernel, guess: &Guess) {
+    // The kernel's names for tensors, scalars and dims, as the operator names them.
+    let shared = &operator.guess;
+    let mut named: BTreeMap<&str, &str> = BTreeMap::new();
+    named.extend(guess.tensors.iter().zip(&shared.tensors).map(|(a, b)| (a.name.as_str(), b.name.as_str())));
+    named.extend(guess.floats.iter().zip(&shared.floats).map(|(a, b)| (a.0.as_str(), b.0.as_str())));
+    let dims: BTreeMap<&str, &str> =
+        guess.dims.iter().zip(&shared.dims).map(|(a, b)| (a.as_str(), b.as_str())).collect();
+    let renamed = |e: &Expression| {
+        let own = |e: &Expression| match e {
+            Expression::Name(name) => dims.get(name.as_str()).map(|other| Expression::Name((*other).to_string())),
+            _ => None,
+        };
+        e.renamed(&own)
+    };
+    let _ = write!(out, "\n[kernel.{name}] # {}:{}\n", kernel.place.file, kernel.place.line);
+    let _ = writeln!(out, "operator = {}\nsource = {}", text(&operator.name), text(&kernel.place.file));
+    if !guess.multiples.is_empty() {
+        let conditions = guess
+            .multiples
+            .iter()
+            .map(|(dim, by)| text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim))));
+        let asked = Some("the sizes that it serves, by its vectors, tiles and launch");
+        let _ = writeln!(out, "requires = {}{}", list(conditions), check(asked));
+    }
+    if let Some(zeroed) = &guess.zeroed {
+        let zeroed = named.get(zeroed.as_str()).copied().unwrap_or(zeroed);
+        let _ = write!(out, "\n[[kernel.{name}.launch]]\nmemset = {} # the kernel adds to it\n", text(zeroed));
+    }
+    let _ = write!(out, "\n[[kernel.{name}.launch]]\n");
+    let _ = writeln!(out, "entry = {}{}", text(&kernel.entry), check(kernel.entry_check.as_ref()));
+    let at = kernel.launched.as_ref().map_or(String::new(), |place| format!(" at {place}"));
+    let stated = |key: &str, extents: &Extents, otherwise: String, out: &mut String| match &extents.unknown {
+        None => {
+            let all = extents.known.iter().map(|e| extent(&renamed(e).text()));
+            let asked = extents.assumed.as_ref();
+            let asked = asked.map(|name| format!("`{name}` is the launcher's parameter; 256 is a usual value"));
+            let _ = writeln!(out, "{key} = {}{}", list(all), check(asked));
+        }
+        Some(why) => {
+            let asked = match kernel.launched {
+                Some(_) => format!("state it; the source has `{why}`{at}"),
+                None => format!("state it; {why}"),
+            };
+            let _ = writeln!(out, "{key} = {otherwise}{}", check(Some(asked)));
+        }
+    };
+    let guessed_grid = match (&guess.dims[..], guess.sizes) {
+        ([n], Sizes::Elements) => {
+            list([text(&format!("ceil_div({}, 256)", dims.get(n.as_str()).copied().unwrap_or(n)))])
+        }
+        _ => "[1]".into(),
+    };
+    stated("grid", &kernel.grid, guessed_grid, out);
+    stated("block", &kernel.block, "[256]".into(), out);
+    if let Some(bytes) = &kernel.shared {
+        match (&bytes.unknown, &bytes.known[..]) {
+            (None, [one]) => {
+                let _ = writeln!(out, "shared = {}", extent(&renamed(one).text()));
+            }
+            (why, _) => {
+                let why = why.clone().unwrap_or_default();
+                let asked = Some(format!("state its bytes; the source has `{why}`{at}"));
+                let _ = writeln!(out, "shared = 0{}", check(asked));
+            }
+        }
+    }
+    let mut asked = vec![];
+    let arguments = kernel.parameters.iter().map(|p| {
+        if let Some(other) = named.get(p.name.as_str()) {
+            return text(other);
+        }
+        match (kernel.integers.get(&p.name), p.dtype) {
+            (Some(e), Some("i32")) => text(&renamed(e).text()),
+            (Some(e), Some(dtype)) => format!("{{ value = {}, dtype = \"{dtype}\" }}", text(&renamed(e).text())),
+            (_, Some("bool")) => {
+                asked.push(format!("state `{}`, a truth value", p.name));
+                "{ value = \"1\", dtype = \"bool\" }".into()
+            }
+            _ => {
+                asked.push(format!("state `{}`, a `{}`", p.name, p.spelling));
+                "\"0\"".into()
+            }
+        }
+    });
+    let arguments = list(arguments.collect::<Vec<_>>());
+    let asked = (!asked.is_empty()).then(|| asked.join("; "));
+    let _ = writeln!(out, "args = {arguments}{}", check(asked));
+}

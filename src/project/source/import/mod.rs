@@ -1,0 +1,86 @@
+//! A manifest for kernels that somebody has: reads kernels and their launches in CUDA C++ sources, and writes `kernel.toml` from what they say. Pure: takes texts,
+//! gives a text.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | macros are expanded, and functions that only return an expression are inlined | so launches by macros and `CEIL_DIV(n, 256)` in any spelling give one form |
+//! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
+//! | a variable that changes has no value | branches are not followed |
+//! | of several launches, the first of which the most can be stated counts | a launch by variables of a tensor library says less than one by numbers |
+//! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
+//! | what cannot be known is a placeholder with a comment `# check: ...` at its place; an unknown reference is an error there | nothing passes by a placeholder |
+//! | kernels share an operator if name, types, roles and the sizes that they serve are equal | every kernel of an operator serves every shape of it |
+
+mod expression;
+mod guess;
+mod kernel;
+mod launch;
+mod manifest;
+mod parameter;
+
+use std::collections::BTreeMap;
+
+use super::{Place, SourceTree, Sources, Unfinished};
+use kernel::{kernels, launched};
+
+/// A kernel in the manifest.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedKernel {
+    /// Its name in the manifest.
+    pub name: String,
+    /// Where it is defined.
+    pub place: Place,
+    /// Its entry.
+    pub entry: String,
+    /// Its operator.
+    pub operator: String,
+    /// Whether the operator has a reference.
+    pub known: bool,
+    /// The launch that was read, if there is one.
+    pub launched: Option<Place>,
+    /// How many places of the kernel's tables are to be checked.
+    pub checks: usize,
+}
+
+/// A manifest, and what it holds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportedManifest {
+    /// Its text.
+    pub text: String,
+    /// Its kernels, by file and line.
+    pub kernels: Vec<ImportedKernel>,
+    /// The number of its operators.
+    pub operators: usize,
+    /// How many of them have a reference.
+    pub known: usize,
+    /// How many places are to be checked.
+    pub checks: usize,
+    /// Files that end inside something, whose kernels are left out.
+    pub unfinished: Vec<Unfinished>,
+}
+
+/// Writes the manifest of a package for the kernels in the files that `mains` names; `files` also holds the headers. Names are relative to the package's folder.
+pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String]) -> ImportedManifest {
+    let mut found = vec![];
+    let mut unfinished = vec![];
+    let mut launches = vec![];
+    let sources: Vec<Sources<'_>> =
+        mains.iter().map(|main| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
+    for source in &sources {
+        launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
+    }
+    for source in &sources {
+        match source.unfinished().filter(|open| open.place.file == source.tree.main) {
+            Some(open) => unfinished.push(open),
+            None => found.extend(kernels(source, &launches)),
+        }
+    }
+    let skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
+    let written = manifest::manifest(package, &found, &skipped);
+    let checks = written.text.matches(manifest::CHECK).count();
+    let (known, operators) = written.operators;
+    ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,84 @@
+//! `kforge import cuda`: what it writes, what it asks for, and that it overwrites nothing. The builds of imported packages are in `tests/e2e`.
+
+use std::fs;
+
+use crate::place::Place;
+
+const COPY: &str = "__global__ void copy_kernel(const float *x, float *y, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = x[i];
+}
+void run(float *x, float *y, int n) { copy_kernel<<<(n + 127) / 128, 128>>>(x, y, n); }
+";
+
+const UNKNOWN: &str = "__global__ void frob(const float *x, float *y, int n) { y[threadIdx.x] = x[n]; }\n";
+
+#[test]
+fn a_manifest_is_written_once_and_never_overwritten() {
+    let place = Place::empty().file("mine/copy.cu", COPY);
+    let said = place.run("import cuda mine").expect(0);
+    said.says("Imported 1 kernel of 1 operator").says("cd mine && kforge build --target cpu");
+    let text = place.read("mine/kernel.toml");
+    assert!(text.contains("name = \"mine\"") && text.contains("source = \"copy.cu\""), "{text}");
+    place.run("metadata --manifest-path mine").expect(0);
+    place.run("import cuda mine").expect(101).says("already exists").says("--stdout");
+    place.run("import cuda mine/copy.cu").expect(101).says("already exists");
+    assert_eq!(place.read("mine/kernel.toml"), text);
+    // Elsewhere, in no file, and for programs.
+    place.run("import cuda mine --output kernel.toml --name all").expect(0);
+    assert!(place.read("kernel.toml").contains("source = \"mine/copy.cu\""));
+    assert_eq!(place.run("import cuda mine --stdout").expect(0).out, text);
+    place.run("import cuda mine --output other/kernel.toml").expect(2).says("is not below");
+    place.run("import cuda mine --output a.toml --stdout").expect(2);
+    let json = place.run("import cuda mine --output mine/a.toml --format json").expect(0).json();
+    assert_eq!(
+        (json["kernels"][0]["entry"].as_str(), json["known_operators"].as_u64()),
+        (Some("copy_kernel"), Some(1))
+    );
+    assert_eq!(json["kernels"][0]["launched_at"], "copy.cu:5");
+}
+
+#[test]
+fn an_unknown_operator_is_one_error_at_its_line() {
+    let place = Place::empty().file("mine/a.cu", COPY).file("mine/b.cu", UNKNOWN);
+    place
+        .run("import cuda mine")
+        .expect(0)
+        .says("could not be guessed: `frob` (b.cu:1)")
+        .says("1 kernel without a launch");
+    let said = place.run("check --manifest-path mine --target cpu").expect(101);
+    assert_eq!(said.err.matches("error[").count(), 1, "{}", said.err);
+    said.says("reference = \"\" # check: state what it computes");
+}
+
+#[test]
+fn what_holds_no_kernel_is_no_package() {
+    let place = Place::empty().file("none/readme.md", "").file("host/main.cu", "int main() { return 0; }\n");
+    place.run("import cuda none").expect(4).says("there is no `.cu` or `.cuh` file");
+    place.run("import cuda host").expect(4).says("no kernel was found in `host`: one source was read");
+    place.run("import cuda absent").expect(101).says("cannot read `absent`");
+    assert!(!place.at("none/kernel.toml").exists() && !place.at("host/kernel.toml").exists());
+    let place = Place::empty().file("2fast/a.cu", COPY);
+    place.run("import cuda 2fast").expect(101).says("not a valid package name").says("--name");
+}
+
+#[test]
+fn files_that_cannot_be_imported_are_named_and_the_others_are() {
+    let place =
+        Place::empty().file("mine/a.cu", COPY).file("mine/open.cu", "__global__ void k(float *x) {\n  if (x) {\n");
+    fs::write(place.at("mine/latin.cu"), b"// \xe9\n").unwrap();
+    std::os::unix::fs::symlink("a.cu", place.at("mine/link.cu")).unwrap();
+    std::os::unix::fs::symlink(".", place.at("mine/loop")).unwrap();
+    let said = place.run("import cuda mine").expect(0);
+    said.says("`latin.cu` is not imported: it is not UTF-8")
+        .says("`link.cu` is not imported: it is a symbolic link")
+        .says("`open.cu` is not imported: it ends inside the brace that opens at line 1")
+        .says("Imported 1 kernel");
+}
+
+#[test]
+fn an_imported_package_joins_the_workspace_around_it() {
+    let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = []\n").file("mine/a.cu", COPY);
+    place.run("import cuda mine").expect(0).says("Adding `mine`");
+    assert_eq!(place.read("kernel.toml"), "[workspace]\nmembers = [\"mine\"]\n");
+}

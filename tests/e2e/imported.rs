@@ -1,0 +1,65 @@
+//! Packages that `kforge import cuda` makes of kernels with their bindings and launchers: they build as they were written, and a wrong kernel among them is found.
+//! The sources are re-creations of kinds of public code.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use crate::project::{Built, Project};
+
+/// A workspace with some files of a re-creation, imported.
+fn imported(name: &str, only: &str, edit: impl Fn(String) -> String) -> Project {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/import").join(name);
+    let mut project = Project::new();
+    for entry in walkdir::WalkDir::new(&folder).into_iter().map(Result::unwrap).filter(|e| e.file_type().is_file()) {
+        let name = entry.path().strip_prefix(&folder).unwrap().to_str().unwrap();
+        if name.starts_with(only) {
+            project = project.file(name, &edit(fs::read_to_string(entry.path()).unwrap()));
+        }
+    }
+    let output = project.command(&["import", "cuda", "."]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    project
+}
+
+/// Whether each kernel passes at every shape.
+fn passes(built: &Built) -> BTreeMap<String, bool> {
+    let mut found = BTreeMap::new();
+    for step in built.finished().filter(|step| step["kind"] == "judge") {
+        let kernel = step["labels"]["kernel"].as_str().unwrap().to_string();
+        *found.entry(kernel).or_insert(true) &= step["verdict"] == "pass";
+    }
+    found
+}
+
+#[test]
+fn an_imported_folder_builds_and_a_wrong_kernel_in_it_is_found() {
+    let project =
+        imported("collection", "relu", |text| text.replace("b.w = fmaxf(0.0f, a.w)", "b.w = fmaxf(0.0f, a.z)"));
+    let kernels = ["--kernel", "relu_f32_kernel", "--kernel", "relu_f32x4_kernel"];
+    let built = project.build(&[&["--target", "cpu", "--keep-going"], &kernels[..]].concat()).expect(100);
+    let expected = [("relu_f32_kernel".to_string(), true), ("relu_f32x4_kernel".to_string(), false)];
+    assert_eq!(passes(&built), BTreeMap::from(expected), "{}", built.stderr());
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn every_kernel_of_an_imported_collection_passes_as_it_is() {
+    let built = imported("collection", "", |text| text).build(&["--target", "cpu"]).expect(0);
+    let found = passes(&built);
+    assert!(found.len() == 16 && found.values().all(|pass| *pass), "{found:?}\n{}", built.stderr());
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn a_trainer_with_launchers_and_main_passes_once_its_unknown_kernel_is_stated() {
+    let project = imported("trainer", "", |text| text);
+    project.build(&["--target", "cpu"]).expect(101).says("check: state what it computes");
+    let text = fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    let reference = "reference = \"ref.py::crossbreed\"";
+    project.write("kernel.toml", &text.replacen("reference = \"\"", reference, 1));
+    project.write("ref.py", "import numpy\ndef crossbreed(inp, rate):\n    return inp * rate + numpy.roll(inp, -1)\n");
+    let built = project.build(&["--target", "cpu"]).expect(0);
+    let expected = ["crossbreed_kernel", "softmax_forward_kernel1"].map(|kernel| (kernel.to_string(), true));
+    assert_eq!(passes(&built), BTreeMap::from(expected), "{}", built.stderr());
+}
