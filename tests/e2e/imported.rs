@@ -56,9 +56,18 @@ fn a_trainer_with_launchers_and_main_passes_once_its_unknown_kernel_is_stated() 
     let project = imported("trainer", "", |text| text);
     project.build(&["--target", "cpu"]).expect(101).says("check: state what it computes");
     let text = fs::read_to_string(project.root().join("kernel.toml")).unwrap();
-    let reference = "reference = \"ref.py::crossbreed\"";
+    let reference = "reference = \"ref.cpp::crossbreed\"";
     project.write("kernel.toml", &text.replacen("reference = \"\"", reference, 1));
-    project.write("ref.py", "import numpy\ndef crossbreed(inp, rate):\n    return inp * rate + numpy.roll(inp, -1)\n");
+    project.write(
+        "ref.cpp",
+        "extern \"C\" void crossbreed(const kforge::Call& call) {
+    const double* inp = call.floats(\"inp\");
+    double* out = call.out_floats(\"out\");
+    const int64_t n = call.dim(\"T\");
+    for (int64_t i = 0; i < n; i++) out[i] = inp[i] * call.param(\"rate\") + inp[(i + 1) % n];
+}
+",
+    );
     let built = project.build(&["--target", "cpu"]).expect(0);
     let expected = ["crossbreed_kernel", "softmax_forward_kernel1"].map(|kernel| (kernel.to_string(), true));
     assert_eq!(passes(&built), BTreeMap::from(expected), "{}", built.stderr());

@@ -284,6 +284,17 @@ fn elements(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
 
 /// Rows and columns, by names where they say so.
 fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
+    use super::expression::Expression::{Binary, Int, Name};
+    if let [row] = &guess.dims[..] {
+        // The launch fixes the columns: it passes `rows * 32`.
+        return kernel.integers.values().find_map(|e| match e {
+            Binary('*', a, b) if **a == Name(row.clone()) => match **b {
+                Int(columns) => Some((row.clone(), columns.to_string())),
+                _ => None,
+            },
+            _ => None,
+        });
+    }
     let [first, second] = &guess.dims[..] else { return None };
     let name = |dim: &String| dim.to_ascii_lowercase();
     let is_column = |dim: &String| {
@@ -300,7 +311,18 @@ fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
     let passed = |dim: &String| kernel.parameters.iter().any(|p| p.name == *dim);
     let turned =
         is_column(first) && !is_column(second) || is_row(second) && !is_row(first) || passed(first) && !passed(second);
+    // A grid of one extent counts rows.
+    let grid = match &kernel.grid.known[..] {
+        [Name(dim)] if dim == first || dim == second => Some(dim == second),
+        _ => None,
+    };
+    let turned = grid.unwrap_or(turned);
     Some(if turned { (second.clone(), first.clone()) } else { (first.clone(), second.clone()) })
+}
+
+/// The extents that are dims.
+fn named(extents: [String; 2]) -> Vec<String> {
+    extents.into_iter().filter(|extent| extent.parse::<i64>().is_err()).collect()
 }
 
 fn softmax(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
@@ -318,7 +340,7 @@ fn softmax(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let shape = vec![row.clone(), col.clone()];
     let mut out = shaped(guess, kind, &[(&x.name, shape.clone()), (&written.name, shape)]);
     out.reference = Some(builtin(kind, &[("x", &x.name), ("y", &written.name)], ""));
-    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 2e-6, rtol = 1e-5 }");
     }
@@ -357,7 +379,7 @@ fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let settings =
         guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
     out.reference = Some(builtin(kind, &names, &settings.unwrap_or_default()));
-    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 1e-5, rtol = 1e-5 }");
     }
@@ -420,7 +442,7 @@ fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> 
         [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![col.clone(), row.clone()])];
     let mut out = shaped(guess, "transpose", &shapes);
     out.reference = Some(builtin("transpose", &[("x", &x.name), ("y", &written.name)], ""));
-    (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+    (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     Some(out)
 }
 
@@ -493,7 +515,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
             let shapes =
                 [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
             let mut out = shaped(guess, kind, &shapes);
-            (out.dims, out.sizes) = (vec![row, col], Sizes::Rows);
+            (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
             out
         }
         _ => return None,

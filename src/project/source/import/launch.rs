@@ -100,7 +100,28 @@ fn scope(text: &[Token], until: usize, global: &Scope) -> Scope {
             }
         }
     }
+    if let Some((name, value)) = case(&text[..until]) {
+        scope.values.insert(name, value);
+    }
     scope
+}
+
+/// The variable of the innermost `switch` before the end of a text, with the number of the last `case`.
+fn case(text: &[Token]) -> Option<(String, Expression)> {
+    let at = text.iter().rposition(|t| t.is("case"))?;
+    let switch = text[..at].iter().rposition(|t| t.is("switch"))?;
+    let close = closing(text, switch + 1)?;
+    let body = close + 1;
+    // The switch must still be open.
+    if !text.get(body).is_some_and(|t| t.is("{")) || closing(text, body).is_some() {
+        return None;
+    }
+    let none = Scope::default();
+    let colon = at + text[at..].iter().position(|t| t.is(":"))?;
+    match (expression(&text[switch + 2..close], &none), expression(&text[at + 1..colon], &none)) {
+        (Expression::Name(name), value @ Expression::Int(_)) => Some((name, value)),
+        _ => None,
+    }
 }
 
 /// The declarators after `dim3`.

@@ -129,6 +129,20 @@ void f(float *o, const float *i, int N, int C, const int block_size) { const int
 }
 
 #[test]
+fn a_dispatch_by_cases_fixes_what_it_is_about() {
+    let text = "template <int T> __global__ void softmax_token(float *x, float *y, int N) { int i = blockIdx.x * T + threadIdx.x; if (i < N) y[i] = expf(x[i]); }
+#define ONE(H) softmax_token<(H)><<<grid, block>>>(p, q, N);
+#define EACH(S, H) dim3 block((H)); dim3 grid((S)); switch ((H)) { case 64: ONE(64) break; case 128: ONE(128) break; default: fail(); }
+void f(torch::Tensor t) { const int S = t.size(0); const int H = t.size(1); const int N = S * H; EACH(S, H) }";
+    let found = of(&[("s.cu", text)]);
+    says(
+        &found,
+        &["dims = [\"S\"]", "inputs.x = { dtype = \"f32\", shape = [\"S\", 64] }", "grid = [\"S\"]", "block = [64]"],
+    );
+    says(&found, &["entry = \"softmax_token<64>\"", "args = [\"x\", \"y\", \"S * 64\"]"]);
+}
+
+#[test]
 fn a_kernel_of_which_nothing_is_known_asks_for_its_reference() {
     let found =
         of(&[("s.cu", "struct S { int a; };\n__global__ void frob(float *x, S s, float t, int64_t n) { x[0] += t; }")]);
