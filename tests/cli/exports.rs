@@ -31,7 +31,7 @@ const WILD: &str =
     "__global__ void wild(const float *x, float *y, int n) {\n    int i = threadIdx.x;\n    y[i] = 2.0f * x[i];\n}\n";
 
 /// Executes an instruction that the emulator does not have, in line 3.
-const ODD: &str = "__global__ void odd(const float *x, float *y, int n) {\n    int i = threadIdx.x;\n    if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2.0f * x[i]; }\n}\n";
+const ODD: &str = "__global__ void odd(const float *x, float *y, int n) {\n    int i = threadIdx.x;\n    if (i < n) { asm volatile(\"wgmma.fence.sync.aligned;\"); y[i] = 2.0f * x[i]; }\n}\n";
 
 /// Names something that does not exist, in line 3.
 const BROKEN: &str = "__global__ void broken(const float *x, float *y, int n) {\n    int i = threadIdx.x;\n    if (i < n) y[i] = twice_of(x[i]);\n}\n";

@@ -120,7 +120,7 @@ fn builds_decide_the_same_without_words() {
         (100, with_body("if (i <= n) y[i] = 2 * x[i] + 1;")),
         (100, with_body("if (i < n) y[i] = 2 * x[i] + 1; if (i == 12) y[6] = 0;")),
         (101, with_body("y[i] = nonsense;")),
-        (0, with_body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }")),
+        (0, with_body("if (i < n) { asm volatile(\"wgmma.fence.sync.aligned;\"); y[i] = 2 * x[i] + 1; }")),
         (0, with_body("if (i >= n) return;\n  y[i] = 2 * x[i] + 1;\n  __syncthreads();")),
         (100, {
             let project = sample();

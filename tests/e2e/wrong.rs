@@ -265,11 +265,11 @@ fn a_local_variable_that_nobody_initialised_holds_garbage() {
 
 #[test]
 fn what_is_not_emulated_is_unknown_and_no_failure() {
-    let project = body("if (i < n) { asm volatile(\"bar.sync 1;\"); y[i] = 2 * x[i] + 1; }");
+    let project = body("if (i < n) { asm volatile(\"wgmma.fence.sync.aligned;\"); y[i] = 2 * x[i] + 1; }");
     let built = project.build(&[]);
     let verdict = &built.step(JUDGE)["verdict"];
     let what = verdict["unknown"]["not-emulated"].as_str().unwrap_or_else(|| panic!("{verdict}"));
-    assert!(what.contains("bar.sync") && what.contains("k.cu:3"), "{what}");
+    assert!(what.contains("wgmma.fence") && what.contains("k.cu:3"), "{what}");
     let built = built.expect(0);
     assert!(!built.stderr().contains("nothing is verified"), "JSON lines say it already");
     let told = project.command(&["build", "--offline"]).output().unwrap();
