@@ -333,7 +333,7 @@ fn memory() {
     for n in 1..10 {
         source += &format!("#define A{n} {}\n", vec![format!("A{}", n - 1); 10].join(","));
     }
-    let said = attack.refused(&format!("{source}int all[] = {{ A9 }};"), &[]);
+    let said = attack.refused(&format!("{source}__device__ int all[] = {{ A9 }};"), &[]);
     assert!(said.contains("memory"), "{said}");
     // Each process stays within the limit, but all together do not.
     let many = "/bin/bash,-c,for n in 1 2 3 4; do head -c 150000000 /dev/zero | tail -n 1 & done; wait";
