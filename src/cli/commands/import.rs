@@ -113,7 +113,7 @@ fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
         "{} of {}, {}, in {}",
         number(manifest.kernels.len(), "kernel"),
         number(manifest.operators, "operator"),
-        number(manifest.checks, "place to check").replace("place to checks", "places to check"),
+        number(manifest.checks, "line") + " to check",
         number(done.sources, "source")
     );
     console.status("Imported", &found);

@@ -29,7 +29,7 @@ pub(crate) fn fatbin(task: &Task) -> Response {
         let form = 8 + tool.iter().filter(|byte| **byte == b'\n').count() as u8;
         let mut images = entry(2, (form, capability), flags, &task.read("binary")?);
         if task.path(PTX).is_some() {
-            images.extend(entry(1, (form, capability), flags, &[task.read(PTX)?, vec![0]].concat()));
+            images.extend(entry(1, (form, capability), flags, &[without_comments(&task.read(PTX)?), vec![0]].concat()));
         }
         let mut bytes = [&0xba55_ed50u32.to_le_bytes()[..], &[1, 0, 16, 0]].concat();
         bytes.extend((images.len() as u64).to_le_bytes());
@@ -60,4 +60,9 @@ fn entry(kind: u16, (form, capability): (u8, u32), flags: u64, payload: &[u8]) -
     bytes.extend(payload);
     bytes.resize(size as usize + filled, 0);
     bytes
+}
+
+/// The lines that are no comments: `fatbinary` writes none.
+fn without_comments(ptx: &[u8]) -> Vec<u8> {
+    ptx.split_inclusive(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"//")).collect::<Vec<_>>().concat()
 }
