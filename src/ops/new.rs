@@ -190,8 +190,8 @@ fn workflow_of(session: &Session, folder: PathBuf, ci: Ci) -> Result<NewPackage,
     }
     let opened = session.open()?;
     let (root, repository) = (tidy(&opened.workspace.root), ci::repository(&folder));
-    let built = if root.starts_with(&repository) { &root } else { &folder };
-    let below = built.strip_prefix(&repository).unwrap_or(Path::new(""));
+    let built = if root.starts_with(repository) { &root } else { &folder };
+    let below = built.strip_prefix(repository).unwrap_or(Path::new(""));
     write_atomically(&path, ci.workflow(below).as_bytes(), false).map_err(Error::write(&path))?;
     let name = folder.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     Ok(NewPackage { name, folder, around: None, workflow: Some(path), is_new: false })
