@@ -284,8 +284,6 @@ impl Planner<'_> {
             (Arch::Cpu, _) => Compiler::EmulatorPlain,
             // NVRTC compiles no host code.
             (Arch::Sm(_), _) if scope.kernel.host.is_some() => Compiler::Nvcc,
-            // What a template makes needs no header of the host. Another compiler would hide a mistake of the template.
-            (Arch::Sm(_), Choice::Auto) if scope.kernel.generate.is_some() => Compiler::Nvrtc,
             (Arch::Sm(_), Choice::Auto) => Compiler::Auto,
             (Arch::Sm(_), Choice::Nvrtc) => Compiler::Nvrtc,
             (Arch::Sm(_), Choice::Nvcc) => Compiler::Nvcc,
