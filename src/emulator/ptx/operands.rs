@@ -258,7 +258,7 @@ impl Operands {
         self.read(operand, of, false)
     }
 
-    /// The value of an operand, of which a wider register may hold the low bits.
+    /// The value of an operand: the low bits of its register, which may be wider.
     pub(super) fn low(&self, operand: &Operand, of: Type) -> Result<String, Refused> {
         self.read(operand, of, true)
     }

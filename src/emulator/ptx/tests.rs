@@ -1,3 +1,5 @@
+//! Tests of the parser and the translation of inline PTX, on texts. The instructions themselves are tested in `tests/emulator` and `tests/emulator_values`.
+
 use super::statement::statements;
 use super::template::{Item, Operand, Unread, parse};
 use super::*;

@@ -28,7 +28,7 @@ pub struct Need {
     pub name: String,
     /// Where it is used.
     pub place: Place,
-    /// The headers of which one must declare it.
+    /// The headers that may declare it: one of them must.
     pub headers: Vec<AbsentHeader>,
 }
 

@@ -1,3 +1,5 @@
+//! Tests of declarations, reach and what is left out of sources, on texts. `tests/e2e/host_code` compiles whole sources.
+
 use super::*;
 
 fn files(files: &[(&str, &str)]) -> BTreeMap<String, String> {

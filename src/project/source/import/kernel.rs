@@ -1,5 +1,5 @@
 //! Kernels of a source with their launches: what the source says, before anything is guessed. Knows declarations of kernels, namespaces, parameters of templates
-//! and aliases of types; of several launches it takes the one of which the most can be stated in a manifest.
+//! and aliases of types; if a kernel has several launches, it takes the one that a manifest can state most completely.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -6,7 +6,7 @@
 //! | macros are expanded, and functions that only return an expression are inlined | so launches by macros and `CEIL_DIV(n, 256)` in any spelling give one form |
 //! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
 //! | a variable that changes has no value | branches are not followed |
-//! | of several launches, the first of which the most can be stated counts | a launch by variables of a tensor library says less than one by numbers |
+//! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
 //! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
 //! | what cannot be known is a placeholder with a comment `# check: ...` at its place; an unknown reference is an error there | nothing passes by a placeholder |
 //! | kernels share an operator if name, types, roles and the sizes that they serve are equal | every kernel of an operator serves every shape of it |

@@ -1,3 +1,5 @@
+//! Tests of what import reads from sources and writes into a manifest, on texts. `tests/cli` and `tests/e2e` run the command and build what it writes.
+
 use std::collections::BTreeMap;
 
 use super::{ImportedManifest, import};
