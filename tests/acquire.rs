@@ -282,8 +282,12 @@ fn an_error_comes_with_file_line_and_the_compilers_words() {
     let (message, _) =
         failure(&["helper"], "__device__ int helper(int p) { return p; }\n__global__ void k(int* p) {}\n");
     assert!(message.contains("entry `helper`"), "{message}");
-    let (message, _) = failure(&["k"], "#include \"mine.cuh\"\n__global__ void k(int* p) {}\n");
-    assert!(message.contains("norms/main.cu:1: cannot open source file \"mine.cuh\""), "{message}");
+    // Without `scale`, the header would be left out.
+    let (message, _) = failure(&["k"], "#include \"mine.cuh\"\n__global__ void k(int* p) { p[0] = scale(2); }\n");
+    assert_eq!(
+        message,
+        "kernel `k` needs `scale` (norms/main.cu:2), which the missing header `mine.cuh` (norms/main.cu:1) declares"
+    );
 }
 
 #[test]
