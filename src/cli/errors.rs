@@ -178,8 +178,19 @@ fn packaging(reasons: &[Refusal], claims: ClaimsOption) -> Vec<String> {
     if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NotBuilt(_))) {
         helps.push("`kforge build --require-evidence` shows what fails".into());
     }
-    if reasons.iter().any(|reason| matches!(reason.why, RefusalReason::NoFatbin { .. })) {
+    let lacks_fatbinary = |fetched: bool| {
+        let is_such =
+            |why: &RefusalReason| matches!(why, RefusalReason::NoFatbin { is_fetched, .. } if *is_fetched == fetched);
+        reasons.iter().any(|reason| is_such(&reason.why))
+    };
+    if lacks_fatbinary(true) {
         helps.push("`kforge fetch` installs what packs fatbins".into());
+    }
+    if lacks_fatbinary(false) {
+        helps.push(
+            "install `fatbinary`, which is part of NVIDIA's CUDA toolkit, beside the other tools of this toolkit"
+                .into(),
+        );
     }
     if reasons.iter().any(|reason| reason.why.ground() == Ground::Wrong) {
         helps.push("`kforge report` shows what is wrong".into());

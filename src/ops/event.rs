@@ -125,10 +125,10 @@ pub enum Warning {
     },
     /// What is stored was not made with this machine's key, and the build requires that.
     #[error(
-        "this build makes {} again: {} only claimed here, because this machine's key did not authenticate {}, as after copying a home",
+        "ignoring {}: this machine's key did not authenticate {}, as after copying a home, so {} only claimed here",
         stored(*.results, *.observations),
-        if results + observations == 1 { "it is" } else { "they are" },
-        if results + observations == 1 { "it" } else { "them" }
+        if results + observations == 1 { "it" } else { "them" },
+        if results + observations == 1 { "it is" } else { "they are" }
     )]
     NotOwn {
         /// The number of results of steps.

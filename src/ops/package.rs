@@ -143,6 +143,8 @@ pub enum RefusalReason {
         step: String,
         /// What is missing.
         why: String,
+        /// Whether `kforge fetch` can install it: the CUDA toolkit is a release, not one of this machine.
+        is_fetched: bool,
     },
     /// Its fatbin holds something else than it must.
     #[error("its fatbin is refused: {0}")]
@@ -363,7 +365,7 @@ fn known_refusals(
     let known = gather::Known::without_building(session, opened, &ready).for_users_of(claims);
     match gather::gather(opened, &ready, &known, member, &asked.selected) {
         Err(Error::Package(PackageError::Refused { mut reasons, .. })) => {
-            reasons.retain(|reason| !known.may_change(&reason.why));
+            reasons.retain(|reason| !known.may_change(reason));
             reasons
         }
         _ => vec![],

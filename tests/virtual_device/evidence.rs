@@ -84,6 +84,19 @@ fn an_edited_kernel_is_unavailable_again_and_no_other() {
 }
 
 #[test]
+fn a_step_that_is_skipped_lacks_evidence_for_the_reason_of_its_cause() {
+    let builtin = "reference = { builtin = \"elementwise\", y = \"2 * x + 1\" }";
+    let lab = Lab::new(&machine()).manifest(builtin, "reference = \"ref.py::twice\"");
+    lab.project.write("ref.py", "def twice(x, n):\n    return 2 * x + 1\n");
+    let project = lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", "/nowhere");
+    let built = project.build(&["--require-evidence"]).expect(103);
+    let said = built.stderr();
+    // Each step waits for another oracle, and all oracles wait for Python.
+    assert!(!said.contains("skipped: "), "{said}");
+    assert!(said.contains(" steps: ") && said.matches("/nowhere").count() == 1, "{said}");
+}
+
+#[test]
 fn a_target_that_names_a_product_takes_its_evidence_only() {
     let lab = Lab::new(&machine()).manifest("arch = \"sm_90a\"", "arch = \"sm_90a\"\ndevice = \"Virtual H\"");
     lab.built(&[]);

@@ -456,6 +456,13 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     assert!(said.contains("some evidence of p is only claimed"), "{said}");
     let said = verify(&claims, &claims.project.root().join(ARCHIVE), 0);
     assert!(said.contains("only claimed"), "{said}");
+    // Before a build, only what a build cannot change is listed: with a device, it would observe what is only claimed.
+    let claims = claims.manifest("license = \"MIT\"\n", "");
+    let said = run(&claims, &["package"], 101);
+    assert!(said.contains("states no licence") && said.contains("only claimed by"), "{said}");
+    claims.on(&machine());
+    let said = run(&claims, &["package"], 101);
+    assert!(said.contains("states no licence") && !said.contains("only claimed by"), "{said}");
     // A wrong kernel, and a target that has no evidence beside one that has.
     let wrong = built();
     let machine_of_2 = Machine { day: 2, ..machine() };

@@ -235,12 +235,13 @@ fn a_home_that_another_machine_wrote_is_claimed() {
     let again: Vec<&str> =
         built.finished().filter(|s| s["kind"] == "compile").filter_map(|s| s["outcome"].as_str()).collect();
     assert!(again.len() > 2 && again.iter().all(|outcome| *outcome == "executed"), "{again:?}");
-    let built = built.says("this build makes ").says(" stored results again: they are only claimed here");
+    let built = built.says("ignoring ").says(" stored results: this machine's key did not authenticate them");
     assert_eq!(verdicts(&built), [0, 0, 6]);
     lab.built(&["--require-evidence=claimed"]).says("the home, which another machine or an earlier kforge wrote");
     // The device observes again what nobody authenticated.
     lab.on(&machine());
-    let built = lab.built(&["--require-evidence"]).says(" stored observations again: they are only claimed here");
+    let built =
+        lab.built(&["--require-evidence"]).says(" stored observations: this machine's key did not authenticate them");
     assert_eq!(steps(&built, "verify", "executed").len(), 8);
     lab.on(&without());
     let built = lab.built(&["--require-evidence"]);

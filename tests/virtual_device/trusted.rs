@@ -383,7 +383,10 @@ fn keygen(lab: &Lab, name: &str, passphrase: &str) -> bool {
     let mut command = Command::new("ssh-keygen");
     command.args(["-q", "-t", "ed25519", "-C", "of a test", "-N", passphrase, "-f", text(&path)]);
     match command.status() {
-        Ok(status) => status.success(),
+        Ok(status) => {
+            assert!(status.success(), "ssh-keygen made no key");
+            true
+        }
         Err(_) => {
             kforge::base::testing::skipped("no ssh-keygen on PATH");
             false

@@ -108,6 +108,14 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
     // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown.
     let decides = |n: &Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
+    // A step is skipped for the reason of the first step that gave no result, so steps that lack one thing have one reason.
+    let reason = |root: &str| {
+        let at = outcome.graph.nodes().position(|node| node.id == root)?;
+        match &outcome.steps.get(at)?.outcome {
+            Outcome::Unavailable(why) | Outcome::Failed(why) => Some(why.clone()),
+            _ => None,
+        }
+    };
     let lacks = |node: &Node, done: &Done| match (&done.result, &done.outcome) {
         // A kernel that is not generated yet has no evidence at all.
         (None, Outcome::Unavailable(why)) if node.kind == StepKind::Generate => Some(why.clone()),
@@ -117,7 +125,7 @@ fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
         }
         (None, why) if decides(node) => Some(match why {
             Outcome::Unavailable(why) | Outcome::Failed(why) => why.clone(),
-            Outcome::Skipped(why) => format!("skipped: {why}"),
+            Outcome::Skipped(root) => reason(root).unwrap_or_else(|| format!("skipped: {root}")),
             Outcome::Executed | Outcome::Fresh => "nothing was observed".into(),
         }),
         (Some(result), _)

@@ -31,7 +31,7 @@ use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
-use kforge_types::model::{Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::model::{CudaSpec, Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
 use kforge_types::record::params::{
@@ -79,9 +79,13 @@ impl Known {
         Known { result, asked, claims: ClaimsOption::default() }
     }
 
-    /// Whether building could do away with a reason: steps have yet to run, and the reason is that they have not.
-    pub(super) fn may_change(&self, reason: &RefusalReason) -> bool {
-        !self.result.open.is_empty() && matches!(reason, RefusalReason::NotBuilt(_) | RefusalReason::NotConfirmed(_))
+    /// Whether building could do away with a reason: steps of its kernel have yet to run, and the reason is something that is not known yet.
+    pub(super) fn may_change(&self, refusal: &Refusal) -> bool {
+        let of_kernel = format!("{}/", refusal.place);
+        match &refusal.why {
+            RefusalReason::NotBuilt(_) => !self.result.open.is_empty(),
+            why => why.ground() == Ground::Unknown && self.result.open.iter().any(|id| id.starts_with(&of_kernel)),
+        }
     }
 
     /// The same, with reasons for users of a command with this option.
@@ -154,7 +158,7 @@ pub(super) fn gather(
     }
     let mut refused: Vec<Refusal> = vec![];
     let cache = ready.evidence(opened);
-    let mut steps = Steps::new(ready, known, &cache, &package.name);
+    let mut steps = Steps::new(ready, known, &cache, member);
     let (mut kernels, mut binaries) = (vec![], BTreeMap::new());
     for seat in &seats {
         match steps.kernel(seat)? {
@@ -197,6 +201,8 @@ struct Steps<'a, 'p> {
     known: &'a Known,
     cache: &'a EvidenceCache,
     package: &'a str,
+    /// Whether the package's CUDA toolkit is a release that kforge installs.
+    is_fetched: bool,
     done: HashMap<&'a str, &'a Done>,
     nodes: HashMap<&'a str, &'a Node>,
     asked: HashMap<&'a str, &'a Question>,
@@ -221,13 +227,14 @@ type PackedVariant = (PackagedVariant, Vec<(String, Vec<u8>)>);
 type PackedShape = Result<(PackagedShape, String, Option<String>), RefusalReason>;
 
 impl<'a, 'p> Steps<'a, 'p> {
-    fn new(ready: &'a Ready<'p>, known: &'a Known, cache: &'a EvidenceCache, package: &'a str) -> Self {
+    fn new(ready: &'a Ready<'p>, known: &'a Known, cache: &'a EvidenceCache, member: &'a Member) -> Self {
         let steps = &known.result.steps;
         Steps {
             ready,
             known,
             cache,
-            package,
+            package: &member.package.name,
+            is_fetched: matches!(member.package.toolchain.cuda, None | Some(CudaSpec::Version(_))),
             done: steps.iter().filter_map(|(node, done)| Some((node.id.as_str(), done.as_ref()?))).collect(),
             nodes: steps.iter().map(|(node, _)| (node.id.as_str(), node)).collect(),
             asked: known.asked.asked.iter().map(|question| (question.node.id.as_str(), question)).collect(),
@@ -604,7 +611,10 @@ impl<'a, 'p> Steps<'a, 'p> {
         let bytes = made.map(|digest| self.ready.leaves.get(digest)).transpose()?.flatten();
         let Some(bytes) = bytes else {
             return Ok(Err(match done.as_ref().map(|done| &done.outcome) {
-                Some(Outcome::Unavailable(why)) => RefusalReason::NoFatbin { step: node.id.clone(), why: why.clone() },
+                Some(Outcome::Unavailable(why)) => {
+                    let (step, why, is_fetched) = (node.id.clone(), why.clone(), self.is_fetched);
+                    RefusalReason::NoFatbin { step, why, is_fetched }
+                }
                 _ => RefusalReason::NotBuilt(Some(node.id.clone())),
             }));
         };

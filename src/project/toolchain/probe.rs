@@ -107,8 +107,15 @@ pub fn probe(
             "kforge inspects machine code: spills, opcodes, and whether it shows a declared method",
             "whether machine code shows a method is unknown until it is installed",
         ),
+        (
+            Group::Fatbin,
+            "fatbinary",
+            "kforge packs fatbins for targets with `fatbin = true`",
+            "targets with `fatbin = true` get no fatbins until it is installed",
+        ),
     ] {
-        let flag = if group == Group::Nvcc { " --nvcc" } else { "" };
+        // fatbinary comes with nvcc.
+        let flag = if matches!(group, Group::Nvcc | Group::Fatbin) { " --nvcc" } else { "" };
         let (found, mend) = match cuda.map(|c| c.installed(group, toolchains)) {
             None => (
                 Err("the workspace has no CUDA that is locked or installed".to_string()),

@@ -47,6 +47,8 @@ const DESCRIBED: u64 = 0x100_0000;
 const DESCRIPTION: &str = ".nv.compat";
 /// The flags of an architecture with a suffix, by the suffix.
 const SUFFIXES: [(char, u64); 2] = [('a', 0x10_0000), ('f', 0x20_0000)];
+/// The most images that an error names.
+const NAMED: usize = 8;
 /// The flags of a compressed payload, by LZ4 and by Zstandard.
 const COMPRESSED: u64 = 0x2000 | 0x8000;
 
@@ -205,10 +207,8 @@ pub fn check(fatbin: &[u8], arch: &str, code: &[u8], ptx: Option<&[u8]>) -> Resu
     }
     let is_for = |image: &&Image<'_>| image.arch() == arch;
     let found_code = images.iter().filter(is_for).find(|image| image.kind == CODE);
-    let found_code = found_code.ok_or_else(|| FatbinFault::Architecture {
-        declared: arch.into(),
-        found: images.iter().map(Image::title).collect(),
-    })?;
+    let found_code =
+        found_code.ok_or_else(|| FatbinFault::Architecture { declared: arch.into(), found: named(&images) })?;
     let found_ptx = images.iter().filter(is_for).find(|image| image.is_ptx());
     if ptx.is_some() && found_ptx.is_none() {
         return Err(FatbinFault::NoPtx(arch.into()));
@@ -233,6 +233,22 @@ pub fn check(fatbin: &[u8], arch: &str, code: &[u8], ptx: Option<&[u8]>) -> Resu
         Some(image) => Err(FatbinFault::Header(image.title())),
         None => Ok(()),
     }
+}
+
+/// The names of images, each once, and only the first of many: the bytes may be anything.
+fn named(images: &[Image<'_>]) -> Vec<String> {
+    let mut names: Vec<String> = vec![];
+    for title in images.iter().map(Image::title) {
+        if names.contains(&title) {
+            continue;
+        }
+        if names.len() == NAMED {
+            names.push("more".into());
+            break;
+        }
+        names.push(title);
+    }
+    names
 }
 
 /// Whether a payload is these bytes, filled with zeros to a multiple of eight.

@@ -73,6 +73,9 @@ fn a_missing_architecture_is_named_with_what_is_there() {
     assert_eq!(other(90, 0x11 | 0x20_0000), found("machine code for sm_90f"));
     assert_eq!(checked(&[ptx()], Some(TEXT)), Err(found("PTX for sm_90a")));
     assert!(checked(&[], None).unwrap_err().to_string().contains("no machine code for sm_90a; it holds nothing"));
+    let many: Vec<_> = (20..40).flat_map(|capability| [entry(CODE, capability, 0x11, BINARY), ptx()]).collect();
+    let said = checked(&many, None).unwrap_err().to_string();
+    assert!(said.ends_with("PTX for sm_90a, machine code for sm_21, machine code for sm_22, machine code for sm_23, machine code for sm_24, machine code for sm_25, machine code for sm_26, more"), "{said}");
 }
 
 #[test]
