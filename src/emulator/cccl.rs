@@ -42,7 +42,7 @@ pub(super) fn lay_out(toolkit: &Path, cwd: &Path) -> io::Result<bool> {
         fs::create_dir_all(to.parent().unwrap_or(cwd))?;
         fs::write(to, text)
     };
-    for folder in FOLDERS {
+    for folder in FOLDERS.into_iter().filter(|folder| toolkit.join(folder).is_dir()) {
         for (name, text) in trees::texts(&toolkit.join(folder))? {
             if let Some((text, with_calls)) = adapted(folder, &text) {
                 calls |= with_calls;

@@ -191,11 +191,13 @@ pub(super) fn compile_as(
         return Err(why.into());
     }
     // After our headers, because their templates use such names as `N` and `width` themselves.
-    let mut unit = String::from("#line 1 \"defines\"\n");
+    let mut unit = String::new();
     if what.toolkit.is_some() {
         // It names words that are poisoned below.
-        let _ = writeln!(unit, "#include <{}>", cccl::CONFIGURATION);
+        let header = cccl::CONFIGURATION;
+        let _ = writeln!(unit, "#if __has_include(<{header}>)\n#include <{header}>\n#endif");
     }
+    unit += "#line 1 \"defines\"\n";
     if what.defines.keys().any(|name| !is_ours(name)) {
         // In front of the toolkit's own, ours would not be these.
         let beside = |name: &&str| what.toolkit.is_none() || !name.starts_with("cuda/") && !name.starts_with("nv/");
@@ -447,8 +449,7 @@ fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();
         let within = |folder: &&str| file.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/'));
-        let known =
-            ["source", "headers", ADAPTED, TOOLKIT].iter().any(|folder| within(&folder)) || file == "entries.cpp";
+        let known = ["source", "headers", ADAPTED, TOOLKIT].iter().any(within) || file == "entries.cpp";
         // The depth of the path below the working folder; the path never leaves `source` or `headers`.
         let depth = steps.clone().try_fold(0i32, |depth, step| match step {
             Component::Normal(_) => Some(depth + 1),

@@ -77,6 +77,7 @@ mod host_code;
 mod image;
 mod inspect;
 mod job;
+mod known_headers;
 mod launches;
 pub mod lines;
 mod memory;

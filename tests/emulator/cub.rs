@@ -167,3 +167,32 @@ void host(const int *in, int *out, int n, void *room, size_t bytes) {
     let ran = run(&build(text, &["k"], true), launch("k", 1, 32, vec![ptr("out")]), &[output("out", 1, 4)]);
     assert_eq!(ran.clean().ints("out"), [496]);
 }
+
+#[test]
+#[ignore = "second tier: the toolkit's headers"]
+fn libcu_and_cooperative_groups_stand_beside_cub() {
+    let text = r#"
+#include <cooperative_groups.h>
+#include <cub/block/block_reduce.cuh>
+#include <cuda/atomic>
+#include <cuda/barrier>
+#include <cuda/std/limits>
+__global__ void k(const int *x, int *out) {
+  typedef cub::BlockReduce<int, 64> Reduce;
+  __shared__ Reduce::TempStorage room;
+  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+  __shared__ int part[64];
+  auto block = cooperative_groups::this_thread_block();
+  if (block.thread_rank() == 0) init(&bar, 64);
+  block.sync();
+  part[threadIdx.x] = x[threadIdx.x];
+  bar.arrive_and_wait();
+  int sum = Reduce(room).Sum(part[63 - threadIdx.x]);
+  cuda::atomic_ref<int, cuda::thread_scope_device> total(out[0]);
+  if (threadIdx.x == 0) total.fetch_add(sum, cuda::std::memory_order_relaxed), out[1] = cuda::std::numeric_limits<int>::max();
+}
+"#;
+    let data = [ints("x", 0..64), ints("out", [0, 0]).writable()];
+    let ran = run(&build(text, &["k"], true), launch("k", 3, 64, vec![ptr("x"), ptr("out")]), &data);
+    assert_eq!(ran.ints("out")[0], 3 * 2016, "{ran:?}");
+}

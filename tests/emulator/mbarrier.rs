@@ -31,6 +31,25 @@ fn a_branch_inside_a_statement_goes_to_its_label() {
     }
 }
 
+#[test]
+#[ignore = "second tier: another compiler"]
+fn clang_takes_branches_and_barriers_too() {
+    let clang = std::path::Path::new("/usr/bin/clang++");
+    if !clang.exists() {
+        return;
+    }
+    let by_clang =
+        |text, entry, check| try_build_by(clang, text, &[entry], check, &[]).unwrap_or_else(|log| panic!("{log}"));
+    for check in [false, true] {
+        let built = by_clang(BRANCHES, "k", check);
+        let ran = run(&built, launch("k", 1, 1, vec![ptr("out"), int(4)]), &[output("out", 5, 4)]).clean();
+        assert_eq!(ran.ints("out"), [81, 32, 25, 1, 104]);
+        let data = [floats("x", (0..1003).map(|i| i as f32)), output("y", 1003, 4)];
+        let args = vec![ptr("x"), ptr("y"), int(1003)];
+        is_affine(run(&by_clang(STAGES, "kernel", check), launch("kernel", 2, 64, args), &data));
+    }
+}
+
 const STAGES: &str = include_str!("../exploits/honest/ptx_bulk_stages.cu");
 const SPLIT: &str = include_str!("../exploits/honest/ptx_split_barrier.cu");
 
