@@ -3,6 +3,8 @@
 
 #[path = "toolchain_network/confined.rs"]
 mod confined;
+#[path = "toolchain_network/cub.rs"]
+mod cub;
 #[path = "toolchain_network/fatbins.rs"]
 mod fatbins;
 #[path = "toolchain_network/host_code.rs"]

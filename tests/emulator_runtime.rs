@@ -2,6 +2,8 @@
 
 #[path = "emulator/atomics.rs"]
 mod atomics;
+#[path = "emulator/cub.rs"]
+mod cub;
 #[path = "emulator/defined.rs"]
 mod defined;
 #[path = "emulator/features.rs"]
@@ -14,6 +16,8 @@ mod host_code;
 mod hostile;
 #[path = "emulator/matrices.rs"]
 mod matrices;
+#[path = "emulator/mbarrier.rs"]
+mod mbarrier;
 #[path = "emulator/mistakes.rs"]
 mod mistakes;
 #[path = "emulator/own_kernels.rs"]

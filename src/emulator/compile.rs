@@ -9,6 +9,7 @@
 //! | kernel launches in a source become calls of ours | a host compiler does not parse them; a source may contain host code, which is never run |
 //! | launch bounds in a source become calls at the start of bodies | a macro in a declaration cannot carry a number to the run |
 //! | inline PTX in a source becomes C++ (`ptx`) | a host compiler does not know it |
+//! | for a source with cub, the toolkit's headers (`cccl`) | they are what the GPU's compiler reads |
 //! | if the compiler rejects a name that only CUDA has, the binary's entries report it | the verdict is unknown, because CUDA would compile the source |
 //! | only those parts of our headers that a source can name (`prelude`) | every compilation parses the headers in front of the source |
 //! | checks of alignment, in a plain build only for some sources (`pointers`) | a device faults where x86-64 does not; checks slow loops down |
@@ -24,6 +25,7 @@ use std::path::{Component, Path, PathBuf};
 use super::abi::{self, HOOK, MAX_STATIC_SHARED};
 use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::bounds::with_bounds;
+use super::cccl::{self, ADAPTED, TOOLKIT};
 use super::foreign::Foreign;
 use super::host_code::again;
 use super::image::Image;
@@ -65,6 +67,8 @@ pub struct EmulatorCompile<'a> {
     pub check: bool,
     /// Whether a round tries the source: then nothing is left out of it.
     pub candidate: bool,
+    /// The folder of the toolkit's headers that holds `cub/`, for a source that includes cub.
+    pub toolkit: Option<&'a Path>,
     /// Where the compiler works, how it is confined, and its deadline.
     pub within: ToolSandbox<'a>,
 }
@@ -170,6 +174,11 @@ pub(super) fn compile_as(
         }
         std::os::unix::fs::symlink(target, cwd.join(name)).map_err(|e| fail("link the sources", e))?;
     }
+    if let Some(toolkit) = what.toolkit {
+        let calls = cccl::lay_out(toolkit, &cwd).map_err(|e| fail("copy the headers of cub", e))?;
+        macros.extend((calls && !macros.contains(&"KF_PTX")).then_some("KF_PTX"));
+        macros.push("KF_CCCL");
+    }
     let texts = texts(what.source).map_err(|e| fail("read the sources", e))?;
     let named = |wanted: &[&str]| {
         let (path, word) = texts.iter().find_map(|(path, text)| Some((path, named_in(text, wanted)?)))?;
@@ -182,9 +191,17 @@ pub(super) fn compile_as(
         return Err(why.into());
     }
     // After our headers, because their templates use such names as `N` and `width` themselves.
-    let mut unit = String::from("#line 1 \"defines\"\n");
+    let mut unit = String::new();
+    if what.toolkit.is_some() {
+        // It names words that are poisoned below.
+        let header = cccl::CONFIGURATION;
+        let _ = writeln!(unit, "#if __has_include(<{header}>)\n#include <{header}>\n#endif");
+    }
+    unit += "#line 1 \"defines\"\n";
     if what.defines.keys().any(|name| !is_ours(name)) {
-        for name in our_headers(&texts) {
+        // In front of the toolkit's own, ours would not be these.
+        let beside = |name: &&str| what.toolkit.is_none() || !name.starts_with("cuda/") && !name.starts_with("nv/");
+        for name in our_headers(&texts).into_iter().filter(beside) {
             let _ = writeln!(unit, "#include \"headers/{name}\"");
         }
     }
@@ -401,7 +418,11 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
     args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
-    args.extend(words("-Isource -isystem headers -include headers/kforge_cuda.h"));
+    args.push("-Isource".into());
+    if what.toolkit.is_some() {
+        args.extend([ADAPTED, TOOLKIT].iter().flat_map(|folder| ["-isystem".into(), (*folder).into()]));
+    }
+    args.extend(words("-isystem headers -include headers/kforge_cuda.h"));
     args.extend(what.flags.iter().cloned());
     // After the kernel's own flags, because the last one of several counts.
     args.extend(words(match (what.check, clang) {
@@ -427,7 +448,8 @@ fn is_clang(cxx: &Path) -> bool {
 fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     let ours = |file: &str| {
         let steps = Path::new(file).components();
-        let known = ["source/", "headers/"].iter().any(|folder| file.starts_with(folder)) || file == "entries.cpp";
+        let within = |folder: &&str| file.strip_prefix(*folder).is_some_and(|rest| rest.starts_with('/'));
+        let known = ["source", "headers", ADAPTED, TOOLKIT].iter().any(within) || file == "entries.cpp";
         // The depth of the path below the working folder; the path never leaves `source` or `headers`.
         let depth = steps.clone().try_fold(0i32, |depth, step| match step {
             Component::Normal(_) => Some(depth + 1),

@@ -90,7 +90,7 @@ fn name_in(message: &str) -> Option<Option<String>> {
 fn place_of(text: &str) -> Option<(String, u32)> {
     let mut parts = text.trim_start().splitn(3, ':');
     let (file, line) = (parts.next()?, parts.next()?.parse().ok()?);
-    let apart = ["headers/", "/", "<"].iter().any(|start| file.starts_with(start))
+    let apart = ["headers/", "cccl/", "toolkit/", "/", "<"].iter().any(|start| file.starts_with(start))
         || ["entries", "entries.cpp", "defines"].contains(&file);
     (!apart && !file.is_empty()).then(|| (file.to_owned(), line))
 }

@@ -69,6 +69,7 @@ pub fn headers() -> Vec<(&'static str, &'static [u8])> {
         "kf_ptx_float.h",
         "kf_ptx_integer.h",
         "kf_ptx_matrix.h",
+        "kf_ptx_mbarrier.h",
         "kf_ptx_memory.h",
         "kf_ptx_values.h",
         "kf_ptx_warp.h",

@@ -27,6 +27,7 @@
 //! | sums of matrix instructions | in double, rounded once | a device's order is its own; this is at least as exact |
 //! | split barriers, pipelines of a block | words in memory (`kf_mbarrier.h`) that threads poll | no support by the scheduler; ordinary fences and atomics |
 //! | `cuda::std` | the host's standard library under another name | the same specification |
+//! | cub's primitives of blocks and warps | the toolkit's own headers (`cccl`) | their order of operations and their memory are a device's |
 //! | launch bounds | a call at the start of the body compares them with the block (`bounds`) | the bounds may depend on a template's parameters |
 //! | static shared memory | at most 48 KiB in one function, else the source does not compile | what CUDA has everywhere |
 //! | dynamic shared memory | at most 227 KiB, else the launch is refused | the most that any target has; a smaller target refuses by itself |
@@ -60,6 +61,7 @@ mod args;
 mod assembly;
 mod block;
 mod bounds;
+mod cccl;
 pub mod compile;
 mod claims;
 mod core;
@@ -75,6 +77,7 @@ mod host_code;
 mod image;
 mod inspect;
 mod job;
+mod known_headers;
 mod launches;
 pub mod lines;
 mod memory;
@@ -90,6 +93,7 @@ mod warp;
 mod watch;
 
 pub use abi::MAX_DYNAMIC_SHARED;
+pub use cccl::is_cub;
 pub use claims::{Claim, Claimant, Incredible, credible};
 pub use error::{ArgumentError, ImageError, LaunchError, MapError, RunError};
 pub use headers::headers;

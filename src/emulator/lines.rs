@@ -6,6 +6,7 @@
 
 use std::path::Path;
 
+use super::cccl::{ADAPTED, TOOLKIT};
 use kforge_harness::message::RunnerReport;
 use kforge_types::record::Finding;
 
@@ -54,9 +55,9 @@ impl<'a> Lines<'a> {
     }
 
     /// Files and lines of an offset, the innermost first: the place, and the calls that the compiler replaced by the called functions. Without frames of our own
-    /// headers.
+    /// headers, and with those of the toolkit's only if there are no others.
     fn frames(&self, offset: u32) -> Vec<(String, u32)> {
-        let mut found = Vec::new();
+        let (mut found, mut toolkit) = (Vec::new(), Vec::new());
         let Some(context) = &self.context else { return found };
         let Ok(mut frames) = context.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads() else {
             return found;
@@ -66,11 +67,14 @@ impl<'a> Lines<'a> {
             let file = file.trim_start_matches("./").trim_start_matches("source/").to_owned();
             let ours =
                 file.starts_with("headers/") || file.starts_with('/') || file == "entries" || file == "entries.cpp";
-            if !ours && !Path::new(&file).as_os_str().is_empty() {
-                found.push((plain(&file), line));
+            let of_toolkit = [ADAPTED, TOOLKIT].iter().find_map(|folder| file.strip_prefix(folder)?.strip_prefix('/'));
+            match of_toolkit {
+                Some(file) => toolkit.push((plain(file), line)),
+                None if !ours && !Path::new(&file).as_os_str().is_empty() => found.push((plain(&file), line)),
+                None => {}
             }
         }
-        found
+        if found.is_empty() { toolkit } else { found }
     }
 
     /// Replaces places in a report with files and lines.

@@ -5,6 +5,7 @@
 //! much costs only time. A source that pastes tokens or computes an include gets everything. A source that does not compile with a
 //! part left out is compiled again with all parts (`build`).
 
+use super::known_headers::is_read;
 use kforge_project::workspace::includes::scan;
 
 /// A part that can be left out.
@@ -42,36 +43,6 @@ fn names_narrow(word: &str) -> bool {
         .any(|part| word.contains(part))
 }
 
-/// Headers of the system that the prelude always reads, by their names in C++ or C.
-const READ: [&str; 26] = [
-    "cassert",
-    "cfloat",
-    "climits",
-    "cmath",
-    "cstdarg",
-    "cstddef",
-    "cstdint",
-    "cstdio",
-    "cstdlib",
-    "cstring",
-    "ctime",
-    "initializer_list",
-    "new",
-    "type_traits",
-    "utility",
-    "assert.h",
-    "float.h",
-    "limits.h",
-    "math.h",
-    "stdarg.h",
-    "stddef.h",
-    "stdint.h",
-    "stdio.h",
-    "stdlib.h",
-    "string.h",
-    "time.h",
-];
-
 /// The macros that leave out the parts that none of the `texts` names: sources with their headers, values of macros, entries, flags. `own` says whether the
 /// package has a header of that name.
 pub(super) fn left_out<'a>(texts: impl IntoIterator<Item = &'a str>, own: impl Fn(&str) -> bool) -> Vec<&'static str> {
@@ -81,8 +52,7 @@ pub(super) fn left_out<'a>(texts: impl IntoIterator<Item = &'a str>, own: impl F
         let found = scan(text);
         let includes = || found.quoted.iter().chain(&found.angled);
         // Another header of the system may need anything, and must come after the standard library.
-        let known =
-            |name: &String| READ.contains(&name.as_str()) || ours.iter().any(|(our, _)| our == name) || own(name);
+        let known = |name: &String| is_read(name) || ours.iter().any(|(our, _)| our == name) || own(name);
         if found.computed || found.pastes || !includes().all(known) {
             return vec![];
         }

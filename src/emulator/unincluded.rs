@@ -1,6 +1,7 @@
 //! Finds types that a source names and whose header it does not include. The emulator declares them before every source; the compilers of GPU targets do not, so
 //! such a source passes on `cpu` and does not compile for a GPU. Pure: reads texts.
 
+use super::known_headers::is_known;
 use kforge_project::workspace::includes::scan;
 
 /// A type that no included header declares.
@@ -31,51 +32,13 @@ const DECLARED: [(&str, &[&str]); 3] = [
     ("cuda_fp8.h", &["__nv_fp8_e4m3", "__nv_fp8_e5m2", "__nv_fp8x2_e4m3", "__nv_fp8x4_e4m3"]),
 ];
 
-/// Headers that declare none of these names. Any other header that is not a file of the tree may declare them.
-const WITHOUT: [&str; 34] = [
-    "algorithm",
-    "array",
-    "assert.h",
-    "cassert",
-    "cfloat",
-    "chrono",
-    "climits",
-    "cmath",
-    "cstddef",
-    "cstdint",
-    "cstdio",
-    "cstdlib",
-    "cstring",
-    "cuda.h",
-    "cuda_runtime.h",
-    "cuda_runtime_api.h",
-    "device_launch_parameters.h",
-    "float.h",
-    "functional",
-    "iostream",
-    "limits",
-    "limits.h",
-    "math.h",
-    "math_constants.h",
-    "memory",
-    "stddef.h",
-    "stdint.h",
-    "stdio.h",
-    "stdlib.h",
-    "string",
-    "string.h",
-    "utility",
-    "vector",
-    "vector_types.h",
-];
-
 /// The types that these files name and none of their headers declares: one for each header. Empty if a header that is not among the files may declare them.
 pub fn unincluded<'a>(files: impl IntoIterator<Item = (&'a str, &'a str)>) -> Vec<Unincluded> {
     let scans: Vec<(&str, _)> = files.into_iter().map(|(name, text)| (name, scan(text))).collect();
     let is_file = |header: &str| scans.iter().any(|(name, _)| *name == header || name.ends_with(&format!("/{header}")));
     let includes = || scans.iter().flat_map(|(_, found)| found.quoted.iter().chain(&found.angled));
     let declares = |header: &String| DECLARED.iter().any(|(name, _)| name == header);
-    let known = |header: &String| WITHOUT.contains(&header.as_str()) || declares(header) || is_file(header);
+    let known = |header: &String| is_known(header) || declares(header) || is_file(header);
     if scans.iter().any(|(_, found)| found.computed) || !includes().all(known) {
         return vec![];
     }

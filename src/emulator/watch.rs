@@ -25,6 +25,9 @@ use shared::shared;
 pub(super) use state::{BlockWatch, Watch};
 pub(super) use stores::{ConflictingStore, settle};
 
+/// The most bytes that one access of a device has.
+const WIDEST: usize = 16;
+
 /// An access that is about to happen, as the functions below pass it on.
 struct Access {
     address: usize,
@@ -85,7 +88,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
 
 /// Whether the address is misaligned for the size. The compiler marks accesses through types of lesser alignment.
 fn misaligned(a: &Access) -> bool {
-    a.kind & UNALIGNED == 0 && a.size.is_power_of_two() && !a.address.is_multiple_of(a.size.min(16))
+    a.kind & UNALIGNED == 0 && a.size.is_power_of_two() && !a.address.is_multiple_of(a.size.min(WIDEST))
 }
 
 /// Whether the access depends on the old value.
@@ -155,6 +158,10 @@ impl Races {
 pub(super) unsafe fn crooked(core: *mut Core, address: usize, pc: usize) {
     // SAFETY: as stated.
     unsafe {
+        // A device accesses at most 16 bytes at once, whatever a type is declared to be aligned to.
+        if address.is_multiple_of(WIDEST) {
+            return;
+        }
         let job = &*(*core).job;
         let thread = (*core).ctx.linear;
         let a = Access { address, size: 1, kind: 0, pc, thread };

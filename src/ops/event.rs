@@ -97,6 +97,14 @@ pub enum Warning {
         /// The reason.
         why: NoCuda,
     },
+    /// There is no CUDA for a package whose kernels for `cpu` include cub.
+    #[error("cannot emulate cub for package `{package}`, which needs its headers: {why}")]
+    NoCub {
+        /// The package.
+        package: String,
+        /// The reason.
+        why: NoCuda,
+    },
     /// A bundle of evidence in the repository is refused.
     #[error("ignoring the bundle of evidence `{name}`: {why}; restore it from version control, or remove it")]
     Bundle {

@@ -1,14 +1,17 @@
 //! Installs the toolchains and libraries that kforge.lock names, and lists installed toolchains.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::session::build::PlanRequest;
 use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::sources::emulates_cub;
 use crate::session::tools::install;
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{Cuda, Group};
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::model::Arch;
 
 /// The request for a fetch.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,28 +66,34 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     let packages = session.packages(&opened, &asked)?;
     // kforge.lock may change, so no build may run at the same time.
     let _lock = session.lock(&mut opened)?;
-    let mut cudas: Vec<(Cuda, bool)> = Vec::new();
+    let mut cudas: Vec<(Cuda, BTreeSet<Group>)> = Vec::new();
     let mut refused = false;
-    let found = session.cudas(&mut opened, &packages, &asked, &mut refused)?;
+    let members = packages.all().filter_map(|package| packages.member(&package.name));
+    let with_cub = members.filter(|m| emulates_cub(m)).map(|m| m.package.name.clone()).collect();
+    let found = session.cudas(&mut opened, &packages, &asked, &with_cub, &mut refused)?;
     for (package, cuda) in found {
         let cuda = cuda.map_err(|why| if refused { Error::Refused } else { Error::Cuda(why) })?;
         let package = packages.member(&package).map(|member| &member.package);
-        let asks = package.is_some_and(|package| package.targets.values().any(|target| target.fatbin));
+        let targets = || package.into_iter().flat_map(|package| package.targets.values());
+        let mut groups = BTreeSet::new();
+        if targets().any(|target| target.arch != Arch::Cpu) {
+            groups.extend([Group::Compile, Group::Disassemble]);
+            groups.extend(request.nvcc.then_some(Group::Nvcc));
+            // After nvcc, which brings it.
+            groups.extend(targets().any(|target| target.fatbin).then_some(Group::Fatbin));
+        } else {
+            groups.insert(Group::Cub);
+        }
         match cudas.iter_mut().find(|(known, _)| *known == cuda) {
-            Some((_, fatbins)) => *fatbins |= asks,
-            None => cudas.push((cuda, asks)),
+            Some((_, known)) => known.extend(groups),
+            None => cudas.push((cuda, groups)),
         }
     }
     let libraries = session.libraries(&mut opened, &packages, &asked)?;
     let folder = opened.home.toolchains();
-    let mut groups = vec![Group::Compile, Group::Disassemble];
-    if request.nvcc {
-        groups.push(Group::Nvcc);
-    }
     let (offline, environment) = (session.offline(), session.environment.all());
-    for (cuda, fatbins) in &cudas {
-        // After nvcc, which brings it.
-        for group in groups.iter().chain(fatbins.then_some(&Group::Fatbin)) {
+    for (cuda, groups) in &cudas {
+        for group in groups {
             install(cuda, *group, &folder, offline, environment, &session.reporter)?;
         }
     }

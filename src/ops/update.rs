@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
+use crate::session::sources::emulates_cub;
 use crate::session::tools::{CudaRequest, lock_name, wanted};
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
@@ -64,8 +65,9 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
     let mut libraries = Vec::new();
     for member in &opened.workspace.members {
         let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
+        let wants_cuda = on_device || emulates_cub(member);
         if let (true, CudaRequest::Release(release)) =
-            (on_device, wanted(&member.package, &member.folder, session.environment.all()))
+            (wants_cuda, wanted(&member.package, &member.folder, session.environment.all()))
         {
             releases.insert(release);
         }

@@ -33,6 +33,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
     let some = || Digest::of(b"no tool is run");
     let toolchains = Toolchains {
         cxx: Tool::Known(some()),
+        cub: Tool::Known(some()),
         auto: Tool::Known(some()),
         nvrtc: Tool::Known(some()),
         nvcc: Tool::Known(some()),

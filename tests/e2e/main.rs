@@ -10,6 +10,7 @@ mod attacked;
 mod calibrated;
 mod changed;
 mod compared;
+mod cub;
 mod edits;
 mod fresh;
 mod generated;

@@ -14,6 +14,10 @@ use kforge::harness::message::{RunnerReport, RunnerRequest, RunnerTrial, SharedB
 use kforge::model::DType;
 use kforge::model::bound::{Arg, Constant, KernelLaunch, Launch, Scalar};
 use kforge::record::{Finding, FindingKind};
+use kforge::toolchain::cuda::Group;
+
+#[path = "../installed/toolchain.rs"]
+mod toolchain;
 
 /// A compiled file.
 pub(crate) struct Built {
@@ -53,6 +57,7 @@ pub(crate) fn try_build_by(
     let (dir, source) = stage(text);
     let entries: Vec<String> = entries.iter().map(|e| (*e).to_owned()).collect();
     let out = dir.path().join("out");
+    let toolkit = text.contains("<cub/").then(toolkit);
     let what = EmulatorCompile {
         cxx,
         source: &source,
@@ -65,6 +70,7 @@ pub(crate) fn try_build_by(
         std: "c++17",
         check,
         candidate: false,
+        toolkit: toolkit.as_deref(),
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;
@@ -255,6 +261,11 @@ pub(crate) fn run_with(built: &Built, launches: Vec<KernelLaunch>, data: &[Data]
 
 pub(crate) fn run(built: &Built, launch: KernelLaunch, data: &[Data]) -> Ran {
     run_with(built, vec![launch], data, &How::default())
+}
+
+/// The folder of a toolkit that holds `cub/`: of the tests' toolchain, which is installed if it is not there. Tests with cub are second tier.
+fn toolkit() -> PathBuf {
+    toolchain::install(Group::Cub)["cub-include"].clone()
 }
 
 /// The line of the text that contains `mark`, counted from one.

@@ -85,6 +85,7 @@ fn a_flag_cannot_switch_the_checks_off() {
         std: "c++17",
         check: true,
         candidate: false,
+        toolkit: None,
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).unwrap();

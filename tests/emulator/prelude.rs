@@ -37,6 +37,7 @@ fn build_among(
         std,
         check: false,
         candidate: false,
+        toolkit: None,
         within: ToolSandbox { scratch: &out, bounds: None, deadline: Instant::now() + Duration::from_secs(120) },
     };
     compile(&what, &out).map_err(|e| e.log)?;

@@ -86,16 +86,26 @@ fn clang_executes_them_too() {
 }
 
 /// A statement, and the report of its execution.
-const REPORTS: [(&str, &str); 18] = [
+const REPORTS: [(&str, &str); 19] = [
     (
         r#"asm volatile("wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%0}, %1, %2, 1;" : "+f"(f) : "l"(l), "l"(l));"#,
         "`wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16`",
     ),
-    (r#"__asm__("mbarrier.init.shared.b64 [%0], 1;" :: "r"(i));"#, "`mbarrier.init.shared.b64`"),
-    (r#"asm("cp.async.bulk.commit_group;");"#, "`cp.async.bulk.commit_group`"),
+    (
+        r#"__asm__("mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%0];" :: "r"(i));"#,
+        "`mbarrier.arrive.release.cluster.shared::cluster.b64`",
+    ),
+    (
+        r#"asm("cp.async.bulk.tensor.1d.global.shared::cta.bulk_group [%0, {%1}], [%1];" :: "l"(l), "r"(i));"#,
+        "`cp.async.bulk.tensor.1d.global.shared::cta.bulk_group` with such operands",
+    ),
+    (
+        r#"asm("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 16;" :: "l"(l), "r"(i));"#,
+        "`cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32`",
+    ),
     (r#"LOAD(i, l);"#, "`ld.global.b128`"),
     (r#"asm("{ add.s32 %0, %0, 1; brev.b32 %0, %0; frobnicate.s32 %0, %0; }" : "+r"(i));"#, "`frobnicate.s32`"),
-    (r#"asm("{ again: bra again; }");"#, "`bra` to a label"),
+    (r#"asm("{ here: } bra here;");"#, "`bra`"),
     (r#"asm("add.s32 %0, %1;" : "=r"(i) : "r"(i));"#, "`add.s32`"),
     (r#"asm("add.s32 %0, %1, %2;" : "=r"(i) : "r"(i));"#, "`add.s32`"),
     (r#"asm("add.s64 %0, %1, %1;" : "=r"(i) : "r"(i));"#, "`add.s64`"),
@@ -107,8 +117,8 @@ const REPORTS: [(&str, &str); 18] = [
     (r#"asm("ld.shared.u32 %0, [%1;" : "+r"(i) : "r"(i));"#, "`ld.shared.u32` with such operands"),
     (r#"asm("bar.sync 1, 64;");"#, "`bar` for some threads of a block"),
     (
-        r#"asm volatile("{ .reg .pred p; wait: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 0; @!p bra wait; }" ::"r"(i));"#,
-        "`mbarrier.try_wait.parity.shared::cta.b64`",
+        r#"asm volatile("{ .reg .pred p; wait: wgmma.fence.sync.aligned; setp.eq.u32 p, %0, 0; @!p bra wait; }" ::"r"(i));"#,
+        "`wgmma.fence.sync.aligned`",
     ),
     (r#"asm(".pragma \"nounroll\";");"#, "`.pragma`"),
 ];

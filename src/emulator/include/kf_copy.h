@@ -19,7 +19,16 @@ KF_INLINE void kf_copy_bytes(void *to, const void *from, size_t bytes) { kf_copy
 template <class Group> KF_INLINE void kf_copy_share(const Group &group, void *to, const void *from, size_t bytes) {
   kf_copy_ranked(to, from, bytes, group.thread_rank(), group.size());
 }
+// One of the bulk engine: 16 bytes at a time, so that every address is seen to be aligned to that.
+KF_INLINE void kf_copy_bulk(void *to, const void *from, size_t bytes) {
+  if (bytes % 16 != 0) {
+    kf_not_emulated("a bulk copy of a size that is no multiple of 16");
+    return;
+  }
+  kf_copy_as<uint4>(to, from, bytes, 0, 1);
+}
 
+#ifndef KF_CCCL
 // A size with a promise of alignment, and a group of one.
 namespace cuda {
 template <size_t Bytes> struct aligned_size_t {
@@ -29,3 +38,4 @@ template <size_t Bytes> struct aligned_size_t {
   KF_INLINE constexpr operator size_t() const { return value; }
 };
 } // namespace cuda
+#endif

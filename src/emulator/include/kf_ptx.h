@@ -6,5 +6,6 @@
 #include "kf_ptx_float.h"
 #include "kf_ptx_convert.h"
 #include "kf_ptx_memory.h"
+#include "kf_ptx_mbarrier.h"
 #include "kf_ptx_warp.h"
 #include "kf_ptx_matrix.h"

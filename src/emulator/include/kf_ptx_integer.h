@@ -120,6 +120,13 @@ template <class T, bool Shift> KF_FN uint32_t kf_ptx_bfind(T a) {
   uint32_t at = 63u - static_cast<uint32_t>(__builtin_clzll(bits));
   return Shift ? static_cast<uint32_t>(kf_width<T>()) - 1 - at : at;
 }
+// `width` bits from bit `from` on: none from beyond the end, and all to the end if there are fewer.
+template <bool Clamps> KF_FN uint32_t kf_ptx_bmsk(uint32_t from, uint32_t width) {
+  uint32_t first = ~0u << (from & 31), end = (from & 31) + (width & 31);
+  if (Clamps && from >= 32) first = 0;
+  bool all = end >= 32 || (Clamps && (from >= 32 || width >= 32));
+  return first & ~(all ? 0u : ~0u << (end & 31));
+}
 template <class T> KF_FN T kf_ptx_brev(T a) {
   if constexpr (sizeof(T) == 8) return __brevll(a);
   else return __brev(a);

@@ -12,6 +12,13 @@
 #define __CUDACC_VER_MAJOR__ 13
 #define __CUDACC_VER_MINOR__ 0
 #define __KFORGE_EMULATOR__ 1
+#ifdef KF_CCCL
+// What the toolkit's libraries ask of a compiler of CUDA, before they take its features for given.
+#define __NVCC__ 1
+#define __CUDACC_VER_BUILD__ 0
+#define CUDART_VERSION 13000
+#define __CUDA_ARCH_LIST__ 800
+#endif
 
 #define __host__
 #define __device__

@@ -7,6 +7,7 @@ mod convert;
 mod float;
 mod integer;
 mod matrix;
+mod mbarrier;
 mod memory;
 mod moves;
 mod warp;
@@ -85,12 +86,13 @@ pub(super) fn exactly<const N: usize>(operands: &[Operand]) -> Result<&[Operand;
 type Group = fn(&Operands, &mut Op<'_>, &[Operand]) -> Code;
 
 /// The operations of each group.
-const GROUPS: [(Group, &[&str]); 9] = [
+const GROUPS: [(Group, &[&str]); 10] = [
     (integer::translated, integer::NAMES),
     (float::translated, float::NAMES),
     (convert::translated, &["cvt", "cvta"]),
     (moves::translated, moves::NAMES),
     (memory::translated, memory::NAMES),
+    (mbarrier::translated, &["mbarrier", "cp"]),
     (atomics::translated, &["atom", "red"]),
     (warp::translated, warp::NAMES),
     (matrix::translated, matrix::NAMES),
@@ -98,10 +100,9 @@ const GROUPS: [(Group, &[&str]); 9] = [
 ];
 
 /// Operations of PTX that are not emulated, so that a statement in any spelling is known to be PTX.
-const OTHERS: [&str; 33] = [
+const OTHERS: [&str; 31] = [
     "alloca",
     "barrier",
-    "bra",
     "brx",
     "call",
     "clusterlaunchcontrol",
@@ -111,7 +112,6 @@ const OTHERS: [&str; 33] = [
     "getctarank",
     "istypep",
     "mapa",
-    "mbarrier",
     "multimem",
     "pmevent",
     "ret",

@@ -137,6 +137,8 @@ pub(super) struct Operands {
     arguments: Vec<Register>,
     constants: Vec<bool>,
     scopes: Vec<HashMap<String, Register>>,
+    /// The labels of each open scope.
+    labels: Vec<Vec<String>>,
 }
 
 /// The declarations before the instructions, and the assignments after them.
@@ -148,7 +150,8 @@ pub(super) struct Around {
 impl Operands {
     /// The operands of a statement.
     pub(super) fn of(arguments: &[Argument]) -> Result<(Operands, Around), Refused> {
-        let mut operands = Operands { arguments: vec![], constants: vec![], scopes: vec![HashMap::new()] };
+        let mut operands =
+            Operands { arguments: vec![], constants: vec![], scopes: vec![HashMap::new()], labels: vec![] };
         let (mut outputs, mut inputs, mut after) = (String::new(), String::new(), String::new());
         for (index, Argument { constraint, expression }) in arguments.iter().enumerate() {
             let written = constraint.starts_with(['=', '+']);
@@ -191,6 +194,27 @@ impl Operands {
 
     pub(super) fn close(&mut self) {
         self.scopes.pop();
+        self.labels.pop();
+    }
+
+    /// Makes labels known in the scope that was opened last, or in that of the statement, and returns the C++ that declares them, which comes first there.
+    pub(super) fn declare_labels(&mut self, names: Vec<String>) -> Result<String, Refused> {
+        let mut sorted: Vec<&String> = names.iter().collect();
+        sorted.sort_unstable();
+        if sorted.windows(2).any(|pair| pair[0] == pair[1]) {
+            return Err(Refused);
+        }
+        let declared = names.iter().map(|name| format!("__label__ {};", label(name))).collect();
+        self.labels.push(names);
+        Ok(declared)
+    }
+
+    /// The C++ label that an operand names.
+    pub(super) fn target(&self, operand: &Operand) -> Result<String, Refused> {
+        match operand {
+            Operand::Name(name) if self.labels.iter().flatten().any(|known| known == name) => Ok(label(name)),
+            _ => Err(Refused),
+        }
     }
 
     /// Declares registers, and returns the C++ that does so.
@@ -340,6 +364,11 @@ impl Operands {
         let pointer = if space == Space::Shared { "kf_ptx_shared" } else { "kf_ptx_generic" };
         Ok(format!("{pointer}({})", sum.join(" + ")))
     }
+}
+
+/// A label as C++ spells it.
+pub(super) fn label(name: &str) -> String {
+    format!("kf_l_{}", name.replace('$', "_S"))
 }
 
 /// The value and bits of a special register.

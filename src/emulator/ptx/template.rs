@@ -17,7 +17,7 @@ pub(super) enum Item {
     /// An instruction.
     Instruction(Instruction),
     /// `again:`
-    Label,
+    Label(String),
 }
 
 /// `@!p ld.global.f32 %0, [%1+4];`
@@ -72,7 +72,8 @@ const MOST_REGISTERS: usize = 1024;
 
 /// Reads a template.
 pub(super) fn parse(text: &str) -> Result<Vec<Item>, Unread> {
-    let text = without_comments(text);
+    // A number of each copy of the statement, which keeps labels apart; those here are local to each.
+    let text = without_comments(text).replace("%=", "_");
     let (mut items, mut depth) = (Vec::new(), 0u32);
     let mut at = Reader { rest: &text };
     loop {
@@ -108,6 +109,18 @@ fn without_comments(text: &str) -> String {
         rest = end.map_or("", |end| &comment[end..]);
     }
     out + rest
+}
+
+/// Where a label before an instruction ends: at a colon that is not one of the two in `shared::cta`.
+fn label_end(operation: &str) -> Option<usize> {
+    let bytes = operation.as_bytes();
+    let at = bytes.iter().position(|b| *b == b':').filter(|at| bytes.get(at + 1) != Some(&b':'))?;
+    is_label(&operation[..at]).then_some(at)
+}
+
+fn is_label(name: &str) -> bool {
+    let other = |c: char| !(c.is_ascii_alphanumeric() || matches!(c, '_' | '$'));
+    !name.is_empty() && !name.starts_with(|c: char| c.is_ascii_digit()) && !name.contains(other)
 }
 
 struct Reader<'a> {
@@ -191,19 +204,21 @@ impl<'a> Reader<'a> {
             guard = Some((negated, self.name().ok_or(Unread::Text)?.to_owned()));
             self.space();
         }
+        let start = self.rest;
         let operation = self.run(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | ':' | '$' | '%'));
-        if operation.ends_with(':') && guard.is_none() {
-            return Ok(Item::Label);
+        if let Some(at) = label_end(operation).filter(|_| guard.is_none()) {
+            self.rest = &start[at + 1..];
+            return Ok(Item::Label(operation[..at].to_owned()));
+        }
+        self.space();
+        if guard.is_none() && is_label(operation) && self.take(':') {
+            return Ok(Item::Label(operation.to_owned()));
         }
         if !operation.starts_with(|c: char| c.is_ascii_alphabetic()) || operation.contains(['$', '%']) {
             return Err(Unread::Text);
         }
         let mut operands = Vec::new();
         let malformed = || Unread::Instruction(operation.to_owned());
-        self.space();
-        if guard.is_none() && self.take(':') {
-            return Ok(Item::Label);
-        }
         while !self.rest.is_empty() && !self.take(';') {
             if !operands.is_empty() && !self.take(',') {
                 return Err(malformed());

@@ -214,3 +214,25 @@ fn an_instruction_is_a_call_with_its_types() {
         }
     }
 }
+
+#[test]
+fn labels_are_read_beside_instructions_and_apart_from_modifiers() {
+    let label = |name: &str| Item::Label(name.into());
+    let items = parse("A: B_%=:mbarrier.inval.shared::cta.b64 [%0]; $C :\n@p bra.uni A;").unwrap();
+    assert_eq!((&items[0], &items[1], &items[3]), (&label("A"), &label("B__"), &label("$C")));
+    let Item::Instruction(inval) = &items[2] else { panic!("{items:?}") };
+    assert_eq!(inval.operation, "mbarrier.inval.shared::cta.b64");
+    let Item::Instruction(branch) = &items[4] else { panic!("{items:?}") };
+    assert_eq!((branch.operation.as_str(), &branch.operands), ("bra.uni", &vec![Operand::Name("A".into())]));
+}
+
+#[test]
+fn a_branch_goes_to_a_label_of_its_scope_or_of_one_around_it() {
+    let out = of("asm(\"{ A: { B: bra A; } { B: bra B; } bra A; }\");");
+    assert!(out.contains("__label__ kf_l_A;") && out.matches("__label__ kf_l_B;").count() == 2, "{out}");
+    assert!(out.contains("goto kf_l_A;") && out.contains("kf_l_B:;"), "{out}");
+    for wrong in ["bra C;", "{ C: } bra C;", "{ { C: } } { bra C; }", "C: C: bra C;", "bra %0;"] {
+        let out = of(&format!("asm(\"{wrong}\" :: \"r\"(x));"));
+        assert!(out.contains("kf_not_emulated(\"inline PTX: `bra`"), "{wrong}: {out}");
+    }
+}

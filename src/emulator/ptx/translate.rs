@@ -1,7 +1,7 @@
 //! Writes the C++ of a whole statement: a statement expression, which may stand wherever the statement stood, also as the argument of a macro.
 
 use super::instruction::{self, Op};
-use super::operands::Operands;
+use super::operands::{Operands, label};
 use super::statement::Statement;
 use super::template::{Instruction, Item, Unread, parse};
 
@@ -61,11 +61,9 @@ fn report(Why { what, part }: &Why) -> String {
 }
 
 fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
-    // What is not emulated in any form says more than the labels and branches around it.
+    // What is not emulated in any form says more than what else does not fit.
     let odd = items.iter().find_map(|item| match item {
-        Item::Instruction(i) if !instruction::is_grouped(&i.operation) && !i.operation.starts_with("bra") => {
-            Some(&i.operation)
-        }
+        Item::Instruction(i) if !instruction::is_grouped(&i.operation) => Some(&i.operation),
         _ => None,
     });
     if let Some(odd) = odd {
@@ -74,11 +72,14 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
     let unfit = || Why { what: first(items).unwrap_or_else(|| "asm".into()), part: " with such operands".into() };
     let (mut operands, around) = Operands::of(&statement.operands).map_err(|_| unfit())?;
     let mut body = String::new();
-    for item in items {
+    let twice = |_| Why { what: "bra".into(), part: " to one of two labels with one name".into() };
+    let labels = operands.declare_labels(labels_of(items)).map_err(twice)?;
+    for (at, item) in items.iter().enumerate() {
         match item {
             Item::Open => {
                 operands.open();
                 body.push('{');
+                body += &operands.declare_labels(labels_of(&items[at + 1..])).map_err(twice)?;
             }
             Item::Close => {
                 operands.close();
@@ -88,7 +89,7 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
                 body += &operands.declare(of, names).map_err(|_| Why::plain(&format!(".reg .{of}")))?;
             }
             Item::Instruction(instruction) => body += &one(&operands, instruction)?,
-            Item::Label => return Err(Why { what: "bra".into(), part: " to a label".into() }),
+            Item::Label(name) => body += &format!("{}:;", label(name)),
         }
     }
     if first(items).is_none() {
@@ -96,7 +97,22 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
         body += "__asm__(\"\" : : : \"memory\");";
     }
     let carry = if body.contains("kf_carry") { "bool kf_carry = false;" } else { "" };
-    Ok(format!("({{ {}{carry}{body}{} }})", around.before, around.after))
+    Ok(format!("({{ {labels}{}{carry}{body}{} }})", around.before, around.after))
+}
+
+/// The labels of the scope that begins here, without those of scopes inside it.
+fn labels_of(items: &[Item]) -> Vec<String> {
+    let (mut depth, mut found) = (0u32, vec![]);
+    for item in items {
+        match item {
+            Item::Open => depth += 1,
+            Item::Close if depth == 0 => break,
+            Item::Close => depth -= 1,
+            Item::Label(name) if depth == 0 => found.push(name.clone()),
+            _ => {}
+        }
+    }
+    found
 }
 
 fn one(operands: &Operands, instruction: &Instruction) -> Result<String, Why> {

@@ -133,14 +133,16 @@ impl Session {
         let locks = self.locks(opened, asked)?;
         let journal = self.journal(opened, asked)?;
         let asking = Asking::begin(&self.environment, self.worker.program());
-        let toolchains = self.toolchains(opened, packages, asked)?;
-        let mut gathered = self.gathered(opened, packages, &journal.journal, &toolchains.libraries)?;
+        let libraries = self.libraries(opened, packages, asked)?;
+        let mut gathered = self.gathered(opened, packages, &journal.journal, &libraries)?;
+        let cub = gathered.emulate_cub(packages);
+        let toolchains = self.toolchains(opened, packages, asked, &cub)?;
         if asked.write {
             gathered.show(&opened.target, packages)?;
         }
         let mut witness = std::mem::take(&mut gathered.witness);
-        toolchains.libraries.values().for_each(|folder| witness.listed(folder));
-        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas)?;
+        libraries.values().for_each(|folder| witness.listed(folder));
+        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas, &cub)?;
         let devices = asking.end(&self.settings)?;
         // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();

@@ -6,15 +6,16 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use kforge_emulator::is_cub;
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Diagnostic, Digest, Witness};
 use kforge_pipeline::plan::input::SourceReach;
-use kforge_project::workspace::closure::{self, ClosureError, Mount, Reader};
+use kforge_project::workspace::closure::{self, Closure, ClosureError, Mount, Reader};
 use kforge_project::workspace::includes::{Scan, scan};
 use kforge_project::workspace::load::no_source;
 use kforge_project::workspace::{Member, Workspace};
-use kforge_types::model::{Compare, Dependency, Kernel, Reference};
+use kforge_types::model::{Arch, Compare, Dependency, Kernel, Reference};
 use kforge_types::record::spec::Tree;
 
 /// The files of a member, for planning.
@@ -32,6 +33,14 @@ pub struct Sources {
     pub mounts: Vec<Mount>,
     /// The files that the package's own kernels reach.
     pub own: BTreeSet<String>,
+}
+
+impl Sources {
+    /// Whether a kernel that `member` builds for `cpu` includes cub.
+    pub fn emulate_cub(&self, member: &Member) -> bool {
+        let with_cub = |kernel: &&Kernel| self.sources.get(&kernel.source).is_some_and(|reach| reach.cub);
+        member.package.kernels.iter().filter(with_cub).any(|kernel| is_emulated(member, kernel))
+    }
 }
 
 /// The folder of each installed header library, by package and dependency.
@@ -183,6 +192,41 @@ pub(crate) fn find(
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
 }
 
+/// Whether files include headers of cub that are not among them.
+fn includes_cub(found: &Closure) -> bool {
+    let has = |name: &str| found.files.keys().any(|file| file == name || file.ends_with(&format!("/{name}")));
+    let named = found.scans.values().flat_map(|scan| scan.angled.iter().chain(&scan.quoted));
+    named.filter(|name| is_cub(name)).any(|name| !has(name))
+}
+
+/// Reads files as they are, without memos.
+struct Direct;
+
+impl Reader for Direct {
+    fn read(&mut self, path: &Path) -> io::Result<Option<(Digest, Arc<Scan>)>> {
+        match std::fs::read(path) {
+            Ok(bytes) => Ok(Some((Digest::of(&bytes), Arc::new(scan(&String::from_utf8_lossy(&bytes)))))),
+            Err(e) if e.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(e) => Err(e),
+        }
+    }
+}
+
+/// Whether a kernel that a member builds for `cpu` includes cub, from the files of the package alone. What cannot be read does not.
+pub(crate) fn emulates_cub(member: &Member) -> bool {
+    let mounts = [Mount { name: String::new(), folder: member.folder.clone() }];
+    let found = |kernel: &Kernel| closure::closure(&kernel.source, &kernel.include, &mounts, &mut Direct);
+    let kernels = member.package.kernels.iter().filter(|kernel| !kernel.is_unstarted());
+    let emulated = kernels.filter(|kernel| is_emulated(member, kernel));
+    emulated.into_iter().any(|kernel| found(kernel).is_ok_and(|found| includes_cub(&found)))
+}
+
+/// Whether a kernel is built for `cpu`.
+fn is_emulated(member: &Member, kernel: &Kernel) -> bool {
+    let is_cpu = |name: &String| member.package.targets.get(name).is_some_and(|target| target.arch == Arch::Cpu);
+    kernel.targets.iter().any(is_cpu)
+}
+
 /// Finds the files that kernels from agents can reach. `found` holds those of the member's own kernels.
 pub(crate) fn add(member: &Member, written: &[&Kernel], leaf: &mut Leaf<'_>, found: &mut Sources) {
     let mounts = std::mem::take(&mut found.mounts);
@@ -222,6 +266,7 @@ fn reach(
                         reach.in_directives.insert(name.clone(), file.into());
                     }
                 }
+                reach.cub |= includes_cub(&found);
                 reach.files.extend(found.files);
                 reach.seen.extend(seen);
             }

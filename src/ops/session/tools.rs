@@ -139,12 +139,13 @@ impl Tools {
         digest
     }
 
-    /// The toolchains of a package. `digest` computes the digest of a file.
+    /// The toolchains of a package. `with_cub` says whether a kernel of it for `cpu` includes cub, and `digest` computes the digest of a file.
     pub fn of_package(
         &mut self,
         package: &Package,
         host: &Host,
         cuda: CudaOf<'_>,
+        with_cub: bool,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Toolchains {
         // These are the same for every package, and there may be thousands of packages.
@@ -159,6 +160,7 @@ impl Tools {
         self.read.clone_from(&host.read);
         let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
         let none = || Err(NoCuda::NoTarget);
+        let for_cub = if with_cub { cuda(package) } else { none() };
         let cuda = if wants_cuda { cuda(package) } else { none() };
         let cxx_of_host = host.cxx.as_ref().ok();
         let mut compiler = |compiler: Compiler| -> Result<Digest, String> {
@@ -181,12 +183,20 @@ impl Tools {
             true => group(Group::Fatbin),
             false => Err("no target of the package asks for fatbins".into()),
         };
+        let cub = for_cub.map_err(|why| why.cause()).and_then(|cuda| {
+            let (host, places) = host.cxx.clone()?;
+            let mut found = cuda.fingerprint(Group::Cub, digest).map_err(|e| e.to_string())?;
+            found.tools.extend(host.tools);
+            found.headers.extend(host.headers);
+            Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Cub, places)))
+        });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
             found.into()
         };
         Toolchains {
             cxx: of_host(&host.cxx),
+            cub: Tool::from(cub),
             auto: auto.into(),
             nvrtc: nvrtc.into(),
             nvcc: nvcc.into(),

@@ -79,6 +79,8 @@ impl<E: Display> From<Result<Digest, E>> for Tool {
 pub struct Toolchains {
     /// The host's C++ compiler.
     pub cxx: Tool,
+    /// The host's C++ compiler with the headers of cub. Missing if no source includes cub, or they cannot be had.
+    pub cub: Tool,
     /// NVRTC, and nvcc, which `auto` may use instead.
     pub auto: Tool,
     /// Only NVRTC.
@@ -146,6 +148,8 @@ pub struct SourceReach {
     pub seen: BTreeSet<String>,
     /// Which of them preprocessor directives test, and in which file.
     pub in_directives: BTreeMap<String, String>,
+    /// Whether it includes headers of cub that are no files of the package or of its dependencies.
+    pub cub: bool,
 }
 
 /// The registry's entry for each method by id: its signature, or why machine code does not show it.

@@ -9,7 +9,7 @@
 //! | kind | parameters | inputs | left out |
 //! |---|---|---|---|
 //! | generate | the source's name in the package | every file that it can reach | tunables: a file is the same for all variants |
-//! | compile | compiler, architecture, entries, macros, flags, whether a round tries it | the tree from generate; the toolchain with its sub-tools, libraries and headers; the emulator's headers | tunables that the source cannot see |
+//! | compile | compiler, architecture, entries, macros, flags, whether a round tries it | the tree from generate; the toolchain with its sub-tools, libraries and headers; the emulator's headers, and for a source with cub on `cpu` those of the CUDA release | tunables that the source cannot see |
 //! | inspect | architecture, entries, whether to disassemble | the binary, the facts in the compiler's log | names |
 //! | oracle | problem, trial, how outputs compare | files of the package's own functions that it calls (reference, inputs, checks) and what runs them; the processor features by which numeric libraries choose code | the tolerance (unless `matched` is below one); the kernel |
 //! | calibrate | tolerances; outputs declared undecidable; why nothing was computed | how null candidates compare | the kernels, the selected shapes |

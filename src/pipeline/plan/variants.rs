@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
-use super::input::SourceReach;
+use super::input::{SourceReach, Tool};
 use super::memory;
 use super::node_builder::{self, ABLATION, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
@@ -182,7 +182,10 @@ impl Planner<'_> {
         let tools = &input.toolchains;
         node = match compiler {
             Compiler::EmulatorCheck | Compiler::EmulatorPlain => {
-                node.tool("toolchain", &tools.cxx).tree("tree:emulator", tools.emulator)
+                // Without the headers of cub, the emulator reports what needs them.
+                let with_cub = input.sources.get(&build.source).is_some_and(|reach| reach.cub);
+                let tool = if with_cub && matches!(tools.cub, Tool::Known(_)) { &tools.cub } else { &tools.cxx };
+                node.tool("toolchain", tool).tree("tree:emulator", tools.emulator)
             }
             Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
             Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),

@@ -32,6 +32,8 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         std: &params.std,
         check: params.compiler == Compiler::EmulatorCheck,
         candidate: params.candidate,
+        // The toolchain of a source that includes cub has it.
+        toolkit: task.tool("cub-include").ok(),
         within: ToolSandbox::of(task, bounds),
     };
     let warning =

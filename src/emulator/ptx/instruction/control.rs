@@ -1,4 +1,4 @@
-//! Barriers, fences, pauses and traps.
+//! Branches, barriers, fences, pauses and traps.
 
 use super::{Code, Op, exactly};
 use crate::ptx::operands::{Operands, Refused, Type};
@@ -6,12 +6,18 @@ use crate::ptx::template::Operand;
 
 /// The operations of this group.
 pub(super) const NAMES: &[&str] =
-    &["bar", "barrier", "membar", "fence", "nanosleep", "trap", "brkpt", "griddepcontrol", "pmevent"];
+    &["bar", "barrier", "bra", "membar", "fence", "nanosleep", "trap", "brkpt", "griddepcontrol", "pmevent"];
 
 pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
     let u32 = Type::of("u32");
     match op.name {
         "bar" | "barrier" => barrier(on, op, given),
+        "bra" => {
+            op.flag("uni");
+            op.end()?;
+            let [to] = exactly(given)?;
+            Ok(format!("goto {};", on.target(to)?))
+        }
         "membar" => {
             let scope = op.one(&["cta", "gl", "sys"]).ok_or(Refused)?;
             op.end()?;
@@ -20,6 +26,12 @@ pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> C
         }
         "fence" => {
             let [] = exactly(given)?;
+            // Barriers that were initialised are there for whoever learns of it.
+            if op.flag("mbarrier_init") {
+                op.one(&["release"]).and(op.one(&["cluster"])).ok_or(Refused)?;
+                op.end()?;
+                return Ok(fence("cta").into());
+            }
             // All accesses go one way.
             if op.flag("proxy") {
                 op.one(&["alias", "async", "async::generic"]).ok_or(Refused)?;

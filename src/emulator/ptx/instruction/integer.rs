@@ -7,8 +7,8 @@ use crate::ptx::template::Operand;
 /// The operations of this group.
 pub(super) const NAMES: &[&str] = &[
     "add", "addc", "sub", "subc", "mul", "mad", "madc", "mul24", "mad24", "sad", "div", "rem", "min", "max", "abs",
-    "neg", "and", "or", "xor", "not", "cnot", "shl", "shr", "shf", "lop3", "prmt", "bfe", "bfi", "bfind", "brev",
-    "clz", "popc", "fns", "dp4a", "dp2a",
+    "neg", "and", "or", "xor", "not", "cnot", "shl", "shr", "shf", "lop3", "prmt", "bfe", "bfi", "bfind", "bmsk",
+    "brev", "clz", "popc", "fns", "dp4a", "dp2a",
 ];
 
 pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
@@ -108,6 +108,13 @@ pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> C
             let of = typed(op, &["u32", "s32", "u64", "s64"])?;
             let [d, a] = exactly(given)?;
             on.put(d, u32, &format!("kf_ptx_bfind<{}, {}>({})", of.cpp(), spelled(shift), on.value(a, of)?))
+        }
+        "bmsk" => {
+            let clamps = spelled(op.one(&["clamp", "wrap"]).ok_or(Refused)? == "clamp");
+            let b32 = typed(op, &["b32"])?;
+            let [d, from, width] = exactly(given)?;
+            let (from, width) = (on.value(from, u32)?, on.value(width, u32)?);
+            on.put(d, b32, &format!("kf_ptx_bmsk<{clamps}>({from}, {width})"))
         }
         "brev" => {
             let of = typed(op, &["b32", "b64"])?;

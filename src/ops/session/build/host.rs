@@ -2,7 +2,7 @@
 
 use crate::session::tools::NoCuda;
 use std::cell::RefCell;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 use std::path::Path;
 
@@ -17,6 +17,7 @@ use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Digest, Witness};
 use kforge_pipeline::plan::{PackageInput, Selection, Toolchains};
 use kforge_project::toolchain::Cuda;
+use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{self, Arch, Package, Reference};
 
@@ -39,6 +40,7 @@ impl Session {
         asked: &PlanRequest,
         journal: &Journal,
         cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
+        cub: &BTreeSet<String>,
     ) -> Result<Hosted, Error> {
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
         let machine = Machine::open(&opened.home, asked.write);
@@ -59,7 +61,9 @@ impl Session {
         }
         let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
         let members = packages.members.iter();
-        let of_members = members.map(|m| tools.of_package(&m.package, &host, &cuda_of, &digest_of)).collect();
+        let of_member =
+            |m: &Member| tools.of_package(&m.package, &host, &cuda_of, cub.contains(&m.package.name), &digest_of);
+        let of_members = members.map(of_member).collect();
         let decided = host.witness.is_some();
         let mut witness = seen.take();
         host.witness.into_iter().for_each(|of_host| witness.add(of_host));
@@ -83,7 +87,7 @@ impl Hosted {
         let members = packages.members.iter().zip(found).zip(&gathered.recorded).zip(of_members);
         let lock = &opened.workspace.lock;
         let input = |(((member, sources), rounds), toolchains)| -> PackageInput<'p> {
-            let member: &'p kforge_project::workspace::Member = member;
+            let member: &'p Member = member;
             let rounds: &Vec<super::Recorded> = rounds;
             let pins = lock.pins(&member.package.name);
             let pins = pins.map(|(s, pin)| {

@@ -1,7 +1,7 @@
 //! Toolchains and header libraries from `kforge.lock`. Those that it lacks are resolved and added, if that is allowed. Reports what cannot be resolved.
 
 use crate::session::tools::NoCuda;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::libraries;
 use super::super::open::{Opened, Session};
@@ -16,12 +16,14 @@ use kforge_project::toolchain::{Cuda, Pip, cuda};
 use kforge_types::model;
 
 impl Session {
-    /// The CUDA of each package with a device target. Resolves a CUDA that the lockfile lacks, if that is allowed, and sets `refused` if resolving fails.
+    /// The CUDA of each package with a device target, or with a kernel for `cpu` that includes cub: `cub` names these. Resolves a CUDA that the lockfile lacks,
+    /// if that is allowed, and sets `refused` if resolving fails for a device target.
     pub fn cudas(
         &self,
         opened: &mut Opened,
         packages: &Packages,
         asked: &PlanRequest,
+        cub: &BTreeSet<String>,
         refused: &mut bool,
     ) -> Result<BTreeMap<String, Result<Cuda, NoCuda>>, Error> {
         let mut out = BTreeMap::new();
@@ -29,7 +31,8 @@ impl Session {
         for member in &packages.members {
             // Nothing is resolved for targets that are not selected.
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
+            let only_cpu = member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu);
+            if only_cpu && !cub.contains(&member.package.name) {
                 continue;
             }
             let base = if member.package.from_root.contains("toolchain.cuda") {
@@ -56,7 +59,8 @@ impl Session {
                     }
                 },
             };
-            let is_refused = wheels && !self.offline() && asked.write;
+            // Without cub, the emulator says what it lacks.
+            let is_refused = wheels && !self.offline() && asked.write && !only_cpu;
             if let Err(why) = &cuda
                 && is_refused
             {
@@ -64,7 +68,12 @@ impl Session {
             } else if let Err(why) = &cuda
                 && !asked.looks
             {
-                self.reporter.warn(Warning::NoCuda { package: member.package.name.clone(), why: why.clone() });
+                let package = member.package.name.clone();
+                let why = why.clone();
+                self.reporter.warn(match only_cpu {
+                    true => Warning::NoCub { package, why },
+                    false => Warning::NoCuda { package, why },
+                });
             }
             *refused |= is_refused && cuda.is_err();
             out.insert(member.package.name.clone(), cuda);

@@ -1,6 +1,6 @@
 //! The sources of a build: every file that kernels and references reach, and the recorded rounds with the kernels that they wrote.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
 use super::super::generated::{show_generated, show_written};
@@ -58,6 +58,12 @@ impl Session {
 }
 
 impl Gathered {
+    /// The packages with a kernel for `cpu` that includes cub.
+    pub(super) fn emulate_cub(&self, packages: &Packages) -> BTreeSet<String> {
+        let members = packages.members.iter().zip(&self.sources);
+        members.filter(|(member, found)| found.emulate_cub(member)).map(|(m, _)| m.package.name.clone()).collect()
+    }
+
     /// Writes the sources that are not files of the packages to a place where people can read them.
     pub(super) fn show(&self, target: &Path, packages: &Packages) -> Result<(), Error> {
         let written = self.recorded.iter().try_for_each(|of| show_written(target, of));

@@ -1,19 +1,17 @@
-//! The toolchains and libraries from kforge.lock or from pip.
+//! The toolchains from kforge.lock or from pip.
 
 use crate::session::tools::NoCuda;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::open::{Opened, Session};
-use super::super::sources::Libraries;
 use super::{Packages, PlanRequest};
 use crate::Error;
 use kforge_project::toolchain::Cuda;
 
 /// The parts of packages' toolchains that are not tools of this machine.
 pub(super) struct Resolved {
-    /// By package with a device target: its CUDA, or why it has none.
+    /// By package with a device target, or with cub for `cpu`: its CUDA, or why it has none.
     pub(super) cudas: BTreeMap<String, Result<Cuda, NoCuda>>,
-    pub(super) libraries: Libraries,
     /// Whether a toolchain could not be resolved although the network may be used.
     pub(super) unresolved: bool,
     /// Whether only the lockfile determines these toolchains.
@@ -26,11 +24,11 @@ impl Session {
         opened: &mut Opened,
         packages: &Packages,
         asked: &PlanRequest,
+        cub: &BTreeSet<String>,
     ) -> Result<Resolved, Error> {
         let mut unresolved = false;
-        let cudas = self.cudas(opened, packages, asked, &mut unresolved)?;
-        let libraries = self.libraries(opened, packages, asked)?;
+        let cudas = self.cudas(opened, packages, asked, cub, &mut unresolved)?;
         let decided = cudas.values().all(|c| matches!(c, Ok(Cuda::Wheels(_))));
-        Ok(Resolved { cudas, libraries, unresolved, decided })
+        Ok(Resolved { cudas, unresolved, decided })
     }
 }

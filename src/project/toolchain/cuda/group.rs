@@ -20,11 +20,13 @@ pub enum Group {
     Disassemble,
     /// fatbinary, which comes with nvcc.
     Fatbin,
+    /// The headers of cub and of the libraries that it includes, for the emulator.
+    Cub,
 }
 
 impl Group {
     /// Every group.
-    pub const ALL: [Group; 4] = [Group::Compile, Group::Nvcc, Group::Disassemble, Group::Fatbin];
+    pub const ALL: [Group; 5] = [Group::Compile, Group::Nvcc, Group::Disassemble, Group::Fatbin, Group::Cub];
 
     /// The name in messages: `cuda-compile`.
     pub fn name(self) -> &'static str {
@@ -33,6 +35,7 @@ impl Group {
             Group::Nvcc => "cuda-nvcc",
             Group::Disassemble => "cuda-disassemble",
             Group::Fatbin => "cuda-fatbin",
+            Group::Cub => "cuda-cub",
         }
     }
 }
@@ -108,9 +111,14 @@ impl Cuda {
         match self {
             Cuda::Wheels(locked) => {
                 let mut folder = folder_of(&wheels::select(locked, group)?, toolchains);
-                // The wheel of fatbinary is one of nvcc's.
-                if group == Group::Fatbin && !folder.is_dir() {
-                    folder = folder_of(&wheels::select(locked, Group::Nvcc)?, toolchains);
+                // The wheel of fatbinary is one of nvcc's, that of cub one of NVRTC's.
+                let larger = match group {
+                    Group::Fatbin => Some(Group::Nvcc),
+                    Group::Cub => Some(Group::Compile),
+                    _ => None,
+                };
+                if let Some(larger) = larger.filter(|_| !folder.is_dir()) {
+                    folder = wheels::select(locked, larger).map_or(folder, |all| folder_of(&all, toolchains));
                 }
                 if folder.is_dir() { Installed::of_wheels(&folder, group).map(Some) } else { Ok(None) }
             }

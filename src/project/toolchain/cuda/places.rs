@@ -7,8 +7,8 @@ use super::Group;
 use crate::toolchain::Error;
 use crate::toolchain::run::is_executable;
 
-/// The tools of a group, by the names that workers use: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `fatbinary`, `cuda-include`. The subfolder `cccl` of
-/// `cuda-include`, if it exists, is an include folder too.
+/// The tools of a group, by the names that workers use: `nvrtc`, `nvrtc-builtins`, `nvcc`, `nvdisasm`, `cuobjdump`, `fatbinary`, `cuda-include`, `cub-include`. The subfolder `cccl`
+/// of `cuda-include`, if it exists, is an include folder too; `cub-include` is the one of both that holds `cub/`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Installed {
     /// Absolute paths by name.
@@ -53,6 +53,7 @@ impl Installed {
             Group::Nvcc => vec![("nvcc", program("nvcc")), ("cuda-include", include())],
             Group::Disassemble => vec![("nvdisasm", program("nvdisasm"))],
             Group::Fatbin => vec![("fatbinary", program("fatbinary"))],
+            Group::Cub => vec![("cub-include", with_cub(&root))],
         };
         let mut tools = BTreeMap::new();
         for (name, path) in wanted {
@@ -64,6 +65,12 @@ impl Installed {
         }
         Ok(Installed { tools })
     }
+}
+
+/// The include folder that holds `cub/`: CUDA 13 has a folder of its own for it.
+fn with_cub(root: &Path) -> Option<PathBuf> {
+    let folders = ["include/cccl", "targets/x86_64-linux/include/cccl", "include", "targets/x86_64-linux/include"];
+    folders.map(|folder| root.join(folder)).into_iter().find(|folder| folder.join("cub/block").is_dir())
 }
 
 /// The library whose file name is the prefix followed by a version. If there are several, the one with the shortest name, which is the name that programs load.

@@ -31,6 +31,7 @@ fn projects(group: Group) -> &'static [&'static str] {
         }
         Group::Disassemble => &["nvidia-cuda-nvdisasm", "nvidia-cuda-cuobjdump"],
         Group::Fatbin => &["nvidia-cuda-nvcc"],
+        Group::Cub => &["nvidia-cuda-cccl"],
     }
 }
 
