@@ -1,10 +1,12 @@
-//! Compiles a staged source to a cubin with the requested compiler. Knows when to fall back from NVRTC to nvcc, but not where either was installed from.
+//! Compiles a staged source to a cubin, once by one compiler. Knows what each compiler gives, but not when another is tried ([`super::attempts`]) or where either
+//! was installed from.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use super::host_code::{self, Headers, Refusal};
+use super::attempts;
+use super::host_code::Headers;
 use super::load::Compilation;
 use super::stage::Given;
 use super::{elf, fatbin, log, nvcc, nvrtc};
@@ -69,18 +71,6 @@ impl CudaCompileError {
     pub(super) fn failed(message: String) -> Self {
         CudaCompileError::Failed { message, log: String::new(), ended: None }
     }
-
-    /// The error of nvcc, with what NVRTC reported before: the source is wrong for both, and either may name the cause.
-    fn after_nvrtc(self, why: &str, said: &str) -> Self {
-        match self {
-            CudaCompileError::Failed { message, log, ended } => CudaCompileError::Failed {
-                message: format!("{message} (nvcc was tried because NVRTC refused the source: {why})"),
-                log: format!("{}\nNVRTC, before nvcc:\n{said}", log.trim_end()),
-                ended,
-            },
-            other => other,
-        }
-    }
 }
 
 /// The time limit for compiling a source of the caller's own.
@@ -119,53 +109,30 @@ pub fn compile_within(
     within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
-    let compile = |replaced: &Replaced| compile_given(params, Given { folder: source, replaced }, shim, tools, within);
-    match compile(&Replaced::new()) {
-        Err(CudaCompileError::Failed { message, log, ended: None }) if params.host.is_none() && !log.is_empty() => {
-            let tools = Headers { cuda: tools.get("cuda-include"), shim };
-            host_code::again(params, source, &tools, Refusal { message, log }, compile)
-        }
-        made => made,
-    }
-}
-
-/// Compiles the source as it is given.
-fn compile_given(
-    params: &CompileParams,
-    source: Given<'_>,
-    shim: &Path,
-    tools: &BTreeMap<String, PathBuf>,
-    within: &ToolSandbox<'_>,
-) -> Result<CudaCompiled, CudaCompileError> {
     if let Some(function) = &params.host {
         let Some(nvcc) = tools.get("nvcc") else {
             let why = "the kernel has a launcher of its own, which is host code".to_string();
             return Err(CudaCompileError::NeedsNvcc { why, log: String::new() });
         };
-        let made = nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile_library()?;
+        let given = Given { folder: source, replaced: &Replaced::new() };
+        let made = nvcc::Unit::new(params, given, nvcc, tool(tools, "c++")?, within)?.compile_library()?;
         return finish_library(params, function, made);
     }
     if params.entries.is_empty() {
         return Err(CudaCompileError::failed(format!("no launch names an entry of `{}`", params.main)));
     }
-    match params.compiler {
-        Compiler::Nvrtc => finish(params, by_nvrtc(params, source, shim, tools, within)?, "nvrtc", vec![]),
-        Compiler::Nvcc => {
-            finish(params, by_nvcc(params, source, tools, within, "the kernel asks for it", "")?, "nvcc", vec![])
+    let headers = Headers { cuda: tools.get("cuda-include"), shim };
+    attempts::compile(params, source, &headers, |compiler, replaced| {
+        let given = Given { folder: source, replaced };
+        match compiler {
+            Compiler::Nvcc => finish(params, by_nvcc(params, given, tools, within)?, "nvcc"),
+            Compiler::Nvrtc => finish(params, by_nvrtc(params, given, shim, tools, within)?, "nvrtc"),
+            Compiler::Auto => Err(CudaCompileError::failed("BUG: no attempt chooses a compiler".into())),
+            Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
+                Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
+            }
         }
-        Compiler::Auto => {
-            let made = by_nvrtc(params, source, shim, tools, within)?;
-            let Some(why) = nvrtc::wants_nvcc(&made) else { return finish(params, made, "nvrtc", vec![]) };
-            let by_nvcc = by_nvcc(params, source, tools, within, &why, &made.log)?;
-            let severity = kforge_foundation::base::Severity::Note;
-            let note = Note::new(severity, "compile.nvcc", format!("compiled with nvcc: {why}"));
-            let nvrtcs = log::timeless(&made.log);
-            finish(params, by_nvcc, "nvcc", vec![note]).map_err(|error| error.after_nvrtc(&why, &nvrtcs))
-        }
-        Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
-            Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
-        }
-    }
+    })
 }
 
 fn tool<'a>(tools: &'a BTreeMap<String, PathBuf>, name: &str) -> Result<&'a Path, CudaCompileError> {
@@ -189,11 +156,10 @@ fn by_nvcc(
     source: Given<'_>,
     tools: &BTreeMap<String, PathBuf>,
     within: &ToolSandbox<'_>,
-    why: &str,
-    said: &str,
 ) -> Result<Compilation, CudaCompileError> {
     let Some(nvcc) = tools.get("nvcc") else {
-        return Err(CudaCompileError::NeedsNvcc { why: why.to_string(), log: said.to_string() });
+        let why = "the kernel asks for it".to_string();
+        return Err(CudaCompileError::NeedsNvcc { why, log: String::new() });
     };
     nvcc::Unit::new(params, source, nvcc, tool(tools, "c++")?, within)?.compile()
 }
@@ -221,12 +187,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> 
 }
 
 /// Checks that every entry has machine code, and collects the facts about it.
-fn finish(
-    params: &CompileParams,
-    made: Compilation,
-    compiler: &str,
-    notes: Vec<Note>,
-) -> Result<CudaCompiled, CudaCompileError> {
+fn finish(params: &CompileParams, made: Compilation, compiler: &str) -> Result<CudaCompiled, CudaCompileError> {
     let messages = log::messages(&made.log);
     let Some((cubin, symbols)) = made.result else {
         let message = log::first_error(&messages, &params.entries)
@@ -250,6 +211,6 @@ fn finish(
         return Err(CudaCompileError::failed(why));
     }
     let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills: log::spills(&made.log) };
-    let notes = log::warnings(&messages).into_iter().chain(notes).collect();
+    let notes = log::warnings(&messages);
     Ok(CudaCompiled { cubin, ptx: made.ptx, facts, log: log::timeless(&made.log), notes })
 }

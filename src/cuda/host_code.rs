@@ -1,28 +1,38 @@
-//! What happens to a source that CUDA's compilers reject as it is written: its host code is left out, or the error is worded. Knows the order of these attempts;
-//! compiles nothing itself.
+//! A source that CUDA's compilers reject as it is written, without its host code; and the words of a refusal. Knows what can be left out and what that means for
+//! an error; does not know when it is tried ([`super::attempts`]), and compiles nothing.
 //!
-//! | attempt | the result |
+//! | outcome | the result |
 //! |---|---|
-//! | the file ends inside a brace, a template or a comment | one error with the line at which that opens |
-//! | the source without what no entry reaches, and empty headers for those that are absent; not for a candidate of a round, whose author is to mend it | a note lists what was left out |
-//! | that needs a name that only an absent header can declare | an error that names it |
+//! | the source compiles without what no entry reaches, and with empty headers for those that are absent | a note lists what was left out |
+//! | it needs a name that only an absent header can declare | an error that names it |
 //! | an entry means several kernels | an error that lists them |
-//! | none of these | the compiler's error; that about the source as it is written, if it includes everything |
+//! | none of these | the compiler's error; that about the source as it is written, if nothing that it includes is absent |
 
 use std::path::{Path, PathBuf};
 
 use super::compile::{CudaCompileError, CudaCompiled};
 use super::log;
 use kforge_foundation::base::Severity;
-use kforge_harness::trees::{self, Replaced};
-use kforge_project::source::{AbsentHeader, Place, SourceTree, Sources, is_standard};
+use kforge_harness::trees::Replaced;
+use kforge_project::source::{AbsentHeader, Place, Reduced, Sources, is_standard};
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileParams, Compiler};
 
 /// How a compiler refused a source.
+#[derive(Debug, Clone)]
 pub(super) struct Refusal {
     pub(super) message: String,
     pub(super) log: String,
+}
+
+impl Refusal {
+    /// The refusal of nvcc, with what NVRTC reported before: the source is wrong for both, and either may name the cause.
+    pub(super) fn after_nvrtc(self, why: &str, said: &str) -> Self {
+        Refusal {
+            message: format!("{} (nvcc was tried because NVRTC refused the source: {why})", self.message),
+            log: format!("{}\nNVRTC, before nvcc:\n{said}", self.log.trim_end()),
+        }
+    }
 }
 
 impl From<Refusal> for CudaCompileError {
@@ -48,57 +58,74 @@ impl Headers<'_> {
     }
 }
 
-/// Compiles a source that was refused as it is written; `compile` does so with other texts in place of some files.
-pub(super) fn again(
-    params: &CompileParams,
-    source: &Path,
-    headers: &Headers<'_>,
-    refused: Refusal,
-    compile: impl Fn(&Replaced) -> Result<CudaCompiled, CudaCompileError>,
-) -> Result<CudaCompiled, CudaCompileError> {
-    let unread = |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not read the sources: {e}") };
-    let files = trees::texts(source).map_err(unread)?;
-    let sources = Sources::read(SourceTree { files: &files, main: &params.main, include: &params.include });
-    if let Some(unfinished) = sources.unfinished() {
-        return Err(Refusal { message: unfinished.to_string(), log: unfinished.as_error() }.into());
+/// A source without its host code.
+pub(super) struct Without<'a> {
+    params: &'a CompileParams,
+    sources: &'a Sources<'a>,
+    headers: &'a Headers<'a>,
+    reduced: Reduced,
+}
+
+impl<'a> Without<'a> {
+    /// The source without what its entries do not reach; none if that is the source as it is written.
+    pub(super) fn new(params: &'a CompileParams, sources: &'a Sources<'a>, headers: &'a Headers<'a>) -> Option<Self> {
+        let reduced = sources.without_host_code(&params.entries, given(params));
+        let compiler = if params.compiler == Compiler::Nvcc { "nvcc" } else { "nvrtc" };
+        Some(Without { params, sources, headers, reduced }).filter(|without| without.differs(compiler))
     }
-    let given = params.defines.iter().flat_map(|(name, value)| [name, value]).chain(&params.flags).map(String::as_str);
-    let mut reduced = sources.without_host_code(&params.entries, given);
-    if params.candidate {
-        return Err(worded(params, &sources, refused).into());
+
+    /// Whether it differs for a compiler from the source as it is written.
+    pub(super) fn differs(&self, compiler: &str) -> bool {
+        !self.reduced.files.is_empty() || self.reduced.absent.iter().any(|header| self.headers.lack(header, compiler))
     }
-    let compiler = if params.compiler == Compiler::Nvcc { "nvcc" } else { "nvrtc" };
-    if reduced.files.is_empty() && !reduced.absent.iter().any(|header| headers.lack(header, compiler)) {
-        return Err(worded(params, &sources, refused).into());
+
+    /// The texts that take the place of files.
+    pub(super) fn replaced(&self) -> Replaced {
+        self.reduced.replaced()
     }
-    match compile(&reduced.replaced()) {
-        Ok(mut compiled) => {
-            reduced.retain_absent(|header| headers.lack(header, &compiled.facts.compiler));
-            compiled.notes.push(Note::new(Severity::Note, LEFT_OUT, reduced.listed(&params.main)));
-            Ok(compiled)
+
+    /// Whether the source as it is written includes a header that even nvcc lacks, under no condition.
+    pub(super) fn lacks_for_certain(&self) -> bool {
+        self.reduced.absent.iter().any(|header| header.certain && self.headers.lack(header, "nvcc"))
+    }
+
+    /// Whether a condition asks about a macro that a header of the host may define.
+    pub(super) fn asks_standard(&self) -> bool {
+        self.reduced.asks_standard()
+    }
+
+    /// What was compiled, with a note that lists what was left out.
+    pub(super) fn noted(&self, mut compiled: CudaCompiled) -> CudaCompiled {
+        let mut reduced = self.reduced.clone();
+        reduced.retain_absent(|header| self.headers.lack(header, &compiled.facts.compiler));
+        compiled.notes.push(Note::new(Severity::Note, LEFT_OUT, reduced.listed(&self.params.main)));
+        compiled
+    }
+
+    /// The refusal to report, of those of the source as it is written and without its host code. `last` is what the last compiler said without the host code.
+    pub(super) fn refusal(&self, written: Refusal, reduced: Refusal, last: &str) -> Refusal {
+        let absent: Vec<_> =
+            self.reduced.absent.iter().filter(|header| self.headers.lack(header, "nvcc")).cloned().collect();
+        let undeclared = log::undeclared(last).into_iter();
+        let errors: Vec<_> = undeclared.map(|(name, (file, line))| (name, Place { file, line })).collect();
+        if let Some(need) = self.sources.need(&self.params.entries, &errors, &absent) {
+            return Refusal { message: need.to_string(), log: format!("{}:1: error: {need}\n", need.place) };
         }
-        Err(CudaCompileError::Failed { message, log, ended: None }) => {
-            reduced.retain_absent(|header| headers.lack(header, "nvcc"));
-            let errors: Vec<_> =
-                log::undeclared(&log).into_iter().map(|(name, (file, line))| (name, Place { file, line })).collect();
-            if let Some(need) = sources.need(&params.entries, &errors, &reduced.absent) {
-                return Err(
-                    Refusal { message: need.to_string(), log: format!("{}:1: error: {need}\n", need.place) }.into()
-                );
-            }
-            // What was left out cannot be the reason: the source as it is written says more.
-            let second = Refusal { message, log };
-            Err(worded(params, &sources, if reduced.absent.is_empty() { refused } else { second }).into())
-        }
-        Err(other) => Err(other),
+        // What was left out cannot be the reason: the source as it is written says more.
+        worded(self.params, self.sources, if absent.is_empty() { written } else { reduced })
     }
+}
+
+/// The names and values of macros, and the flags.
+pub(super) fn given(params: &CompileParams) -> impl Iterator<Item = &str> {
+    params.defines.iter().flat_map(|(name, value)| [name, value]).chain(&params.flags).map(String::as_str)
 }
 
 /// The code of the note that lists what was left out of a source.
 pub(super) const LEFT_OUT: &str = "compile.left-out";
 
 /// A refusal; if an entry means several kernels, one that lists them.
-fn worded(params: &CompileParams, sources: &Sources<'_>, refused: Refusal) -> Refusal {
+pub(super) fn worded(params: &CompileParams, sources: &Sources<'_>, refused: Refusal) -> Refusal {
     let about_entries = log::is_about_entries(&refused.log);
     match params.entries.iter().filter(|_| about_entries).find_map(|entry| sources.ambiguous(entry)) {
         Some(several) => {

@@ -2,6 +2,7 @@
 //! kernels only in [`device`].
 
 pub mod args;
+mod attempts;
 pub mod compile;
 mod compiler_process;
 mod compiler_server;

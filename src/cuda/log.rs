@@ -227,8 +227,7 @@ const HOST_TYPES: [&str; 13] = [
 ];
 
 /// Why nvcc should be tried after NVRTC failed: NVRTC's messages say that a system header or a type of the host is missing, or that the file holds host code. If
-/// a file that the
-/// package includes with quotes does not exist, nvcc cannot find it either.
+/// a file that the package includes with quotes does not exist, nvcc cannot find it either.
 pub(super) fn wants_nvcc(messages: &[Message]) -> Option<String> {
     messages.iter().filter(|m| m.severity == Severity::Error).find_map(|m| {
         let quoted = m.text.split('"').nth(1).unwrap_or_default();

@@ -10,8 +10,8 @@ use super::compile::CudaCompileError;
 use super::compiler_process::{self, Request};
 use super::compiler_server::STACK;
 use super::load::{Compilation, LoadError, load};
+use super::shim;
 use super::stage::{self, Given, SHIM, Stage};
-use super::{log, shim};
 use kforge_harness::compilers::ToolSandbox;
 use kforge_project::source::{ABSENT, with_parameters};
 use kforge_types::record::params::CompileParams;
@@ -104,9 +104,4 @@ fn options(params: &CompileParams, stage: &Stage) -> Result<Vec<String>, String>
     options.push(format!("-I{SHIM}"));
     options.extend(stage::flags(params)?.iter().cloned());
     Ok(options)
-}
-
-/// Why nvcc should be tried, if NVRTC failed because of something that it does not support.
-pub(super) fn wants_nvcc(made: &Compilation) -> Option<String> {
-    if made.result.is_some() { None } else { log::wants_nvcc(&log::messages(&made.log)) }
 }

@@ -27,7 +27,7 @@ use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::bounds::with_bounds;
 use super::cccl::{self, ADAPTED, TOOLKIT};
 use super::foreign::Foreign;
-use super::host_code::again;
+use super::host_code::{again, alone};
 use super::image::Image;
 use super::launches::without_launches;
 use super::pointers::may_misalign;
@@ -80,7 +80,7 @@ pub struct Compiled {
     pub facts: CompileFacts,
     /// The compiler's output: warnings.
     pub log: String,
-    /// What was left out of the source because it does not compile here and no entry needs it.
+    /// What was left out of the source because no entry needs it: other kernels, or whatever does not compile here.
     pub left_out: Option<String>,
     /// The absent headers that the compiler was given empty.
     pub(super) stand_ins: Vec<String>,
@@ -107,8 +107,15 @@ impl From<String> for CompileFailed {
 }
 
 /// Compiles into the existing folder `out`: the files `binary` and `lines`. The working folder is created in the scratch folder of [`EmulatorCompile::within`].
-/// A source that does not compile as it is written is compiled without its host code, or to entries that report what is not emulated ([`super::host_code`]).
+/// Kernels that nothing needs are left out first. A source that does not compile as it is written is compiled without its host code, or to entries that report what is not emulated ([`super::host_code`]).
 pub fn compile(what: &EmulatorCompile<'_>, out: &Path) -> Result<Compiled, CompileFailed> {
+    if let Some(alone) = alone(what)? {
+        match as_given(what, out, &alone.replaced()) {
+            Ok(compiled) => return Ok(Compiled { left_out: Some(alone.listed(what.main)), ..compiled }),
+            Err(refused) if refused.text => {}
+            Err(refused) => return Err(refused),
+        }
+    }
     match as_given(what, out, &Replaced::new()) {
         Err(refused) if refused.text => again(what, out, refused),
         compiled => compiled,

@@ -3,6 +3,7 @@
 //!
 //! | attempt | the result |
 //! |---|---|
+//! | before all others: the source without kernels that nothing needs | what was left out is listed |
 //! | the file ends inside a brace, a template or a comment | one error with the line at which that opens |
 //! | the source without what no entry reaches, and empty headers for those that are absent; not for a candidate of a round, whose author is to mend it | what was left out is listed |
 //! | that needs a name that only an absent header can declare | unknown: every entry reports the name |
@@ -16,7 +17,25 @@ use std::path::Path;
 use super::compile::{Asm, CompileFailed, Compiled, EmulatorCompile, Unit, as_given, compile_as};
 use super::foreign::{Foreign, foreign, is_toolkit, undeclared};
 use kforge_harness::trees::{self, Replaced};
-use kforge_project::source::{AbsentHeader, Need, Place, SourceTree, Sources, is_standard};
+use kforge_project::source::{
+    AbsentHeader, Need, Place, Reduced, SourceTree, Sources, is_standard, without_other_kernels,
+};
+use kforge_types::model::generate::GENERATED;
+
+/// The source without kernels that nothing needs; none if it has no such kernel, or if a round tries it.
+pub(super) fn alone(what: &EmulatorCompile<'_>) -> Result<Option<Reduced>, CompileFailed> {
+    if what.candidate || what.main.starts_with(&format!("{GENERATED}/")) {
+        return Ok(None);
+    }
+    let files = trees::texts(what.source).map_err(|e| CompileFailed::from(format!("cannot read the sources: {e}")))?;
+    let tree = SourceTree { files: &files, main: what.main, include: what.include };
+    Ok(without_other_kernels(tree, what.entries, given(what)))
+}
+
+/// The names and values of macros, and the flags.
+fn given<'a>(what: &EmulatorCompile<'a>) -> impl Iterator<Item = &'a str> {
+    what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str)
+}
 
 /// Compiles a source that was refused as it is written.
 pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFailed) -> Result<Compiled, CompileFailed> {
@@ -28,8 +47,7 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
     if what.candidate {
         return unknown_or(what, out, &sources, refused);
     }
-    let given = what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str);
-    let mut reduced = sources.without_host_code(what.entries, given);
+    let mut reduced = sources.without_host_code(what.entries, given(what));
     if reduced.files.is_empty() && !reduced.absent.iter().any(is_absent) {
         return unknown_or(what, out, &sources, refused);
     }

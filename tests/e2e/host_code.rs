@@ -77,6 +77,41 @@ fn kernels_that_a_library_surrounds_pass_and_what_was_left_out_is_listed() {
     project.build(&["--kernel", "made"]).expect(101).says("found");
 }
 
+/// Two kernels of one operator in one file.
+fn two_in_a_file() -> Project {
+    let manifest = "[package]\nname = \"two\"\n\n[targets.cpu]\n\n[operator.twice]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\n\
+        outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"2 * x\" }\ntolerance = { atol = 0.0, rtol = 0.0 }\nshapes.ragged = { n = 70 }\n";
+    let kernel = |name: &str| {
+        format!(
+            "\n[kernel.{name}]\noperator = \"twice\"\nsource = \"twice.cu\"\nlaunch = [{{ entry = \"{name}\", grid = [\"ceil_div(n, 32)\"], block = [32], args = [\"y\", \"x\", \"n\"] }}]\n"
+        )
+    };
+    let source = "__device__ int at() { return blockIdx.x * blockDim.x + threadIdx.x; }\n\
+        __global__ void sum(float *y, const float *x, int n) {\n  if (at() < n) y[at()] = x[at()] + x[at()];\n}\n\
+        __global__ void product(float *y, const float *x, int n) {\n  if (at() < n) y[at()] = x[at()] * 2;\n}\n";
+    Project::new()
+        .file("kernel.toml", &format!("{manifest}{}{}", kernel("sum"), kernel("product")))
+        .file("twice.cu", source)
+}
+
+#[test]
+fn an_edit_of_one_kernel_changes_no_binary_of_the_others_in_its_file() {
+    let project = two_in_a_file();
+    passes(&project, &["product", "sum"]);
+    let text = explained(&project, "two/sum/cpu/compile");
+    assert!(text.contains("no entry needs these parts of `twice.cu`, which were left out:"), "{text}");
+    assert!(text.contains("twice.cu:5-7: `product`"), "{text}");
+    project.edit("twice.cu", "x[at()] * 2", "2.0f * x[at()] + 0 * n");
+    let built = project.built(&[]);
+    let executed = built.executed();
+    let again: Vec<&str> = executed.iter().map(String::as_str).filter(|id| id.ends_with("/verify")).collect();
+    assert_eq!(again, ["two/product/cpu/ragged/verify"], "{executed:?}");
+    // A mistake in one is no error of the other.
+    project.edit("twice.cu", "2.0f *", "2.0f * oops *");
+    let built = project.build(&["--keep-going"]).expect(101).says("oops");
+    assert_eq!(built.step("two/sum/cpu/ragged/judge")["verdict"], "pass", "{}", built.stderr());
+}
+
 #[test]
 #[ignore = "second tier: many compilations"]
 fn each_kind_of_project_passes_as_it_is() {

@@ -58,6 +58,20 @@ pub(super) fn includes(file: &File) -> impl Iterator<Item = (usize, Include)> {
     })
 }
 
+/// The positions of the tokens of a file's includes outside every condition.
+pub(super) fn unconditional(file: &File) -> BTreeSet<usize> {
+    let (mut found, mut depth) = (BTreeSet::new(), 0_usize);
+    for (at, token) in file.tokens.iter().enumerate() {
+        match token.directive() {
+            Some(("if" | "ifdef" | "ifndef", _)) => depth += 1,
+            Some(("endif", _)) => depth = depth.saturating_sub(1),
+            Some(("include", _)) if depth == 0 => drop(found.insert(at)),
+            _ => {}
+        }
+    }
+    found
+}
+
 /// The names of the files that the main one includes, itself among them, in order; all files if a macro computes an include.
 pub(super) fn included_files(tree: &SourceTree<'_>) -> BTreeSet<String> {
     let mut found: BTreeSet<String> = BTreeSet::new();

@@ -5,7 +5,7 @@
 //!
 //! | decision | reason |
 //! |---|---|
-//! | a source that compiles is never changed | what it means, and what was recorded of its binary, stays |
+//! | a source that compiles is never changed, except that other kernels are left out ([`without_other_kernels`]) | what it means, and what was recorded of its binary, stays |
 //! | a declaration is kept if an entry reaches its name, through macros too | all declarations of a name go together, so no overload or specialization that a kernel would choose is lost |
 //! | names count wherever they occur, except after `.` and `->` | too much costs nothing but an error; too little would change what a kernel means |
 //! | operators, and variables of devices, are kept | they are used without their names: by expressions, by `constants` of a manifest |
@@ -25,6 +25,7 @@ mod macros;
 mod needs;
 mod part;
 mod reach;
+mod siblings;
 mod tokens;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -32,10 +33,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use declarations::{Declarations, Range, closing, declarations};
 pub use entry::{addressed, with_parameters};
 use host::{Known, qualified};
-use include::{asked, included_files, includes, inner_includes};
+use include::{asked, included_files, includes, inner_includes, unconditional};
 use macros::{Macros, spelled};
 pub use needs::{Need, is_standard};
 use part::{Part, What, part};
+pub use siblings::without_other_kernels;
 use tokens::{Kind, Token, Unclosed, tokens, words};
 
 /// The folder of empty headers in a tree, which stands last in the search for includes.
@@ -76,6 +78,8 @@ pub struct AbsentHeader {
     pub place: Place,
     /// Whether an empty header can stand for it. Otherwise its includes are blanked.
     pub stands: bool,
+    /// Whether the file to compile includes it outside every condition, so that no compiler that lacks it compiles that file as it is written.
+    pub certain: bool,
 }
 
 /// A declaration that is left out.
@@ -225,6 +229,18 @@ impl<'a> Sources<'a> {
         if !out.absent.is_empty() {
             out.asked = self.undefined(&given);
         }
+        (out.files, out.left_out) = self.leaving(&kept, &out.absent);
+        out
+    }
+
+    /// The files that change if only these declarations are kept, with their new texts, and what is left out, by place. Includes of headers for which nothing can
+    /// stand are blanked.
+    fn leaving(
+        &self,
+        kept: &BTreeSet<(usize, usize)>,
+        absent: &[AbsentHeader],
+    ) -> (BTreeMap<String, String>, Vec<LeftOut>) {
+        let (mut files, mut left_out) = (BTreeMap::new(), vec![]);
         let mut edits: BTreeMap<usize, Vec<(usize, usize, String)>> = BTreeMap::new();
         for (index, group) in self.groups.iter().enumerate() {
             let of = |part: &usize| kept.contains(&(index, *part));
@@ -238,22 +254,22 @@ impl<'a> Sources<'a> {
             for part in (0..group.parts.len()).filter(|part| !of(part)) {
                 let part = &group.parts[part];
                 let place = self.place(group.file, first.line);
-                out.left_out.push(LeftOut { name: shown(part, text), place, to: last.line });
+                left_out.push(LeftOut { name: shown(part, text), place, to: last.line });
             }
             let parts = (0..group.parts.len()).filter(of).map(|part| spelled(&group.parts[part].tokens));
             let new = parts.collect::<Vec<_>>().join(" ");
             edits.entry(group.file).or_default().push((group.range.from, group.range.to, new));
         }
         for (index, file) in self.files.iter().enumerate() {
-            let blanked = self.blanked_includes(file, &out.absent);
+            let blanked = self.blanked_includes(file, absent);
             let edits = edits.remove(&index).unwrap_or_default();
             if !edits.is_empty() || !blanked.is_empty() {
                 let text = &self.tree.files[&file.name];
-                out.files.insert(file.name.clone(), edited(text, &file.tokens, &edits, &blanked));
+                files.insert(file.name.clone(), edited(text, &file.tokens, &edits, &blanked));
             }
         }
-        out.left_out.sort_by(|a, b| (&a.place, a.to, &a.name).cmp(&(&b.place, b.to, &b.name)));
-        out
+        left_out.sort_by(|a, b| (&a.place, a.to, &a.name).cmp(&(&b.place, b.to, &b.name)));
+        (files, left_out)
     }
 
     /// Headers that no file of the tree is, in order of name.
@@ -261,17 +277,21 @@ impl<'a> Sources<'a> {
         let mut found: BTreeMap<String, AbsentHeader> = BTreeMap::new();
         let asked: BTreeSet<String> = self.files.iter().flat_map(asked).collect();
         for (index, file) in self.files.iter().enumerate() {
+            let outside = if file.name == self.tree.main { unconditional(file) } else { BTreeSet::new() };
             for (at, include) in includes(file) {
                 if include.resolve(&file.name, &self.tree).is_none() && !asked.contains(&include.name) {
                     let stands = std::path::Path::new(&include.name)
                         .components()
                         .all(|c| matches!(c, std::path::Component::Normal(_)));
                     let place = self.place(index, file.tokens[at].line);
-                    let header = AbsentHeader { name: include.name.clone(), place, stands };
+                    let certain = outside.contains(&at);
+                    let header = AbsentHeader { name: include.name.clone(), place, stands, certain };
                     let first = found.entry(include.name).or_insert_with(|| header.clone());
+                    let certain = certain || first.certain;
                     if header.place < first.place {
                         *first = header;
                     }
+                    first.certain = certain;
                 }
             }
         }

@@ -106,6 +106,11 @@ impl Reduced {
         out
     }
 
+    /// Whether a condition asks about a macro that a header of C, C++ or POSIX may define. An empty header in its place could then change what a kernel means.
+    pub fn asks_standard(&self) -> bool {
+        self.asked.iter().any(|(name, _)| is_reserved(name))
+    }
+
     /// Keeps only the absent headers that a compiler lacks too.
     pub fn retain_absent(&mut self, lacks: impl FnMut(&AbsentHeader) -> bool) {
         self.absent.retain(lacks);
@@ -174,4 +179,42 @@ pub fn is_standard(name: &str) -> bool {
     C.contains(&name)
         || ["sys/", "bits/", "arpa/", "netinet/"].iter().any(|start| name.starts_with(start))
         || !name.contains(['.', '/'])
+}
+
+/// Whether a header of C, C++ or POSIX may define a macro of that name: these standards reserve such names for their headers.
+fn is_reserved(name: &str) -> bool {
+    const WHOLE: [&str; 20] = [
+        "NULL",
+        "EOF",
+        "BUFSIZ",
+        "NAN",
+        "INFINITY",
+        "HUGE_VAL",
+        "HUGE_VALF",
+        "RAND_MAX",
+        "I",
+        "assert",
+        "errno",
+        "stdin",
+        "stdout",
+        "stderr",
+        "isnan",
+        "isinf",
+        "signbit",
+        "bool",
+        "offsetof",
+        "TIME_UTC",
+    ];
+    const STARTS: [&str; 17] = [
+        "M_", "FP_", "FE_", "MATH_", "LC_", "PRI", "SCN", "SIG", "CLOCK", "SEEK_", "EXIT_", "O_", "S_", "PTHREAD_",
+        "FLT_", "DBL_", "ATOMIC_",
+    ];
+    const ENDS: [&str; 8] = ["_MAX", "_MIN", "_BIT", "_BITS", "_C", "_WIDTH", "_DIG", "_NAME_MAX"];
+    // EINVAL and the like.
+    let is_error =
+        name.len() > 2 && name.starts_with('E') && name.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    WHOLE.contains(&name)
+        || is_error
+        || STARTS.iter().any(|start| name.starts_with(start))
+        || ENDS.iter().any(|end| name.ends_with(end))
 }

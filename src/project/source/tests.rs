@@ -197,3 +197,25 @@ fn a_file_that_ends_inside_something_is_named_first_the_main_one() {
     );
     assert_eq!(of(&[("k.cu", "__global__ void k() { }\n")]), None);
 }
+
+#[test]
+fn a_header_is_certain_if_the_file_to_compile_includes_it_under_no_condition() {
+    let text = "#include \"own.h\"\n#ifdef WITH_TORCH\n#include <torch/a.h>\n#endif\n#include <torch/b.h>\n#if 1\n#include <torch/b.h>\n#endif\n__global__ void k() { }\n";
+    let out = reduced(&[("k.cu", text), ("own.h", "#include <torch/c.h>\n")], &["k"]);
+    let certain: Vec<_> = out.absent.iter().map(|header| (header.name.as_str(), header.certain)).collect();
+    assert_eq!(certain, [("torch/a.h", false), ("torch/b.h", true), ("torch/c.h", false)]);
+}
+
+#[test]
+fn a_condition_on_what_a_standard_header_may_define_is_told_from_others() {
+    let asks = |name: &str| {
+        let text = format!("#include <vector>\n#ifdef {name}\n#endif\n__global__ void k() {{ }}\n");
+        reduced(&[("k.cu", &text)], &["k"]).asks_standard()
+    };
+    for name in ["INT_MAX", "CHAR_BIT", "NULL", "EINVAL", "M_PI", "SIGINT", "PRIu64", "HUGE_VALF"] {
+        assert!(asks(name), "{name}");
+    }
+    for name in ["DEBUG", "USE_HALF", "TORCH_VERSION", "BLOCK_SIZE", "ENABLE_BF16", "E", "__GNUC__"] {
+        assert!(!asks(name), "{name}");
+    }
+}
