@@ -7,6 +7,9 @@ use super::warp::{self, Pending, lanes};
 use super::watch::BlockWatch;
 use kforge_types::record::FindingKind;
 
+/// The end of a message about what CUDA C++ does not define and hardware may execute as the author meant it.
+const WORKS: &str = ", which is undefined in CUDA C++; it may work on hardware";
+
 /// The state of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) enum State {
@@ -154,7 +157,7 @@ impl Block {
         let b = self.barrier;
         if let Some((thread, pc)) = b.other {
             let message = format!(
-                "thread {} waits at the barrier at {}, thread {thread} at another barrier at {}",
+                "thread {} waits at the barrier at {}, thread {thread} at another barrier at {}{WORKS}",
                 b.thread,
                 job.at(b.pc),
                 job.at(pc)

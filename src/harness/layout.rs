@@ -2,6 +2,7 @@
 //! canaries; does not know where the bytes are, or which values are correct.
 
 use kforge_foundation::base::count;
+use kforge_numerics::measure::pattern::Places;
 use kforge_types::model::bound::{Buffer, Fill};
 use kforge_types::model::coordinates::{element, stored};
 use kforge_types::model::{Role, Tensor};
@@ -175,14 +176,22 @@ pub fn unwritten(tensor: &Tensor, after: &[(u8, &[u8])]) -> Option<Finding> {
         let at = tensor.offset_of(*index) as usize * width;
         after.iter().all(|(poison, bytes)| bytes[at..at + width].iter().all(|byte| byte == poison))
     };
-    let mut untouched = (0..tensor.elements()).filter(untouched);
-    let first = untouched.next()?;
-    let missing = untouched.count() + 1;
+    let untouched = (0..tensor.elements()).filter(untouched);
+    let (mut places, mut first, mut missing) = (Places::new(&tensor.shape), None, 0usize);
+    for index in untouched {
+        places.push(index);
+        first.get_or_insert(index);
+        missing += 1;
+    }
+    let first = first?;
     let (name, all, at) = (&tensor.name, tensor.elements(), element(first, &tensor.shape));
+    let pattern = places.explain().map(|pattern| format!("; they are {pattern}")).unwrap_or_default();
     let message = match missing as u64 == all {
         true => format!("the output `{name}` was not written"),
         false if missing == 1 => format!("1 of {all} elements of the output `{name}` was not written, at {at}"),
-        false => format!("{missing} of {all} elements of the output `{name}` were not written, the first at {at}"),
+        false => {
+            format!("{missing} of {all} elements of the output `{name}` were not written, the first at {at}{pattern}")
+        }
     };
     Some(about(FindingKind::Unwritten, message, name, Some(first as i64), missing))
 }

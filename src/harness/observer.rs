@@ -12,13 +12,15 @@ use crate::message::Response;
 use crate::oracle::{Named, TrialValues, python};
 use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
+use kforge_numerics::measure::diagnose::{self, element};
 use kforge_numerics::reference::Values;
-use kforge_numerics::reference::float::gather_strided;
+use kforge_numerics::reference::float::{gather_strided, round_values};
+use kforge_numerics::reference::logical_shape;
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::model::{Compare, Tensor};
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{
-    Determinism, Finding, FindingKind, Fresh, OutputObserved, TrialObserved, VerifyObservation,
+    Determinism, Diagnosis, Finding, FindingKind, Fresh, OutputObserved, TrialObserved, VerifyObservation, WrongPattern,
 };
 
 /// The contents of each written tensor after a run that ended normally, in the problem's order.
@@ -115,6 +117,16 @@ fn is_same_place(a: &Finding, b: &Finding) -> bool {
     a.line.is_some() && a.buffer.is_some() && a.buffer == b.buffer && lines(a) == lines(b)
 }
 
+/// What explains an output of which elements were not written, whose other elements are `seen`: only the type or size of its elements can. `missing` are the
+/// first such element and their number.
+fn of_written(tensor: &Tensor, seen: &OutputObserved, missing: (u64, u64)) -> Option<Diagnosis> {
+    let by_type = |found: &&Diagnosis| matches!(found.pattern, WrongPattern::ElementType { .. });
+    let wrong = seen.gross.as_ref().map_or(0, |gross| gross.count);
+    let by_size = || element::written_part(tensor.dtype, tensor.elements(), missing, wrong);
+    let found = seen.diagnosis.as_ref().filter(by_type).cloned().or_else(by_size);
+    found.filter(|_| tensor.is_contiguous())
+}
+
 impl<'a> Observer<'a> {
     /// An empty observation. `ran_as` is as in the observation.
     pub fn new(
@@ -177,6 +189,7 @@ impl<'a> Observer<'a> {
             let unwritten = layout::unwritten(tensor, &of_runs);
             // Unwritten elements hold the poison, which differs between runs, so a comparison with the first run would say nothing.
             let whole = unwritten.is_none();
+            let missing = unwritten.as_ref().map(|finding| (finding.index.unwrap_or(0) as u64, finding.count));
             if let Some(finding) = unwritten {
                 self.find(finding);
             }
@@ -187,7 +200,10 @@ impl<'a> Observer<'a> {
                 if run > 0 && bytes.same(&first) {
                     continue;
                 }
-                let seen = self.observe_bytes(trial, tensor, against, bytes)?;
+                let mut seen = self.observe_bytes(trial, tensor, against, bytes)?;
+                if let Some(missing) = missing {
+                    seen.diagnosis = of_written(tensor, &seen, missing);
+                }
                 let distribution = format!("{}{}", trial.distribution, ended[run].said);
                 match trials.iter_mut().find(|other| other.distribution == distribution) {
                     Some(other) => other.outputs.push(seen),
@@ -222,7 +238,13 @@ impl<'a> Observer<'a> {
         }
         let got = gather_strided(tensor, bytes.of).map_err(failed)?;
         let (inputs, expected) = against.get()?;
-        let seen = self.observe(tensor, inputs, expected, &got)?;
+        let mut seen = self.observe(tensor, inputs, expected, &got)?;
+        let want = expected.outputs.get(&tensor.name);
+        if let (Some(gross), Some(want), true) = (&seen.gross, want, seen.diagnosis.is_none() && self.is_plain(tensor))
+            && tensor.is_contiguous()
+        {
+            seen.diagnosis = element::other_type(tensor.dtype, bytes.of, &want.as_f64(tensor.dtype), gross.count);
+        }
         if let Some(name) = name {
             let mut all = lock();
             if all.len() >= KEPT {
@@ -278,7 +300,21 @@ impl<'a> Observer<'a> {
         let scaled = self.params.scaled.contains(name);
         let scale = expected.scales.get(name).filter(|_| scaled).map(Vec::as_slice);
         let beyond = self.params.count_beyond.get(name);
-        observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)
+        let mut seen = observe(&Compared { tensor, got, want, scale, beyond }, &leniency).map_err(failed)?;
+        if seen.gross.is_some() && self.is_plain(tensor) {
+            let want = round_values(tensor.dtype, want);
+            let shape: Vec<u64> = logical_shape(tensor).into_iter().map(|extent| extent as u64).collect();
+            let (got, want) = (got.as_f64(tensor.dtype), want.as_f64(tensor.dtype));
+            let (dtype, dims) = (tensor.dtype, &problem.dims);
+            seen.diagnosis =
+                diagnose::diagnose(&diagnose::Output { dtype, shape: &shape, dims, got: &got, want: &want });
+        }
+        Ok(seen)
+    }
+
+    /// Whether each element of an output has one expected value, so that values in other places can be found.
+    fn is_plain(&self, tensor: &Tensor) -> bool {
+        matches!(self.params.compare.get(&tensor.name), None | Some(Compare::Elements))
     }
 
     /// Whether the elements of an output are compared one by one, so that a different value in one place matters.

@@ -8,9 +8,16 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "numerics/references", files: &["reference"], packages: &["libm", "matrixmultiply"] },
     Part {
         name: "numerics/comparison",
-        files: &["measure/compare.rs", "measure/front.rs", "measure/judge.rs", "measure/pattern.rs"],
+        files: &[
+            "measure/compare.rs",
+            "measure/diagnosed",
+            "measure/front.rs",
+            "measure/judge.rs",
+            "measure/pattern.rs",
+        ],
         packages: &[],
     },
+    Part { name: "numerics/diagnosis", files: &["measure/diagnose"], packages: &[] },
     Part { name: "numerics/tolerance", files: &["measure/confirm.rs", "measure/tolerate.rs"], packages: &[] },
     Part { name: "numerics/calibration", files: &["measure/calibrate.rs", "measure/deciding.rs"], packages: &[] },
     Part { name: "numerics/signatures", files: &["measure/signature.rs"], packages: &["regex"] },

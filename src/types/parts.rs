@@ -8,6 +8,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "types/documents",
         files: &[
+            "record/diagnosis.rs",
             "record/inspection.rs",
             "record/observation.rs",
             "record/params.rs",

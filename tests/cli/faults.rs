@@ -56,6 +56,7 @@ fn a_block_beyond_the_launch_bounds_is_said_at_the_block_and_no_argument_is_blam
     let said = said.says("entry `twice<32>`: a block has 32 threads, the kernel's launch bounds allow 16");
     let said = said.says("kernel.toml:27:9").says("`twice<32>` is launched here");
     assert!(!said.err.contains("one argument for each parameter"), "{}", said.err);
+    said.says("is wrong: its launch is refused");
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod calibrated;
 mod changed;
 mod compared;
 mod cub;
+mod diagnosed;
 mod edits;
 mod fresh;
 mod generated;

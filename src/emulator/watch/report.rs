@@ -66,6 +66,14 @@ impl Place<'_> {
     }
 }
 
+/// The end of a message about a race in which one side reads.
+const RACING_READ: &str =
+    "; such a read is undefined in CUDA C++, even if its value is not used; it may work on hardware";
+
+/// A race of an access with a recorded one.
+///
+/// # Safety
+/// As for `access`.
 pub(super) unsafe fn race_found(
     core: *mut Core,
     job: &Job,
@@ -83,8 +91,10 @@ pub(super) unsafe fn race_found(
         } else {
             format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
         };
+        let reads = !wrote || a.kind & (WRITE | ATOMIC) == 0;
+        let end = if reads { RACING_READ } else { "" };
         let message = format!(
-            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with no synchronisation between them",
+            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with no synchronisation between them{end}",
             at.element(),
             at.name,
             verb(a.kind),

@@ -43,6 +43,7 @@ impl<'a> Comparison<'a> {
             nonfinite: (0, 0),
             histogram: vec![0; 11],
             gross: None,
+            diagnosis: None,
             beyond: beyond.map(|_| 0),
             checked: None,
         };

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::compare::{GROSS, show};
+use super::diagnosed::{agreed, sentence};
 use kforge_types::model::coordinates::element;
 use kforge_types::model::{DType, Nonfinite, Tolerance};
 use kforge_types::record::observation::Mismatch;
@@ -166,7 +167,9 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         unconfined: observation.unconfined.clone(),
         worst,
         confirms: false,
+        diagnoses: vec![],
     };
+    let mut wrong: Vec<(String, &OutputObserved)> = vec![];
     let mut lines = String::new();
     // Findings are ordered by kind. An access out of bounds may hit memory that another thread writes, which looks like a race, and either explains the reads
     // of uninitialized memory that come with it.
@@ -196,6 +199,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
                 let inputs = format!("trial {} ({})", trial.trial, trial.distribution);
                 let text = describe(&inputs, seen, &judged);
                 failed.get_or_insert_with(|| headline(seen, &judged));
+                wrong.push((inputs, seen));
                 fails_anyway |= fresh.is_none();
                 let _ = writeln!(lines, "{text}");
                 if let Some(FreshTrial { seed, .. }) = fresh {
@@ -209,7 +213,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     }
     let worst = (!observation.trials.is_empty()).then_some(worst);
     if let Some(why) = failed {
-        return done(Verdict::Fail(why), lines, worst);
+        return Judgement { diagnoses: agreed(&wrong), ..done(Verdict::Fail(why), lines, worst) };
     }
     if let Some(why) = &observation.not_launched {
         return done(Verdict::Unknown(Unknown::Missing(why.clone())), String::new(), None);
@@ -270,6 +274,9 @@ pub(super) fn describe(inputs: &str, seen: &OutputObserved, judged: &OutputJudge
         if let Some(pattern) = &gross.pattern {
             let _ = write!(text, "\n  {} {pattern}", if gross.count == 1 { "it is" } else { "they are" });
         }
+    }
+    if let Some(diagnosis) = &seen.diagnosis {
+        let _ = write!(text, "\n  {}", sentence(diagnosis, seen));
     }
     if seen.checked.is_some() {
         return text;

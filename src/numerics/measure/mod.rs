@@ -9,6 +9,8 @@ pub mod ceiling;
 pub mod compare;
 pub mod confirm;
 pub mod deciding;
+pub mod diagnose;
+pub mod diagnosed;
 pub mod derived;
 pub mod floor;
 pub mod front;

@@ -199,10 +199,16 @@ fn unavailable(report: &mut TargetReport, kind: StepKind, why: &str) {
     }
 }
 
-/// Files a failure of a step without a target under the first target of its kernel, or of the package.
+/// Files a failure of a step without a target under the first target of its kernel, of the first kernel of its operator, or of the package if it has neither.
 fn stray(package: &mut PackageReport, step: &StepView<'_>, why: &str) {
-    let of_kernel = |k: &&mut KernelReport| step.labels.kernel.as_ref().is_none_or(|n| *n == k.name);
-    if let Some(target) = package.kernels.iter_mut().find(of_kernel).and_then(|k| k.targets.first_mut()) {
+    let Labels { kernel, operator, .. } = step.labels;
+    let is_its = |k: &KernelReport| match (kernel, operator) {
+        (Some(name), _) => *name == k.name,
+        (None, Some(name)) => *name == k.operator,
+        (None, None) => true,
+    };
+    let at = package.kernels.iter().position(is_its).unwrap_or(0);
+    if let Some(target) = package.kernels.get_mut(at).and_then(|k| k.targets.first_mut()) {
         target.failed.push((step.id.into(), why.into()));
     }
 }
@@ -363,6 +369,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 && step.labels.method.is_none()
             {
                 let text = |t: &str| (reader.places)(step.id, t);
+                let refused = step.notes.iter().any(|note| note.launch.is_some());
                 // A confirmation is filed under the verdict that it confirms, which is that of an earlier step.
                 let earlier = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant);
                 if let (true, Some(earlier)) = (step.labels.confirms, earlier) {
@@ -372,6 +379,8 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                             earlier.not_confirmed = None;
                             (earlier.verdict, earlier.explanation) =
                                 (Verdict::Fail(text(&why)), text(&judgement.explanation));
+                            earlier.diagnoses = judgement.diagnoses;
+                            earlier.refused = refused;
                         }
                         Verdict::Unknown(why) => drop(earlier.not_confirmed.get_or_insert_with(|| why.to_string())),
                     }
@@ -394,6 +403,8 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     confirmed: false,
                     not_confirmed: None,
                     explanation: text(&judgement.explanation),
+                    diagnoses: judgement.diagnoses,
+                    refused,
                 });
             }
         }
@@ -519,5 +530,52 @@ mod tests {
             report.packages[0].kernels[0].targets[0].unavailable,
             [("bench".to_string(), 2, "no device".to_string())]
         );
+    }
+
+    #[test]
+    fn what_fails_for_an_operator_is_filed_under_a_kernel_of_it() {
+        let part = |text: &str| Some(text.to_string());
+        let of = |kernel: &str, operator: &str| Labels {
+            package: "p".into(),
+            kernel: part(kernel),
+            operator: part(operator),
+            variant: part(""),
+            target: part("cpu"),
+            ..Labels::default()
+        };
+        let kernels = [of("first", "o"), of("second", "q"), of("third", "q")];
+        let oracle = Labels { kernel: None, variant: None, target: None, ..of("", "q") };
+        let outside = Labels { operator: part("unused"), ..oracle.clone() };
+        let (fresh, failed) = (Outcome::Fresh, Outcome::Failed("exited with 1".into()));
+        let view = |id, kind, labels, outcome| StepView {
+            id,
+            kind,
+            labels,
+            outcome,
+            result: None,
+            notes: &[],
+            evidence: None,
+        };
+        let mut steps = vec![
+            view("q/oracle", StepKind::Oracle, &oracle, &failed),
+            view("unused/oracle", StepKind::Oracle, &outside, &failed),
+        ];
+        steps.extend(kernels.iter().map(|labels| view("verify", StepKind::Verify, labels, &fresh)));
+        let reader = Reader {
+            read: &|_| None,
+            places: &|_, text| text.to_string(),
+            place: &|_, place| Some(place.clone()),
+            first_place: &|_, _| None,
+        };
+        let report = assemble(&steps, &|_| None, &reader);
+        let failed = |at: usize| {
+            let kernel = &report.packages[0].kernels[at];
+            let steps = kernel.targets[0].failed.iter().map(|(step, _)| step.as_str());
+            (kernel.name.as_str(), steps.collect::<Vec<_>>())
+        };
+        // An operator that no kernel of the report has: its failure must still be seen.
+        assert_eq!(failed(0), ("first", vec!["unused/oracle"]));
+        assert_eq!(failed(1), ("second", vec!["q/oracle"]));
+        assert_eq!(failed(2), ("third", vec![]));
     }
 }

@@ -11,7 +11,7 @@ use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use kforge_numerics::measure::interval::median_interval;
 use kforge_types::model::DType;
-use kforge_types::record::params::{Attribution, Fate, Matched};
+use kforge_types::record::params::{Attribution, Fate, Matched, OutputDiagnosis};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::timing::Series;
 use kforge_types::record::{FunctionFacts, Verdict};
@@ -203,6 +203,12 @@ pub struct ShapeReport {
     pub not_confirmed: Option<String>,
     /// For failures: the full explanation.
     pub explanation: String,
+    /// What explains wrong values of outputs, if their pattern is plain.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnoses: Vec<OutputDiagnosis>,
+    /// Whether the kernel did not run, because its launch was refused: an argument, or the threads of a block, do not fit the kernel.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub refused: bool,
 }
 
 /// Machine code of a variant.

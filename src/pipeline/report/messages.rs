@@ -242,15 +242,28 @@ fn of_judgement(step: &StepView<'_>, verify: Option<&StepView<'_>>, reader: &Rea
     match &judgement.verdict {
         Verdict::Fail(why) => {
             let findings = seen().unwrap_or_default();
-            let wrong: Vec<MessageReport> = findings
+            let said = |output: &str| {
+                let of = judgement.diagnoses.iter().find(|found| found.output == output)?;
+                Some(format!("`{output}`: {}", of.text))
+            };
+            let mut wrong: Vec<MessageReport> = findings
                 .iter()
                 .filter(|finding| !finding.kind.is_allowed())
                 .map(|finding| of_finding(step, finding, Severity::Error, reader))
                 .collect();
-            match wrong.is_empty() {
-                true => vec![message(step, WRONG_VALUES, Severity::Error, (reader.places)(step.id, why))],
-                false => wrong,
+            // Other findings explain wrong values themselves.
+            let unwritten = findings.iter().filter(|finding| !finding.kind.is_allowed()).zip(&mut wrong);
+            for (finding, message) in unwritten.filter(|(finding, _)| finding.kind == FindingKind::Unwritten) {
+                let said = finding.buffer.as_deref().and_then(said);
+                message.message.extend(said.map(|said| format!("\n{said}")));
             }
+            if wrong.is_empty() {
+                let mut text = (reader.places)(step.id, why);
+                let said = judgement.diagnoses.iter().filter_map(|found| said(&found.output));
+                text.extend(said.map(|said| format!("\n{said}")));
+                wrong.push(message(step, WRONG_VALUES, Severity::Error, text));
+            }
+            wrong
         }
         // Only a judgement that warns has findings that hardware allows.
         Verdict::Pass if step.notes.iter().any(|note| note.severity == Severity::Warning) => {
@@ -285,7 +298,8 @@ fn placed((file, line): (String, u32)) -> Option<SourcePlace> {
 mod tests {
     use super::*;
     use kforge_foundation::base::Digest;
-    use kforge_types::record::{Note, StepResult};
+    use kforge_types::record::params::OutputDiagnosis;
+    use kforge_types::record::{Diagnosis, Note, StepResult, WrongPattern};
 
     fn labels(variant: &str) -> Labels {
         let part = |text: &str| Some(text.to_string());
@@ -393,6 +407,32 @@ mod tests {
         assert_eq!((told(&unknown), unknown[0].severity), (vec![expected], Severity::Note));
         assert_eq!(of(Verdict::Unknown(Unknown::NoDevice("an H200".into()))), []);
         assert_eq!(of(Verdict::Pass), []);
+    }
+
+    #[test]
+    fn what_explains_wrong_values_follows_the_message_about_them() {
+        let mut blobs = HashMap::new();
+        let labels = labels("");
+        let diagnosis = Diagnosis { pattern: WrongPattern::Negated, wrong: 9, explained: 9, whole: true };
+        let diagnoses = vec![OutputDiagnosis { output: "y".into(), text: "all are odd".into(), diagnosis }];
+        let mut of = |findings: Vec<Finding>| {
+            let seen = VerifyObservation { findings, ..VerifyObservation::begun(true, 1, "check".into()) };
+            let judgement =
+                Judgement { diagnoses: diagnoses.clone(), ..Judgement::bare(Verdict::Fail("`y` is wrong".into())) };
+            let (seen, judged) =
+                (result("observation", &seen, &mut blobs), result("judgement", &judgement, &mut blobs));
+            let views = [
+                view(StepKind::Verify, &labels, &Outcome::Fresh, Some(&seen)),
+                view(StepKind::Judge, &labels, &Outcome::Fresh, Some(&judged)),
+            ];
+            read(&views, &blobs).into_iter().map(|m| m.message).collect::<Vec<_>>()
+        };
+        assert_eq!(of(vec![]), ["`y` is wrong\n`y`: all are odd"]);
+        let about = |kind, buffer: &str| Finding { buffer: Some(buffer.into()), ..Finding::new(kind, "found") };
+        assert_eq!(of(vec![about(FindingKind::Unwritten, "y")]), ["found\n`y`: all are odd"]);
+        assert_eq!(of(vec![about(FindingKind::Unwritten, "z")]), ["found"]);
+        // A race explains wrong values itself.
+        assert_eq!(of(vec![about(FindingKind::Race, "y")]), ["found"]);
     }
 
     #[test]

@@ -86,6 +86,10 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
         if wrong > 0 {
             let are = if wrong == 1 { "is" } else { "are" };
             let _ = write!(out, ": {wrong} of {} {are} {}", count(all, "variant"), paint(BAD, "wrong"));
+            let mut failed = target.shapes.iter().filter(|shape| matches!(shape.verdict, Verdict::Fail(_))).peekable();
+            if failed.peek().is_some() && failed.all(|shape| shape.refused) {
+                out.push_str(if wrong == 1 { ": its launch is refused" } else { ": their launches are refused" });
+            }
         }
         out.push('\n');
         write_target(out, target, failures, now, detailed);
@@ -461,6 +465,8 @@ mod tests {
             confirmed: false,
             not_confirmed: None,
             explanation: String::new(),
+            diagnoses: vec![],
+            refused: false,
         }
     }
 

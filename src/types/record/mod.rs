@@ -5,6 +5,7 @@ pub mod answer;
 pub mod candidate;
 pub mod class;
 pub mod device;
+pub mod diagnosis;
 pub mod event;
 pub mod fatbin;
 #[cfg(test)]
@@ -30,6 +31,7 @@ pub mod verdict;
 
 pub use class::{DeviceClass, Provenance};
 pub use device::{Device, Devices, Uuids};
+pub use diagnosis::{Arrangement, Axis, Diagnosis, Function, WrongPattern};
 pub use implementation::Implementations;
 pub use inspection::{FunctionFacts, Inspection};
 pub use kind::{Lane, Platform, Runs, StepKind, Validity};

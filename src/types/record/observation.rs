@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LaunchPart;
+use super::diagnosis::Diagnosis;
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
@@ -204,6 +205,9 @@ pub struct OutputObserved {
     /// The position of the elements that are far off.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gross: Option<Gross>,
+    /// What explains the values of these elements, if their pattern is plain. None in observations of an earlier kforge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub diagnosis: Option<Diagnosis>,
     /// How many elements exceed the tolerance in the spec. Only if the operator declares `matched` below one, which a front cannot decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,

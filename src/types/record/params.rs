@@ -5,7 +5,7 @@ use std::fmt::{Display, Write};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Unknown, Verdict};
+use super::{Diagnosis, Unknown, Verdict};
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
 use crate::model::{Compare, Metric, Sanitizer, Tolerance};
@@ -348,6 +348,20 @@ pub struct Judgement {
     /// Whether it confirms a champion, as in [`JudgeParams::confirms`].
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,
+    /// What explains wrong values of outputs, if their pattern is plain. At most one for each output: where failing trials show several, none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub diagnoses: Vec<OutputDiagnosis>,
+}
+
+/// What explains the wrong values of an output.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct OutputDiagnosis {
+    /// The output.
+    pub output: String,
+    /// The explanation in a sentence.
+    pub text: String,
+    /// The explanation.
+    pub diagnosis: Diagnosis,
 }
 
 impl Judgement {
@@ -361,6 +375,7 @@ impl Judgement {
             worst: None,
             no_fresh: None,
             confirms: false,
+            diagnoses: vec![],
         }
     }
 }

@@ -3,7 +3,8 @@
 use super::*;
 use crate::measure::compare::{Comparison, rms};
 use crate::measure::testing::observed;
-use kforge_types::record::{FindingKind, Fresh, TrialObserved};
+use kforge_types::record::params::OutputDiagnosis;
+use kforge_types::record::{Diagnosis, FindingKind, Fresh, TrialObserved, WrongPattern};
 
 fn observation(got: &[f64], want: &[f64]) -> VerifyObservation {
     let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
@@ -315,4 +316,26 @@ fn nonfinite_rules_are_three() {
         judge(&same, &with(Tolerance { nonfinite: Nonfinite::Forbid, ..Tolerance::default() })).verdict,
         Verdict::Fail(_)
     ));
+}
+
+#[test]
+fn a_diagnosis_is_told_where_the_output_fails_and_kept_apart_from_the_text() {
+    let mut compared = Comparison::new("y", DType::F32, &[2, 4], 1.0, None);
+    compared.floats(0, &[-1.0; 8], &[1.0; 8], None);
+    let diagnosis = Diagnosis { pattern: WrongPattern::Negated, wrong: 8, explained: 8, whole: true };
+    let seen = OutputObserved { diagnosis: Some(diagnosis.clone()), ..compared.finish() };
+    let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![seen] };
+    let observation = VerifyObservation { trials: vec![trial], ..VerifyObservation::begun(true, 1, "check".into()) };
+    let judged = judge(&observation, &with(Tolerance::default()));
+    let text = "every element has the opposite sign".to_string();
+    assert!(judged.explanation.contains(&format!("\n  {text}\n")), "{}", judged.explanation);
+    assert_eq!(judged.diagnoses, [OutputDiagnosis { output: "y".into(), text, diagnosis }]);
+    let loose = judge(&observation, &with(Tolerance { atol: 3.0, ..Tolerance::default() }));
+    assert_eq!((loose.verdict, loose.explanation.as_str(), loose.diagnoses.len()), (Verdict::Pass, "", 0));
+    // An observation of an earlier kforge has none.
+    let mut old = serde_json::to_value(&observation).unwrap();
+    old["trials"][0]["outputs"][0].as_object_mut().unwrap().remove("diagnosis");
+    let old: VerifyObservation = serde_json::from_value(old).unwrap();
+    let judged = judge(&old, &with(Tolerance::default()));
+    assert!(matches!(judged.verdict, Verdict::Fail(_)) && judged.diagnoses.is_empty());
 }

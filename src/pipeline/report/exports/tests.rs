@@ -36,6 +36,8 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         no_fresh: None,
         confirmed: false,
         not_confirmed: None,
+        diagnoses: vec![],
+        refused: false,
     }
 }
 

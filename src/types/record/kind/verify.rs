@@ -26,6 +26,7 @@ pub(super) const KIND: Descriptor = Descriptor {
                     "types/expressions",
                     "numerics/references",
                     "numerics/comparison",
+                    "numerics/diagnosis",
                     "project/c++",
                     "project/paths",
                     "project/python",
