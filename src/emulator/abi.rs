@@ -9,6 +9,11 @@ pub(super) const HOOK: &str = "kf_not_emulated";
 /// The prefix of an inline PTX statement in the text that is passed to the hook.
 pub(super) const PTX: &str = "inline PTX ";
 
+/// The folder of the toolkit's files that were adapted for a source with cub, in the paths of line tables.
+pub(super) const ADAPTED: &str = "cccl";
+/// The folder of the toolkit's files as they are, in the paths of line tables.
+pub(super) const TOOLKIT: &str = "toolkit";
+
 /// The most dynamic shared memory that a block may request, in bytes: 227 KiB, as on compute capability 9.0.
 pub const MAX_DYNAMIC_SHARED: u64 = 227 * 1024;
 

@@ -12,13 +12,10 @@ use std::fs;
 use std::io;
 use std::path::Path;
 
+use super::abi::{ADAPTED, TOOLKIT};
 use super::ptx::with_ptx;
 use kforge_harness::trees;
 
-/// The folder of adapted files, below the working folder.
-pub(super) const ADAPTED: &str = "cccl";
-/// The link to the toolkit's files, below the working folder.
-pub(super) const TOOLKIT: &str = "toolkit";
 /// The header in which libcu++ learns about the compiler.
 pub(super) const CONFIGURATION: &str = "cuda/std/detail/__config";
 /// The folders of a toolkit's files that a source with cub reads.

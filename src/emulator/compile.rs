@@ -22,10 +22,10 @@ use std::fmt::Write as _;
 use std::fs;
 use std::path::{Component, Path, PathBuf};
 
-use super::abi::{self, HOOK, MAX_STATIC_SHARED};
+use super::abi::{self, ADAPTED, HOOK, MAX_STATIC_SHARED, TOOLKIT};
 use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::bounds::with_bounds;
-use super::cccl::{self, ADAPTED, TOOLKIT};
+use super::cccl;
 use super::foreign::Foreign;
 use super::host_code::{again, alone};
 use super::image::Image;

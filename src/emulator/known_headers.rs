@@ -1,5 +1,5 @@
-//! Headers of C, C++ and CUDA that declare no 16- or 8-bit float, and which of them the prelude reads before every source. The only table of that kind: [`super::prelude`]
-//! and [`super::unincluded`] ask it.
+//! Headers of C, C++ and CUDA that declare no 16- or 8-bit float, and which of them the prelude reads before every source. The only table of that kind:
+//! [`super::prelude`] and [`super::unincluded`] ask it.
 
 /// Each header by its name in `#include`, and whether the prelude (`kf_system.h`) always reads it.
 const HEADERS: [(&str, bool); 41] = [

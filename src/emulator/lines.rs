@@ -6,7 +6,7 @@
 
 use std::path::Path;
 
-use super::cccl::{ADAPTED, TOOLKIT};
+use super::abi::{ADAPTED, TOOLKIT};
 use kforge_harness::message::RunnerReport;
 use kforge_types::record::Finding;
 

@@ -53,7 +53,9 @@ pub(super) fn fingerprint(root: &Path, group: Group, digest: DigestFile<'_>) -> 
     let mut tools = BTreeMap::new();
     for (name, path) in &installed.tools {
         match name.as_str() {
-            "cuda-include" | "cub-include" => drop(tools.insert("headers".to_string(), headers(path, digest)?)),
+            "cuda-include" => drop(tools.insert("headers".to_string(), headers(path, digest)?)),
+            // Beside the tools of the host's compiler, whose headers have that name.
+            "cub-include" => drop(tools.insert("cub".to_string(), headers(path, digest)?)),
             "cuobjdump" => {}
             _ => drop(tools.insert(name.clone(), digest(path).map_err(|e| cannot(path, e))?)),
         }

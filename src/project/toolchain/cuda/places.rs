@@ -70,7 +70,7 @@ impl Installed {
 /// The include folder that holds `cub/`: CUDA 13 has a folder of its own for it.
 fn with_cub(root: &Path) -> Option<PathBuf> {
     let folders = ["include/cccl", "targets/x86_64-linux/include/cccl", "include", "targets/x86_64-linux/include"];
-    folders.map(|folder| root.join(folder)).into_iter().find(|folder| folder.join("cub/block").is_dir())
+    folders.map(|folder| root.join(folder)).into_iter().find(|folder| folder.join("cub").is_dir())
 }
 
 /// The library whose file name is the prefix followed by a version. If there are several, the one with the shortest name, which is the name that programs load.
