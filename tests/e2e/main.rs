@@ -10,6 +10,7 @@ mod attacked;
 mod calibrated;
 mod changed;
 mod compared;
+mod declared;
 mod edits;
 mod fresh;
 mod generated;
