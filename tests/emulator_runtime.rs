@@ -26,6 +26,8 @@ mod own_kernels;
 mod prelude;
 #[path = "emulator/ptx.rs"]
 mod ptx;
+#[path = "emulator/structs.rs"]
+mod structs;
 #[path = "emulator/values.rs"]
 mod values;
 #[path = "emulator/warps.rs"]

@@ -4,7 +4,8 @@
 use std::collections::BTreeSet;
 
 use kforge_foundation::base::count;
-use kforge_types::model::bound::{Arg, KernelLaunch, Launch, StructField};
+use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
+use kforge_types::model::layout::Shown;
 use kforge_types::model::limits;
 use kforge_types::model::target::capability;
 use kforge_types::model::tensor_map;
@@ -48,9 +49,9 @@ fn mismatch(launch: &KernelLaunch, function: &FunctionFacts) -> Option<(Option<u
         return Some((None, format!("`args` has {has}, the kernel takes {takes}{sizes}")));
     }
     if let Some((i, (arg, takes))) =
-        launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| size_of(arg) != u64::from(**takes))
+        launch.args.iter().zip(&takes).enumerate().find(|(_, (arg, takes))| arg.bytes() != u64::from(**takes))
     {
-        let (number, has) = (i + 1, count(size_of(arg), "byte"));
+        let (number, has) = (i + 1, count(arg.bytes(), "byte"));
         let why = format!("argument {number} ({}) has {has}, the kernel's parameter has {takes}", name_of(arg));
         return Some((u32::try_from(number).ok(), why));
     }
@@ -98,28 +99,11 @@ fn too_much(launch: &KernelLaunch, function: &FunctionFacts, architectures: &[St
     })
 }
 
-/// Bytes of an argument in C's layout.
-fn size_of(arg: &Arg) -> u64 {
-    match arg {
-        Arg::Pointer { .. } | Arg::Pointers(_) | Arg::Null => 8,
-        Arg::Scalar { dtype, .. } => dtype.bytes(),
-        Arg::Struct(fields) => struct_size(fields),
-        Arg::TensorMap(_) => tensor_map::BYTES,
-    }
-}
-
-/// Each field is at a multiple of its own size, and the total is a multiple of the largest field.
-fn struct_size(fields: &[StructField]) -> u64 {
-    let sizes = fields.iter().map(|f| f.dtype.bytes());
-    let end = sizes.clone().fold(0u64, |end, size| end.next_multiple_of(size) + size);
-    end.next_multiple_of(sizes.max().unwrap_or(1))
-}
-
 fn name_of(arg: &Arg) -> String {
     match arg {
         Arg::Pointer { buffer, .. } => format!("`{buffer}`"),
         Arg::Scalar { dtype, .. } => format!("{dtype}"),
-        Arg::Struct(_) => "a struct".into(),
+        Arg::Struct(fields) => Shown(fields).to_string(),
         Arg::Pointers(_) => "an array of pointers".into(),
         Arg::Null => "a null pointer".into(),
         Arg::TensorMap(map) => format!("a tensor map of `{}`", map.buffer),
@@ -130,7 +114,7 @@ fn name_of(arg: &Arg) -> String {
 mod tests {
     use super::*;
     use kforge_types::model::DType;
-    use kforge_types::model::bound::Scalar;
+    use kforge_types::model::bound::{Scalar, StructField};
     use kforge_types::model::tensor_map::TensorMap;
 
     fn launch(args: Vec<Arg>) -> Vec<Launch> {
@@ -154,7 +138,8 @@ mod tests {
 
     #[test]
     fn arguments_as_the_binary_takes_them_are_fine() {
-        let fields = [DType::I32, DType::I64, DType::U8].map(|dtype| StructField { dtype, value: Scalar::Int(0) });
+        let fields =
+            [DType::I32, DType::I64, DType::U8].map(|dtype| StructField::Scalar { dtype, value: Scalar::Int(0) });
         let launches = launch(vec![pointer(), scalar(DType::F16), Arg::Struct(fields.to_vec())]);
         assert_eq!(check(&launches, &inspection(&[(0, 8), (8, 2), (16, 24)], Some(128))), []);
     }
@@ -177,6 +162,14 @@ mod tests {
             findings[0].message.contains("argument 2 (i32) has 4 bytes, the kernel's parameter has 8"),
             "{findings:?}"
         );
+    }
+
+    #[test]
+    fn a_struct_of_another_size_is_shown_with_its_members() {
+        let fields = [DType::I32, DType::I64].map(|dtype| StructField::Scalar { dtype, value: Scalar::Int(0) });
+        let findings = check(&launch(vec![Arg::Struct(fields.to_vec())]), &inspection(&[(0, 24)], None));
+        let why = "argument 1 (a struct of (i32 at 0, i64 at 8)) has 16 bytes, the kernel's parameter has 24";
+        assert!(findings[0].message.contains(why), "{findings:?}");
     }
 
     #[test]

@@ -2,9 +2,9 @@
 
 use super::error::ArgumentError;
 use super::image::{Parameter, ParameterKind};
-use kforge_harness::arguments::layout;
 use kforge_types::model::DType;
 use kforge_types::model::bound::Arg;
+use kforge_types::model::layout::Shown;
 use kforge_types::model::tensor_map;
 
 /// Checks the number, sizes and kinds of the arguments.
@@ -25,7 +25,7 @@ pub(super) fn check(entry: &str, args: &[Arg], parameters: &[Parameter]) -> Resu
             Arg::Scalar { dtype, .. } => {
                 (format!("a scalar of type {dtype}"), dtype.bytes(), scalar_fits(*dtype, parameter.kind))
             }
-            Arg::Struct(fields) => ("a struct".to_owned(), layout(fields).1, parameter.kind == ParameterKind::Struct),
+            Arg::Struct(fields) => (Shown(fields).to_string(), arg.bytes(), parameter.kind == ParameterKind::Struct),
             Arg::TensorMap(map) => {
                 let what = format!("a tensor map of `{}`", map.buffer);
                 (what, tensor_map::BYTES, parameter.kind == ParameterKind::Struct)
@@ -66,7 +66,7 @@ fn scalar_fits(dtype: DType, kind: ParameterKind) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::model::bound::Scalar;
+    use kforge_types::model::bound::{Scalar, StructField};
 
     const POINTER: Parameter = Parameter { size: 8, align: 8, kind: ParameterKind::Pointer };
     const INT: Parameter = Parameter { size: 4, align: 4, kind: ParameterKind::Integer };
@@ -91,5 +91,17 @@ mod tests {
         );
         assert!(check("k", &[x(), int(DType::I64)], &[POINTER, INT]).unwrap_err().to_string().contains("8 bytes"));
         assert!(check("k", &[x(), int(DType::F32)], &[POINTER, INT]).is_err());
+    }
+
+    #[test]
+    fn a_struct_of_another_size_is_shown_with_its_members() {
+        let members = [DType::I32, DType::I64].map(|dtype| StructField::Scalar { dtype, value: Scalar::Int(0) });
+        let of = |size| Parameter { size, align: 8, kind: ParameterKind::Struct };
+        let arg = || [Arg::Struct(members.to_vec())];
+        assert_eq!(check("k", &arg(), &[of(16)]), Ok(()));
+        assert_eq!(
+            check("k", &arg(), &[of(24)]).unwrap_err().to_string(),
+            "argument 1 of `k` is a struct of (i32 at 0, i64 at 8) (16 bytes), the parameter a struct of 24 bytes"
+        );
     }
 }

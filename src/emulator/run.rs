@@ -25,7 +25,7 @@ use super::{args, fault, hooks};
 use kforge_harness::arguments;
 use kforge_harness::confine::candidate_thread;
 use kforge_harness::message::{RunnerReport, RunnerRequest, RunnerTrial};
-use kforge_types::model::bound::{Arg, KernelLaunch, Launch};
+use kforge_types::model::bound::{Arg, KernelLaunch, Launch, StructField};
 
 /// How long a launch runs before threads that never yield are asked to, and the interval between later requests.
 const SLICE: Duration = Duration::from_millis(20);
@@ -126,16 +126,28 @@ pub(super) fn most_fibers(limit: u64, cores: u32) -> usize {
     (limit / 4 * 3 / 2 / u64::from(cores)) as usize
 }
 
+/// The lengths of the arrays of addresses of an argument.
+fn arrays(arg: &Arg) -> Vec<usize> {
+    match arg {
+        Arg::Pointers(names) => vec![names.len()],
+        Arg::Struct(fields) => fields
+            .iter()
+            .flat_map(|field| match field {
+                StructField::Member(arg) => arrays(arg),
+                StructField::Scalar { .. } => vec![],
+            })
+            .collect(),
+        _ => vec![],
+    }
+}
+
 /// The mapped buffers of a trial, with room for the arrays of addresses that launches take.
 fn arena(request: &RunnerRequest, trial: &RunnerTrial, near: usize) -> Result<Arena, MapError> {
     let args = request.launches.iter().flat_map(|l| match l {
         Launch::Kernel(k) => k.args.as_slice(),
         Launch::Memset { .. } => &[],
     });
-    let room = Arena::room(args.filter_map(|a| match a {
-        Arg::Pointers(names) => Some(names.len()),
-        _ => None,
-    }));
+    let room = Arena::room(args.flat_map(arrays));
     Arena::map(&trial.buffers, trial.guard_after, room, near)
 }
 
@@ -345,15 +357,19 @@ impl Session<'_> {
             .args
             .iter()
             .enumerate()
-            .map(|(position, arg)| match arg {
-                Arg::Pointer { buffer, offset } => Ok(Box::from([address(arena, buffer)? + offset])),
-                Arg::Pointers(names) => {
-                    let all = names.iter().map(|n| address(arena, n)).collect::<Result<Vec<u64>, _>>()?;
-                    let at = arena.place(format!("argument {} of `{}`", position + 1, kernel.entry), &all)?;
-                    Ok(Box::from([at]))
-                }
-                _ => {
-                    let bytes = arguments::bytes(arg);
+            .map(|(position, arg)| {
+                let mut place = |arg: &Arg| match arg {
+                    Arg::Pointer { buffer, offset } => Ok(address(arena, buffer)? + offset),
+                    Arg::Pointers(names) => {
+                        let all = names.iter().map(|n| address(arena, n)).collect::<Result<Vec<u64>, _>>()?;
+                        Ok(arena.place(format!("argument {} of `{}`", position + 1, kernel.entry), &all)?)
+                    }
+                    _ => Ok(0),
+                };
+                if matches!(arg, Arg::Pointer { .. } | Arg::Pointers(_)) {
+                    place(arg).map(|at| Box::from([at]))
+                } else {
+                    let bytes = arguments::bytes(arg, &mut place)?;
                     let mut words = vec![0u64; bytes.len().div_ceil(8).max(1) + 1];
                     for (word, chunk) in words.iter_mut().zip(bytes.chunks(8)) {
                         let mut eight = [0; 8];

@@ -33,6 +33,8 @@ pub(crate) const PARTS: &[Part] = &[
             "model/tensor_map.rs",
             "model/tolerance.rs",
             "model/launch.rs",
+            "model/layout.rs",
+            "model/real.rs",
         ],
         packages: &[],
     },

@@ -36,19 +36,32 @@ fn a_manifest_is_written_once_and_never_overwritten() {
         (Some("copy_kernel"), Some(1))
     );
     assert_eq!(json["kernels"][0]["launched_at"], "copy.cu:5");
+    let schema = serde_json::from_str(&place.run("schema import").expect(0).out).unwrap();
+    assert!(jsonschema::is_valid(&schema, &json), "{json}");
 }
 
 #[test]
-fn an_unknown_operator_is_one_error_at_its_line() {
+fn a_kernel_with_an_unknown_operator_is_a_comment_and_the_others_are_ready() {
     let place = Place::empty().file("mine/a.cu", COPY).file("mine/b.cu", UNKNOWN);
     place
         .run("import cuda mine")
         .expect(0)
-        .says("could not be guessed: `frob` (b.cu:1)")
+        .says("remove the `# ` in front of its lines: `frob` (b.cu:1)")
         .says("1 kernel without a launch");
+    place.run("check --manifest-path mine --target cpu").expect(0);
+    let text = place.read("mine/kernel.toml");
+    assert!(text.contains("\n# [operator.frob]\n") && text.contains("\n# reference = \"\" # check: "), "{text}");
+    // Uncommented and not completed, it is one error at the line that asks.
+    let (known, unknown) = text.split_once("\n# [operator.frob]\n").unwrap();
+    let plain: String = unknown.lines().map(|l| format!("{}\n", l.strip_prefix("# ").unwrap_or(l))).collect();
+    fs::write(place.at("mine/kernel.toml"), format!("{known}\n[operator.frob]\n{plain}")).unwrap();
     let said = place.run("check --manifest-path mine --target cpu").expect(101);
     assert_eq!(said.err.matches("error[").count(), 1, "{}", said.err);
     said.says("reference = \"\" # check: state what it computes");
+    // Alone, it leaves a package without kernels, which is no error.
+    let place = Place::empty().file("mine/b.cu", UNKNOWN);
+    place.run("import cuda mine").expect(0);
+    place.run("check --manifest-path mine --target cpu").expect(0);
 }
 
 #[test]

@@ -11,6 +11,7 @@ mod calibrated;
 mod changed;
 mod compared;
 mod cub;
+mod declared;
 mod diagnosed;
 mod edits;
 mod fresh;

@@ -187,7 +187,7 @@ fn atomics_globals_and_the_rest_give_what_cuda_defines() {
             let got = go(cubes, &[output("out", 12 * 24, 4)]).ints("out");
             assert_eq!((got[0], got[23], got[24 * 11 + 5]), (0, 123, 11011));
 
-            let field = |dtype, value| StructField { dtype, value };
+            let field = |dtype, value| StructField::Scalar { dtype, value };
             let shape = Arg::Struct(vec![
                 field(DType::I32, Scalar::Int(3)),
                 field(DType::I64, Scalar::Int(1 << 33)),

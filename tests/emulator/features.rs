@@ -275,7 +275,7 @@ cudaError_t host_side(int *out, int n, cudaStream_t stream) {
 
 #[test]
 fn what_is_named_and_not_emulated_is_unknown_when_it_is_executed() {
-    let zero = |count: usize| kforge::model::bound::StructField {
+    let zero = |count: usize| kforge::model::bound::StructField::Scalar {
         dtype: kforge::model::DType::I64,
         value: kforge::model::bound::Scalar::Int(count as i64),
     };

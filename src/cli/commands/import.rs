@@ -1,7 +1,5 @@
 //! `kforge import`: writes a manifest for kernels that somebody has.
 
-use serde::Serialize;
-
 use super::{CommandResult, print_json};
 use crate::cli::args::{ImportCommand, ImportCudaArgs, MessageFormat};
 use crate::cli::context::Context;
@@ -9,40 +7,9 @@ use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda};
 use kforge_ops::new::Surroundings;
+use kforge_pipeline::report::imported::{ImportDocument, ImportedKernelDocument, SkippedFileDocument};
 use kforge_project::workspace::join::Joined;
-
-/// What was imported, for programs.
-#[derive(Serialize)]
-struct ImportView<'a> {
-    package: &'a str,
-    manifest_path: Option<String>,
-    sources: usize,
-    operators: usize,
-    known_operators: usize,
-    checks: usize,
-    kernels: Vec<KernelView<'a>>,
-    skipped: Vec<SkippedView>,
-}
-
-/// A kernel of the manifest.
-#[derive(Serialize)]
-struct KernelView<'a> {
-    name: &'a str,
-    source: &'a str,
-    line: u32,
-    entry: &'a str,
-    operator: &'a str,
-    known_operator: bool,
-    launched_at: Option<String>,
-    checks: usize,
-}
-
-/// A file that was left out.
-#[derive(Serialize)]
-struct SkippedView {
-    path: String,
-    reason: String,
-}
+use kforge_types::record::FORMAT_VERSION;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
@@ -58,7 +25,7 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
         context.console.warn(&format!("`{path}` is not imported: {reason}"));
     }
     if args.message_format == MessageFormat::Json {
-        return print_json(context, &view(&done));
+        return print_json(context, &document(&done));
     }
     if args.stdout {
         context.console.out(&done.manifest.text);
@@ -78,26 +45,27 @@ fn skipped(done: &Imported) -> Vec<(String, String)> {
     unread.chain(open).collect()
 }
 
-fn view(done: &Imported) -> ImportView<'_> {
-    let kernels = done.manifest.kernels.iter().map(|kernel| KernelView {
-        name: &kernel.name,
-        source: &kernel.place.file,
+fn document(done: &Imported) -> ImportDocument {
+    let kernels = done.manifest.kernels.iter().map(|kernel| ImportedKernelDocument {
+        name: kernel.name.clone(),
+        source: kernel.place.file.clone(),
         line: kernel.place.line,
-        entry: &kernel.entry,
-        operator: &kernel.operator,
+        entry: kernel.entry.clone(),
+        operator: kernel.operator.clone(),
         known_operator: kernel.known,
         launched_at: kernel.launched.as_ref().map(ToString::to_string),
         checks: kernel.checks,
     });
-    ImportView {
-        package: &done.package,
+    ImportDocument {
+        format_version: FORMAT_VERSION,
+        package: done.package.clone(),
         manifest_path: done.file.as_ref().map(|file| file.display().to_string()),
         sources: done.sources,
         operators: done.manifest.operators,
         known_operators: done.manifest.known,
         checks: done.manifest.checks,
         kernels: kernels.collect(),
-        skipped: skipped(done).into_iter().map(|(path, reason)| SkippedView { path, reason }).collect(),
+        skipped: skipped(done).into_iter().map(|(path, reason)| SkippedFileDocument { path, reason }).collect(),
     }
 }
 
@@ -127,7 +95,9 @@ fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
     let unknown: Vec<String> = unknown.map(|kernel| format!("`{}` ({})", kernel.operator, kernel.place)).collect();
     if !unknown.is_empty() {
         let all = unknown.join(", ");
-        console.err(&format!("help: state a `reference` for each operator that could not be guessed: {all}\n"));
+        console.err(&format!(
+            "help: state a `reference` for each operator that could not be guessed, and remove the `# ` in front of its lines: {all}\n"
+        ));
     }
     let unlaunched = manifest.kernels.iter().filter(|kernel| kernel.launched.is_none()).count();
     if unlaunched > 0 {

@@ -77,9 +77,9 @@ impl PreparedLaunches {
                         function.permit_clusters()?;
                     }
                     let mut values = vec![];
-                    for arg in &kernel.args {
-                        values.push(match arg {
-                            Arg::Pointer { buffer, offset } => (find(buffer)?.at + offset).into(),
+                    let mut address = |arg: &Arg| -> Result<u64, PrepareError> {
+                        Ok(match arg {
+                            Arg::Pointer { buffer, offset } => find(buffer)?.at + offset,
                             Arg::Pointers(buffers) => {
                                 let at: Vec<Place> = buffers.iter().map(|b| find(b)).collect::<Result<_, _>>()?;
                                 let bytes: Vec<u8> = at.iter().flat_map(|place| place.at.to_le_bytes()).collect();
@@ -87,13 +87,19 @@ impl PreparedLaunches {
                                 array.write(&bytes)?;
                                 let at = array.at();
                                 arrays.push(array);
-                                at.into()
+                                at
                             }
+                            _ => 0,
+                        })
+                    };
+                    for arg in &kernel.args {
+                        values.push(match arg {
+                            Arg::Pointer { .. } | Arg::Pointers(_) => address(arg)?.into(),
                             Arg::TensorMap(map) => {
                                 let during = format!("while launching `{}`", kernel.entry);
                                 Parameter::words(encode(map, find(&map.buffer)?.at, &during)?)
                             }
-                            by_value => Parameter::new(&arguments::bytes(by_value)),
+                            by_value => Parameter::new(&arguments::bytes(by_value, &mut address)?),
                         });
                     }
                     let known = known(context, kernel, function)?;

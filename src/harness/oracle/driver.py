@@ -163,7 +163,9 @@ def main():
     function = getattr(load(call["root"], call["module"]), call["function"], None)
     if function is None:
         sys.exit("`%s` has no function `%s`" % (call["module"], call["function"]))
-    values = dict(call["arguments"])
+    # Numbers that JSON does not have are words.
+    words = ("inf", "-inf", "nan")
+    values = {name: float(value) if value in words else value for name, value in call["arguments"].items()}
     values.update((name, read(entry)) for name, entry in call["inputs"])
     if call["task"] == "check":
         return check(call, function, values)

@@ -19,7 +19,7 @@ use kforge_foundation::process::{Command, run};
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_numerics::reference::{Values, float, generate, logical_len};
 use kforge_project::toolchain::python::LEFT_OUT;
-use kforge_types::model::{Problem, Role, Scalar, Tensor};
+use kforge_types::model::{Problem, Role, Scalar, Tensor, real};
 use kforge_types::record::params::Trial;
 
 const DRIVER: &str = include_str!("driver.py");
@@ -212,7 +212,11 @@ fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
             Scalar::Bool(b) => Value::from(b),
             Scalar::Int(i) => Value::from(i),
             // The kernel, too, gets the value rounded to its type.
-            Scalar::Float(f) => Value::from(float::round_to(param.dtype, f)),
+            // JSON has no infinities and NaNs: the driver reads their words.
+            Scalar::Float(f) => match float::round_to(param.dtype, f) {
+                value if value.is_finite() => Value::from(value),
+                value => real::word(value).map_or(Value::Null, Value::from),
+            },
         };
         (param.name.clone(), value)
     });

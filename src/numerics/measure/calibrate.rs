@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::judge::judge_output;
-use kforge_types::model::{DType, Tolerance};
+use kforge_types::model::{DType, Precision, Tolerance};
 use kforge_types::record::OutputObserved;
 use kforge_types::record::params::{CalibrateParams, Calibration, NullsObserved};
 
@@ -20,6 +20,49 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
     let acc = if dtype == DType::F64 { DType::F64 } else { DType::F32 };
     let lost = 4.0 * (reduction.max(1) as f64).sqrt() * acc.epsilon();
     Tolerance { atol: lost, rtol: lost, ulp: 1.0, acc, ..Tolerance::default() }
+}
+
+/// The tolerance under `tolerance = "auto"` of an operator that declares how precisely its kernels compute. `scaled` says whether the reference gives the
+/// operator on absolute values, S. Without a declaration it is that of [`derived`].
+///
+/// Let u be half the epsilon of a type.
+///
+/// * *Accumulation in a narrow type.* The error of recursive summation is the sum of s_k * d_k over the partial sums s_k, with |d_k| <= u (Higham, "Accuracy and
+///   Stability of Numerical Algorithms", 2nd edition, section 4.2, equation 4.3). Where the d_k are independent and of mean zero, it is at most
+///   c * sqrt(n) * u * S with a probability that grows with c (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput.
+///   41, 2019, theorem 3.1). Terms of one sign meet that order, and then S is the result, so it is the part relative to the result, as for f32. Terms of mean
+///   zero have partial sums like sqrt(k), and their error is at most about u * S whatever n is, although the result may be near zero: that is the part in S,
+///   which allows twice that. Where there is no S, the absolute part grows with the square root of n once more, for terms of order one.
+/// * *A rounding in between.* If each of the values of which a result is a sum is rounded once, the result changes by at most u * S (Higham, lemma 3.1 and
+///   section 3.1); twice that is allowed. Without S, the same is relative to the result and absolute for values of order one.
+/// * *Underflow.* Below the normal numbers of a type, a rounding has an absolute error of up to half of its least number (Higham, section 2.2, equation 2.8).
+///   Over n roundings of random sign, four times that grows with the square root of n, for factors of order one.
+pub fn derived_with(dtype: DType, reduction: u64, precision: &Precision, scaled: bool) -> Tolerance {
+    let mut tolerance = derived(dtype, reduction);
+    if !dtype.is_float() {
+        return tolerance;
+    }
+    let narrow = precision.accumulate.filter(|acc| acc.epsilon() > tolerance.acc.epsilon());
+    let root = (reduction.max(1) as f64).sqrt();
+    let least = |dtype: DType| 2.0 * root * dtype.ulp(0.0);
+    if let Some(acc) = narrow {
+        let lost = 4.0 * root * acc.epsilon();
+        (tolerance.acc, tolerance.rtol) = (acc, lost);
+        if scaled {
+            (tolerance.atol, tolerance.scaled) = (least(acc), 1.0);
+        } else {
+            tolerance.atol = root * lost / 4.0 + least(acc);
+        }
+    }
+    let lost: f64 = precision.intermediates.iter().map(|dtype| dtype.epsilon()).sum();
+    tolerance.atol += precision.intermediates.iter().map(|dtype| least(*dtype)).sum::<f64>();
+    if scaled {
+        tolerance.scaled += lost / tolerance.acc.epsilon();
+    } else {
+        tolerance.atol += lost;
+        tolerance.rtol += lost;
+    }
+    tolerance
 }
 
 /// Judges every null candidate on every case, output by output: a tight tolerance of one output says nothing about another. `nulls[i]` belongs to
@@ -155,6 +198,67 @@ mod tests {
         assert!(allowed(DType::Bf16, 1, 1.0 / 16.0) < allowed(DType::Bf16, 1, 1.0) / 15.0);
         assert_eq!(derived(DType::F64, 1).atol, 4.0 * f64::EPSILON);
         assert_eq!(derived(DType::I32, 4096), Tolerance::default());
+    }
+
+    #[test]
+    fn a_declared_precision_widens_a_derived_tolerance_by_its_bound() {
+        let none = Precision::default();
+        for dtype in [DType::F16, DType::F32, DType::F64, DType::I32] {
+            for scaled in [false, true] {
+                assert_eq!(derived_with(dtype, 100, &none, scaled), derived(dtype, 100));
+                // What is no less precise than the accumulator that is assumed changes nothing.
+                let same = Precision { accumulate: Some(DType::F64), intermediates: vec![] };
+                assert_eq!(derived_with(dtype, 100, &same, scaled), derived(dtype, 100));
+            }
+        }
+        let eps = DType::F16.epsilon();
+        let narrow = Precision { accumulate: Some(DType::F16), intermediates: vec![] };
+        let t = derived_with(DType::F16, 64, &narrow, true);
+        let least = 16.0 * DType::F16.ulp(0.0);
+        assert_eq!((t.atol, t.rtol, t.scaled, t.acc, t.ulp), (least, 32.0 * eps, 1.0, DType::F16, 1.0));
+        let t = derived_with(DType::F16, 64, &narrow, false);
+        assert_eq!((t.atol, t.rtol, t.scaled), (64.0 * eps + least, 32.0 * eps, 0.0));
+        let twice = Precision { accumulate: None, intermediates: vec![DType::Bf16, DType::F16] };
+        let (plain, lost) = (derived(DType::F32, 64), DType::Bf16.epsilon() + eps);
+        let atol = plain.atol + (16.0 * DType::Bf16.ulp(0.0) + least);
+        let t = derived_with(DType::F32, 64, &twice, true);
+        assert_eq!((t.atol, t.rtol, t.scaled, t.acc), (atol, plain.rtol, lost / DType::F32.epsilon(), DType::F32));
+        let t = derived_with(DType::F32, 64, &twice, false);
+        assert_eq!((t.atol, t.rtol, t.scaled), (atol + lost, plain.rtol + lost, 0.0));
+        assert_eq!(derived_with(DType::I32, 64, &twice, true), Tolerance::default());
+    }
+
+    /// Sums in f16, one term after the other, meet the tolerance for them, and those without the last terms do not.
+    #[test]
+    fn sums_that_are_accumulated_in_f16_meet_the_tolerance_for_them_and_no_more() {
+        use crate::reference::float::round_to;
+        let narrow = Precision { accumulate: Some(DType::F16), intermediates: vec![] };
+        let mut state = 1u64;
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            round_to(DType::F16, (state >> 40) as f64 / f64::from(1u32 << 24))
+        };
+        for terms in [16usize, 256, 1024] {
+            for low in [-1.0, 0.0] {
+                let (mut met, mut met_f32, mut short) = (0, 0, 0);
+                for _ in 0..200 {
+                    let all: Vec<f64> =
+                        (0..terms).map(|_| round_to(DType::F16, low + (1.0 - low) * uniform())).collect();
+                    let want = round_to(DType::F16, all.iter().sum());
+                    let scale: f64 = all.iter().map(|x| x.abs()).sum();
+                    let sum = |all: &[f64]| all.iter().fold(0.0, |sum, x| round_to(DType::F16, sum + x));
+                    let allowed = |t: &Tolerance| super::super::judge::allowance(t, DType::F16, want, Some(scale));
+                    let within = derived_with(DType::F16, terms as u64, &narrow, true);
+                    let error = (sum(&all) - want).abs();
+                    met += u32::from(error <= allowed(&within));
+                    met_f32 += u32::from(error <= allowed(&derived(DType::F16, terms as u64)));
+                    short += u32::from((sum(&all[..terms / 2]) - want).abs() <= allowed(&within));
+                }
+                assert_eq!(met, 200, "{terms} terms from {low}");
+                assert!(met_f32 < 200 || terms == 16, "{terms} terms from {low} need more than the tolerance for f32");
+                assert!(short < 150, "{short} of 200 sums of half of {terms} terms from {low} pass");
+            }
+        }
     }
 
     #[test]

@@ -90,9 +90,12 @@ impl<'a> Bound<'a> {
         }
     }
 
-    /// A number, as f64.
+    /// A number, as f64. That of a param may be infinite or NaN.
     pub(super) fn number(&self, setting: &str) -> Option<f64> {
-        self.value(setting)?.as_f64()
+        match self.param(setting) {
+            Some(Param { value: Scalar::Float(value), dtype, .. }) => Some(round_to(*dtype, *value)),
+            _ => self.value(setting)?.as_f64(),
+        }
     }
 
     /// An integer; a float without a fraction counts as one.

@@ -128,7 +128,8 @@ pub fn lower_precision(problem: &Problem, inputs: &BTreeMap<String, Values>) -> 
     let mut rounded = inputs.clone();
     for tensor in problem.read().filter(|tensor| narrower(tensor.dtype) == Some(lower)) {
         if let Some(Values::Float(values)) = rounded.get_mut(&tensor.name) {
-            values.iter_mut().for_each(|x| *x = round_to(lower, *x));
+            // A narrower type may lack infinities, and a mask of them is no less precise in it.
+            values.iter_mut().filter(|x| x.is_finite()).for_each(|x| *x = round_to(lower, *x));
         }
     }
     Some((format!("inputs rounded to {lower}"), rounded))

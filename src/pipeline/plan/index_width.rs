@@ -47,6 +47,14 @@ fn is_near(elements: u64, limit: u64) -> bool {
     elements >= limit / 2
 }
 
+/// The argument, or the members of a struct and of the structs in it.
+fn scalars(arg: &ArgDecl) -> Vec<&ArgDecl> {
+    match arg {
+        ArgDecl::Struct(members) => members.iter().flat_map(scalars).collect(),
+        other => vec![other],
+    }
+}
+
 /// The index type of a kernel that none of its shapes comes near; none if one does, or if no argument shows a type of 16 or 32 bits.
 pub(super) fn index_limit(scope: Scope<'_>, selected: &Selected) -> Option<IndexLimit> {
     let operator = scope.operator;
@@ -60,11 +68,12 @@ pub(super) fn index_limit(scope: Scope<'_>, selected: &Selected) -> Option<Index
     for launch in &scope.kernel.launches {
         let LaunchAction::Kernel { args, .. } = &launch.action else { continue };
         for arg in args {
-            match arg {
-                ArgDecl::Plain(expr) => arguments.extend(of(expr, None)),
-                ArgDecl::Value { value, dtype } => arguments.extend(of(value, Some(dtype))),
-                ArgDecl::Struct(fields) => arguments.extend(fields.iter().filter_map(|(e, t)| of(e, t.as_ref()))),
-                ArgDecl::Ptr { .. } | ArgDecl::Pointers(_) | ArgDecl::Null | ArgDecl::TensorMap(_) => {}
+            for scalar in scalars(arg) {
+                match scalar {
+                    ArgDecl::Plain(expr) => arguments.extend(of(expr, None)),
+                    ArgDecl::Value { value, dtype } => arguments.extend(of(value, Some(dtype))),
+                    _ => {}
+                }
             }
         }
     }

@@ -9,7 +9,9 @@ use super::node_builder::NodeBuilder;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::calibrate;
 use kforge_numerics::reference::{self, cost, fresh, generate};
-use kforge_types::model::{Arch, Compare, Operator, Problem, Reference, Shape, Tolerance, TypeChoice};
+use kforge_types::model::{
+    Arch, Compare, Operator, Precision, Problem, Reference, Shape, Tensor, Tolerance, TypeChoice,
+};
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
 use kforge_types::record::spec::Tree;
@@ -325,15 +327,20 @@ pub fn tolerance_of(
     problem: &Problem,
 ) -> BTreeMap<String, Tolerance> {
     let compare = operator.compare();
-    let mut tolerance = operator.tolerances(choice, shape).unwrap_or_else(|| derived(problem));
+    let mut tolerance =
+        operator.tolerances(choice, shape).unwrap_or_else(|| derived(problem, &operator.precision(choice)));
     tolerance.retain(|output, _| !matches!(compare.get(output), Some(Compare::Python(..))));
     tolerance
 }
 
 /// The tolerance of every output for `tolerance = "auto"`, from its type and the problem's longest reduction.
-fn derived(problem: &Problem) -> BTreeMap<String, Tolerance> {
+fn derived(problem: &Problem, precision: &Precision) -> BTreeMap<String, Tolerance> {
     let reduction = cost::reduction_length(problem);
-    problem.written().map(|t| (t.name.clone(), calibrate::derived(t.dtype, reduction))).collect()
+    // Whether a function of the package gives a scale is known only once it has run.
+    let scaled =
+        |output: &str| matches!(problem.reference, Reference::Builtin { .. }) && reference::has_scale(problem, output);
+    let of = |t: &Tensor| calibrate::derived_with(t.dtype, reduction, precision, scaled(&t.name));
+    problem.written().map(|t| (t.name.clone(), of(t))).collect()
 }
 
 /// The work up to which null candidates are compared: [`NULLS_WORK`], or that of the smallest computed shape if every shape exceeds [`NULLS_WORK`].
@@ -345,7 +352,7 @@ fn nulls_work(works: impl Iterator<Item = f64>, limit: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::model::{DType, Role, Tensor};
+    use kforge_types::model::{DType, Role};
 
     #[test]
     fn the_smallest_shape_that_is_computed_is_always_calibrated() {
@@ -388,8 +395,12 @@ mod tests {
             let tensors = vec![tensor("x", Role::Input, &[2, cols]), tensor("y", Role::Output, &[2])];
             Problem::of(tensors, Reference::builtin("sum", &[]))
         };
-        assert_eq!(derived(&sum(16))["y"], calibrate::derived(DType::F32, 16));
-        assert!(derived(&sum(1 << 20))["y"].rtol > derived(&sum(16))["y"].rtol);
+        let plain = |cols| derived(&sum(cols), &Precision::default()).remove("y").unwrap();
+        assert_eq!(plain(16), calibrate::derived(DType::F32, 16));
+        assert!(plain(1 << 20).rtol > plain(16).rtol);
+        // A built-in gives its scale.
+        let narrow = Precision { accumulate: Some(DType::F16), intermediates: vec![] };
+        assert_eq!(derived(&sum(16), &narrow)["y"], calibrate::derived_with(DType::F32, 16, &narrow, true));
     }
 
     #[test]

@@ -254,15 +254,6 @@ impl Planner<'_> {
         let problem = scope.operator.shapes.iter().find(serves).and_then(bind);
         let launches =
             problem.and_then(|p| scope.kernel.launches(&build.variant, scope.choice, &p).ok()).unwrap_or_default();
-        let plain = |arg: Arg| match arg {
-            Arg::Pointer { buffer, .. } => Arg::Pointer { buffer, offset: 0 },
-            Arg::Scalar { dtype, .. } => Arg::Scalar { dtype, value: Scalar::Int(0) },
-            Arg::Struct(fields) => {
-                Arg::Struct(fields.into_iter().map(|f| StructField { value: Scalar::Int(0), ..f }).collect())
-            }
-            Arg::Pointers(_) | Arg::Null => arg,
-            Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
-        };
         let mut out: Vec<Launch> = launches
             .into_iter()
             .filter_map(|l| match l {
@@ -575,6 +566,25 @@ fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitized> {
         return vec![];
     }
     asked.iter().map(|&tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL }).collect()
+}
+
+/// An argument without values that differ between shapes.
+fn plain(arg: Arg) -> Arg {
+    match arg {
+        Arg::Pointer { buffer, .. } => Arg::Pointer { buffer, offset: 0 },
+        Arg::Scalar { dtype, .. } => Arg::Scalar { dtype, value: Scalar::Int(0) },
+        Arg::Struct(fields) => Arg::Struct(
+            fields
+                .into_iter()
+                .map(|field| match field {
+                    StructField::Scalar { dtype, .. } => StructField::Scalar { dtype, value: Scalar::Int(0) },
+                    StructField::Member(arg) => StructField::Member(plain(arg)),
+                })
+                .collect(),
+        ),
+        Arg::Pointers(_) | Arg::Null => arg,
+        Arg::TensorMap(map) => Arg::TensorMap(TensorMap { extents: vec![], strides: vec![], ..map }),
+    }
 }
 
 #[cfg(test)]

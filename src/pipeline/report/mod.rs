@@ -11,6 +11,7 @@ pub mod document;
 pub mod explanation;
 pub mod exports;
 pub mod fit;
+pub mod imported;
 pub mod kernel;
 pub mod step_text;
 pub mod markdown;

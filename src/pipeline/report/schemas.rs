@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, candidates, explanation, kernel, metadata, method, score};
+use super::{Report, candidates, explanation, imported, kernel, metadata, method, score};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
 use kforge_project::workspace::lockfile;
@@ -10,13 +10,14 @@ use kforge_types::model;
 use kforge_types::record::event::Event;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 14] = [
+pub const NAMES: [&str; 15] = [
     "candidate",
     "correction",
     "diagnosis",
     "events",
     "evidence",
     "explanation",
+    "import",
     "kernel",
     "lockfile",
     "manifest",
@@ -38,6 +39,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "events" => schemars::schema_for!(Event),
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),
+        "import" => schemars::schema_for!(imported::ImportDocument),
         "kernel" => schemars::schema_for!(Vec<kernel::KernelDocument>),
         "lockfile" => lockfile::schema(),
         "metadata" => schemars::schema_for!(metadata::Metadata),

@@ -15,14 +15,24 @@ fn derived(params: &CalibrateParams) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
     for (terms, tolerance) in params.cases.iter().filter_map(|case| Some((case.derived?, &case.tolerance))) {
         let stated = tolerance.iter().filter(|(_, t)| **t != Tolerance::default());
-        let parts: Vec<String> =
-            stated.map(|(output, t)| format!("`{output}` atol = rtol = {:.2e}, ulp = {}", t.atol, t.ulp)).collect();
+        let parts: Vec<String> = stated.map(|(output, t)| terms_of(output, t)).collect();
         let line = format!("tolerance derived for sums of up to {terms} terms: {}", parts.join("; "));
         if !parts.is_empty() && !lines.contains(&line) {
             lines.push(line);
         }
     }
     lines
+}
+
+/// The terms of an output's derived tolerance.
+fn terms_of(output: &str, t: &Tolerance) -> String {
+    let near = if t.atol == t.rtol {
+        format!("atol = rtol = {:.2e}", t.atol)
+    } else {
+        format!("atol = {:.2e}, rtol = {:.2e}", t.atol, t.rtol)
+    };
+    let scaled = if t.scaled > 0.0 { format!(", scaled = {:.2e} in {}", t.scaled, t.acc) } else { String::new() };
+    format!("`{output}` {near}, ulp = {}{scaled}", t.ulp)
 }
 
 /// Why a pass would mean nothing: for each undecided output, the first null candidate that it accepts. None if the operator decides.

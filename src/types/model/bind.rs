@@ -28,7 +28,8 @@ pub(crate) fn fit(value: &Value, dtype: DType, place: &Place) -> Result<Scalar, 
         (Value::Bool(b), DType::Bool) => Ok(Scalar::Bool(*b)),
         (_, DType::Bool) => wrong("`true` or `false`"),
         (Value::Int(i), d) if d.is_float() => Ok(Scalar::Float(*i as f64)),
-        (Value::Float(f), d) if d.is_float() => Ok(Scalar::Float(*f)),
+        (Value::Float(f), d) if d.is_float() && d.has_value_of_class(*f) => Ok(Scalar::Float(*f)),
+        (Value::Float(_), d) if d.is_float() => wrong("a finite number: the type has no such value"),
         (_, d) if d.is_float() => wrong("a number"),
         (Value::Int(i), d) => match range(d) {
             Some((low, high)) if (low..=high).contains(&i128::from(*i)) => Ok(Scalar::Int(*i)),
@@ -198,6 +199,9 @@ fn bind_tensor(decl: &TensorDecl, choice: &TypeChoice, scope: &Scope) -> Result<
         return Err(too_large());
     }
     let init = match &decl.init {
+        InitDecl::Fixed(Init::Constant(value)) if !dtype.has_value_of_class(*value) => {
+            return Err(no_such_value(*value, dtype, &decl.name.place));
+        }
         InitDecl::Fixed(init) => init.clone(),
         InitDecl::Range(low, high) => {
             let (a, b) = (low.float(scope)?, high.float(scope)?);
@@ -213,6 +217,12 @@ fn bind_tensor(decl: &TensorDecl, choice: &TypeChoice, scope: &Scope) -> Result<
         InitDecl::Offsets(total) => Init::Offsets(count(total, scope, "total")?.cast_signed()),
     };
     Ok(Tensor { name: decl.name.value.clone(), role: decl.role, dtype, shape, strides, align: decl.align, init })
+}
+
+/// The error for a constant that is infinite or NaN, of which the type has none.
+pub(crate) fn no_such_value(value: f64, dtype: DType, place: &Place) -> Diagnostic {
+    let message = format!("{} is not a value of dtype {dtype}", Value::Float(value));
+    place.error("manifest.kind", message).expected(if dtype.is_float() { "a finite number" } else { "an integer" })
 }
 
 fn positive(expr: &Expr, scope: &Scope) -> Result<i64, Diagnostic> {

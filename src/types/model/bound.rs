@@ -27,8 +27,12 @@ pub enum Role {
 pub enum Scalar {
     /// An integer.
     Int(i64),
-    /// A float.
-    Float(f64),
+    /// A float, finite or not.
+    Float(
+        #[serde(with = "super::real")]
+        #[schemars(with = "super::real::RealSchema")]
+        f64,
+    ),
     /// A truth value.
     Bool(bool),
 }
@@ -74,8 +78,12 @@ pub enum Init {
     Permutation(i64),
     /// A non-decreasing list from 0 to the total, as in offsets of ragged batches.
     Offsets(i64),
-    /// One value everywhere.
-    Constant(f64),
+    /// One value everywhere. Float tensors may have one that is not finite.
+    Constant(
+        #[serde(with = "super::real")]
+        #[schemars(with = "super::real::RealSchema")]
+        f64,
+    ),
 }
 
 /// A tensor of the operator with its numbers.
@@ -278,13 +286,19 @@ pub struct Buffer {
     pub fill: Fill,
 }
 
-/// A field of a struct argument.
+/// A member of a struct argument.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct StructField {
-    /// Its type.
-    pub dtype: DType,
-    /// Its value.
-    pub value: Scalar,
+#[serde(untagged)]
+pub enum StructField {
+    /// A scalar.
+    Scalar {
+        /// Its type.
+        dtype: DType,
+        /// Its value.
+        value: Scalar,
+    },
+    /// An address, or a struct in the struct.
+    Member(Arg),
 }
 
 /// One argument of a launch.

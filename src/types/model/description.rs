@@ -177,7 +177,7 @@ pub enum ArgDescription {
     /// A scalar by value.
     Scalar(ScalarDescription),
     /// A struct by value, laid out as C lays it out.
-    Struct(Vec<ScalarDescription>),
+    Struct(Vec<FieldDescription>),
     /// The address of a device array that holds the addresses of these buffers.
     Pointers(Vec<String>),
     /// A null pointer.
@@ -199,6 +199,16 @@ pub enum ArgDescription {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         l2_promotion: Option<String>,
     },
+}
+
+/// A member of a struct argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(untagged)]
+pub enum FieldDescription {
+    /// A scalar.
+    Scalar(ScalarDescription),
+    /// An address, or a struct in the struct.
+    Member(ArgDescription),
 }
 
 /// A scalar.
@@ -316,9 +326,14 @@ impl Describe<'_> {
             ArgDecl::Ptr { buffer, offset } => {
                 ArgDescription::Pointer { buffer: buffer.value.clone(), offset: offset.as_ref().map(text) }
             }
-            ArgDecl::Struct(fields) => {
-                let field = |(value, dtype): &(Expr, Option<TypeRef>)| self.scalar(value, dtype.as_ref());
-                ArgDescription::Struct(fields.iter().map(field).collect::<Result<_, _>>()?)
+            ArgDecl::Struct(members) => {
+                let member = |decl: &ArgDecl| {
+                    self.arg(decl).map(|arg| match arg {
+                        ArgDescription::Scalar(scalar) => FieldDescription::Scalar(scalar),
+                        other => FieldDescription::Member(other),
+                    })
+                };
+                ArgDescription::Struct(members.iter().map(member).collect::<Result<_, _>>()?)
             }
             ArgDecl::Pointers(buffers) => {
                 ArgDescription::Pointers(buffers.iter().map(|buffer| buffer.value.clone()).collect())

@@ -89,6 +89,15 @@ impl DType {
         }
     }
 
+    /// Whether the type has this value, if the value is infinite or NaN. True of every finite value.
+    pub fn has_value_of_class(self, value: f64) -> bool {
+        match self {
+            DType::F64 | DType::F32 | DType::F16 | DType::Bf16 | DType::F8e5m2 => true,
+            DType::F8e4m3 | DType::F8e8m0 => !value.is_infinite(),
+            _ => value.is_finite(),
+        }
+    }
+
     /// Whether values are floating point.
     pub fn is_float(self) -> bool {
         matches!(

@@ -158,8 +158,8 @@ pub enum ArgDecl {
         /// Elements past its start.
         offset: Option<Expr>,
     },
-    /// A struct by value: the value and type of each field. A field without a type is i32, or has the type of its param.
-    Struct(Vec<(Expr, Option<TypeRef>)>),
+    /// A struct by value: its members in order, of any form but that of a tensor map.
+    Struct(Vec<ArgDecl>),
     /// A device array of addresses.
     Pointers(Vec<Text>),
     /// A null pointer.

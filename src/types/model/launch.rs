@@ -272,11 +272,14 @@ impl Names<'_> {
                 })?;
                 Ok(Arg::Pointer { buffer: buffer.value.clone(), offset })
             }
-            ArgDecl::Struct(fields) => {
-                let field = |(expr, dtype): &(Expr, Option<TypeRef>)| {
-                    self.scalar(expr, dtype.as_ref()).map(|(dtype, value)| StructField { dtype, value })
+            ArgDecl::Struct(members) => {
+                let member = |decl: &ArgDecl| {
+                    self.arg(decl).map(|arg| match arg {
+                        Arg::Scalar { dtype, value } => StructField::Scalar { dtype, value },
+                        other => StructField::Member(other),
+                    })
                 };
-                Ok(Arg::Struct(fields.iter().map(field).collect::<Result<_, _>>()?))
+                Ok(Arg::Struct(members.iter().map(member).collect::<Result<_, _>>()?))
             }
             ArgDecl::Null => Ok(Arg::Null),
             ArgDecl::TensorMap(map) => Ok(Arg::TensorMap(map.bind(&self.mapped(map)?, &self.scope)?)),

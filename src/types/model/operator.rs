@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::expr::Expr;
-use super::{Compare, DType, Init, Place, Reference, Role, Scalar, Text, Tolerance};
+use super::{Compare, DType, Init, Place, Precision, Reference, Role, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 
 /// A dtype, or a type of the operator that can be one of several dtypes.
@@ -79,6 +79,15 @@ pub enum ToleranceDecl {
     By(BTreeMap<String, Tolerance>),
 }
 
+/// The declared precision of the operator's kernels.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PrecisionDecl {
+    /// The type of accumulators.
+    pub accumulate: Option<TypeRef>,
+    /// The types of roundings in between.
+    pub intermediates: Vec<TypeRef>,
+}
+
 /// What a shape is for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
@@ -142,6 +151,8 @@ pub struct Operator {
     pub generate_inputs: Option<(String, String)>,
     /// The tolerance; none for `auto`.
     pub tolerance: Option<ToleranceDecl>,
+    /// How precisely its kernels may compute, for a derived tolerance.
+    pub(crate) precision: PrecisionDecl,
     /// Where the tolerance is stated.
     pub(crate) tolerance_place: Place,
     /// Whether an operator whose tolerance cannot tell correct from wrong is an error: `verify.decisive = "require"`.
@@ -240,6 +251,15 @@ impl Operator {
             }
         };
         Some(self.written().map(|t| (t.name.value.clone(), of(t))).collect())
+    }
+
+    /// How precisely its kernels may compute under a choice of types. A type of the operator that is an integer type in this choice adds nothing.
+    pub fn precision(&self, choice: &TypeChoice) -> Precision {
+        let float = |of: &TypeRef| of.under(choice).filter(|dtype| dtype.is_float());
+        Precision {
+            accumulate: self.precision.accumulate.as_ref().and_then(float),
+            intermediates: self.precision.intermediates.iter().filter_map(float).collect(),
+        }
     }
 
     /// Names that expressions over this operator may use: dims, derived dims, params and types. The value of a type is the name of its dtype.

@@ -42,6 +42,15 @@ impl Default for Tolerance {
     }
 }
 
+/// How an operator's kernels may compute, where a tolerance is derived: less precisely than in f32 with one rounding at the end.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Precision {
+    /// The type in which sums are accumulated; none for f32 (f64 for an f64 output).
+    pub accumulate: Option<DType>,
+    /// The types to which values between the inputs and the result are rounded, one for each rounding.
+    pub intermediates: Vec<DType>,
+}
+
 /// How values that are not finite are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]

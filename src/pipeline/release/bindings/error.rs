@@ -32,6 +32,11 @@ pub enum Unsupported {
         /// The entry.
         entry: String,
     },
+    /// A struct argument has a member that is an address.
+    #[error(
+        "a struct argument holds an address, which loaders do not pass: pass the address as an argument of its own"
+    )]
+    AddressInStruct,
     /// A class has no champion.
     #[error("class `{class}` has variant `{variant}`, which is not in the artifact")]
     Variant {

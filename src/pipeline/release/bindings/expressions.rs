@@ -12,9 +12,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use kforge_foundation::base::{Diagnostic, SourceFile};
-use kforge_types::model::Place;
 use kforge_types::model::expr::functions::{Function, FunctionKind};
 use kforge_types::model::expr::{Arithmetic, Comparison, Expr, Logic, Node, NodeKind, Scope, Tree, Value, Want, parse};
+use kforge_types::model::{Place, real};
 
 /// The type of a value at run time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -184,6 +184,9 @@ impl Names {
     /// # Errors
     /// [`Unrenderable`].
     pub fn code(&self, text: &str, want: Want) -> Result<Code, Unrenderable> {
+        if let Some(constant) = real::constant(text).filter(|_| matches!(want, Want::Float | Want::Any)) {
+            return Ok(Code::Float(constant));
+        }
         let place = place(text);
         let error = |error| Unrenderable::Invalid(Box::new(error));
         Expr::parse(text, want, place.clone()).map_err(error)?;

@@ -73,6 +73,18 @@ impl Renderer {
             (Code::Int(int), Rust) => format!("{int}_i64"),
             (Code::Int(int), Python) if *int < 0 => format!("({int})"),
             (Code::Int(int), Python) => int.to_string(),
+            (Code::Float(float), language) if !float.is_finite() => {
+                let (infinity, nan) = match language {
+                    C => ("((double)INFINITY)", "((double)NAN)"),
+                    Rust => ("f64::INFINITY", "f64::NAN"),
+                    Python => ("float(\"inf\")", "float(\"nan\")"),
+                };
+                match float {
+                    float if float.is_nan() => nan.into(),
+                    float if *float < 0.0 => format!("(-{infinity})"),
+                    _ => infinity.into(),
+                }
+            }
             (Code::Float(float), Rust) => format!("({float:?}_f64)"),
             (Code::Float(float), _) if *float < 0.0 => format!("({float:?})"),
             (Code::Float(float), _) => format!("{float:?}"),

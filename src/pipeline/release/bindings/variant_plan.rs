@@ -10,7 +10,9 @@ use super::plan::{
 };
 use crate::release::artifact::kernels::{PackagedKernel, PackagedVariant};
 use kforge_types::model::bound::Fill;
-use kforge_types::model::description::{ActionDescription, ArgDescription, LaunchSequence, ScalarDescription};
+use kforge_types::model::description::{
+    ActionDescription, ArgDescription, FieldDescription, LaunchSequence, ScalarDescription,
+};
 use kforge_types::model::expr::{Value, Want};
 use kforge_types::model::grid::{OCCUPANCY, SM_COUNT};
 use kforge_types::model::kernel::ITERATION;
@@ -163,15 +165,9 @@ impl VariantPlanner<'_> {
             ArgDescription::Scalar(scalar) => Arg::Scalar(scalar.dtype, self.scalar(scalar, names)?),
             ArgDescription::Null => Arg::Scalar(DType::U64, Code::Int(0)),
             ArgDescription::Struct(fields) => {
-                let (mut end, mut widest, mut planned) = (0u64, 1, vec![]);
-                for field in fields {
-                    let size = field.dtype.bytes();
-                    widest = widest.max(size);
-                    let at = end.next_multiple_of(size);
-                    planned.push((at, field.dtype, self.scalar(field, names)?));
-                    end = at + size;
-                }
-                Arg::Struct(planned, end.next_multiple_of(widest))
+                let mut planned = vec![];
+                let (size, _) = self.fields(fields, names, 0, &mut planned)?;
+                Arg::Struct(planned, size)
             }
             ArgDescription::Pointers(buffers) => {
                 let buffers = buffers.iter().map(|name| self.buffer(parts, name)).collect::<Result<Vec<_>, _>>()?;
@@ -206,6 +202,35 @@ impl VariantPlanner<'_> {
                 }))
             }
         })
+    }
+
+    /// Appends the scalars of a struct that begins at `start` and of the structs in it, with their offsets. Gives its size and alignment in C's layout.
+    fn fields(
+        &self,
+        fields: &[FieldDescription],
+        names: &Names,
+        start: u64,
+        planned: &mut Vec<(u64, DType, Code)>,
+    ) -> Result<(u64, u64), Unsupported> {
+        let (mut end, mut widest) = (0u64, 1);
+        for field in fields {
+            let (dtype, code) = match field {
+                FieldDescription::Scalar(scalar) => (scalar.dtype, self.scalar(scalar, names)?),
+                FieldDescription::Member(ArgDescription::Null) => (DType::U64, Code::Int(0)),
+                FieldDescription::Member(ArgDescription::Struct(inner)) => {
+                    let align = self.fields(inner, names, 0, &mut vec![])?.1;
+                    let at = end.next_multiple_of(align);
+                    let (size, _) = self.fields(inner, names, start + at, planned)?;
+                    (end, widest) = (at + size, widest.max(align));
+                    continue;
+                }
+                FieldDescription::Member(_) => return Err(Unsupported::AddressInStruct),
+            };
+            let at = end.next_multiple_of(dtype.bytes());
+            planned.push((start + at, dtype, code));
+            (end, widest) = (at + dtype.bytes(), widest.max(dtype.bytes()));
+        }
+        Ok((end.next_multiple_of(widest), widest))
     }
 
     fn dtype(&self, parts: &[Workspace], buffer: Buffer) -> DType {

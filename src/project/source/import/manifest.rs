@@ -25,7 +25,40 @@ struct Operator {
     guess: Guess,
     /// The kernels by index.
     kernels: Vec<usize>,
+    /// By position of a dim: the number that divides it for each kernel, in the order of `kernels`.
+    multiples: Vec<Vec<i64>>,
 }
+
+impl Operator {
+    fn known(&self) -> bool {
+        self.guess.reference.is_some()
+    }
+
+    /// For a dim: the number that divides it in shapes that every kernel serves, and in those that the least demanding kernel serves.
+    fn divisors(&self, dim: usize) -> (i64, i64) {
+        let of = |kernel: &Vec<i64>| kernel.get(dim).copied().unwrap_or(1);
+        let all = self.multiples.iter().map(of).fold(1, common_multiple);
+        let least = self.multiples.iter().min_by_key(|kernel| kernel.iter().product::<i64>());
+        (all, least.map_or(1, of))
+    }
+}
+
+/// The least number that both divide.
+fn common_multiple(a: i64, b: i64) -> i64 {
+    let (mut x, mut y) = (a, b);
+    while y != 0 {
+        (x, y) = (y, x % y);
+    }
+    a / x.max(1) * b
+}
+
+/// What divides the dims of a kernel, by position.
+fn multiples(guess: &Guess) -> Vec<i64> {
+    guess.dims.iter().map(|dim| guess.multiples.get(dim).copied().unwrap_or(1).max(1)).collect()
+}
+
+/// The largest divisor of a dim with which kernels share an operator: its large shape must be one that they all serve.
+const MOST_SHARED: i64 = 512;
 
 /// Writes the manifest of a package.
 pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) -> Written {
@@ -44,11 +77,15 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
         let _ = write!(out, "\n# Not imported: {}\n", one_line(file));
     }
     let mut imported: Vec<Option<ImportedKernel>> = kernels.iter().map(|_| None).collect();
+    if operators.iter().any(|operator| !operator.known()) {
+        out.push_str(UNKNOWN);
+    }
     for operator in &operators {
-        write_operator(&mut out, operator, kernels);
+        let mut tables = String::new();
+        write_operator(&mut tables, operator, kernels);
         for index in &operator.kernels {
-            let before = out.matches(CHECK).count();
-            write_kernel(&mut out, &names[*index], operator, &kernels[*index], &guesses[*index]);
+            let before = tables.matches(CHECK).count();
+            write_kernel(&mut tables, &names[*index], operator, &kernels[*index], &guesses[*index]);
             imported[*index] = Some(ImportedKernel {
                 name: names[*index].clone(),
                 place: kernels[*index].place.clone(),
@@ -56,12 +93,27 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
                 operator: operator.name.clone(),
                 known: operator.guess.reference.is_some(),
                 launched: kernels[*index].launched.clone(),
-                checks: out.matches(CHECK).count() - before,
+                checks: tables.matches(CHECK).count() - before,
             });
+        }
+        match operator.known() {
+            true => out.push_str(&tables),
+            false => out.extend(tables.lines().map(commented)),
         }
     }
     let known = operators.iter().filter(|o| o.guess.reference.is_some()).count();
     Written { text: out, kernels: imported.into_iter().flatten().collect(), operators: (known, operators.len()) }
+}
+
+/// What a manifest says before kernels of which nothing is known.
+const UNKNOWN: &str = "
+# What the kernels at the end of this file compute could not be guessed, so they are comments, and kforge builds the other kernels. For each of them: state
+# the reference, complete the lines that end in `# check: ...`, and remove the `# ` in front of its lines.
+";
+
+/// A line as a comment.
+fn commented(line: &str) -> String {
+    if line.is_empty() { "\n".into() } else { format!("# {line}\n") }
 }
 
 /// How a comment begins that asks for something.
@@ -120,21 +172,32 @@ fn key(guess: &Guess) -> String {
     let dim =
         |text: &String| guess.dims.iter().position(|d| d == text).map_or_else(|| text.clone(), |at| format!("#{at}"));
     let tensor = |t: &Tensor| format!("{:?} {} {:?}", t.role, t.dtype, t.shape.iter().map(dim).collect::<Vec<_>>());
-    let multiples: Vec<(String, i64)> = guess.multiples.iter().map(|(d, by)| (dim(d), *by)).collect();
     let floats: Vec<&str> = guess.floats.iter().map(|(_, d)| *d).collect();
     let tensors: Vec<String> = guess.tensors.iter().map(tensor).collect();
-    format!("{} {tensors:?} {floats:?} {multiples:?} {:?} {}", guess.kind, guess.tolerance, guess.dims.len())
+    format!("{} {tensors:?} {floats:?} {:?} {}", guess.kind, guess.tolerance, guess.dims.len())
 }
 
 /// Operators in order of their first kernels, those with a reference first.
 fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
     let mut out: Vec<Operator> = vec![];
     for (index, guess) in guesses.iter().enumerate() {
-        let shared = guess.reference.is_some() && guess.tensors.iter().all(|t| t.check.is_none());
+        let multiples = multiples(guess);
+        let shared = guess.reference.is_some()
+            && guess.tensors.iter().all(|t| t.check.is_none())
+            && multiples.iter().all(|by| *by <= MOST_SHARED && by & (by - 1) == 0);
         let own = if shared { key(guess) } else { format!("{index}") };
         match out.iter_mut().find(|o| o.key == own) {
-            Some(operator) => operator.kernels.push(index),
-            None => out.push(Operator { name: String::new(), key: own, guess: guess.clone(), kernels: vec![index] }),
+            Some(operator) => {
+                operator.kernels.push(index);
+                operator.multiples.push(multiples);
+            }
+            None => out.push(Operator {
+                name: String::new(),
+                key: own,
+                guess: guess.clone(),
+                kernels: vec![index],
+                multiples: vec![multiples],
+            }),
         }
     }
     out.sort_by_key(|operator| operator.guess.reference.is_none());
@@ -143,8 +206,7 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
         let base = match operator.guess.reference {
             Some(_) => {
                 let dtype = operator.guess.tensors.first().map_or("", |t| t.dtype);
-                let by = operator.guess.multiples.values().max().map_or(String::new(), |by| format!("_by{by}"));
-                identifier(&format!("{}_{dtype}{by}", operator.guess.kind))
+                identifier(&format!("{}_{dtype}", operator.guess.kind))
             }
             None => identifier(&kernels[operator.kernels[0]].name),
         };
@@ -194,7 +256,7 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
         let _ = writeln!(out, "tolerance = {tolerance}{}", check(asked));
     }
     let _ = write!(out, "\n[operator.{}.shapes]\n", operator.name);
-    for (name, sizes, bench) in shapes(guess) {
+    for (name, sizes, bench) in shapes(operator) {
         let bound = guess.dims.iter().zip(sizes).map(|(dim, size)| format!("{dim} = {size}"));
         let bound = bound.chain(bench.then(|| "role = \"bench\"".to_string())).collect::<Vec<_>>().join(", ");
         let _ = writeln!(out, "{name} = {{ {bound} }}");
@@ -202,7 +264,8 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
 }
 
 /// The shapes of an operator: name, a size for each dim, whether it is timed.
-fn shapes(guess: &Guess) -> Vec<(&'static str, Vec<i64>, bool)> {
+fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
+    let guess = &operator.guess;
     let count = guess.dims.len();
     let sizes: [Vec<i64>; 3] = match (guess.sizes, count) {
         (_, 0) => return vec![("only", vec![], false)],
@@ -213,7 +276,8 @@ fn shapes(guess: &Guess) -> Vec<(&'static str, Vec<i64>, bool)> {
         _ => [vec![16; count], (0..count as i64).map(|i| 13 + 2 * i).collect(), vec![64; count]],
     };
     let fitted = |(at, size): (usize, &i64), ragged: bool| {
-        let by = guess.dims.get(at).and_then(|dim| guess.multiples.get(dim)).copied().unwrap_or(1);
+        let (all, least) = operator.divisors(at);
+        let by = if ragged { least } else { all };
         let times = (size / by).max(1);
         // An odd number of the least multiple is ragged for whatever is larger.
         by * if ragged && by > 1 && times % 2 == 0 { times - 1 } else { times }

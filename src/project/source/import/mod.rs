@@ -8,8 +8,9 @@
 //! | a variable that changes has no value | branches are not followed |
 //! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
 //! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
-//! | what cannot be known is a placeholder with a comment `# check: ...` at its place; an unknown reference is an error there | nothing passes by a placeholder |
-//! | kernels share an operator if name, types, roles and the sizes that they serve are equal | every kernel of an operator serves every shape of it |
+//! | what cannot be known is a placeholder with a comment `# check: ...` at its place | nothing passes by a placeholder |
+//! | a kernel whose operator is unknown is written as a comment, after all others | the others build at once |
+//! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
 
 mod expression;
 mod guess;

@@ -13,6 +13,7 @@ use super::parse::parse;
 use super::tree::{Node, NodeKind, Tree};
 use super::value::{Scope, Value};
 use crate::model::place::Place;
+use crate::model::real;
 use kforge_foundation::base::Diagnostic;
 
 /// The kind of value that an expression must give.
@@ -67,6 +68,11 @@ impl Expr {
         };
         let root = Node { at: 0..text.len(), kind };
         Expr { text, place, want, used: Arc::from([]), tree: Arc::new(Tree { root, names: vec![] }) }
+    }
+
+    /// A float that is infinite or NaN. It is the whole expression: what is computed is finite.
+    pub fn constant(value: f64, place: Place) -> Self {
+        Expr::literal(Value::Float(value), Want::Float, place)
     }
 
     /// Parses `text`, which is at `place`. Fails on syntax errors, on functions that do not exist or that `want` excludes, and on operands that cannot be
@@ -158,7 +164,8 @@ impl Expr {
     pub fn float(&self, scope: &Scope) -> Result<f64, Diagnostic> {
         match self.value(scope)? {
             Value::Int(i) => Ok(i as f64),
-            Value::Float(f) => Ok(f),
+            Value::Float(f) if f.is_finite() => Ok(f),
+            Value::Float(_) => Err(self.not_finite()),
             other => Err(self.wrong_kind(&other, "manifest.kind", "a number")),
         }
     }
@@ -175,7 +182,7 @@ impl Expr {
         self.whole().error(code, format!("`{}` gives {got}, which is {}", self.text, got.kind())).expected(want)
     }
 
-    /// Its value, of any kind.
+    /// Its value, of any kind. Only a constant and a name can give a float that is infinite or NaN.
     pub fn value(&self, scope: &Scope) -> Result<Value, Diagnostic> {
         for used in self.used.iter() {
             let name = &self.text[used.at.clone()];
@@ -192,6 +199,15 @@ impl Expr {
                 }
                 Some(_) => {}
             }
+        }
+        match &self.tree.root.kind {
+            NodeKind::Float(float) if real::constant(&self.text).is_some() => return Ok(Value::Float(*float)),
+            NodeKind::Name(name) => {
+                if let Some(value @ Value::Float(_)) = scope.get(&self.tree.names[*name]) {
+                    return Ok(value.clone());
+                }
+            }
+            _ => {}
         }
         // The loop above has checked that every name has a value.
         let names: Vec<Operand<'_>> =
@@ -213,11 +229,13 @@ impl Expr {
                     .expected("a 64-bit integer")
             }),
             Operand::Float(float) if float.is_finite() => Ok(Value::Float(float)),
-            Operand::Float(_) => Err(self
-                .whole()
-                .error("manifest.overflow", format!("`{}` is not a finite number", self.text))
-                .expected("a finite number")),
+            Operand::Float(_) => Err(self.not_finite()),
         }
+    }
+
+    fn not_finite(&self) -> Diagnostic {
+        let message = format!("`{}` is not a finite number", self.text);
+        self.whole().error("manifest.overflow", message).expected("a finite number")
     }
 
     fn failed(&self, Failure { cause, at }: Failure) -> Diagnostic {

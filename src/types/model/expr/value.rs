@@ -3,12 +3,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 
+use crate::model::real;
+
 /// A value of a name or of an expression.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
     /// An integer.
     Int(i64),
-    /// A finite float.
+    /// A float: the value of a name or of a constant may be infinite or NaN, a computed one is finite.
     Float(f64),
     /// A truth value.
     Bool(bool),
@@ -32,7 +34,10 @@ impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Value::Int(i) => i.fmt(f),
-            Value::Float(x) => x.fmt(f),
+            Value::Float(x) => match real::word(*x) {
+                Some(word) => f.write_str(word),
+                None => x.fmt(f),
+            },
             Value::Bool(b) => b.fmt(f),
             Value::Str(s) => f.write_str(s),
         }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::fields::{OPERATOR, TOLERANCE};
+use super::fields::{ARG, OPERATOR, TOLERANCE};
 use super::spec::{Spec, Ty};
 use crate::model::DType;
 use crate::model::expr::list;
@@ -76,6 +76,10 @@ impl Check<'_> {
         // Earlier versions accepted this key and did nothing with it.
         if std::ptr::eq(spec, &OPERATOR) && key == "cost" {
             error.hints = vec![COST.into()];
+        }
+        if std::ptr::eq(spec, &ARG) && is_texture(key) {
+            error = error.expected("an argument without a texture or surface");
+            error.hints = vec![TEXTURE.into()];
         }
         self.found.push(error);
     }
@@ -187,6 +191,15 @@ impl Check<'_> {
         self.error("manifest.type", format!("`{name}` is {kind}"), value.span()).expected = Some(describe(ty));
     }
 }
+
+/// Whether a key of an argument asks for a texture or a surface.
+pub(super) fn is_texture(key: &str) -> bool {
+    matches!(key, "texture" | "surface" | "tex" | "surf")
+}
+
+/// The advice for an argument that asks for a texture or a surface.
+const TEXTURE: &str = "textures and surfaces are not supported: pass the tensor and read it through a pointer (`__ldg` uses the same cache), or keep the \
+                       host code that makes them as a launcher of your own, `host = \"launch.cu::run\"`";
 
 /// The advice for the key `cost` of an operator.
 const COST: &str = "no function states the work of an operator: write it as `flops = \"2 * M * N * K\"` and `bytes = \"...\"`, expressions of the dims";

@@ -3,12 +3,13 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::check::misspelt;
+use super::check::{is_texture, misspelt};
 use super::fields::LAUNCH;
 use super::read::{Reader, integer};
 use crate::model::expr::{Expr, Want};
 use crate::model::kernel::{ArgDecl, Attributes, LaunchAction, LaunchDecl};
 use crate::model::operator::TypeRef;
+use crate::model::real;
 use crate::model::tensor_map::MapDecl;
 use crate::model::{DType, Place, Text};
 
@@ -112,6 +113,10 @@ impl Reader<'_> {
         };
         let forms = ["value", "ptr", "struct", "pointers", "null", "tensormap"];
         let stated: Vec<&str> = forms.into_iter().filter(|f| table.contains_key(*f)).collect();
+        // Reported as a key that there is not.
+        if stated.is_empty() && table.iter().any(|(key, _)| is_texture(key.get_ref())) {
+            return None;
+        }
         let [form] = stated.as_slice() else {
             self.wrong(
                 "manifest.arg",
@@ -137,10 +142,10 @@ impl Reader<'_> {
         match *form {
             "value" => {
                 let Some(dtype) = self.text(table, "dtype") else {
-                    return self.expr_of(table, "value", Want::Any).map(ArgDecl::Plain);
+                    return self.value_of(table, "value", Want::Any).map(ArgDecl::Plain);
                 };
                 let dtype = self.type_use(dtype, uses);
-                self.expr_of(table, "value", want_of(&dtype)).map(|value| ArgDecl::Value { value, dtype })
+                self.value_of(table, "value", want_of(&dtype)).map(|value| ArgDecl::Value { value, dtype })
             }
             "ptr" => {
                 let offset = self.expr_of(table, "offset", Want::Int);
@@ -158,8 +163,8 @@ impl Reader<'_> {
             }
             "pointers" => Some(ArgDecl::Pointers(self.texts(table, "pointers"))),
             _ => {
-                let fields = self.texts(table, "struct");
-                Some(ArgDecl::Struct(fields.into_iter().filter_map(|f| self.field(&f, uses)).collect()))
+                let members = table.get("struct")?.get_ref().as_array()?;
+                Some(ArgDecl::Struct(members.iter().filter_map(|member| self.member(member, uses)).collect()))
             }
         }
     }
@@ -187,8 +192,16 @@ impl Reader<'_> {
         }))
     }
 
-    /// `M:i32`, or only `M`.
-    fn field(&mut self, text: &Text, uses: &mut Vec<Text>) -> Option<(Expr, Option<TypeRef>)> {
+    /// A member of a struct: a text such as `M:i32`, or an argument in one of its explicit forms.
+    fn member(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {
+        match self.string(value) {
+            Some(text) => self.field(&text, uses),
+            None => self.arg(value, uses),
+        }
+    }
+
+    /// `M:i32`, or only `M`, which may be a tensor or workspace.
+    fn field(&mut self, text: &Text, uses: &mut Vec<Text>) -> Option<ArgDecl> {
         let (value, dtype) = match text.value.rsplit_once(':') {
             Some((value, dtype)) => {
                 let at = text.value.len() - dtype.len();
@@ -197,9 +210,19 @@ impl Reader<'_> {
             }
             None => (text.as_str(), None),
         };
+        let want = dtype.as_ref().map_or(Want::Any, want_of);
         // The place is the whole string. The expression is found in the string again by its text.
-        let parsed = Expr::parse(value, dtype.as_ref().map_or(Want::Any, want_of), text.place.clone());
-        self.keep(parsed).map(|expr| (expr, dtype))
+        let value = match real::constant(value).filter(|_| want == Want::Float) {
+            Some(constant) => Expr::constant(constant, text.place.clone()),
+            None => {
+                let parsed = Expr::parse(value, want, text.place.clone());
+                self.keep(parsed)?
+            }
+        };
+        Some(match dtype {
+            Some(dtype) => ArgDecl::Value { value, dtype },
+            None => ArgDecl::Plain(value),
+        })
     }
 }
 

@@ -10,10 +10,11 @@ use super::check::strange;
 use super::decode_shape::unknown_tolerance_key;
 use super::fields::OPERATOR;
 use super::read::{Reader, sub};
+use crate::model::bind::no_such_value;
 use crate::model::expr::{Want, list};
-use crate::model::operator::{InitDecl, Operator, ParamDecl, TensorDecl, TypeRef};
+use crate::model::operator::{InitDecl, Operator, ParamDecl, PrecisionDecl, TensorDecl, TypeRef};
 use crate::model::pattern::{HIGHEST_LEVEL, Pattern};
-use crate::model::{Compare, DType, Init, Reference, Role, Text, dtype};
+use crate::model::{Compare, DType, Init, Reference, Role, Scalar, Text, dtype};
 
 impl Reader<'_> {
     pub(super) fn operator(&mut self, name: Text, table: &DeTable<'_>) -> Operator {
@@ -35,6 +36,7 @@ impl Reader<'_> {
             reference: Reference::Builtin { name: String::new(), attributes: BTreeMap::new(), names: BTreeMap::new() },
             generate_inputs: None,
             tolerance: None,
+            precision: PrecisionDecl::default(),
             must_decide: false,
             undecidable: vec![],
             compare: BTreeMap::new(),
@@ -93,7 +95,7 @@ impl Reader<'_> {
                 TypeRef::Fixed(d) if !d.is_float() => Want::Int,
                 _ => Want::Float,
             };
-            let value = self.expr_of(inner, "value", want);
+            let value = self.value_of(inner, "value", want);
             operator.params.push(ParamDecl { name, dtype, value });
         }
         if let Some(value) = table.get("reference")
@@ -109,6 +111,18 @@ impl Reader<'_> {
                 self.found.extend(unknown_tolerance_key(&key, operator.written().map(|t| t.name.as_str())));
             }
         }
+        if let Some((key, value)) = table.get_key_value("precision") {
+            operator.precision = self.precision(value, &operator);
+            if operator.tolerance.is_some() {
+                let message = "`precision` has no effect beside a stated tolerance".to_string();
+                self.wrong(
+                    "manifest.conflict",
+                    message,
+                    key.span(),
+                    "`precision`, or a `tolerance` that is not `auto`",
+                );
+            }
+        }
         operator.compare = self.compare(table, &operator);
         if let Some(verify) = sub(table, "verify") {
             operator.must_decide = self.text(verify, "decisive").is_some_and(|word| word.value == "require");
@@ -121,6 +135,26 @@ impl Reader<'_> {
         }
         operator.broken = touched || self.errors() > errors;
         operator
+    }
+
+    /// How precisely kernels may compute. A type that is no float type is an error.
+    fn precision(&mut self, value: &Spanned<DeValue<'_>>, operator: &Operator) -> PrecisionDecl {
+        let Some(table) = value.get_ref().as_table() else { return PrecisionDecl::default() };
+        let types: Vec<&str> = operator.types.iter().map(|t| t.0.as_str()).collect();
+        let float = |reader: &mut Self, text: &Text| {
+            let of = reader.type_named(text, &types);
+            if let TypeRef::Fixed(dtype) = of
+                && !dtype.is_float()
+            {
+                let message = format!("`{dtype}` is not a float type");
+                reader.wrong("manifest.dtype", message, text.place.span.clone(), "a float dtype");
+            }
+            of
+        };
+        PrecisionDecl {
+            accumulate: self.text(table, "accumulate").map(|text| float(self, &text)),
+            intermediates: self.texts(table, "intermediates").iter().map(|text| float(self, text)).collect(),
+        }
     }
 
     /// The `dtype` of a table: a type of the operator, or a dtype. A wrong one is reported and replaced by f32.
@@ -170,6 +204,12 @@ impl Reader<'_> {
             }
         }
         let init = table.get("init").and_then(|v| self.init(v)).unwrap_or(InitDecl::Fixed(Init::Auto));
+        if let (TypeRef::Fixed(dtype), InitDecl::Fixed(Init::Constant(value)), Some(at)) =
+            (&dtype, &init, table.get("init"))
+            && !dtype.has_value_of_class(*value)
+        {
+            self.found.push(no_such_value(*value, *dtype, &self.place(at.span())));
+        }
         TensorDecl { name, role, dtype, shape, strides, align, init }
     }
 
@@ -202,7 +242,10 @@ impl Reader<'_> {
         if let Some(total) = self.expr_of(table, "offsets", Want::Int) {
             return Some(InitDecl::Offsets(total));
         }
-        self.number(table, "constant").map(|(c, _)| InitDecl::Fixed(Init::Constant(c)))
+        match self.scalar_or_constant(table.get("constant")?)? {
+            Scalar::Bool(_) => None,
+            number => Some(InitDecl::Fixed(Init::Constant(number.as_f64()))),
+        }
     }
 
     fn reference(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Reference> {

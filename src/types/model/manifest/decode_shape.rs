@@ -203,7 +203,7 @@ impl Reader<'_> {
                 if matches!(key.as_str(), "role" | "tolerance") {
                     continue;
                 }
-                match self.scalar(value) {
+                match self.scalar_or_constant(value) {
                     Some(scalar) => values.push((key, scalar, self.place(value.span()))),
                     None => unread.push(key.value),
                 }

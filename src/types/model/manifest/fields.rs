@@ -195,6 +195,15 @@ pub(super) static TOLERANCE: Spec = Spec {
 };
 const TOLERANCES: Ty = Ty::Any(&[Ty::Words(&["auto"], &[]), Ty::Tolerance]);
 
+static PRECISION: Spec = Spec {
+    doc: "How precisely kernels may compute. The tolerance that is derived allows for it.",
+    fields: &[
+        opt("accumulate", DTYPE, "the float type in which sums are accumulated; default f32, f64 for f64 outputs"),
+        opt("intermediates", Ty::List(&DTYPE), "the float types to which values in between are rounded, one for each"),
+    ],
+    rest: None,
+};
+
 static COMPARE: Spec = Spec {
     doc: "A comparison for every written tensor, or one for each tensor by name.",
     fields: &[opt("argmax_of", NAME, "accept any index whose value in this input equals the maximum")],
@@ -264,6 +273,7 @@ pub(super) static OPERATOR: Spec = Spec {
         ),
         opt("generate_inputs", FUNCTION, "a seeded function that generates inputs that depend on each other"),
         opt("tolerance", TOLERANCES, "how far results may lie from the reference; default derived"),
+        opt("precision", Ty::Table(&PRECISION), "how precisely kernels may compute, for a derived tolerance"),
         opt("compare", Ty::Any(&[COMPARE_WORD, Ty::Table(&COMPARE)]), "how results are compared"),
         opt("verify", Ty::Table(&DECISION), "what happens where the tolerance cannot decide"),
         opt("pattern", Ty::Words(&PATTERNS, &[]), "the kind of work; by default inferred from reference and shapes"),
@@ -308,14 +318,44 @@ static TUNE: Spec = Spec {
 /// The words of `oob`.
 pub(super) const OUTSIDE: [&str; 2] = ["zero", "nan"];
 
-static ARG: Spec = Spec {
+/// The forms of a member of a struct that are tables.
+macro_rules! member_fields {
+    ($($nested:expr)?) => {
+        &[
+            opt("value", Ty::Expr("an expression"), "a scalar"),
+            opt("dtype", DTYPE, "its type"),
+            opt("ptr", NAME, "the address of a tensor or workspace"),
+            opt("offset", INT_EXPR, "elements past its start"),
+            opt("pointers", Ty::List(&NAME), "a device array of addresses"),
+            opt("null", Ty::Bool, "`true`: a null pointer"),
+            $(opt("struct", $nested, "a struct in the struct"),)?
+        ]
+    };
+}
+const MEMBER_TEXT: Ty = Ty::Str("a member, as `M:i32`, or the name of a tensor or workspace");
+static INNER_MEMBER: Spec = Spec {
+    doc: "A member of a struct in a struct, in one of its explicit forms.",
+    fields: member_fields!(),
+    rest: None,
+};
+static MEMBER: Spec = Spec {
+    doc: "A member of a struct in one of its explicit forms.",
+    fields: member_fields!(Ty::Some(&Ty::Any(&[MEMBER_TEXT, Ty::Table(&INNER_MEMBER)]), 1, usize::MAX)),
+    rest: None,
+};
+
+pub(super) static ARG: Spec = Spec {
     doc: "An argument in one of its explicit forms.",
     fields: &[
         opt("value", Ty::Expr("an expression"), "a scalar"),
         opt("dtype", DTYPE, "its type"),
         opt("ptr", NAME, "the address of a tensor or workspace"),
         opt("offset", INT_EXPR, "elements past its start"),
-        opt("struct", Ty::List(&Ty::Str("a field, as `M:i32`")), "a struct by value"),
+        opt(
+            "struct",
+            Ty::Some(&Ty::Any(&[MEMBER_TEXT, Ty::Table(&MEMBER)]), 1, usize::MAX),
+            "a struct by value, laid out as C lays it out",
+        ),
         opt("pointers", Ty::List(&NAME), "a device array of addresses"),
         opt("null", Ty::Bool, "`true`: a null pointer"),
         opt("tensormap", NAME, "a tensor map of a tensor or workspace, by value; from sm_90"),

@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 
 use super::check::entries;
 use crate::model::expr::{Expr, Value, Want};
+use crate::model::real;
 use crate::model::validate::identifier;
 use crate::model::{DType, Place, Scalar, Text};
 use kforge_foundation::base::{Diagnostic, SourceFile, Span};
@@ -15,6 +16,14 @@ use kforge_foundation::base::{Diagnostic, SourceFile, Span};
 pub(super) struct Reader<'a> {
     pub(super) file: &'a Arc<SourceFile>,
     pub(super) found: Vec<Diagnostic>,
+}
+
+/// The float that is not finite that a literal or a text states.
+pub(super) fn not_finite(value: &DeValue<'_>) -> Option<f64> {
+    match value {
+        DeValue::Float(float) => real::constant(float.as_str()),
+        other => other.as_str().and_then(real::constant),
+    }
 }
 
 /// An integer that fits 64 bits.
@@ -123,6 +132,39 @@ impl Reader<'_> {
                 }
             },
             _ => None,
+        }
+    }
+
+    /// A number, integer or truth value; a float may be infinite or NaN.
+    pub(super) fn scalar_or_constant(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Scalar> {
+        match not_finite(value.get_ref()) {
+            Some(constant) if value.get_ref().is_float() => Some(Scalar::Float(constant)),
+            _ => self.scalar(value),
+        }
+    }
+
+    /// An expression under a key. Where a float is wanted, it may be `inf`, `-inf` or `nan`, as a literal of TOML or as text.
+    pub(super) fn value_of(&mut self, table: &DeTable<'_>, key: &str, want: Want) -> Option<Expr> {
+        let value = table.get(key)?;
+        let Some(constant) = not_finite(value.get_ref()) else { return self.expr(value, want) };
+        match want {
+            Want::Float => Some(Expr::constant(constant, self.place(value.span()))),
+            // A name.
+            _ if !value.get_ref().is_float() => self.expr(value, want),
+            Want::Any => {
+                let message = "only a float can be infinite or NaN".to_string();
+                self.wrong("manifest.kind", message, value.span(), "`dtype`, a float type, beside `value`");
+                None
+            }
+            Want::Int | Want::Bool => {
+                let (message, expected) = match want {
+                    Want::Bool => ("a truth value", "`true` or `false`"),
+                    _ => ("an integer", "an integer: only floats can be infinite or NaN"),
+                };
+                let message = format!("`{}` is not {message}", self.place(value.span()).text());
+                self.wrong("manifest.kind", message, value.span(), expected);
+                None
+            }
         }
     }
 

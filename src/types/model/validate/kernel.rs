@@ -295,9 +295,7 @@ fn argument(arg: &ArgDecl, known: &[&str], buffers: &[&str], found: &mut Vec<Dia
             found.extend(no_buffer(buffer, buffers));
             found.extend(offset.iter().flat_map(|e| e.check_names(known)));
         }
-        ArgDecl::Struct(fields) => found.extend(
-            fields.iter().flat_map(|(e, _)| e.check_names(known).into_iter().map(|d| as_argument(d, e, buffers))),
-        ),
+        ArgDecl::Struct(members) => members.iter().for_each(|member| argument(member, known, buffers, found)),
         ArgDecl::TensorMap(map) => {
             found.extend(no_buffer(&map.buffer, buffers));
             let numbers = map.tile.iter().chain(&map.swizzle).chain(&map.l2_promotion);

@@ -136,10 +136,10 @@ fn launches_bind_every_form_of_argument() {
     let pointer = |name: &str, offset| Arg::Pointer { buffer: name.into(), offset };
     let int = |dtype, value| Arg::Scalar { dtype, value: Scalar::Int(value) };
     let fields = vec![
-        StructField { dtype: DType::I32, value: Scalar::Int(64) },
-        StructField { dtype: DType::I64, value: Scalar::Int(8) },
-        StructField { dtype: DType::F32, value: Scalar::Float(1e-6) },
-        StructField { dtype: DType::I32, value: Scalar::Int(2) },
+        StructField::Scalar { dtype: DType::I32, value: Scalar::Int(64) },
+        StructField::Scalar { dtype: DType::I64, value: Scalar::Int(8) },
+        StructField::Scalar { dtype: DType::F32, value: Scalar::Float(1e-6) },
+        StructField::Scalar { dtype: DType::I32, value: Scalar::Int(2) },
     ];
     let expected = [
         pointer("x", 0),

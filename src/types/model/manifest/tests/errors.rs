@@ -59,7 +59,28 @@ const STRUCTURE: [Case; 25] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 44] = [
+const VALUES: [Case; 47] = [
+    (
+        "params.eps = { dtype = \"f32\", value = 1e-6 }",
+        "params.eps = { dtype = \"i32\", value = inf }",
+        "manifest.kind",
+        "inf",
+        "only floats can be infinite or NaN",
+    ),
+    (
+        "inputs.w = { dtype = \"T\", shape = [\"cols\"] }",
+        "inputs.w = { dtype = \"i32\", shape = [\"cols\"], init = { constant = nan } }",
+        "manifest.kind",
+        "{ constant = nan }",
+        "an integer",
+    ),
+    (
+        "\"cols\", \"eps\"]",
+        "\"cols\", { texture = \"x\" }]",
+        "manifest.unknown-key",
+        "texture",
+        "textures and surfaces are not supported",
+    ),
     (SOURCE, "source = \"rms_norm.cu\"\nselect = \"on\"", "manifest.value", "\"on\"", "did you mean `one`"),
     (SOURCE, "source = \"rms_norm.cu\"\nselect = { classes = 0 }", "manifest.value", "0", "at least 1"),
     (
