@@ -8,7 +8,7 @@ use kforge::ops::build::BuildRequest;
 use kforge::ops::event::RecordedMessage;
 use kforge::ops::session::certificate::Answer;
 use kforge::ops::session::request::LastRequest;
-use kforge::ops::{Error, Session};
+use kforge::ops::{Error, Session, Worker};
 use kforge::plan::Goal;
 use kforge::release::evidence_list::reused;
 use kforge::release::{Bundle, archive, bundle};
@@ -381,6 +381,11 @@ fn the_second_fresh_build_is_certified_and_stays_so() {
     }
     assert_eq!(world.certified(&["kernel", "k0"]), None, "another question");
     assert_eq!(world.certified(&["every", "step"]), None, "events are those of a plan");
+    // Another kforge of the same version may have other code.
+    let (mut session, request) = world.asked(&[]);
+    session.worker = Worker::Own("/elsewhere/kforge".into());
+    let question = session.question(&request).unwrap();
+    assert!(session.certified(&question).is_none(), "another program");
 }
 
 #[test]

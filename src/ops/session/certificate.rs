@@ -8,7 +8,7 @@
 //! | settings from files, variables, flags | the question, by value; also the paths of settings files that do not exist, because one may appear |
 //! | the environment | the question, except variables that shells and terminals keep for themselves ([`SHELLS`]) |
 //! | whether the system can confine kernels | the question |
-//! | this program | the question (versions) and its file |
+//! | this program | the question (versions, its path) and its file |
 //! | the current manifest, the workspace's root, its members | the file system queries of `workspace` and of the search from the working folder |
 //! | whether claims count | the question; if they do not, the certificate is keyed with the machine's key, so that a restored one does not hold |
 //! | kforge.lock | its file, or its absence |
@@ -147,7 +147,17 @@ impl Session {
         let settings: Vec<_> = self.settings.all().map(|(k, v)| (k.name, v)).collect();
         let versions = (env!("CARGO_PKG_VERSION"), kforge_types::record::FORMAT_VERSION);
         let unconfined = confine::missing_here().missing;
-        let all = (versions, words, &self.options, &self.cwd, settings, &self.settings.home, environment, unconfined);
+        let all = (
+            versions,
+            program,
+            words,
+            &self.options,
+            &self.cwd,
+            settings,
+            &self.settings.home,
+            environment,
+            unconfined,
+        );
         let digest = Digest::of(format!("{all:?}").as_bytes());
         let is_keyed = request.evidence.refuses_claims();
         Some(Question { digest, program: program.clone(), manifest: manifest.ok()?, is_keyed })
