@@ -175,18 +175,14 @@ fn libcu_and_cooperative_groups_stand_beside_cub() {
 #include <cooperative_groups.h>
 #include <cub/block/block_reduce.cuh>
 #include <cuda/atomic>
-#include <cuda/barrier>
 #include <cuda/std/limits>
 __global__ void k(const int *x, int *out) {
   typedef cub::BlockReduce<int, 64> Reduce;
   __shared__ Reduce::TempStorage room;
-  __shared__ cuda::barrier<cuda::thread_scope_block> bar;
   __shared__ int part[64];
   auto block = cooperative_groups::this_thread_block();
-  if (block.thread_rank() == 0) init(&bar, 64);
-  block.sync();
   part[threadIdx.x] = x[threadIdx.x];
-  bar.arrive_and_wait();
+  block.sync();
   int sum = Reduce(room).Sum(part[63 - threadIdx.x]);
   cuda::atomic_ref<int, cuda::thread_scope_device> total(out[0]);
   if (threadIdx.x == 0) total.fetch_add(sum, cuda::std::memory_order_relaxed), out[1] = cuda::std::numeric_limits<int>::max();
