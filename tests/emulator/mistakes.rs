@@ -152,6 +152,7 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         places.sort();
         assert_eq!(places, [wrong_line("race: writes"), wrong_line("race: reads")], "{found:?}");
         assert!(found.index.is_some_and(|i| (0..64).contains(&i)) && found.count > 0);
+        assert!(found.message.contains("; such a read is undefined in CUDA C++"), "{}", found.message);
 
         // Where threads of two warps race, the hint names the missing barrier, independent of which race came first.
         let hint = |entry: &str, threads| {
@@ -216,6 +217,7 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         let ran = go(launch("divergent", 1, 32, vec![ptr("out")]), &[output("out", 1, 4)]);
         let found = ran.only(FindingKind::DivergentBarrier);
         assert_eq!((found.line.clone(), found.other_line.clone()), (wrong_line("divergent"), wrong_line("divergent")));
+        assert!(found.message.contains("undefined in CUDA C++; it may work on hardware"), "{}", found.message);
 
         let ran = go(launch("left_early", 1, 64, vec![ptr("out")]), &[output("out", 64, 4)]);
         assert_eq!(ran.only(FindingKind::ExitedBeforeBarrier).line, wrong_line("left early"));
