@@ -44,8 +44,11 @@ pub struct Output<'a> {
     pub want: &'a [f64],
 }
 
-/// Patterns of one kind, each a function that looks for one.
-const FAMILIES: [fn(&Evidence<'_>) -> Option<Diagnosis>; 9] = [
+/// Looks for patterns of one kind.
+type Family = fn(&Evidence<'_>) -> Option<Diagnosis>;
+
+/// The kinds of patterns, in the order in which they are tried.
+const FAMILIES: [Family; 9] = [
     constant::same,
     moved::transposed,
     moved::shifted,

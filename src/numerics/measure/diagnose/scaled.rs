@@ -87,8 +87,11 @@ pub(super) fn offset(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     Some(evidence.found(WrongPattern::Offset { by }, extent))
 }
 
+/// A function with its name.
+type Named = (Function, fn(f64) -> f64);
+
 /// Functions that a kernel may have left out or applied once too often.
-const FUNCTIONS: [(Function, fn(f64) -> f64); 6] = [
+const FUNCTIONS: [Named; 6] = [
     (Function::Magnitude, f64::abs),
     (Function::Square, |x| x * x),
     (Function::SquareRoot, f64::sqrt),
