@@ -9,6 +9,7 @@
 //! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
 //! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
 //! | what cannot be known is a placeholder with a comment `# check: ...` at its place; an unknown reference is an error there | nothing passes by a placeholder |
+//! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 //! | kernels share an operator if name, types, roles and the sizes that they serve are equal | every kernel of an operator serves every shape of it |
 
 mod expression;
@@ -20,6 +21,7 @@ mod parameter;
 
 use std::collections::BTreeMap;
 
+use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
 use kernel::{kernels, launched};
 
@@ -64,8 +66,9 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let mut found = vec![];
     let mut unfinished = vec![];
     let mut launches = vec![];
-    let sources: Vec<Sources<'_>> =
-        mains.iter().map(|main| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
+    let include: Vec<Vec<String>> = mains.iter().map(|main| include_folders(files, main)).collect();
+    let trees = mains.iter().zip(&include).map(|(main, include)| SourceTree { files, main: main.as_str(), include });
+    let sources: Vec<Sources<'_>> = trees.map(Sources::read).collect();
     for source in &sources {
         launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
     }
