@@ -150,7 +150,7 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     if !path.starts_with(&folder) {
         return Err(ImportError::Outside { source_path: path, folder }.into());
     }
-    let of_folder = || folder.file_name().map(|n| n.to_string_lossy().into_owned()).unwrap_or_default();
+    let of_folder = || named_after(&folder.file_name().map(|n| n.to_string_lossy()).unwrap_or_default());
     let name = request.name.clone().unwrap_or_else(of_folder);
     if !is_name(&name) {
         return Err(NewError::Name { name, given: request.name.is_some() }.into());
@@ -188,6 +188,11 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     };
     let around = around.map(join).transpose()?;
     Ok(Imported { package: name, folder, file, manifest, sources: mains.len(), skipped, around })
+}
+
+/// The name for a package in a folder of this name: what no name of a package may contain, such as the dots of a version, becomes `-`.
+fn named_after(folder: &str) -> String {
+    folder.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect()
 }
 
 /// Reads the sources and headers below a folder, in order of name. Names are relative to `root`. Hidden folders and the output of builds are left out.

@@ -21,6 +21,9 @@ fn a_manifest_is_written_once_and_never_overwritten() {
     let text = place.read("mine/kernel.toml");
     assert!(text.contains("name = \"mine\"") && text.contains("source = \"copy.cu\""), "{text}");
     place.run("metadata --manifest-path mine").expect(0);
+    let unpacked = Place::empty().file("kernels-1.2.0/copy.cu", COPY);
+    unpacked.run("import cuda kernels-1.2.0").expect(0);
+    assert!(unpacked.read("kernels-1.2.0/kernel.toml").contains("name = \"kernels-1-2-0\""));
     place.run("import cuda mine").expect(101).says("already exists").says("--stdout");
     place.run("import cuda mine/copy.cu").expect(101).says("already exists");
     assert_eq!(place.read("mine/kernel.toml"), text);

@@ -48,6 +48,47 @@ fn passes_with(project: &Project, words: &[&str], kernels: &[&str]) {
     assert_eq!(built.code(), 0, "{}", built.stderr());
 }
 
+const OVERLOADS: &str = "\
+#include <library/half.h>
+namespace library {
+__global__ void doubled(const float *x, float *y, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) y[i] = 2 * x[i];
+}
+__global__ void doubled(const double *x, double *y, int n) { }
+}
+";
+const OVERLOADED: &str = "\
+[package]
+name = \"overloads\"
+
+[operator.doubled]
+dims = [\"n\"]
+inputs.x = { dtype = \"f32\", shape = [\"n\"] }
+outputs.y = { dtype = \"f32\", shape = [\"n\"] }
+reference = { builtin = \"elementwise\", y = \"2 * x\" }
+shapes.ragged = { n = 37 }
+
+[kernel.doubled]
+operator = \"doubled\"
+source = \"doubled.cu\"
+
+[[kernel.doubled.launch]]
+entry = \"library::doubled(const float *, float *, int)\"
+grid = [\"ceil_div(n, 32)\"]
+block = [32]
+args = [\"x\", \"y\", \"n\"]
+";
+
+#[test]
+fn an_overload_without_template_arguments_is_named_by_its_parameters() {
+    let project = Project::new().file("kernel.toml", OVERLOADED).file("doubled.cu", OVERLOADS);
+    passes(&project, &["doubled"]);
+    project.edit("kernel.toml", "library::doubled(", "library::halved(");
+    let built = project.build(&[]).expect(101);
+    assert!(built.stderr().contains("`doubled.cu` has no kernel `halved`"), "{}", built.stderr());
+}
+
 /// What `kforge explain STEP` prints.
 fn explained(project: &Project, step: &str) -> String {
     String::from_utf8(project.command(&["explain", step]).output().unwrap().stdout).unwrap()

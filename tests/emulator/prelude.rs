@@ -87,6 +87,16 @@ fn narrow_floats_and_the_standard_library_need_no_include() {
     assert_eq!(run(&built, launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]).clean().ints("out"), [4]);
 }
 
+#[test]
+fn a_source_that_asks_whether_a_header_of_narrow_floats_was_included_gets_yes() {
+    // Without the header, such a source declares the types itself, and they are declared here.
+    let own = "#ifdef __CUDA_BF16_H__\nstatic_assert(sizeof(__nv_bfloat162) == 4);\n#else\nusing __nv_bfloat162 = int;\n#endif\n\
+               #ifndef __CUDA_FP16_H__\nstruct __half { };\n#endif\n#ifndef __CUDA_FP8_H__\nstruct __nv_fp8_e4m3 { };\n#endif\n\
+               __global__ void k(int *out) { out[0] = sizeof(__nv_bfloat162); }\n";
+    let ran = run(&build(own, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().ints("out"), [4]);
+}
+
 /// Builds with a compiler that runs `first`, and returns how often it was asked to compile.
 fn asked(first: &str, text: &str) -> (Result<Built, String>, usize) {
     let dir = tempfile::tempdir().unwrap();

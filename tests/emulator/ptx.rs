@@ -345,3 +345,12 @@ fn atomics_of_ptx_order_nothing_that_they_do_not_say() {
         race(&ran);
     }
 }
+
+#[test]
+fn the_only_operand_of_a_load_or_store_may_stand_in_braces() {
+    let text = "__global__ void k(int *out) {\n  __shared__ int s[1];\n  const unsigned at = __cvta_generic_to_shared(s);\n  int loaded;\n\
+                asm volatile(\"st.shared.u32 [%0], {%1};\" :: \"r\"(at), \"r\"(7) : \"memory\");\n\
+                asm volatile(\"ld.shared.u32 {%0}, [%1];\" : \"=r\"(loaded) : \"r\"(at));\n  out[0] = loaded;\n}\n";
+    let ran = run(&build(text, &["k"], false), launch("k", 1, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
+    assert_eq!(ran.clean().ints("out"), [7]);
+}

@@ -2,6 +2,7 @@
 // converts, as CUDA's header does. Knows this format's names and widths; what it shares with binary16 is in
 // kf_narrow_types.h and kf_narrow_ops.h.
 #pragma once
+#define __CUDA_BF16_H__  // CUDA's guard: sources that declare these types themselves ask for it.
 #include "kf_half.h"
 #include "kf_narrow.h"
 

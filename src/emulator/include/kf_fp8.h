@@ -2,6 +2,7 @@
 // Also e8m0, a scale: eight bits of exponent. Knows their encodings and saturation; not the four- and six-bit types.
 // Includes the 16-bit types they convert to.
 #pragma once
+#define __CUDA_FP8_H__  // CUDA's guard: sources that declare these types themselves ask for it.
 #include "kf_bf16.h"
 #include "kf_half.h"
 

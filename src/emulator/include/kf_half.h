@@ -1,6 +1,7 @@
 // CUDA's __half and __half2: IEEE binary16 as cuda_fp16.h spells it.
 // Knows this format's names and widths; what it shares with bfloat16 is in kf_narrow_types.h and kf_narrow_ops.h.
 #pragma once
+#define __CUDA_FP16_H__  // CUDA's guard: sources that declare these types themselves ask for it.
 #include "kf_narrow.h"
 
 // Of cuda_bf16.h, which one constructor names.

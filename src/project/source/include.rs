@@ -1,6 +1,6 @@
 //! The includes of sources, and the files of a tree that they find. Knows how compilers search; decides nothing.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::tokens::{Token, tokens};
 use super::{File, SourceTree};
@@ -87,6 +87,36 @@ pub(super) fn included_files(tree: &SourceTree<'_>) -> BTreeSet<String> {
         }
     }
     found
+}
+
+/// The folders from which a source includes files that no other rule finds: for each such name, the only folder of the tree that has a file of that name. In the
+/// order in which the source asks for them.
+pub(super) fn include_folders(files: &BTreeMap<String, String>, main: &str) -> Vec<String> {
+    let mut found: Vec<String> = vec![];
+    loop {
+        let tree = SourceTree { files, main, include: &found };
+        let lacking = included_files(&tree).into_iter().find_map(|name| {
+            let all = tokens(&files[&name]).0;
+            let asked = all.iter().filter_map(Token::directive).filter(|(word, _)| *word == "include");
+            let lost =
+                asked.filter_map(|(_, operand)| Include::of(operand)).filter(|i| i.resolve(&name, &tree).is_none());
+            { lost }.find_map(|include| only_folder(files, &include.name))
+        });
+        match lacking {
+            Some(folder) => found.push(folder),
+            None => return found,
+        }
+    }
+}
+
+/// The folder of the only file with these last steps of its path; none for a header that every compiler has.
+fn only_folder(files: &BTreeMap<String, String>, name: &str) -> Option<String> {
+    if super::needs::is_standard(name) || name.split('/').any(|step| step == "..") {
+        return None;
+    }
+    let mut folders = files.keys().filter_map(|file| file.strip_suffix(name)?.strip_suffix('/'));
+    let first = folders.next()?;
+    folders.next().is_none().then(|| first.to_string())
 }
 
 /// The headers whose existence a file asks about.

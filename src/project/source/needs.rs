@@ -3,6 +3,11 @@
 
 use std::fmt::Write;
 
+use kforge_types::model::entry::function;
+
+use super::declarations::closing;
+use super::part::is_keyword;
+use super::tokens::{Kind, Token};
 use super::{AbsentHeader, Place, Reduced, Sources};
 
 /// Namespaces of libraries, and how the names of the headers that declare them begin.
@@ -49,16 +54,36 @@ impl std::fmt::Display for Need {
 
 impl Sources<'_> {
     /// The first name that a compiler did not find, if a header that is absent can declare it. `errors` are the places of messages about undeclared names, in
-    /// order, with the name if the message has one.
+    /// order, with the name if the message has one. An entry that nothing declares needs the unknown macro whose arguments have its name.
     pub fn need(
         &self,
         entries: &[String],
         errors: &[(Option<String>, Place)],
         absent: &[AbsentHeader],
     ) -> Option<Need> {
-        errors.iter().find_map(|(_, place)| {
-            let names = errors.iter().filter(|(_, other)| other == place).filter_map(|(name, _)| name.as_deref());
-            self.need_at(entries, place, names, absent)
+        errors
+            .iter()
+            .find_map(|(_, place)| {
+                let names = errors.iter().filter(|(_, other)| other == place).filter_map(|(name, _)| name.as_deref());
+                self.need_at(entries, place, names, absent)
+            })
+            .or_else(|| entries.iter().find_map(|entry| self.maker(entry, absent)))
+    }
+
+    /// The macro of an absent header that makes an entry: a name that nothing here declares, with the entry's name among its arguments.
+    fn maker(&self, entry: &str, absent: &[AbsentHeader]) -> Option<Need> {
+        let name = function(entry);
+        if absent.is_empty() || self.declares(name) {
+            return None;
+        }
+        self.groups.iter().find_map(|group| {
+            let file = &self.files[group.file];
+            let text = file.tokens[group.range.from..group.range.to].iter().filter(|t| t.kind != Kind::Directive);
+            let text: Vec<Token> = text.cloned().collect();
+            let made = used(&text).find(|(_, arguments)| arguments.iter().any(|t| t.is(name)));
+            let (maker, _) = made.filter(|(maker, _)| !self.macros.contains(&maker.text))?;
+            let place = Place { file: file.name.clone(), line: maker.line };
+            Some(Need { entry: entry.to_string(), name: maker.text.clone(), place, headers: absent.to_vec() })
         })
     }
 
@@ -87,6 +112,19 @@ impl Sources<'_> {
         let entry = self.entry_at(entries, place)?.clone();
         Some(Need { entry, name, place: place.clone(), headers })
     }
+}
+
+/// The uses of macros that a declaration begins with, as `NAME(arguments)`: those that stand one behind the other look like one declaration.
+fn used(text: &[Token]) -> impl Iterator<Item = (&Token, &[Token])> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        at += text[at..].iter().take_while(|t| t.is(";")).count();
+        let maker = text.get(at).filter(|t| t.is_word() && !is_keyword(&t.text))?;
+        let open = text.get(at + 1).filter(|t| t.is("(")).map(|_| at + 1)?;
+        let close = closing(text, open)?;
+        at = close + 1;
+        Some((maker, &text[open + 1..close]))
+    })
 }
 
 impl Reduced {

@@ -219,3 +219,19 @@ fn a_condition_on_what_a_standard_header_may_define_is_told_from_others() {
         assert!(!asks(name), "{name}");
     }
 }
+
+#[test]
+fn an_entry_that_a_macro_of_an_absent_header_makes_needs_that_macro() {
+    let text = "#include \"makers.cuh\"\nstruct Op {};\nMADE(float, (Op), first, 1)\n\nMADE(float, (Op), second, 2)\n";
+    let files = BTreeMap::from([("ops/main.cu".to_string(), text.to_string())]);
+    let sources = Sources::read(SourceTree { files: &files, main: "ops/main.cu", include: &[] });
+    let reduced = sources.without_host_code(&["second".into()], []);
+    let need = |entry: &str| sources.need(&[entry.to_string()], &[], &reduced.absent).map(|need| need.to_string());
+    assert_eq!(
+        need("second").unwrap(),
+        "kernel `second` needs `MADE` (ops/main.cu:5), which the missing header `makers.cuh` (ops/main.cu:1) declares"
+    );
+    // A struct is declared here, and nothing here names the last one.
+    assert_eq!((need("Op"), need("third")), (None, None));
+    assert_eq!(sources.need(&["second".into()], &[], &[]), None, "all headers are here");
+}

@@ -34,9 +34,10 @@ const WORDS: [&str; 24] = [
     "volatile",
 ];
 
-/// The name of the function that an entry launches, without namespaces and template arguments: `rms_norm` of `ns::rms_norm<T, BLOCK>`.
+/// The name of the function that an entry launches, without namespaces, template arguments and types of parameters: `rms_norm` of `ns::rms_norm<T, BLOCK>` and
+/// of `ns::rms_norm(const ns::half *, int)`.
 pub fn function(entry: &str) -> &str {
-    let name = entry.split('<').next().unwrap_or(entry).trim();
+    let name = entry.split(['<', '(']).next().unwrap_or(entry).trim();
     name.rsplit("::").next().unwrap_or(name).trim()
 }
 

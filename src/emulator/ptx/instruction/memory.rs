@@ -67,9 +67,9 @@ fn access(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
     }
     let (values, address) = if loads { (first, second) } else { (second, first) };
     let pointer = on.address(address, space)?;
+    // One operand may stand in braces, too.
     let values = Operands::parts(values);
-    let vector = matches!(if loads { first } else { second }, Operand::Vector(_));
-    if values.len() != many as usize || vector != (many > 1) {
+    if values.len() != many as usize {
         return Err(Refused);
     }
     let cpp = of.cpp();

@@ -18,6 +18,8 @@ pub(super) struct Kernel {
     /// Without namespaces.
     pub(super) name: String,
     pub(super) place: Place,
+    /// The folders of the package that its source includes from.
+    pub(super) include: Vec<String>,
     /// What the manifest names: with namespaces, template arguments and, for an overload, types of parameters.
     pub(super) entry: String,
     /// What is to be checked of the entry.
@@ -210,6 +212,7 @@ fn kernel(
         let mut kernel = Kernel {
             name: name.clone(),
             place: place.clone(),
+            include: sources.tree.include.to_vec(),
             entry,
             entry_check,
             parameters,

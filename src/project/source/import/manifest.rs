@@ -306,6 +306,9 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     };
     let _ = write!(out, "\n[kernel.{name}] # {}:{}\n", kernel.place.file, kernel.place.line);
     let _ = writeln!(out, "operator = {}\nsource = {}", text(&operator.name), text(&kernel.place.file));
+    if !kernel.include.is_empty() {
+        let _ = writeln!(out, "include = {}", list(kernel.include.iter().map(|folder| text(folder))));
+    }
     if !guess.multiples.is_empty() {
         let conditions = guess
             .multiples

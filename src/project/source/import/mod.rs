@@ -11,6 +11,7 @@
 //! | what cannot be known is a placeholder with a comment `# check: ...` at its place | nothing passes by a placeholder |
 //! | a kernel whose operator is unknown is written as a comment, after all others | the others build at once |
 //! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
+//! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 
 mod expression;
 mod guess;
@@ -21,6 +22,7 @@ mod parameter;
 
 use std::collections::BTreeMap;
 
+use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
 use kernel::{kernels, launched};
 
@@ -65,8 +67,9 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let mut found = vec![];
     let mut unfinished = vec![];
     let mut launches = vec![];
-    let sources: Vec<Sources<'_>> =
-        mains.iter().map(|main| Sources::read(SourceTree { files, main: main.as_str(), include: &[] })).collect();
+    let include: Vec<Vec<String>> = mains.iter().map(|main| include_folders(files, main)).collect();
+    let trees = mains.iter().zip(&include).map(|(main, include)| SourceTree { files, main: main.as_str(), include });
+    let sources: Vec<Sources<'_>> = trees.map(Sources::read).collect();
     for source in &sources {
         launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
     }

@@ -52,6 +52,20 @@ fn a_launch_by_variables_constants_and_macros_is_stated() {
 }
 
 #[test]
+fn the_folder_of_a_header_that_only_it_has_is_included() {
+    let made = "#define MADE(NAME, OP) __global__ void NAME(const float *x, float *y, int n) { int i = threadIdx.x; if (i < n) y[i] = OP x[i]; }\n";
+    let main = ("ops/negate.cu", "#include <vector>\n#include \"makers.cuh\"\nMADE(negate, -)\n");
+    let nested = ("ops/parts/makers.cuh", "#include \"one/made.cuh\"\n");
+    let found = of(&[main, nested, ("shared/one/made.cuh", made)]);
+    says(&found, &["entry = \"negate\"", "include = [\"ops/parts\", \"shared\"]"]);
+    // Beside the source, a header needs no folder; of two files, none is meant.
+    let beside = of(&[("ops/negate.cu", main.1), ("ops/makers.cuh", made), ("other/makers.cuh", made)]);
+    assert!(beside.kernels.iter().any(|k| k.name == "negate") && !beside.text.contains("include ="), "{}", beside.text);
+    let two = of(&[main, ("a/makers.cuh", made), ("b/makers.cuh", made)]);
+    assert!(!two.text.contains("include ="), "{}", two.text);
+}
+
+#[test]
 fn what_a_launch_does_not_say_is_asked_for() {
     let found =
         of(&[("s.cu", &format!("{SCALE}void run(T x) {{ scale<<<blocks_of(x), 128>>>(x.p(), x.p(), 2, x.n()); }}"))]);
