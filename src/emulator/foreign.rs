@@ -43,7 +43,15 @@ pub(super) fn foreign(log: &str) -> Option<Foreign> {
         near.filter(|line| line.contains("required from here") || line.contains("requested here"))
             .find_map(|line| place_of(line))
     };
-    Some(Foreign { what, place: place_of(place).or_else(asked)? })
+    // An error in one of the toolkit's headers is attributed to the line that includes it.
+    let included = || lines[..at].iter().rev().find_map(|line| place_of(included_from(line)?));
+    Some(Foreign { what, place: place_of(place).or_else(asked).or_else(included)? })
+}
+
+/// The place of an include: `In file included from k.cu:3,` and, after it, `                 from k.cu:3:`.
+fn included_from(line: &str) -> Option<&str> {
+    let place = line.trim_start().trim_start_matches("In file included ").strip_prefix("from ")?;
+    Some(place.trim_end_matches([',', ':']))
 }
 
 /// Whether a header belongs to CUDA's toolkit.
@@ -118,7 +126,7 @@ fn missing(message: &str) -> Option<String> {
         [name, ..] if says("was not declared") || says("does not name a type") || says("has not been declared") => {
             is_cuda(name).then(|| name.to_owned())
         }
-        [name, ..] if says("undeclared identifier") || says("unknown type name") => {
+        [name, ..] if says("undeclared identifier") || says("unknown type name") || says("no template named") => {
             is_cuda(name).then(|| name.to_owned())
         }
         _ => None,
@@ -136,7 +144,7 @@ fn is_space(name: &str) -> bool {
     SPACES.contains(&first)
 }
 
-/// Whether a name is spelled like one of CUDA's: `cudaMalloc`, `cuTensorMapEncode`, `__viaddmax_s32`, `tex2DLod`.
+/// Whether a name is spelled like one of CUDA's: `cudaMalloc`, `cuTensorMapEncode`, `__viaddmax_s32`, `tex2DLod`, `texture`.
 fn is_cuda(name: &str) -> bool {
     let name = bare(name);
     let then_upper =
@@ -149,6 +157,8 @@ fn is_cuda(name: &str) -> bool {
         || then_digit("tex")
         || then_digit("surf")
         || is_space(name)
+        // References to textures and surfaces, which CUDA 12 no longer has.
+        || ["texture", "surface"].contains(&name)
         || (intrinsic && !name.starts_with("__builtin"))
 }
 
@@ -179,6 +189,18 @@ mod tests {
         let ours = "headers/mma.h: In instantiation of 'class f<3>':\nk.cu:12:30:   required from here\n\
                     headers/mma.h:39:40: error: static assertion failed: this shape of fragment is not emulated\n";
         assert_eq!(found(ours), at("this shape of fragment", 12));
+        assert_eq!(found("k.cu:2:1: error: 'texture' does not name a type\n"), at("texture", 2));
+        assert_eq!(found("k.cu:2:1: error: no template named 'texture'\n"), at("texture", 2));
+        for chain in [
+            "In file included from toolkit/cuda/barrier:1,\n                 from k.cu:3:\n",
+            "In file included from k.cu:3,\n                 from entries.cpp:2:\n",
+            "In file included from entries.cpp:2:\nIn file included from k.cu:3:\nIn file included from toolkit/cuda/barrier:1:\n",
+        ] {
+            let log = format!(
+                "{chain}toolkit/cuda/__barrier/barrier.h:9:5: error: '__isShared' was not declared in this scope\n"
+            );
+            assert_eq!(found(&log), at("__isShared", 3), "{chain}");
+        }
     }
 
     #[test]

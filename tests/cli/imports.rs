@@ -61,10 +61,10 @@ fn a_kernel_with_an_unknown_operator_is_a_comment_and_the_others_are_ready() {
     let said = place.run("check --manifest-path mine --target cpu").expect(101);
     assert_eq!(said.err.matches("error[").count(), 1, "{}", said.err);
     said.says("reference = \"\" # check: state what it computes");
-    // Alone, it leaves a package without kernels, which is no error.
+    // Alone, it leaves a package with nothing to do.
     let place = Place::empty().file("mine/b.cu", UNKNOWN);
     place.run("import cuda mine").expect(0);
-    place.run("check --manifest-path mine --target cpu").expect(0);
+    place.run("check --manifest-path mine --target cpu").expect(4).says("declare no kernel");
 }
 
 #[test]

@@ -116,9 +116,10 @@ fn primitives_give_what_they_say_and_are_watched_without_a_false_finding() {
 #[test]
 #[ignore = "second tier: the toolkit's headers and another compiler"]
 fn primitives_by_clang_give_the_same() {
-    if std::path::Path::new("/usr/bin/clang++").exists() {
-        primitives("/usr/bin/clang++", true);
+    if !std::path::Path::new("/usr/bin/clang++").exists() {
+        return kforge::base::testing::skipped("no clang++ in /usr/bin");
     }
+    primitives("/usr/bin/clang++", true);
 }
 
 /// The storage of one reduction is used by the next.
@@ -191,4 +192,23 @@ __global__ void k(const int *x, int *out) {
     let data = [ints("x", 0..64), ints("out", [0, 0]).writable()];
     let ran = run(&build(text, &["k"], true), launch("k", 3, 64, vec![ptr("x"), ptr("out")]), &data);
     assert_eq!(ran.ints("out")[0], 3 * 2016, "{ran:?}");
+}
+
+#[test]
+#[ignore = "second tier: the toolkit's headers"]
+fn a_part_of_libcupp_that_is_not_emulated_beside_cub_is_named_at_its_include() {
+    let text = r#"
+#include <cub/block/block_reduce.cuh>
+#include <cuda/barrier>
+__global__ void k(int *out) {
+  __shared__ cuda::barrier<cuda::thread_scope_block> all;
+  if (threadIdx.x == 0) init(&all, blockDim.x);
+  __syncthreads();
+  all.arrive_and_wait();
+  out[threadIdx.x] = 1;
+}
+"#;
+    let ran = run(&build(text, &["k"], true), launch("k", 1, 32, vec![ptr("out")]), &[output("out", 32, 4)]);
+    let [missing] = ran.not_emulated.as_slice() else { panic!("{ran:?}") };
+    assert!(missing.contains("k.cu:3"), "{missing}");
 }
