@@ -156,7 +156,7 @@ fn a_grid_barrier_orders_shared_memory_too() {
     }
 }
 
-const FOREIGN: &str = "#include <cub/cub.cuh>\n__constant__ float w[4];\n__global__ void k(float *y) { y[0] = w[0] + sizeof(cub::NullType); }\n";
+const FOREIGN: &str = "#include <thrust/pair.h>\n__constant__ float w[4];\n__global__ void k(float *y) { y[0] = w[0] + sizeof(thrust::null_type); }\n";
 
 #[test]
 fn constants_of_a_source_that_is_not_emulated_are_not_missed() {
@@ -169,8 +169,8 @@ fn constants_of_a_source_that_is_not_emulated_are_not_missed() {
         };
         let ran = go(FOREIGN);
         assert!(ran.findings.is_empty(), "{:?}", ran.findings);
-        assert_eq!(ran.not_emulated, ["cub::NullType of cub/cub.cuh at k.cu:3"]);
-        let emulated = FOREIGN.replace("#include <cub/cub.cuh>", "namespace cub { struct NullType {}; }");
+        assert_eq!(ran.not_emulated, ["thrust::null_type of thrust/pair.h at k.cu:3"]);
+        let emulated = FOREIGN.replace("#include <thrust/pair.h>", "namespace thrust { struct null_type {}; }");
         assert_eq!(go(&emulated).clean().floats("y"), [2.0]);
         let ran = go(&emulated.replace("w[4]", "v[4]").replace("w[0]", "v[0]"));
         assert!(ran.only(FindingKind::LaunchRefused).message.contains("no `__constant__` symbol `w`"));

@@ -237,8 +237,8 @@ __global__ void __cluster_dims__(2, 1, 1) clusters(int *out, int which) {
 __global__ void tensors(const __grid_constant__ CUtensorMap map, int *out, int which) {
   __shared__ alignas(128) int tile[64];
   __shared__ cuda::barrier<cuda::thread_scope_block> bar;
-  if (which == 0) cuda::ptx::cp_async_bulk(cuda::ptx::space_cluster, cuda::ptx::space_global, tile, out, 64, cuda::device::barrier_native_handle(bar)); // bulk
-  if (which == 1) cuda::device::barrier_arrive_tx(bar, 1, 64); // transactions
+  if (which == 0) cuda::ptx::cp_reduce_async_bulk(cuda::ptx::space_global, cuda::ptx::space_shared, cuda::ptx::op_add, out, tile, 64); // bulk
+  if (which == 1) cuda::ptx::getctarank(cuda::ptx::space_cluster, cuda::device::barrier_native_handle(bar)); // rank
   out[1] = 5;
 }
 __global__ void fetches(cudaTextureObject_t texture, int *out, int which) {
@@ -285,8 +285,8 @@ fn what_is_named_and_not_emulated_is_unknown_when_it_is_executed() {
         let cases = [
             ("clusters", 0, "cluster_group::sync", "// cluster sync"),
             ("clusters", 1, "cluster_group::map_shared_rank", "// distributed"),
-            ("tensors", 0, "cuda::ptx::cp_async_bulk", "// bulk"),
-            ("tensors", 1, "cuda::device::barrier_arrive_tx", "// transactions"),
+            ("tensors", 0, "cuda::ptx::cp_reduce_async_bulk", "// bulk"),
+            ("tensors", 1, "cuda::ptx::getctarank", "// rank"),
             ("fetches", 0, "tex2D", "// texture"),
             ("fetches", 1, "surf2Dwrite", "// surface"),
             ("fetches", 2, "tex3DLod", "// texture level"),
