@@ -96,7 +96,8 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         std: "c++17".into(),
         include: vec![".".into()],
         flags: vec![],
-        candidate: false,
+        // A source of an agent is compiled as it is written: with the kernels that are no entry.
+        candidate: true,
         lined: false,
         ptx: false,
         host: None,

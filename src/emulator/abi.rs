@@ -129,6 +129,8 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
         // Under the names that clang++ calls in instrumented code.
         function(&format!("__tsan_{name}"), &body);
     }
+    // Nothing in shared memory, which is a thread's own memory here, is ever destroyed.
+    function("__cxa_thread_atexit", "\txorl %eax, %eax\n\tret\n");
     function("kf_cas1", "\tmovl %esi, %eax\n\tlock cmpxchgb %dl, (%rdi)\n\tmovzbl %al, %eax\n\tret\n");
     function("kf_cas2", "\tmovl %esi, %eax\n\tlock cmpxchgw %dx, (%rdi)\n\tmovzwl %ax, %eax\n\tret\n");
     function("kf_cas4", "\tmovl %esi, %eax\n\tlock cmpxchgl %edx, (%rdi)\n\tret\n");

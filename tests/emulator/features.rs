@@ -316,8 +316,8 @@ fn what_is_named_and_not_emulated_is_unknown_when_it_is_executed() {
 fn a_source_that_only_cuda_compiles_is_unknown_at_the_line_that_asks_for_it() {
     let cases = [
         (
-            "#include <cub/block/block_reduce.cuh>\n__global__ void k(int *out) {\n  out[0] = cub::BlockReduce<int, 32>::F;\n}\n",
-            "cub::BlockReduce of cub/block/block_reduce.cuh",
+            "#include <thrust/pair.h>\n__global__ void k(int *out) {\n  out[0] = thrust::pair<int, int>::F;\n}\n",
+            "thrust::pair of thrust/pair.h",
             3,
         ),
         (

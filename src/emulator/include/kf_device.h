@@ -60,6 +60,15 @@ namespace std {
 using ::kf_printf;
 }
 
+// In the stub of every binary: an address in this OS thread's shared memory.
+extern "C" __attribute__((visibility("default"), nothrow, const)) void *kf_tls_anchor();
+// Within the most that shared memory can lie apart; buffers are mapped further away.
+KF_INLINE unsigned __isShared(const void *p) {
+  const uintptr_t base = reinterpret_cast<uintptr_t>(kf_tls_anchor());
+  return reinterpret_cast<uintptr_t>(p) - base + 0x80000u < 0x100000u;
+}
+KF_INLINE unsigned __isGlobal(const void *p) { return !__isShared(p); }
+
 KF_INLINE size_t __cvta_generic_to_shared(const void *p) { return reinterpret_cast<size_t>(p); }
 KF_INLINE size_t __cvta_generic_to_global(const void *p) { return reinterpret_cast<size_t>(p); }
 KF_INLINE void *__cvta_shared_to_generic(size_t p) { return reinterpret_cast<void *>(p); }

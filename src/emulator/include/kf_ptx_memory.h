@@ -3,9 +3,6 @@
 #pragma once
 #include "kf_ptx_float.h"
 
-// In the stub of every binary: an address in this OS thread's shared memory.
-extern "C" __attribute__((visibility("default"), nothrow, const)) void *kf_tls_anchor();
-
 // The generic pointer of a shared address: the one near this thread's shared memory.
 KF_FN char *kf_ptx_shared(uint64_t address) {
   char *base = static_cast<char *>(kf_tls_anchor());
@@ -13,11 +10,7 @@ KF_FN char *kf_ptx_shared(uint64_t address) {
 }
 KF_FN char *kf_ptx_generic(uint64_t address) { return reinterpret_cast<char *>(address); }
 KF_FN uint64_t kf_ptx_address(const void *p) { return reinterpret_cast<uintptr_t>(p); }
-// Within the most that shared memory can lie apart; buffers are mapped further away.
-KF_FN bool kf_ptx_is_shared(uint64_t address) {
-  const uint64_t base = kf_ptx_address(kf_tls_anchor());
-  return address - base + 0x80000u < 0x100000u;
-}
+KF_FN bool kf_ptx_is_shared(uint64_t address) { return __isShared(reinterpret_cast<const void *>(address)); }
 
 template <class T, int N> struct __attribute__((aligned(sizeof(T) * N))) kf_ptx_vector {
   T v[N];

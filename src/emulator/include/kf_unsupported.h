@@ -15,7 +15,8 @@ KF_INLINE kf_any kf_none(const char *what) {
 typedef unsigned long long cudaTextureObject_t;
 typedef unsigned long long cudaSurfaceObject_t;
 enum cudaSurfaceBoundaryMode { cudaBoundaryModeZero, cudaBoundaryModeClamp, cudaBoundaryModeTrap };
-struct __attribute__((aligned(64))) CUtensorMap { unsigned long long opaque[16]; };
+struct __attribute__((aligned(64))) CUtensorMap_st { unsigned long long opaque[16]; };
+typedef struct CUtensorMap_st CUtensorMap;
 
 #define KF_NO_FETCH(name)                                                                                              \
   template <class T, class... A> KF_INLINE T name(A...) {                                                              \

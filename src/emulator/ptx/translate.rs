@@ -5,6 +5,9 @@ use super::operands::{Operands, label};
 use super::statement::Statement;
 use super::template::{Instruction, Item, Unread, parse};
 
+/// What a statement begins with, as `asm` is a word: macros take an argument that begins with a parenthesis apart (`NV_IF_TARGET`).
+const WORD: &str = "__extension__";
+
 /// What takes the place of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Written {
@@ -57,7 +60,7 @@ fn first(items: &[Item]) -> Option<String> {
 
 /// A call that reports an instruction. The number keeps g++ from making one of two calls that are alike, which would have the line of one of them.
 fn report(Why { what, part }: &Why) -> String {
-    format!("({{ kf_not_emulated(\"inline PTX: `{what}`{part}\"); __asm__(\"\" : : \"i\"(__COUNTER__)); }})")
+    format!("{WORD} ({{ kf_not_emulated(\"inline PTX: `{what}`{part}\"); __asm__(\"\" : : \"i\"(__COUNTER__)); }})")
 }
 
 fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
@@ -97,7 +100,7 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
         body += "__asm__(\"\" : : : \"memory\");";
     }
     let carry = if body.contains("kf_carry") { "bool kf_carry = false;" } else { "" };
-    Ok(format!("({{ {labels}{}{carry}{body}{} }})", around.before, around.after))
+    Ok(format!("{WORD} ({{ {labels}{}{carry}{body}{} }})", around.before, around.after))
 }
 
 /// The labels of the scope that begins here, without those of scopes inside it.
