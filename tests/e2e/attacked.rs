@@ -94,7 +94,7 @@ fn declarations_with_words_for_a_shell_or_a_compiler_are_refused_by_name() {
     let entry = |entry: &str| with("", RIGHT, &DECLARATION.replace("k<BLOCK>", entry));
     let attacks = [
         ("unknown name `touch` in an entry", entry("k<BLOCK>; touch escaped")),
-        ("has no kernel `$(touch escaped)`", entry("$(touch escaped)")),
+        ("has no kernel `$`", entry("$(touch escaped)")),
         ("unknown name `touch` in an entry", entry("k<BLOCK>`touch escaped`")),
         ("unknown name `system` in an entry", entry("k<BLOCK>(x); system(\\\"touch escaped\\\"); //")),
         ("has no kernel `../k`", entry("../k")),
