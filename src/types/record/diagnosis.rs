@@ -13,7 +13,7 @@ pub struct Diagnosis {
     pub pattern: WrongPattern,
     /// How many elements are wrong.
     pub wrong: u64,
-    /// How many of these the pattern explains. The others are elements of which the pattern says nothing, such as the first one after a shift.
+    /// How many of these the pattern explains. The pattern says nothing about the others, such as the first one after a shift.
     pub explained: u64,
     /// Whether the pattern holds for the elements that are not wrong, too, so that it describes the output as a whole.
     pub whole: bool,

@@ -105,7 +105,7 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
     Written { text: out, kernels: imported.into_iter().flatten().collect(), operators: (known, operators.len()) }
 }
 
-/// What a manifest says before kernels of which nothing is known.
+/// What a manifest says before kernels whose operator is unknown.
 const UNKNOWN: &str = "
 # What the kernels at the end of this file compute could not be guessed, so they are comments, and kforge builds the other kernels. For each of them: state
 # the reference, complete the lines that end in `# check: ...`, and remove the `# ` in front of its lines.
