@@ -28,14 +28,14 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
 /// Let u be half the epsilon of a type.
 ///
 /// * *Accumulation in a narrow type.* The error of recursive summation is the sum of s_k * d_k over the partial sums s_k, with |d_k| <= u (Higham, "Accuracy and
-///   Stability of Numerical Algorithms", 2nd edition, section 4.2, equation 4.3). Where the d_k are independent and of mean zero, it is at most
+///   Stability of Numerical Algorithms", 2nd edition, chapter 4). Where the d_k are independent and of mean zero, it is at most
 ///   c * sqrt(n) * u * S with a probability that grows with c (Higham and Mary, "A New Approach to Probabilistic Rounding Error Analysis", SIAM J. Sci. Comput.
-///   41, 2019, theorem 3.1). Terms of one sign meet that order, and then S is the result, so it is the part relative to the result, as for f32. Terms of mean
+///   41, 2019). Terms of one sign meet that order, and then S is the result, so it is the part relative to the result, as for f32. Terms of mean
 ///   zero have partial sums like sqrt(k), and their error is at most about u * S whatever n is, although the result may be near zero: that is the part in S,
 ///   which allows twice that. Where there is no S, the absolute part grows with the square root of n once more, for terms of order one.
-/// * *A rounding in between.* If each of the values of which a result is a sum is rounded once, the result changes by at most u * S (Higham, lemma 3.1 and
-///   section 3.1); twice that is allowed. Without S, the same is relative to the result and absolute for values of order one.
-/// * *Underflow.* Below the normal numbers of a type, a rounding has an absolute error of up to half of its least number (Higham, section 2.2, equation 2.8).
+/// * *A rounding in between.* If each of the values of which a result is a sum is rounded once, the result changes by at most u * S (Higham,
+///   chapter 3); twice that is allowed. Without S, the same is relative to the result and absolute for values of order one.
+/// * *Underflow.* Below the normal numbers of a type, a rounding has an absolute error of up to half of its least number (Higham, chapter 2).
 ///   Over n roundings of random sign, four times that grows with the square root of n, for factors of order one.
 pub fn derived_with(dtype: DType, reduction: u64, precision: &Precision, scaled: bool) -> Tolerance {
     let mut tolerance = derived(dtype, reduction);
