@@ -31,6 +31,16 @@ fn a_name_in_an_entry_that_nothing_declares_is_said_at_its_place() {
 }
 
 #[test]
+fn a_dim_in_an_entry_is_refused_with_the_way_out() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "twice<BLOCK>", "twice<n>");
+    place.edit("twice.cu", "int n)", "int count)");
+    place.edit("twice.cu", "i < n", "i < count");
+    let said = place.run("check").expect(101).says("unknown name `n` in an entry").says("dims differ between shapes");
+    said.says("`tune.N = [64, 128]`").says("`requires = [\"n == N\"]`");
+}
+
+#[test]
 fn a_misspelt_function_in_a_launch_is_said_at_its_place() {
     let place = Place::tiny();
     place.edit("kernel.toml", "ceil_div(n", "ceil_dvi(n");

@@ -41,6 +41,18 @@ pub(super) fn check(kernel: &Kernel, operator: Option<&Operator>, found: &Closur
         }
         let known = kernel.template_names(operator);
         let error = stranger.place.error("manifest.unknown-name", format!("unknown name `{stranger}` in an entry"));
+        if operator.dims.iter().any(|dim| dim.value == stranger.value) {
+            let error =
+                error.expected("a name that is fixed when the kernel is compiled, and dims differ between shapes");
+            let dim = &stranger.value;
+            let tunable =
+                Some(dim.to_uppercase()).filter(|upper| upper != dim).unwrap_or_else(|| format!("{dim}_FIXED"));
+            let hint = format!(
+                "declare a tunable, `tune.{tunable} = [64, 128]`, use it in the entry, and state `requires = [\"{dim} == {tunable}\"]`"
+            );
+            wrong.push(error.hint(hint));
+            continue;
+        }
         let error = if known.is_empty() {
             error.expected(format!(
                 "a name that `{}` declares: the kernel has no tunables and its operator no types",
