@@ -1,7 +1,7 @@
 //! Determines what a C++ compiler consists of: queries the driver, the loader and the folders. Knows how drivers answer. The table in the parent module lists
 //! what enters the fingerprint, and why.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -61,7 +61,8 @@ pub struct Survey {
     pub searched: Vec<PathBuf>,
     /// The shared libraries that a program linked by this compiler loads.
     pub runtime: BTreeSet<PathBuf>,
-    /// Paths that do not exist, but would be used in place of a surveyed tool, library or header if they did. Sorted, without duplicates.
+    /// Paths that do not exist. Each is that of a file that would be used in place of a surveyed tool, library or header if it existed, or of the outermost absent
+    /// folder of such files: every build asks for each path, and one folder stands for hundreds of files. Sorted, without duplicates.
     #[serde(with = "lines")]
     pub absent: Vec<PathBuf>,
 }
@@ -86,8 +87,10 @@ impl Cxx {
             runtime: BTreeSet::new(),
             absent: vec![],
         };
-        self.survey_tools(&mut survey)?;
-        self.survey_headers(&mut survey, prelude)?;
+        let mut absent = AbsentPlaces::default();
+        self.survey_tools(&mut survey, &mut absent)?;
+        self.survey_headers(&mut survey, &mut absent, prelude)?;
+        survey.absent = absent.places.into_iter().collect();
         survey.runtime = self.linked_with()?.into_iter().collect();
         let programs = survey.tools.iter().filter(|(name, _)| SUB_TOOLS.contains(&name.as_str()) || *name == "c++");
         let mut libraries = Vec::new();
@@ -98,12 +101,10 @@ impl Cxx {
             let name = library.file_name().unwrap_or_default().to_string_lossy().into_owned();
             survey.tools.insert(format!("lib:{name}"), library);
         }
-        survey.absent.sort_unstable();
-        survey.absent.dedup();
         Ok(survey)
     }
 
-    fn survey_tools(&self, survey: &mut Survey) -> Result<(), Error> {
+    fn survey_tools(&self, survey: &mut Survey, absent: &mut AbsentPlaces) -> Result<(), Error> {
         let said = self.ask(&["-print-search-dirs"], "")?;
         let folders = |word: &str| -> Vec<PathBuf> {
             let line = said.out.lines().find_map(|l| l.strip_prefix(word)).unwrap_or_default();
@@ -125,7 +126,7 @@ impl Cxx {
             } else {
                 on_path(&answer.to_string_lossy(), &self.path_var)
             };
-            survey.passes_over(&programs, Path::new(name));
+            absent.passes_over(&programs, Path::new(name));
             if let Some(path) = found.filter(|p| p.is_file()) {
                 survey.tools.insert(name.to_string(), path);
             }
@@ -133,7 +134,7 @@ impl Cxx {
         for name in RUNTIME {
             let said = self.ask(&[&format!("-print-file-name={name}")], "")?;
             let path = Path::new(said.out.trim());
-            survey.passes_over(&libraries, Path::new(name));
+            absent.passes_over(&libraries, Path::new(name));
             if path.is_absolute() && path.is_file() {
                 survey.tools.insert(format!("crt:{name}"), path.to_path_buf());
             }
@@ -141,7 +142,7 @@ impl Cxx {
         Ok(())
     }
 
-    fn survey_headers(&self, survey: &mut Survey, prelude: &str) -> Result<(), Error> {
+    fn survey_headers(&self, survey: &mut Survey, absent: &mut AbsentPlaces, prelude: &str) -> Result<(), Error> {
         let text = format!("#if __has_include(<bits/stdc++.h>)\n#include <bits/stdc++.h>\n#endif\n{prelude}\n");
         let cannot =
             |said: &ToolOutput| Error::Headers { program: self.path.clone(), said: said.err.trim().to_string() };
@@ -156,7 +157,7 @@ impl Cxx {
         }
         let said = self.ask(&["-v", "-E", "-x", "c++", "-"], "")?;
         let (folders, nowhere) = search_list(&said.err);
-        survey.absent.extend(nowhere);
+        absent.places.extend(nowhere);
         survey.searched.clone_from(&folders);
         if let Some(driver) = driver(&said.err, &self.path_var).filter(|driver| *driver != self.path) {
             survey.tools.insert(DRIVER.to_string(), driver);
@@ -170,13 +171,13 @@ impl Cxx {
         for header in survey.headers.clone().iter().chain(&survey.own.clone()) {
             for (at, folder) in folders.iter().enumerate() {
                 if let Ok(name) = header.strip_prefix(folder) {
-                    survey.passes_over(&folders[..at], name);
+                    absent.passes_over(&folders[..at], name);
                 }
             }
             let bytes = std::fs::read(header).map_err(|source| Error::Read { path: header.clone(), source })?;
-            asked.extend(asked_for(&String::from_utf8_lossy(&bytes)));
+            asked.extend(asked_for(&bytes));
         }
-        asked.iter().for_each(|name| survey.passes_over(&folders, Path::new(name)));
+        asked.iter().for_each(|name| absent.passes_over(&folders, Path::new(name)));
         Ok(())
     }
 
@@ -194,12 +195,6 @@ impl Cxx {
 }
 
 impl Survey {
-    /// Records the folders in which a file named `name` would be found first: all folders before the one that has such a file.
-    fn passes_over(&mut self, folders: &[PathBuf], name: &Path) {
-        let places = folders.iter().map(|folder| folder.join(name));
-        self.absent.extend(places.take_while(|place| !place.exists()));
-    }
-
     /// Whether every path in `absent` still does not exist.
     pub fn unobstructed(&self) -> bool {
         self.absent.iter().all(|place| !place.exists())
@@ -254,6 +249,44 @@ impl Survey {
     }
 }
 
+/// Collects the paths whose appearance would change which files a compiler uses.
+#[derive(Default)]
+struct AbsentPlaces {
+    places: BTreeSet<PathBuf>,
+    /// Whether paths exist: thousands of headers share a few folders.
+    known: HashMap<PathBuf, bool>,
+}
+
+impl AbsentPlaces {
+    /// Records the folders in which a file named `name` would be found first: all folders before the one that has such a file.
+    fn passes_over(&mut self, folders: &[PathBuf], name: &Path) {
+        for folder in folders {
+            let Some(place) = self.outermost(folder, name) else { return };
+            self.places.insert(place);
+        }
+    }
+
+    /// The shortest path on the way from a folder to a file in it that does not exist; none if the file exists.
+    fn outermost(&mut self, folder: &Path, name: &Path) -> Option<PathBuf> {
+        let mut place = folder.to_path_buf();
+        for part in name.components() {
+            place.push(part);
+            let exists = match self.known.get(&place) {
+                Some(exists) => *exists,
+                None => {
+                    let exists = place.exists();
+                    self.known.insert(place.clone(), exists);
+                    exists
+                }
+            };
+            if !exists {
+                return Some(place);
+            }
+        }
+        None
+    }
+}
+
 /// Stores thousands of paths as one text, one path per line. Every build reads them, and a list of as many strings takes several times as long to decode.
 mod lines {
     use std::path::{Path, PathBuf};
@@ -298,12 +331,17 @@ fn driver(words: &str, path_var: &str) -> Option<PathBuf> {
 }
 
 /// Names in angle brackets that a header tests with `__has_include`.
-fn asked_for(text: &str) -> Vec<String> {
-    let operands = text.split("__has_include").skip(1).filter_map(|rest| {
-        let rest = rest.strip_prefix("_next").unwrap_or(rest).trim_start().strip_prefix('(')?.trim_start();
-        rest.strip_prefix('<')?.split_once('>')
+fn asked_for(text: &[u8]) -> Vec<String> {
+    const OPERATOR: &[u8] = b"__has_include";
+    let operands = memchr::memmem::find_iter(text, OPERATOR).filter_map(|at| {
+        let rest = &text[at + OPERATOR.len()..];
+        let line = rest.iter().position(|byte| *byte == b'\n').map_or(rest, |end| &rest[..end]);
+        let line = String::from_utf8_lossy(line);
+        let line = line.strip_prefix("_next").unwrap_or(&line).trim_start().strip_prefix('(')?.trim_start();
+        let (name, _) = line.strip_prefix('<')?.split_once('>')?;
+        Some(name.to_string())
     });
-    operands.map(|(name, _)| name.to_string()).collect()
+    operands.collect()
 }
 
 /// The prerequisites of a rule that `-M` prints: continued lines, spaces and `#` escaped by a backslash, `$` doubled.
@@ -356,6 +394,24 @@ mod tests {
     #[test]
     fn headers_that_are_asked_for_are_found() {
         let text = "#if __has_include(<tbb/tbb.h>) && __has_include ( \"no.h\" ) || __has_include_next(<y.h>)\n";
-        assert_eq!(asked_for(text), ["tbb/tbb.h", "y.h"]);
+        assert_eq!(asked_for(text.as_bytes()), ["tbb/tbb.h", "y.h"]);
+    }
+
+    #[test]
+    fn one_absent_folder_stands_for_the_files_in_it() {
+        let place = tempfile::tempdir().unwrap();
+        let folders = ["a", "b", "c"].map(|name| place.path().join(name));
+        folders.iter().for_each(|folder| std::fs::create_dir(folder).unwrap());
+        std::fs::create_dir(folders[1].join("sys")).unwrap();
+        std::fs::create_dir_all(folders[2].join("sys/deep")).unwrap();
+        for name in ["x.h", "y.h", "deep/z.h"] {
+            std::fs::write(folders[2].join("sys").join(name), "").unwrap();
+        }
+        let mut absent = AbsentPlaces::default();
+        for name in ["sys/x.h", "sys/y.h", "sys/deep/z.h"] {
+            absent.passes_over(&folders, Path::new(name));
+        }
+        let expected = ["a/sys", "b/sys/deep", "b/sys/x.h", "b/sys/y.h"].map(|name| place.path().join(name));
+        assert_eq!(absent.places.iter().collect::<Vec<_>>(), expected.iter().collect::<Vec<_>>());
     }
 }
