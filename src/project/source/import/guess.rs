@@ -65,9 +65,13 @@ pub(super) struct Guess {
     pub(super) tolerance: Option<&'static str>,
     /// Numbers that divide dims.
     pub(super) multiples: BTreeMap<String, i64>,
+    /// Why they do.
+    pub(super) demands: Vec<String>,
     pub(super) sizes: Sizes,
     /// A tensor that is zero before the kernel adds to it.
     pub(super) zeroed: Option<String>,
+    /// What else than the name the reference is guessed from.
+    pub(super) why: Vec<String>,
 }
 
 /// The words of a name: `relu_f32x4_kernel`, `vectorAdd`.
@@ -160,8 +164,14 @@ fn base(kernel: &Kernel) -> Guess {
         };
         if p.dtype.is_none() {
             check = Some(format!("`{}` has no dtype here; f32 is a placeholder", p.spelling));
+        } else if let Some(doubt) = &p.doubt {
+            check = Some(format!("the dtype: {doubt}"));
         } else if p.lanes > 1 {
-            check = Some(format!("elements of `{}` are {} of these", p.spelling, p.lanes));
+            let (spelling, lanes) = (&p.spelling, p.lanes);
+            let counted = kernel.dims.last().map_or_else(|| "its elements".into(), |dim| format!("`{dim}`"));
+            check = Some(format!(
+                "the shape is a guess: {counted} may count elements of `{spelling}`, which are {lanes} of these, or these"
+            ));
         }
         let mut shape = shape.clone();
         if p.lanes > 1 {
@@ -181,8 +191,10 @@ fn base(kernel: &Kernel) -> Guess {
         reference: None,
         tolerance: None,
         multiples: BTreeMap::new(),
+        demands: vec![],
         sizes: Sizes::Unknown,
         zeroed: None,
+        why: vec![],
     }
 }
 
@@ -199,7 +211,7 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
             guess = found;
         }
     }
-    guess.multiples = multiples(kernel, &guess, &words);
+    (guess.multiples, guess.demands) = multiples(kernel, &guess, &words);
     guess
 }
 
@@ -320,6 +332,11 @@ fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
     Some(if turned { (second.clone(), first.clone()) } else { (first.clone(), second.clone()) })
 }
 
+/// How rows and columns were told apart.
+fn by_rows(row: &str, col: &str) -> Vec<String> {
+    vec![format!("that `{row}` counts rows and `{col}` columns is a guess")]
+}
+
 /// The extents that are dims.
 fn named(extents: [String; 2]) -> Vec<String> {
     extents.into_iter().filter(|extent| extent.parse::<i64>().is_err()).collect()
@@ -340,6 +357,7 @@ fn softmax(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let shape = vec![row.clone(), col.clone()];
     let mut out = shaped(guess, kind, &[(&x.name, shape.clone()), (&written.name, shape)]);
     out.reference = Some(builtin(kind, &[("x", &x.name), ("y", &written.name)], ""));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 2e-6, rtol = 1e-5 }");
@@ -379,6 +397,7 @@ fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let settings =
         guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
     out.reference = Some(builtin(kind, &names, &settings.unwrap_or_default()));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 1e-5, rtol = 1e-5 }");
@@ -411,13 +430,33 @@ fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         .map(|p| p.name.as_str())
         .filter(|name| inputs.iter().any(|t| t.name == *name))
         .collect();
+    let of = |name: &str, usual: &str, turned: &str| turned_by(&kernel.body, name, usual, turned);
+    let (by_a, by_b) = if m == k { (None, None) } else { (of(order[0], &k, &m), of(order[1], &n, &k)) };
+    // By the convention of BLAS, both operands of `tn` are stored along k.
+    let suffix = has(words, &["tn"]);
+    let (turned_a, turned_b) = (by_a.unwrap_or(false), by_b.unwrap_or(suffix));
+    let pair = |first: &String, second: &String, turned: bool| match turned {
+        true => vec![second.clone(), first.clone()],
+        false => vec![first.clone(), second.clone()],
+    };
     let shapes = [
-        (order[0], vec![m.clone(), k.clone()]),
-        (order[1], vec![k.clone(), n.clone()]),
+        (order[0], pair(&m, &k, turned_a)),
+        (order[1], pair(&k, &n, turned_b)),
         (written.name.as_str(), vec![m.clone(), n.clone()]),
     ];
     let mut out = shaped(guess, "matmul", &shapes);
-    out.reference = Some(builtin("matmul", &[("a", order[0]), ("b", order[1]), ("c", &written.name)], ""));
+    for (name, found, by_name) in [(order[0], by_a, false), (order[1], by_b, suffix)] {
+        let stored = |turned: bool| if turned { "transposed" } else { "as its shape says" };
+        out.why.push(match found {
+            Some(turned) => format!("`{name}` is stored {}, by its index in the body", stored(turned)),
+            None if by_name => format!("that `{name}` is stored transposed is a guess from `tn` in the name"),
+            None => format!("that `{name}` is stored by rows is a guess"),
+        });
+    }
+    let settings = [("transpose_a", turned_a), ("transpose_b", turned_b)];
+    let settings = settings.iter().filter(|(_, turned)| *turned).map(|(key, _)| format!("{key} = true"));
+    let settings = settings.collect::<Vec<_>>().join(", ");
+    out.reference = Some(builtin("matmul", &[("a", order[0]), ("b", order[1]), ("c", &written.name)], &settings));
     out.sizes = Sizes::Product;
     if guess.dims.len() == 3 {
         out.dims = vec![m, n, k];
@@ -426,6 +465,31 @@ fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         out.tolerance = Some("{ atol = 5e-5, rtol = 1e-5 }");
     }
     Some(out)
+}
+
+/// Whether a body reads a matrix by an extent that only its transposed form has: `b[j * K + k]`. None if the body does not show it.
+fn turned_by(body: &[Token], name: &str, usual: &str, turned: &str) -> Option<bool> {
+    let mut found = None;
+    for at in 1..body.len().saturating_sub(1) {
+        if !body[at].is(name) || !body[at + 1].is("[") || body[at - 1].is(".") {
+            continue;
+        }
+        let Some(close) = super::super::declarations::closing(body, at + 1) else { continue };
+        let inside = &body[at + 2..close];
+        let times = |dim: &str| {
+            (0..inside.len()).any(|i| {
+                let beside = |j: Option<usize>| j.and_then(|j| inside.get(j)).is_some_and(|t| t.is("*"));
+                inside[i].is(dim) && (beside(i.checked_sub(1)) || beside(Some(i + 1)))
+            })
+        };
+        match (times(usual), times(turned)) {
+            (true, false) if found != Some(true) => found = Some(false),
+            (false, true) if found != Some(false) => found = Some(true),
+            (false, false) => {}
+            _ => return None,
+        }
+    }
+    found
 }
 
 fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
@@ -442,6 +506,7 @@ fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> 
         [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![col.clone(), row.clone()])];
     let mut out = shaped(guess, "transpose", &shapes);
     out.reference = Some(builtin("transpose", &[("x", &x.name), ("y", &written.name)], ""));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     Some(out)
 }
@@ -515,6 +580,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
             let shapes =
                 [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
             let mut out = shaped(guess, kind, &shapes);
+            out.why = by_rows(&row, &col);
             (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
             out
         }
@@ -533,49 +599,52 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     Some(out)
 }
 
-/// Numbers that must divide dims: vectors, quotients of the launch that are not rounded up, and tiles where the body checks no bound.
-fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> BTreeMap<String, i64> {
+/// Numbers that must divide dims, and why: vectors, quotients of the launch that are not rounded up, and tiles where the body checks no bound at all.
+fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BTreeMap<String, i64>, Vec<String>) {
     let mut found: BTreeMap<String, i64> = BTreeMap::new();
-    let mut add = |dim: &String, by: i64| {
+    let mut reasons: Vec<String> = vec![];
+    let mut add = |dim: &String, by: i64, why: String| {
         if by > 1 && guess.dims.contains(dim) {
             let one = found.entry(dim.clone()).or_insert(1);
             *one = *one / gcd(*one, by) * by;
+            if !reasons.contains(&why) {
+                reasons.push(why);
+            }
         }
     };
     let extents = || kernel.grid.known.iter().chain(&kernel.block.known);
     for (dividend, by) in extents().flat_map(|e| e.quotients()) {
         if let super::expression::Expression::Name(dim) = &dividend {
-            add(dim, by);
+            add(dim, by, format!("the launch divides `{dim}` by {by} and does not round up"));
         }
     }
     let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
     let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
     let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));
     let lanes = by_name.max(by_body);
+    let vectors = || format!("it accesses vectors of {lanes}");
     match (guess.sizes, &guess.dims[..]) {
-        (Sizes::Elements, [.., last]) => add(last, lanes),
+        (Sizes::Elements, [.., last]) => add(last, lanes, vectors()),
         (Sizes::Rows, [row, col]) => {
-            add(col, lanes);
+            add(col, lanes, vectors());
             if guess.kind == "transpose" {
-                add(row, lanes);
+                add(row, lanes, vectors());
             }
         }
-        (Sizes::Product, dims) => dims.iter().rev().take(2).for_each(|dim| add(dim, lanes)),
+        (Sizes::Product, dims) => dims.iter().rev().take(2).for_each(|dim| add(dim, lanes, vectors())),
         _ => {}
     }
-    for (dim, tile) in kernel.grid.known.iter().flat_map(|e| e.tiles()) {
-        if !is_bounded(&dim, &kernel.body) {
-            add(&dim, tile);
+    // A kernel that checks one bound, or works on single elements, forgot the other bounds: sizes that hide it would let it pass.
+    let tiles: Vec<(String, i64)> = kernel.grid.known.iter().flat_map(|e| e.tiles()).collect();
+    let bounded = guess.dims.iter().any(|dim| is_bounded(dim, &kernel.body));
+    if kernel.body.iter().any(|t| t.is("__shared__")) && !bounded && !tiles.is_empty() {
+        let why = "the body checks no bound, so whole tiles alone are tried; if it must serve every size, remove this line and make `ragged` odd";
+        tiles.iter().for_each(|(dim, tile)| add(dim, *tile, why.into()));
+        if let (Sizes::Product, Some(k)) = (guess.sizes, guess.dims.last()) {
+            add(k, 32, why.into());
         }
     }
-    if guess.sizes == Sizes::Product
-        && let Some(k) = guess.dims.last()
-        && kernel.body.iter().any(|t| t.is("__shared__"))
-        && !is_bounded(k, &kernel.body)
-    {
-        add(k, 32);
-    }
-    found
+    (found, reasons)
 }
 
 /// Whether a body compares something with a name, other than as the bound of a loop.

@@ -15,16 +15,20 @@
 
 mod expression;
 mod guess;
+mod host;
 mod kernel;
 mod launch;
 mod manifest;
 mod parameter;
+mod scope;
+mod sizes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
-use kernel::{kernels, launched};
+use host::launched;
+use kernel::kernels;
 
 /// A kernel in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,17 +75,25 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let trees = mains.iter().zip(&include).map(|(main, include)| SourceTree { files, main: main.as_str(), include });
     let sources: Vec<Sources<'_>> = trees.map(Sources::read).collect();
     for source in &sources {
-        launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
+        launches.extend(launched(source));
     }
+    // A header that is no source itself is compiled with the first source that includes it.
+    let mut headers = BTreeSet::new();
     for source in &sources {
         match source.unfinished().filter(|open| open.place.file == source.tree.main) {
             Some(open) => unfinished.push(open),
-            None => found.extend(kernels(source, &launches)),
+            None => {
+                let own = |file: &str| {
+                    file == source.tree.main || !mains.iter().any(|m| m == file) && !headers.contains(file)
+                };
+                found.extend(kernels(source, &launches, &own));
+                headers.extend(source.files.iter().map(|file| file.name.clone()));
+            }
         }
     }
     let skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
     let written = manifest::manifest(package, &found, &skipped);
-    let checks = written.text.matches(manifest::CHECK).count();
+    let checks = written.checks;
     let (known, operators) = written.operators;
     ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
 }
