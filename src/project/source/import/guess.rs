@@ -614,7 +614,10 @@ fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BTreeMap<Stri
     };
     let extents = || kernel.grid.known.iter().chain(&kernel.block.known);
     for (dividend, by) in extents().flat_map(|e| e.quotients()) {
-        if let super::expression::Expression::Name(dim) = &dividend {
+        // A body that checks the bound is meant for every size: then it is the launch that is wrong.
+        if let super::expression::Expression::Name(dim) = &dividend
+            && !is_bounded(dim, &kernel.body)
+        {
             add(dim, by, format!("the launch divides `{dim}` by {by} and does not round up"));
         }
     }
@@ -622,8 +625,10 @@ fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BTreeMap<Stri
     let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
     let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));
     let lanes = by_name.max(by_body);
-    let vectors = || format!("it accesses vectors of {lanes}");
+    let vectors =
+        || format!("it accesses vectors of {lanes}; if it also serves a rest, remove this line and make `ragged` odd");
     match (guess.sizes, &guess.dims[..]) {
+        (Sizes::Elements, [.., last]) if serves_rest(last, &kernel.body) => {}
         (Sizes::Elements, [.., last]) => add(last, lanes, vectors()),
         (Sizes::Rows, [row, col]) => {
             add(col, lanes, vectors());
@@ -645,6 +650,16 @@ fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BTreeMap<Stri
         }
     }
     (found, reasons)
+}
+
+/// Whether a body compares the end of a vector with a bound: `i + 3 < n`.
+fn serves_rest(name: &str, body: &[Token]) -> bool {
+    let is_number = |t: &Token| t.kind == super::super::tokens::Kind::Number;
+    (3..body.len()).any(|at| {
+        let equal = usize::from(body[at - 1].is("="));
+        let compared = body[at].is(name) && body[at - 1 - equal].is("<");
+        compared && at >= 4 && is_number(&body[at - 2 - equal]) && body[at - 3 - equal].is("+")
+    })
 }
 
 /// Whether a body compares something with a name, other than as the bound of a loop.

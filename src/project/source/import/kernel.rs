@@ -30,6 +30,8 @@ pub(super) struct Kernel {
     /// What is to be checked of the entry.
     pub(super) entry_check: Option<String>,
     pub(super) parameters: Vec<Parameter>,
+    /// The numbers that parameters of the template have.
+    pub(super) values: BTreeMap<String, i64>,
     /// The body with macros expanded.
     pub(super) body: Vec<Token>,
     /// Names of integers that a shape binds: parameters, or variables of the launcher.
@@ -197,6 +199,11 @@ fn kernel(
             entry,
             entry_check,
             parameters,
+            values: generics
+                .iter()
+                .zip(&arguments)
+                .filter_map(|(g, a)| Some((g.name.clone(), a.parse().ok()?)))
+                .collect(),
             body,
             dims: vec![],
             integers: BTreeMap::new(),

@@ -9,7 +9,7 @@ use super::ImportedKernel;
 use super::expression::Expression;
 use super::guess::{Guess, Tensor, guess};
 use super::kernel::{Extents, Kernel};
-use super::sizes::{Cover, Size, covers, joined, launch_of, sizes};
+use super::sizes::{Cover, Size, covers, joined, launch_of, least, sizes};
 use kforge_foundation::base::{Severity, SourceFile};
 use kforge_types::model::{inherit, parse};
 
@@ -35,6 +35,8 @@ struct Operator {
     multiples: Vec<Vec<i64>>,
     /// How its kernels go through each dim.
     covers: Vec<Cover>,
+    /// The least size of each dim with which every kernel has a block.
+    least: Vec<i64>,
 }
 
 impl Operator {
@@ -89,38 +91,58 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
     let (mut ready, mut comments) = (String::new(), String::new());
     let (mut known, mut checks) = (0, 0);
     for operator in &operators {
-        let mut tables = String::new();
-        write_operator(&mut tables, operator, kernels);
-        for index in &operator.kernels {
-            let before = tables.matches(CHECK).count();
-            write_kernel(&mut tables, &names[*index], operator, &kernels[*index], &guesses[*index]);
+        let mut head = String::new();
+        write_operator(&mut head, operator, kernels);
+        let of = |index: &usize| {
+            let mut table = String::new();
+            write_kernel(&mut table, &names[*index], operator, &kernels[*index], &guesses[*index]);
+            table
+        };
+        let tables: Vec<String> = operator.kernels.iter().map(of).collect();
+        checks += [&head].into_iter().chain(&tables).map(|text| text.matches(CHECK).count()).sum::<usize>();
+        // What kforge's own reader refuses is a comment: first the whole, then each kernel by itself.
+        let refused = |tables: &[&String]| {
+            let tables: String = tables.iter().map(|table| table.as_str()).collect();
+            refused(&format!("{header}{head}{tables}"))
+        };
+        let all: Vec<&String> = tables.iter().collect();
+        let mut why: Vec<Option<String>> = vec![None; tables.len()];
+        if operator.known()
+            && let Some(first) = refused(&all)
+        {
+            why = tables.iter().map(|table| refused(&[table])).collect();
+            let kept: Vec<&String> = tables.iter().zip(&why).filter(|(_, why)| why.is_none()).map(|(t, _)| t).collect();
+            if kept.is_empty() || refused(&kept).is_some() {
+                why = vec![Some(first); tables.len()];
+            }
+        }
+        let sound = operator.known() && why.iter().any(Option::is_none);
+        known += usize::from(sound);
+        match sound {
+            true => ready.push_str(&head),
+            false => comments.extend(head.lines().map(commented)),
+        }
+        for ((index, table), why) in operator.kernels.iter().zip(&tables).zip(why) {
+            match (&why, sound) {
+                (None, true) => ready.push_str(table),
+                _ => {
+                    if let Some(why) = &why {
+                        let _ = write!(comments, "\n# kforge refuses this: {}", one_line(why));
+                    }
+                    comments.extend(table.lines().map(commented));
+                }
+            }
             imported[*index] = Some(ImportedKernel {
                 name: names[*index].clone(),
                 place: kernels[*index].place.clone(),
                 entry: kernels[*index].entry.clone(),
                 operator: operator.name.clone(),
-                known: operator.guess.reference.is_some(),
+                known: operator.known(),
+                refused: why,
                 launched: kernels[*index].launched.clone(),
-                checks: tables.matches(CHECK).count() - before,
+                checks: table.matches(CHECK).count(),
             });
         }
-        checks += tables.matches(CHECK).count();
-        // What kforge's own reader refuses is no part of the manifest.
-        let refused = operator.known().then(|| refused(&format!("{header}{tables}"))).flatten();
-        if operator.known() && refused.is_none() {
-            known += 1;
-            ready.push_str(&tables);
-            continue;
-        }
-        for index in &operator.kernels {
-            if let Some(kernel) = &mut imported[*index] {
-                kernel.known = false;
-            }
-        }
-        if let Some(why) = refused {
-            let _ = write!(comments, "\n# Not ready: {}", one_line(&why));
-        }
-        comments.extend(tables.lines().map(commented));
     }
     if !comments.is_empty() {
         out.push_str(UNKNOWN);
@@ -226,6 +248,8 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
             Some(operator) => {
                 operator.kernels.push(index);
                 operator.multiples.push(multiples);
+                operator.least =
+                    operator.least.iter().zip(least(&kernels[index], guess)).map(|(a, b)| *a.max(&b)).collect();
                 operator.covers = operator.covers.iter().zip(covers).map(|(a, b)| joined(*a, b)).collect();
             }
             None => out.push(Operator {
@@ -235,6 +259,7 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
                 kernels: vec![index],
                 multiples: vec![multiples],
                 covers,
+                least: least(&kernels[index], guess),
             }),
         }
     }
@@ -313,7 +338,15 @@ fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
     let divisors: Vec<(i64, i64)> = (0..guess.dims.len()).map(|dim| operator.divisors(dim)).collect();
     let all: Vec<i64> = divisors.iter().map(|(all, _)| *all).collect();
     let least: Vec<i64> = divisors.iter().map(|(_, least)| *least).collect();
-    let of = |size: Size, multiples: &[i64]| sizes(&operator.covers, guess.sizes, size, multiples);
+    let of = |size: Size, multiples: &[i64]| {
+        let found = sizes(&operator.covers, guess.sizes, size, multiples);
+        let fitting = |(at, size): (usize, i64)| {
+            let by = multiples.get(at).copied().unwrap_or(1).max(1);
+            let least = operator.least.get(at).copied().unwrap_or(1);
+            if size < least { (least + by - 1) / by * by } else { size }
+        };
+        found.into_iter().enumerate().map(fitting).collect::<Vec<_>>()
+    };
     let mut out = vec![("small", of(Size::Small, &least), false), ("ragged", of(Size::Ragged, &least), false)];
     if all != least {
         // The kernels with the largest vectors or tiles serve none of those.

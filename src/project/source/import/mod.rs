@@ -43,6 +43,8 @@ pub struct ImportedKernel {
     pub operator: String,
     /// Whether the operator has a reference.
     pub known: bool,
+    /// Why its tables are a comment although the operator is known: what kforge says to them.
+    pub refused: Option<String>,
     /// The launch that was read, if there is one.
     pub launched: Option<Place>,
     /// How many places of the kernel's tables are to be checked.

@@ -84,7 +84,20 @@ pub(super) fn covers(kernel: &Kernel, guess: &Guess) -> Vec<Cover> {
         // What the launch passes for a dim of its own has the names of parameters in the body.
         let names: Vec<&String> =
             kernel.integers.iter().filter(|(_, e)| e.mentions(dim)).map(|(name, _)| name).chain([dim]).collect();
-        loop_over(&kernel.body, &names, threads)
+        loop_over(kernel, &names, threads)
+    };
+    guess.dims.iter().map(of).collect()
+}
+
+/// The least size of each dim with which the grid has a block, where it is a quotient that is not rounded up.
+pub(super) fn least(kernel: &Kernel, guess: &Guess) -> Vec<i64> {
+    let (grid, _) = launch_of(kernel, guess);
+    let of = |dim: &String| {
+        let quotients = grid.iter().flat_map(Expression::quotients);
+        let steps = quotients.filter_map(|(dividend, by)| divided(&dividend, &Expression::Int(by), dim));
+        #[expect(clippy::cast_possible_truncation, reason = "the step of a launch is small; the cast saturates")]
+        let steps = steps.map(|step| (step.ceil() as i64).clamp(1, 1 << 16));
+        steps.max().unwrap_or(1)
     };
     guess.dims.iter().map(of).collect()
 }
@@ -119,7 +132,8 @@ fn divided(a: &Expression, b: &Expression, dim: &str) -> Option<f64> {
 }
 
 /// How the loops of a body go through what has one of these names.
-fn loop_over(body: &[Token], names: &[&String], threads: i64) -> Cover {
+fn loop_over(kernel: &Kernel, names: &[&String], threads: i64) -> Cover {
+    let body = &kernel.body;
     let mut found = None;
     for at in (0..body.len()).filter(|at| body[*at].is("for") || body[*at].is("while")) {
         let Some(close) = closing(body, at + 1) else { continue };
@@ -127,7 +141,7 @@ fn loop_over(body: &[Token], names: &[&String], threads: i64) -> Cover {
         if !header.iter().any(|t| t.is_word() && names.iter().any(|name| t.is(name))) {
             continue;
         }
-        let cover = match by(header) {
+        let cover = match by(header, kernel) {
             Some(Some(number)) => Cover::Loop(number),
             Some(None) => Cover::Loop(threads.min(USUAL)),
             None if is_strided(header) => Cover::Loop(threads.min(USUAL)),
@@ -140,10 +154,11 @@ fn loop_over(body: &[Token], names: &[&String], threads: i64) -> Cover {
 }
 
 /// The step of a loop, if its header has `+=`: a number, or something else.
-fn by(header: &[Token]) -> Option<Option<i64>> {
+fn by(header: &[Token], kernel: &Kernel) -> Option<Option<i64>> {
     let at = header.windows(2).position(|w| w[0].is("+") && w[1].is("=") && w[1].glued)? + 2;
     let [one] = &header[at..] else { return Some(None) };
-    let number = (one.kind == Kind::Number).then(|| one.text.parse().ok()).flatten();
+    let literal = || (one.kind == Kind::Number).then(|| one.text.parse().ok()).flatten();
+    let number = kernel.values.get(&one.text).copied().or_else(literal);
     Some(number.filter(|step| *step > 1))
 }
 

@@ -15,7 +15,9 @@ fn of(files: &[(&str, &str)]) -> ImportedManifest {
         files.keys().filter(|name| name.ends_with(".cu") || name.ends_with(".cuh")).cloned().collect();
     let found = import("mine", &files, &mains);
     loads(&found.text);
-    loads(&completed(&found.text));
+    if found.kernels.iter().all(|kernel| kernel.refused.is_none()) {
+        loads(&completed(&found.text));
+    }
     let marked = |line: &str| {
         line.contains(" # check: ") && !line.starts_with("# Written") && !line.starts_with("# the reference, complete")
     };
@@ -433,7 +435,7 @@ __global__ void {kernel}_3(const float *a, float *b, int {name}) {{ if (threadId
 __global__ void {kernel}_4(const float *a, float *b, int n, float {name}) {{ b[0] = a[0] * {name}; }}
 void f(int {name}, int k) {{ {kernel}<<<ceil_div({name} * k, 64), 64>>>(p, q, {name}, k); {kernel}_3<<<ceil_div({name}, 64), 64>>>(p, q, {name}); {kernel}_4<<<{name}, 64>>>(p, q, k, 2.0f); }}");
             let found = of(&[("s.cu", &text)]);
-            assert!(!found.text.contains("# Not ready"), "{}", found.text);
+            assert!(found.kernels.iter().all(|kernel| kernel.refused.is_none()), "{}", found.text);
         }
     }
     let found = of(&[(
@@ -516,6 +518,49 @@ fn kernels_of_one_name_and_kernels_of_headers_are_each_imported_once() {
 void f(int n) { copy<64><<<ceil_div(n, 64), 64>>>(p, q, n); copy<128><<<ceil_div(n, 128), 128>>>(p, q, n); copy<256><<<ceil_div(n, 256), 256>>>(p, q, n); }";
     let found = of(&[("s.cu", text)]);
     says(&found, &["entry = \"copy<64>\" # check: launched also as `copy<128>`, `copy<256>`", "block = [64]"]);
+}
+
+#[test]
+fn a_kernel_that_kforge_refuses_is_a_comment_with_the_reason_and_the_others_stay() {
+    // A block has at most 1024 threads.
+    let kernel = "__global__ void relu(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.f); }\n";
+    let wrong = "void f(int n) { relu<<<ceil_div(n, 64), 2048>>>(p, q, n); }";
+    let found = of(&[
+        ("a.cu", &format!("{kernel}void f(int n) {{ relu<<<ceil_div(n, 64), 64>>>(p, q, n); }}")),
+        ("b.cu", &format!("{kernel}{wrong}")),
+    ]);
+    let refused: Vec<bool> = found.kernels.iter().map(|k| k.refused.is_some()).collect();
+    assert_eq!((refused, found.known), (vec![false, true], 1), "{}", found.text);
+    assert!(found.text.contains("\n[kernel.a_relu]") && found.text.contains("\n# [kernel.b_relu]"), "{}", found.text);
+    let found = import("mine", &BTreeMap::from([("b.cu".into(), format!("{kernel}{wrong}"))]), &["b.cu".into()]);
+    loads(&found.text);
+    assert!(found.text.contains("# kforge refuses this: ") && found.known == 0, "{}", found.text);
+}
+
+#[test]
+fn sizes_that_hide_a_missing_check_are_not_demanded() {
+    let kernel = |body: &str, grid: &str| {
+        format!(
+            "__global__ void relu(const float *x, float *y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}\nvoid f(int n) {{ relu<<<{grid}, 128>>>(p, q, n); }}"
+        )
+    };
+    let write = "y[i] = fmaxf(x[i], 0.f);";
+    for (body, grid, demanded) in [
+        // It forgot the check, or its launch forgot to round up.
+        (write.to_string(), "(n + 127) / 128", false),
+        (format!("if (i < n) {write}"), "n / 128", false),
+        // Both agree on whole blocks.
+        (write.to_string(), "n / 128", true),
+        // A vector, with and without a rest.
+        ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i];".into(), "(n + 511) / 512", true),
+        ("if (4 * i + 3 < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
+        // A tile that is shared, without any check.
+        (format!("__shared__ float tile[128]; tile[threadIdx.x] = x[i]; __syncthreads(); {write}"), "(n + 127) / 128", true),
+    ] {
+        let found = of(&[("s.cu", &kernel(&body, grid))]);
+        assert_eq!(found.text.contains("requires = "), demanded, "{body} {grid}\n{}", found.text);
+        assert!(!found.text.contains("# kforge refuses"), "{}", found.text);
+    }
 }
 
 #[test]
