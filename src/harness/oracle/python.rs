@@ -310,3 +310,15 @@ impl Interpreter {
         Ok(found)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_numpy_is_said_first_with_its_python_and_the_remedy() {
+        let said = no_numpy(Path::new("/opt/bin/python3"));
+        let start = "numpy is missing for `/opt/bin/python3`: install it with `/opt/bin/python3 -m pip install numpy`";
+        assert!(said.starts_with(start), "{said}");
+    }
+}

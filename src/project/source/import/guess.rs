@@ -628,7 +628,8 @@ fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BTreeMap<Stri
     let vectors =
         || format!("it accesses vectors of {lanes}; if it also serves a rest, remove this line and make `ragged` odd");
     match (guess.sizes, &guess.dims[..]) {
-        (Sizes::Elements, [.., last]) if serves_rest(last, &kernel.body) => {}
+        (Sizes::Elements, [.., last])
+            if serves_rest(last, &kernel.body) || by_body > 1 && stores_elements(guess, &kernel.body) => {}
         (Sizes::Elements, [.., last]) => add(last, lanes, vectors()),
         (Sizes::Rows, [row, col]) => {
             add(col, lanes, vectors());
@@ -659,6 +660,16 @@ fn serves_rest(name: &str, body: &[Token]) -> bool {
         let equal = usize::from(body[at - 1].is("="));
         let compared = body[at].is(name) && body[at - 1 - equal].is("<");
         compared && at >= 4 && is_number(&body[at - 2 - equal]) && body[at - 3 - equal].is("+")
+    })
+}
+
+/// Whether a body stores single elements of what it writes, as it does for the rest of vectors: `y[i] = v`.
+fn stores_elements(guess: &Guess, body: &[Token]) -> bool {
+    let written: Vec<&Tensor> = guess.tensors.iter().filter(|t| t.role != Role::Input).collect();
+    (0..body.len()).any(|at| {
+        let element = written.iter().any(|t| body[at].is(&t.name)) && body.get(at + 1).is_some_and(|t| t.is("["));
+        let close = || super::super::declarations::closing(body, at + 1);
+        element && close().is_some_and(|close| body.get(close + 1).is_some_and(|t| t.is("=")))
     })
 }
 

@@ -554,6 +554,7 @@ fn sizes_that_hide_a_missing_check_are_not_demanded() {
         // A vector, with and without a rest.
         ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i];".into(), "(n + 511) / 512", true),
         ("if (4 * i + 3 < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
+        ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
         // A tile that is shared, without any check.
         (format!("__shared__ float tile[128]; tile[threadIdx.x] = x[i]; __syncthreads(); {write}"), "(n + 127) / 128", true),
     ] {
