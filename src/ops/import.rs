@@ -75,6 +75,9 @@ pub enum SkipReason {
     /// A manifest cannot name it.
     #[error("its name is not UTF-8")]
     Name,
+    /// An `#include` cannot name it.
+    #[error("no `#include` can name a file with `\"`, `\\` or a control character in its path")]
+    Unnameable,
     /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
@@ -207,6 +210,11 @@ fn named_after(folder: &str) -> String {
     folder.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect()
 }
 
+/// Whether a path has a character that ends or changes it in an `#include`.
+fn is_unnameable(path: &str) -> bool {
+    path.contains(|c: char| c.is_control() || matches!(c, '"' | '\\'))
+}
+
 /// Reads the sources and headers below a folder, in order of name. Names are relative to `root`. Hidden folders and the output of builds are left out.
 fn read(root: &Path, folder: &Path) -> Texts {
     let mut texts = Texts::default();
@@ -233,6 +241,7 @@ fn read(root: &Path, folder: &Path) -> Texts {
         let text = match (entry.file_type().is_symlink(), named) {
             (true, _) => Err(SkipReason::Link),
             (false, None) => Err(SkipReason::Name),
+            (false, Some(name)) if is_unnameable(name) => Err(SkipReason::Unnameable),
             (false, Some(_)) => std::fs::read(path)
                 .map_err(SkipReason::from)
                 .and_then(|bytes| String::from_utf8(bytes).map_err(|_| SkipReason::NotText)),
