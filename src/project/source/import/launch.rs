@@ -52,7 +52,7 @@ fn many(text: &[Token]) -> Vec<Vec<Token>> {
 }
 
 fn launch(text: &[Token], open: usize, global: &Scope) -> Option<Launch> {
-    let (kernel, template, at) = named_before(text, open)?;
+    let ((kernel, template), at) = named_before(text, open)?;
     let end =
         (open + 3..text.len()).find(|i| is_chevron(text, *i, ">") && text.get(i + 3).is_some_and(|t| t.is("(")))?;
     let close = closing(text, end + 3)?;
@@ -71,7 +71,7 @@ fn launch(text: &[Token], open: usize, global: &Scope) -> Option<Launch> {
 }
 
 /// The name that ends before a position, with the arguments of a template and its own position.
-fn named_before(text: &[Token], end: usize) -> Option<(String, Option<Vec<Vec<Token>>>, usize)> {
+fn named_before(text: &[Token], end: usize) -> Option<(Named, usize)> {
     let last = end.checked_sub(1)?;
     let (name, template) = if text[last].is(">") {
         let start = (0..last).rev().find(|i| text[*i].is("<") && closing_angle(text, *i) == Some(last))?;
@@ -79,7 +79,7 @@ fn named_before(text: &[Token], end: usize) -> Option<(String, Option<Vec<Vec<To
     } else {
         (last, None)
     };
-    text[name].is_word().then(|| (text[name].text.clone(), template, name))
+    text[name].is_word().then(|| ((text[name].text.clone(), template), name))
 }
 
 /// The kernel that a variable points to: `auto f = &k<128>;`.
@@ -95,13 +95,13 @@ fn pointed(text: &[Token], until: usize, variable: &str) -> Option<Named> {
         .all(|t| !t.is("?") && !t.is("("))
         .then(|| named_before(value, value.len()))
         .flatten()
-        .map(|n| (n.0, n.1))
+        .map(|(named, _)| named)
 }
 
 /// A kernel that is given as a value: `(void *)k<128>`, `&k`, `reinterpret_cast<const void *>(&k)`.
 fn valued(text: &[Token], whole: &[Token], until: usize) -> Option<Named> {
     let end = text.iter().rposition(|t| !t.is(")"))? + 1;
-    let (kernel, template, _) = named_before(text, end)?;
+    let ((kernel, template), _) = named_before(text, end)?;
     match template {
         None => Some(pointed(whole, until, &kernel).unwrap_or((kernel, None))),
         Some(_) => Some((kernel, template)),
