@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::ImportedKernel;
 use super::expression::Expression;
-use super::guess::{Guess, Tensor, guess};
+use super::guess::{Guess, Role, Tensor, guess};
 use super::kernel::{Extents, Kernel};
 use super::sizes::{Cover, Size, covers, joined, launch_of, least, sizes};
 use kforge_foundation::base::{Severity, SourceFile};
@@ -103,7 +103,7 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
         // What kforge's own reader refuses is a comment: first the whole, then each kernel by itself.
         let refused = |tables: &[&String]| {
             let tables: String = tables.iter().map(|table| table.as_str()).collect();
-            refused(&format!("{header}{head}{tables}"))
+            refused(&format!("{header}{head}{tables}").replacen(NO_REFERENCE, "reference = \"ref.py::reference\"", 1))
         };
         let all: Vec<&String> = tables.iter().collect();
         let mut why: Vec<Option<String>> = vec![None; tables.len()];
@@ -126,8 +126,10 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
             match (&why, sound) {
                 (None, true) => ready.push_str(table),
                 _ => {
-                    if let Some(why) = &why {
-                        let _ = write!(comments, "\n# kforge refuses this: {}", one_line(why));
+                    // Uncommented and with a reference, it may still not load.
+                    let stands_in = || refused(&[&table.clone()]).filter(|_| !operator.known());
+                    if let Some(why) = why.clone().or_else(stands_in) {
+                        let _ = write!(comments, "\n# # kforge refuses this as it is: {}", one_line(&why));
                     }
                     comments.extend(table.lines().map(commented));
                 }
@@ -160,6 +162,9 @@ fn refused(text: &str) -> Option<String> {
     found.extend(manifest.iter().flat_map(|manifest| inherit(manifest, None).1));
     found.into_iter().find(|d| d.severity == Severity::Error).map(|d| d.message)
 }
+
+/// How an operator states that its reference is missing.
+const NO_REFERENCE: &str = "reference = \"\"";
 
 /// What a manifest says before kernels whose operator is unknown.
 const UNKNOWN: &str = "
@@ -288,7 +293,10 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
     let guess = &operator.guess;
     let first = &kernels[operator.kernels[0]];
     let _ = write!(out, "\n[operator.{}]\n", operator.name);
-    let _ = writeln!(out, "dims = {}", list(guess.dims.iter().map(|d| text(d))));
+    let written = guess.tensors.iter().any(|t| t.role != Role::Input);
+    let asked =
+        (!written).then_some("no parameter of the kernel is written: state in `outputs` or `inouts` what it writes");
+    let _ = writeln!(out, "dims = {}{}", list(guess.dims.iter().map(|d| text(d))), check(asked));
     let unknown = guess.reference.is_none();
     for tensor in &guess.tensors {
         let asked = tensor.check.clone().or_else(|| unknown.then(|| "state the shape".to_string()));
@@ -311,7 +319,7 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
             let asked = Some(
                 "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
             );
-            let _ = writeln!(out, "reference = \"\"{}", check(asked));
+            let _ = writeln!(out, "{NO_REFERENCE}{}", check(asked));
         }
     }
     if let Some(tolerance) = guess.tolerance {
@@ -442,7 +450,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
             (Some(e), Some(dtype)) => format!("{{ value = {}, dtype = \"{dtype}\" }}", text(&renamed(e).text())),
             (_, Some("bool")) => {
                 asked.push(format!("state `{}`, a truth value", p.name));
-                "{ value = \"1\", dtype = \"bool\" }".into()
+                "{ value = \"true\", dtype = \"bool\" }".into()
             }
             _ => {
                 asked.push(format!("state `{}`, a `{}`", p.name, p.spelling));

@@ -15,7 +15,7 @@ fn of(files: &[(&str, &str)]) -> ImportedManifest {
         files.keys().filter(|name| name.ends_with(".cu") || name.ends_with(".cuh")).cloned().collect();
     let found = import("mine", &files, &mains);
     loads(&found.text);
-    if found.kernels.iter().all(|kernel| kernel.refused.is_none()) {
+    if !found.text.contains("# # kforge refuses this") {
         loads(&completed(&found.text));
     }
     let marked = |line: &str| {
@@ -534,7 +534,22 @@ fn a_kernel_that_kforge_refuses_is_a_comment_with_the_reason_and_the_others_stay
     assert!(found.text.contains("\n[kernel.a_relu]") && found.text.contains("\n# [kernel.b_relu]"), "{}", found.text);
     let found = import("mine", &BTreeMap::from([("b.cu".into(), format!("{kernel}{wrong}"))]), &["b.cu".into()]);
     loads(&found.text);
-    assert!(found.text.contains("# kforge refuses this: ") && found.known == 0, "{}", found.text);
+    assert!(found.text.contains("# kforge refuses this as it is: ") && found.known == 0, "{}", found.text);
+}
+
+#[test]
+fn an_unknown_kernel_that_would_not_load_says_so() {
+    let found = of(&[(
+        "s.cu",
+        "__global__ void frob(const float *x, int n) { use(x[n]); }\n__global__ void flagged(float *y, bool f, int n) { if (f) y[n] = 1; }",
+    )]);
+    assert!(found.text.contains("# dims = [\"n\"] # check: no parameter of the kernel is written"), "{}", found.text);
+    assert_eq!(found.text.matches("# # kforge refuses this as it is: ").count(), 1, "{}", found.text);
+    says(&found, &["args = [\"y\", { value = \"true\", dtype = \"bool\" }, \"n\"]"]);
+    let found = of(&[("s.cu", &format!("{KERNEL}void f(int n) {{ frob<<<0, 2048>>>(p, q, n); }}"))]);
+    assert!(found.text.contains("# # kforge refuses this as it is: "), "{}", found.text);
+    // Nothing of the line is TOML once the kernel is no comment any more.
+    assert!(completed(&found.text).contains("\n# kforge refuses this as it is: "), "{}", found.text);
 }
 
 #[test]
