@@ -78,8 +78,11 @@ fn a_trainer_with_launchers_and_main_passes_once_its_unknown_kernel_is_stated() 
     assert_eq!(passes(&built), BTreeMap::from(expected), "{}", built.stderr());
 }
 
-/// Kernels in the style of public code, and defects of each: a text and what it becomes.
-const DEFECTS: [(&str, &[(&str, &str, &str)]); 6] = [
+/// A defect: its name, a text of the kernel, and what that becomes.
+type Defect = (&'static str, &'static str, &'static str);
+
+/// Kernels in the style of public code, and defects of each.
+const DEFECTS: [(&str, &[Defect]); 6] = [
     (
         "vector_add",
         &[
