@@ -51,10 +51,12 @@ pub(super) fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BT
         (Sizes::Product, dims) => dims.iter().rev().take(2).for_each(|dim| add(dim, lanes, vectors())),
         _ => {}
     }
-    // A kernel that checks one bound, or works on single elements, forgot the other bounds: sizes that hide it would let it pass.
+    // Kernels that take matrices by tiles often serve whole tiles only. One that checks some bound, or goes along one dim, forgot a check: sizes that hide it
+    // would let it pass.
     let tiles: Vec<(String, i64)> = kernel.grid.known.iter().flat_map(|e| e.tiles()).collect();
     let bounded = guess.dims.iter().any(|dim| is_bounded(dim, &kernel.body));
-    if kernel.body.iter().any(|t| t.is("__shared__")) && !bounded && !tiles.is_empty() {
+    let plane = tiles.iter().any(|(dim, _)| *dim != tiles[0].0);
+    if kernel.body.iter().any(|t| t.is("__shared__")) && !bounded && plane {
         let why = "the body checks no bound, so whole tiles alone are tried; if it must serve every size, remove this line and make `ragged` odd";
         tiles.iter().for_each(|(dim, tile)| add(dim, *tile, why.into()));
         if let (Sizes::Product, Some(k)) = (guess.sizes, guess.dims.last()) {

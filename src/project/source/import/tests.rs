@@ -570,12 +570,23 @@ fn sizes_that_hide_a_missing_check_are_not_demanded() {
         ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i];".into(), "(n + 511) / 512", true),
         ("if (4 * i + 3 < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
         ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
-        // A tile that is shared, without any check.
-        (format!("__shared__ float tile[128]; tile[threadIdx.x] = x[i]; __syncthreads(); {write}"), "(n + 127) / 128", true),
+        // A sum of a block also forgot it.
+        (format!("__shared__ float tile[128]; tile[threadIdx.x] = x[i]; __syncthreads(); {write}"), "(n + 127) / 128", false),
     ] {
         let found = of(&[("s.cu", &kernel(&body, grid))]);
         assert_eq!(found.text.contains("requires = "), demanded, "{body} {grid}\n{}", found.text);
         assert!(!found.text.contains("# kforge refuses"), "{}", found.text);
+    }
+}
+
+#[test]
+fn whole_tiles_are_demanded_of_a_matrix_kernel_without_any_check_alone() {
+    for (check, demanded) in [("", true), ("if (x < m)", false), ("if (x < m && y < n)", false)] {
+        let text = format!("__global__ void transpose(const float *a, float *b, int n, int m) {{ __shared__ float tile[16][17]; int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y; tile[threadIdx.y][threadIdx.x] = a[y * m + x]; __syncthreads(); {check} b[x * n + y] = tile[threadIdx.y][threadIdx.x]; }}
+void f(int n, int m) {{ dim3 grid((m + 15) / 16, (n + 15) / 16); transpose<<<grid, dim3(16, 16)>>>(p, q, n, m); }}");
+        let found = of(&[("s.cu", &text)]);
+        assert_eq!(found.text.contains("requires = "), demanded, "{check}\n{}", found.text);
+        assert!(!demanded || found.text.contains("if it must serve every size, remove this line"), "{}", found.text);
     }
 }
 
