@@ -5,7 +5,11 @@
 //! |---|---|
 //! | macros are expanded, and functions that only return an expression are inlined | so launches by macros and `CEIL_DIV(n, 256)` in any spelling give one form |
 //! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
-//! | a variable that changes has no value | branches are not followed |
+//! | names mean what they mean at the launch: in its blocks, function, class and namespaces, with macros as they are defined there | a name may have another meaning elsewhere |
+//! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
+//! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
+//! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
+//! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
 //! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
 //! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
 //! | what cannot be known is a placeholder with a comment `# check: ...` at its place | nothing passes by a placeholder |
