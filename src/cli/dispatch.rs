@@ -30,12 +30,44 @@ pub fn run() -> ExitCode {
     match parse(&words, &environment) {
         Ok(cli) => ExitCode::from(of_cli(cli, environment)),
         Err(error) => {
-            let error = unknown_command(&error).unwrap_or(error);
+            let error = advised(error, &words);
             // clap prints help to standard output with code 0 and usage errors to standard error with code 2.
             let _ = error.print();
             ExitCode::from(u8::try_from(error.exit_code()).unwrap_or(2))
         }
     }
+}
+
+/// An error of clap with what to write instead, where the words show what was meant.
+fn advised(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let text = |kind| match error.get(kind) {
+        Some(ContextValue::String(text)) => Some(text.clone()),
+        _ => None,
+    };
+    let command = Cli::command();
+    let called = words.iter().skip(1).find_map(|word| command.find_subcommand(word.to_str()?));
+    let tip = match (called, text(ContextKind::InvalidSubcommand), text(ContextKind::InvalidArg)) {
+        (Some(called), Some(path), _) if called.get_name() == "import" => {
+            Some(format!("`kforge import cuda {path}` imports the kernels of CUDA C++ sources"))
+        }
+        (Some(called), None, Some(name)) if !name.starts_with('-') && selects(called) => Some(format!(
+            "select kernels with `--kernel {name}`, packages with `-p {name}`, kernels of an operator with `--operator {name}`"
+        )),
+        _ => None,
+    };
+    match tip {
+        Some(tip) => {
+            error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![tip.into()]));
+            error
+        }
+        None => unknown_command(&error).unwrap_or(error),
+    }
+}
+
+/// Whether a command has the options that select kernels.
+fn selects(command: &clap::Command) -> bool {
+    let has = |name: &str| command.get_arguments().any(|argument| argument.get_long() == Some(name));
+    ["kernel", "package", "operator"].into_iter().all(has)
 }
 
 /// The error of `help` for an unknown command, worded as if that command itself had been run.

@@ -72,6 +72,12 @@ pub enum SkipReason {
     /// It is not text.
     #[error("it is not UTF-8")]
     NotText,
+    /// A manifest cannot name it.
+    #[error("its name is not UTF-8")]
+    Name,
+    /// An `#include` cannot name it.
+    #[error("no `#include` can name a file with `\"`, `\\` or a control character in its path")]
+    Unnameable,
     /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
@@ -162,7 +168,10 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     }
     let mut texts = read(&folder, &beside);
     if !is_folder {
-        let named = path.strip_prefix(&folder).unwrap_or(&path).to_string_lossy().into_owned();
+        let named = path.strip_prefix(&folder).unwrap_or(&path);
+        let named = named.to_str().map(str::to_string);
+        let refused = || ImportError::Source { path: request.path.clone(), why: SkipReason::Name };
+        let named = named.ok_or_else(refused)?;
         if let Some(at) = texts.skipped.iter().position(|skipped| skipped.path == path) {
             let SkippedFile { why, .. } = texts.skipped.swap_remove(at);
             return Err(ImportError::Source { path: request.path.clone(), why }.into());
@@ -183,7 +192,13 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
         write_atomically(file, manifest.text.as_bytes(), false).map_err(Error::write(file))?;
     }
     let join = |around: EnclosingWorkspace| {
-        let joined = around.join(&folder).map_err(NewError::NotJoined)?;
+        let joined = around.join(&folder).map_err(|error| {
+            // All or nothing: a second try must not find the manifest of the first.
+            if let Some(file) = &file {
+                let _ = std::fs::remove_file(file);
+            }
+            NewError::NotJoined(error)
+        })?;
         Ok::<_, NewError>(Surroundings { manifest: around.manifest, joined })
     };
     let around = around.map(join).transpose()?;
@@ -193,6 +208,11 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
 /// The name for a package in a folder of this name: what no name of a package may contain, such as the dots of a version, becomes `-`.
 fn named_after(folder: &str) -> String {
     folder.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect()
+}
+
+/// Whether a path has a character that ends or changes it in an `#include`.
+fn is_unnameable(path: &str) -> bool {
+    path.contains(|c: char| c.is_control() || matches!(c, '"' | '\\'))
 }
 
 /// Reads the sources and headers below a folder, in order of name. Names are relative to `root`. Hidden folders and the output of builds are left out.
@@ -217,9 +237,12 @@ fn read(root: &Path, folder: &Path) -> Texts {
         if entry.file_type().is_dir() || !source && !matches!(extension, "h" | "hpp" | "inl") {
             continue;
         }
-        let text = match entry.file_type().is_symlink() {
-            true => Err(SkipReason::Link),
-            false => std::fs::read(path)
+        let named = path.strip_prefix(root).unwrap_or(path).to_str();
+        let text = match (entry.file_type().is_symlink(), named) {
+            (true, _) => Err(SkipReason::Link),
+            (false, None) => Err(SkipReason::Name),
+            (false, Some(name)) if is_unnameable(name) => Err(SkipReason::Unnameable),
+            (false, Some(_)) => std::fs::read(path)
                 .map_err(SkipReason::from)
                 .and_then(|bytes| String::from_utf8(bytes).map_err(|_| SkipReason::NotText)),
         };

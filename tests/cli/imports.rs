@@ -93,6 +93,47 @@ fn files_that_cannot_be_imported_are_named_and_the_others_are() {
 }
 
 #[test]
+fn every_name_of_a_file_gives_a_manifest_that_loads_or_a_reason() {
+    use std::os::unix::ffi::OsStrExt;
+    let place =
+        Place::empty().file("mine/a\nb.cu", COPY).file("mine/c\"d.cu", COPY).file("mine/e f/it's # check.cu", COPY);
+    let latin = std::ffi::OsStr::from_bytes(b"h\xe9.cu");
+    fs::write(place.at("mine").join(latin), COPY).unwrap();
+    fs::create_dir(place.at("empty")).unwrap();
+    let said = place.run("import cuda mine").expect(0).says("is not imported: its name is not UTF-8");
+    said.says("`c\"d.cu` is not imported: no `#include` can name").says("2 lines to check").says("Imported 1 kernel");
+    place.run("metadata --manifest-path mine").expect(0);
+    place.run("check --manifest-path mine --target cpu").expect(0);
+    place.run("import cuda empty").expect(4).says("there is no `.cu` or `.cuh` file");
+    assert!(!place.at("empty/kernel.toml").exists());
+    // Named themselves, they are one error.
+    fs::remove_file(place.at("mine/kernel.toml")).unwrap();
+    place.run_in(".", &["import", "cuda", "mine/a\nb.cu"], &[]).expect(101).says("no `#include` can name");
+    assert!(!place.at("mine/kernel.toml").exists());
+    let output = place.shell("cd mine && kforge import cuda h*.cu; test -e kernel.toml && echo written");
+    assert!(output.contains("its name is not UTF-8") && !output.contains("written"), "{output}");
+}
+
+#[test]
+fn the_lines_to_check_are_counted_without_the_comment_that_explains_them() {
+    let place = Place::empty().file("mine/a.cu", COPY);
+    place.run("import cuda mine").expect(0).says("Imported 1 kernel of 1 operator, 2 lines to check");
+    let text = place.read("mine/kernel.toml");
+    let marked = text.lines().filter(|line| line.contains(" # check: ") && !line.starts_with("# ")).count();
+    assert_eq!(marked, 2, "{text}");
+}
+
+#[test]
+fn words_that_no_command_takes_say_what_was_meant() {
+    let place = Place::empty().file("mine/a.cu", COPY);
+    place.run("import mine/a.cu").expect(2).says("`kforge import cuda mine/a.cu` imports");
+    for command in ["build", "check", "verify"] {
+        place.run(&format!("{command} relu")).expect(2).says("select kernels with `--kernel relu`").says("`-p relu`");
+    }
+    place.run("build --kernal relu").expect(2).says("'--kernel'");
+}
+
+#[test]
 fn an_imported_package_joins_the_workspace_around_it() {
     let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = []\n").file("mine/a.cu", COPY);
     place.run("import cuda mine").expect(0).says("Adding `mine`");

@@ -77,3 +77,120 @@ fn a_trainer_with_launchers_and_main_passes_once_its_unknown_kernel_is_stated() 
     let expected = ["crossbreed_kernel", "softmax_forward_kernel1"].map(|kernel| (kernel.to_string(), true));
     assert_eq!(passes(&built), BTreeMap::from(expected), "{}", built.stderr());
 }
+
+/// A defect: its name, a text of the kernel, and what that becomes.
+type Defect = (&'static str, &'static str, &'static str);
+
+/// Kernels in the style of public code, and defects of each.
+const DEFECTS: [(&str, &[Defect]); 6] = [
+    (
+        "vector_add",
+        &[
+            ("bound", "if (i + 3 < n) {", "if (i < n) {"),
+            ("blocks", "dim3 grid((n + threads * 4 - 1) / (threads * 4));", "dim3 grid(n / (threads * 4));"),
+        ],
+    ),
+    (
+        "softmax",
+        &[
+            (
+                "barrier",
+                "  if (lane == 0) shared[warp] = most;\n  __syncthreads();",
+                "  if (lane == 0) shared[warp] = most;",
+            ),
+            ("stride", "float *y = out + blockIdx.x * C;", "float *y = out + blockIdx.x * blockDim.x;"),
+        ],
+    ),
+    (
+        "layernorm",
+        &[
+            ("bound", "  if (row >= N) return;\n", ""),
+            ("off_by_one", "if (row >= N) return;", "if (row > N) return;"),
+            ("stride", "out[row * C + i]", "out[row * warps + i]"),
+        ],
+    ),
+    (
+        "sgemm",
+        &[
+            ("bound", "if (row < M && column < N) C", "if (row < M) C"),
+            ("barrier", "bs[k][threadIdx.x];\n    __syncthreads();", "bs[k][threadIdx.x];"),
+            ("rest", "k0 + threadIdx.x < K ?", "k0 < K ?"),
+            ("stride", "B[(k0 + threadIdx.y) * N + column]", "B[(k0 + threadIdx.y) * K + column]"),
+        ],
+    ),
+    (
+        "transpose",
+        &[
+            ("bound", "if (x < rows && y + j < cols) out", "if (x < rows) out"),
+            ("barrier", "  __syncthreads();\n", ""),
+            ("block", "x = blockIdx.y * TILE + threadIdx.x;", "x = blockIdx.x * TILE + threadIdx.x;"),
+        ],
+    ),
+    (
+        "embedding",
+        &[
+            ("bound", "if (column < emb_size) output", "output"),
+            ("block", "blockIdx.y * blockDim.x + threadIdx.x", "threadIdx.x"),
+            ("stride", "idx[row] * emb_size", "idx[row] * n"),
+        ],
+    ),
+];
+
+/// Imports a kernel beside its defects, each in a file of its own, and builds them at the shapes that import wrote. `edit` completes what it asks for.
+fn only_the_honest_one_passes(name: &str, edit: impl Fn(String) -> String) {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/e2e/import/mutants");
+    let source = fs::read_to_string(folder.join(format!("{name}.cu"))).unwrap();
+    let (_, defects) = DEFECTS.into_iter().find(|(of, _)| *of == name).unwrap();
+    let mut project = Project::new().file("honest.cu", &source);
+    for (defect, from, to) in defects {
+        assert_eq!(source.matches(from).count(), 1, "`{from}` in {name}");
+        project = project.file(&format!("{defect}.cu"), &source.replace(from, to));
+    }
+    let output = project.command(&["import", "cuda", "."]).output().unwrap();
+    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    let written = fs::read_to_string(project.root().join("kernel.toml")).unwrap();
+    project.write("kernel.toml", &edit(written.clone()));
+    let built = project.build(&["--target", "cpu", "--keep-going"]).expect(100);
+    let found = passes(&built);
+    assert_eq!(found.len(), defects.len() + 1, "{found:?}\n{}", built.stderr());
+    for (kernel, pass) in &found {
+        assert_eq!(*pass, kernel.starts_with("honest_"), "{kernel}\n{written}\n{}", built.stderr());
+    }
+}
+
+#[test]
+fn defects_of_a_vectorized_sum_fail_at_the_imported_shapes() {
+    only_the_honest_one_passes("vector_add", |text| text);
+}
+
+#[test]
+fn defects_of_a_layer_norm_fail_at_the_imported_shapes() {
+    only_the_honest_one_passes("layernorm", |text| text);
+}
+
+#[test]
+fn defects_of_a_transpose_fail_at_the_imported_shapes() {
+    only_the_honest_one_passes("transpose", |text| text);
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn defects_of_a_softmax_and_a_matrix_product_fail_at_the_imported_shapes() {
+    only_the_honest_one_passes("softmax", |text| text);
+    only_the_honest_one_passes("sgemm", |text| text);
+}
+
+#[test]
+#[ignore = "second tier: many compilations"]
+fn defects_of_an_unknown_kernel_fail_at_the_imported_shapes_once_its_reference_is_stated() {
+    only_the_honest_one_passes("embedding", |text| {
+        let (known, unknown) = text.split_once("\n# [operator.").unwrap();
+        let plain: String = unknown.lines().map(|l| format!("{}\n", l.strip_prefix("# ").unwrap_or(l))).collect();
+        let reference =
+            "reference = { builtin = \"embedding\", names = { ids = \"idx\", w = \"weight\", y = \"output\" } }";
+        let shape = "inputs.idx = { dtype = \"i32\", shape = [\"n\"";
+        format!("{known}\n[operator.{plain}")
+            .replace("reference = \"\"", reference)
+            .replace(&format!("{shape}, \"emb_size\"]"), &format!("{shape}]"))
+    });
+}

@@ -24,6 +24,11 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
     for (path, reason) in skipped(&done) {
         context.console.warn(&format!("`{path}` is not imported: {reason}"));
     }
+    for kernel in &done.manifest.kernels {
+        if let Some(why) = &kernel.refused {
+            context.console.warn(&format!("`{}` ({}) is a comment in the manifest: {why}", kernel.name, kernel.place));
+        }
+    }
     if args.message_format == MessageFormat::Json {
         return print_json(context, &document(&done));
     }

@@ -241,15 +241,24 @@ fn invoke(task: &Task, call: &Call, described: Described<'_>) -> Result<(), Resp
     let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
     match finished.end {
         end if end.success() => Ok(()),
-        kforge_foundation::process::End::Exited(NO_NUMPY) => Err(Response::Unavailable {
-            why: format!("the reference needs numpy: `{} -m pip install numpy`", interpreter.executable.display()),
-        }),
+        kforge_foundation::process::End::Exited(NO_NUMPY) => {
+            Err(Response::Unavailable { why: no_numpy(&interpreter.executable) })
+        }
         end => {
             let Described { task: what, module, function, .. } = described;
             let the = if what == "check" { "the check " } else { "" };
             Err(said_below(&root, format!("{the}`{module}::{function}` {}", ended(task, end)), &finished))
         }
     }
+}
+
+/// What is said where numpy is missing: for which Python, and how to get it.
+fn no_numpy(python: &Path) -> String {
+    let python = python.display();
+    format!(
+        "numpy is missing for `{python}`: install it with `{python} -m pip install numpy`, or set another Python with the setting `toolchain.python`; \
+         references in Python need it"
+    )
 }
 
 /// A Python interpreter's description of itself.
@@ -299,5 +308,17 @@ impl Interpreter {
         found.folders.retain(|folder| folder.is_absolute());
         KNOWN.lock().unwrap_or_else(PoisonError::into_inner).insert(path.to_path_buf(), found.clone());
         Ok(found)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_numpy_is_said_first_with_its_python_and_the_remedy() {
+        let said = no_numpy(Path::new("/opt/bin/python3"));
+        let start = "numpy is missing for `/opt/bin/python3`: install it with `/opt/bin/python3 -m pip install numpy`";
+        assert!(said.starts_with(start), "{said}");
     }
 }

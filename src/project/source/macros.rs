@@ -44,6 +44,11 @@ impl Macros {
         self.all.entry(name.text.clone()).or_default().push(Macro { parameters, variadic, body });
     }
 
+    /// Removes the definitions of a name.
+    pub(super) fn forget(&mut self, name: &str) {
+        self.all.remove(name);
+    }
+
     pub(super) fn contains(&self, name: &str) -> bool {
         self.all.contains_key(name)
     }

@@ -47,6 +47,6 @@ pub use place::{Place, Text};
 pub use search::{Budget, Search, Strategy};
 pub use target::{Arch, CudaSpec, Dependency, Target, ToolchainSpec};
 pub use tolerance::{Compare, Nonfinite, Precision, Tolerance};
-pub use validate::written as check_written;
+pub use validate::{is_free_name, written as check_written};
 pub use variant::{TuneValue, Variant};
 pub use workspace::{PackageTable, WorkspaceTable};

@@ -19,9 +19,11 @@ pub(super) enum Expression {
     Binary(char, Box<Expression>, Box<Expression>),
     /// A call of `ceil_div`, `min` or `max`.
     Call(&'static str, Vec<Expression>),
+    /// A name that has one of several values here.
+    Either(String, Vec<Expression>),
 }
 
-use Expression::{Binary, Call, Int, Name, Opaque};
+use Expression::{Binary, Call, Either, Int, Name, Opaque};
 
 /// A function of one `return`: its parameters, and what it returns.
 #[derive(Debug, Clone)]
@@ -146,9 +148,10 @@ impl Reader<'_> {
     fn word(&mut self) -> Option<Expression> {
         let start = self.at;
         let mut name = self.text[self.at].text.clone();
+        let mut spaces: Vec<String> = vec![];
         self.at += 1;
         while self.is("::") && self.text.get(self.at + 1).is_some_and(Token::is_word) {
-            name = self.text[self.at + 1].text.clone();
+            spaces.push(std::mem::replace(&mut name, self.text[self.at + 1].text.clone()));
             self.at += 2;
         }
         if self.is("<") && name == "static_cast" {
@@ -174,7 +177,12 @@ impl Reader<'_> {
             return Some(extents.get(axis).cloned().unwrap_or(Int(1)));
         }
         if !self.is(".") && !self.is("->") && !self.is("[") {
-            return Some(Name(name));
+            if spaces.is_empty() {
+                return Some(Name(name));
+            }
+            // A name of another scope is no variable of this one.
+            let whole = [spaces, vec![name]].concat().join("::");
+            return Some(if self.scope.values.contains_key(&whole) { Name(whole) } else { Opaque(whole) });
         }
         // Members and elements, to their end.
         while self.is(".") || self.is("->") || self.is("[") || self.is("(") {
@@ -320,11 +328,40 @@ fn substituted(of: &Expression, given: &BTreeMap<&str, &Expression>) -> Expressi
         Binary(sign, a, b) => binary(*sign, substituted(a, given), substituted(b, given)),
         Call("ceil_div", both) => ceil_div(substituted(&both[0], given), substituted(&both[1], given)),
         Call(name, all) => Call(name, all.iter().map(|e| substituted(e, given)).collect()),
-        Int(_) | Opaque(_) => of.clone(),
+        Int(_) | Opaque(_) | Either(..) => of.clone(),
     }
 }
 
 impl Expression {
+    /// Whether a name is in it.
+    pub(super) fn mentions(&self, name: &str) -> bool {
+        match self {
+            Name(own) => own == name,
+            Int(_) | Opaque(_) => false,
+            Binary(_, a, b) => a.mentions(name) || b.mentions(name),
+            Call(_, all) | Either(_, all) => all.iter().any(|e| e.mentions(name)),
+        }
+    }
+
+    /// The names in it that have several values, as a text.
+    pub(super) fn doubts(&self) -> Vec<String> {
+        match self {
+            Int(_) | Opaque(_) | Name(_) => vec![],
+            Binary(_, a, b) => [a.doubts(), b.doubts()].concat(),
+            Call(_, all) => all.iter().flat_map(Expression::doubts).collect(),
+            Either(..) => vec![self.text()],
+        }
+    }
+
+    /// The expression with the first of several values.
+    pub(super) fn first(&self) -> Expression {
+        let first = |e: &Expression| match e {
+            Either(_, all) => all.first().map(Expression::first),
+            _ => None,
+        };
+        self.renamed(&first)
+    }
+
     /// The expression with variables replaced by their definitions, as far as they have one.
     pub(super) fn resolved(&self, scope: &Scope) -> Expression {
         self.rewritten(scope, &|_| None, DEEPEST)
@@ -348,6 +385,7 @@ impl Expression {
             Binary(sign, a, b) => binary(*sign, inner(a), inner(b)),
             Call("ceil_div", both) => ceil_div(inner(&both[0]), inner(&both[1])),
             Call(name, all) => Call(name, all.iter().map(inner).collect()),
+            Either(name, all) => Either(name.clone(), all.iter().map(inner).collect()),
             _ => self.clone(),
         }
     }
@@ -362,7 +400,7 @@ impl Expression {
         match self {
             Int(_) => Some(vec![]),
             Name(name) => Some(vec![name.clone()]),
-            Opaque(_) => None,
+            Opaque(_) | Either(..) => None,
             Binary(_, a, b) => Some([a.names()?, b.names()?].concat()),
             Call(_, all) => all.iter().try_fold(vec![], |names, e| Some([names, e.names()?].concat())),
         }
@@ -388,6 +426,10 @@ impl Expression {
                 format!("{left} {sign} {right}")
             }
             Call(name, all) => format!("{name}({})", all.iter().map(Expression::text).collect::<Vec<_>>().join(", ")),
+            Either(name, all) => {
+                let values: Vec<String> = all.iter().map(|e| format!("`{}`", e.text())).collect();
+                format!("`{name}` is {}", values.join(" or "))
+            }
         }
     }
 

@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use super::super::tokens::Token;
+use super::demands::multiples;
 use super::kernel::Kernel;
-use super::parameter::{Access, Parameter, bytes, vector_bytes};
+use super::parameter::{Access, Parameter};
 
 /// What an operator does with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -65,9 +66,13 @@ pub(super) struct Guess {
     pub(super) tolerance: Option<&'static str>,
     /// Numbers that divide dims.
     pub(super) multiples: BTreeMap<String, i64>,
+    /// Why they do.
+    pub(super) demands: Vec<String>,
     pub(super) sizes: Sizes,
     /// A tensor that is zero before the kernel adds to it.
     pub(super) zeroed: Option<String>,
+    /// What else than the name the reference is guessed from.
+    pub(super) why: Vec<String>,
 }
 
 /// The words of a name: `relu_f32x4_kernel`, `vectorAdd`.
@@ -85,13 +90,6 @@ pub(super) fn words(name: &str) -> Vec<String> {
     }
     out.retain(|word| !word.is_empty());
     out
-}
-
-/// Whether a name names a type: `f32`, `f16x8`, `bf16`.
-fn lanes_of_word(word: &str) -> Option<i64> {
-    let (base, lanes) = word.split_once('x')?;
-    let base = base.strip_prefix("bf").or_else(|| base.strip_prefix(['f', 'i', 'u']))?;
-    (!base.is_empty() && base.chars().all(|c| c.is_ascii_digit())).then(|| lanes.parse().ok()).flatten()
 }
 
 /// Words with which a name says more than the operator.
@@ -160,8 +158,14 @@ fn base(kernel: &Kernel) -> Guess {
         };
         if p.dtype.is_none() {
             check = Some(format!("`{}` has no dtype here; f32 is a placeholder", p.spelling));
+        } else if let Some(doubt) = &p.doubt {
+            check = Some(format!("the dtype: {doubt}"));
         } else if p.lanes > 1 {
-            check = Some(format!("elements of `{}` are {} of these", p.spelling, p.lanes));
+            let (spelling, lanes) = (&p.spelling, p.lanes);
+            let counted = kernel.dims.last().map_or_else(|| "its elements".into(), |dim| format!("`{dim}`"));
+            check = Some(format!(
+                "the shape is a guess: {counted} may count elements of `{spelling}`, which are {lanes} of these, or these"
+            ));
         }
         let mut shape = shape.clone();
         if p.lanes > 1 {
@@ -181,8 +185,10 @@ fn base(kernel: &Kernel) -> Guess {
         reference: None,
         tolerance: None,
         multiples: BTreeMap::new(),
+        demands: vec![],
         sizes: Sizes::Unknown,
         zeroed: None,
+        why: vec![],
     }
 }
 
@@ -199,7 +205,7 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
             guess = found;
         }
     }
-    guess.multiples = multiples(kernel, &guess, &words);
+    (guess.multiples, guess.demands) = multiples(kernel, &guess, &words);
     guess
 }
 
@@ -320,6 +326,11 @@ fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
     Some(if turned { (second.clone(), first.clone()) } else { (first.clone(), second.clone()) })
 }
 
+/// How rows and columns were told apart.
+fn by_rows(row: &str, col: &str) -> Vec<String> {
+    vec![format!("that `{row}` counts rows and `{col}` columns is a guess")]
+}
+
 /// The extents that are dims.
 fn named(extents: [String; 2]) -> Vec<String> {
     extents.into_iter().filter(|extent| extent.parse::<i64>().is_err()).collect()
@@ -340,6 +351,7 @@ fn softmax(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let shape = vec![row.clone(), col.clone()];
     let mut out = shaped(guess, kind, &[(&x.name, shape.clone()), (&written.name, shape)]);
     out.reference = Some(builtin(kind, &[("x", &x.name), ("y", &written.name)], ""));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 2e-6, rtol = 1e-5 }");
@@ -379,6 +391,7 @@ fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     let settings =
         guess.floats.first().filter(|(name, _)| name != "eps").map(|(name, _)| format!("eps = {}", quoted(name)));
     out.reference = Some(builtin(kind, &names, &settings.unwrap_or_default()));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     if written.dtype == "f32" {
         out.tolerance = Some("{ atol = 1e-5, rtol = 1e-5 }");
@@ -411,13 +424,33 @@ fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         .map(|p| p.name.as_str())
         .filter(|name| inputs.iter().any(|t| t.name == *name))
         .collect();
+    let of = |name: &str, usual: &str, turned: &str| turned_by(&kernel.body, name, usual, turned);
+    let (by_a, by_b) = if m == k { (None, None) } else { (of(order[0], &k, &m), of(order[1], &n, &k)) };
+    // By the convention of BLAS, both operands of `tn` are stored along k.
+    let suffix = has(words, &["tn"]);
+    let (turned_a, turned_b) = (by_a.unwrap_or(false), by_b.unwrap_or(suffix));
+    let pair = |first: &String, second: &String, turned: bool| match turned {
+        true => vec![second.clone(), first.clone()],
+        false => vec![first.clone(), second.clone()],
+    };
     let shapes = [
-        (order[0], vec![m.clone(), k.clone()]),
-        (order[1], vec![k.clone(), n.clone()]),
+        (order[0], pair(&m, &k, turned_a)),
+        (order[1], pair(&k, &n, turned_b)),
         (written.name.as_str(), vec![m.clone(), n.clone()]),
     ];
     let mut out = shaped(guess, "matmul", &shapes);
-    out.reference = Some(builtin("matmul", &[("a", order[0]), ("b", order[1]), ("c", &written.name)], ""));
+    for (name, found, by_name) in [(order[0], by_a, false), (order[1], by_b, suffix)] {
+        let stored = |turned: bool| if turned { "transposed" } else { "as its shape says" };
+        out.why.push(match found {
+            Some(turned) => format!("`{name}` is stored {}, by its index in the body", stored(turned)),
+            None if by_name => format!("that `{name}` is stored transposed is a guess from `tn` in the name"),
+            None => format!("that `{name}` is stored by rows is a guess"),
+        });
+    }
+    let settings = [("transpose_a", turned_a), ("transpose_b", turned_b)];
+    let settings = settings.iter().filter(|(_, turned)| *turned).map(|(key, _)| format!("{key} = true"));
+    let settings = settings.collect::<Vec<_>>().join(", ");
+    out.reference = Some(builtin("matmul", &[("a", order[0]), ("b", order[1]), ("c", &written.name)], &settings));
     out.sizes = Sizes::Product;
     if guess.dims.len() == 3 {
         out.dims = vec![m, n, k];
@@ -426,6 +459,31 @@ fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         out.tolerance = Some("{ atol = 5e-5, rtol = 1e-5 }");
     }
     Some(out)
+}
+
+/// Whether a body reads a matrix by an extent that only its transposed form has: `b[j * K + k]`. None if the body does not show it.
+fn turned_by(body: &[Token], name: &str, usual: &str, turned: &str) -> Option<bool> {
+    let mut found = None;
+    for at in 1..body.len().saturating_sub(1) {
+        if !body[at].is(name) || !body[at + 1].is("[") || body[at - 1].is(".") {
+            continue;
+        }
+        let Some(close) = super::super::declarations::closing(body, at + 1) else { continue };
+        let inside = &body[at + 2..close];
+        let times = |dim: &str| {
+            (0..inside.len()).any(|i| {
+                let beside = |j: Option<usize>| j.and_then(|j| inside.get(j)).is_some_and(|t| t.is("*"));
+                inside[i].is(dim) && (beside(i.checked_sub(1)) || beside(Some(i + 1)))
+            })
+        };
+        match (times(usual), times(turned)) {
+            (true, false) if found != Some(true) => found = Some(false),
+            (false, true) if found != Some(false) => found = Some(true),
+            (false, false) => {}
+            _ => return None,
+        }
+    }
+    found
 }
 
 fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
@@ -442,6 +500,7 @@ fn transpose(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> 
         [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![col.clone(), row.clone()])];
     let mut out = shaped(guess, "transpose", &shapes);
     out.reference = Some(builtin("transpose", &[("x", &x.name), ("y", &written.name)], ""));
+    out.why = by_rows(&row, &col);
     (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
     Some(out)
 }
@@ -515,6 +574,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
             let shapes =
                 [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
             let mut out = shaped(guess, kind, &shapes);
+            out.why = by_rows(&row, &col);
             (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
             out
         }
@@ -531,86 +591,4 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         };
     }
     Some(out)
-}
-
-/// Numbers that must divide dims: vectors, quotients of the launch that are not rounded up, and tiles where the body checks no bound.
-fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> BTreeMap<String, i64> {
-    let mut found: BTreeMap<String, i64> = BTreeMap::new();
-    let mut add = |dim: &String, by: i64| {
-        if by > 1 && guess.dims.contains(dim) {
-            let one = found.entry(dim.clone()).or_insert(1);
-            *one = *one / gcd(*one, by) * by;
-        }
-    };
-    let extents = || kernel.grid.known.iter().chain(&kernel.block.known);
-    for (dividend, by) in extents().flat_map(|e| e.quotients()) {
-        if let super::expression::Expression::Name(dim) = &dividend {
-            add(dim, by);
-        }
-    }
-    let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
-    let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
-    let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));
-    let lanes = by_name.max(by_body);
-    match (guess.sizes, &guess.dims[..]) {
-        (Sizes::Elements, [.., last]) => add(last, lanes),
-        (Sizes::Rows, [row, col]) => {
-            add(col, lanes);
-            if guess.kind == "transpose" {
-                add(row, lanes);
-            }
-        }
-        (Sizes::Product, dims) => dims.iter().rev().take(2).for_each(|dim| add(dim, lanes)),
-        _ => {}
-    }
-    for (dim, tile) in kernel.grid.known.iter().flat_map(|e| e.tiles()) {
-        if !is_bounded(&dim, &kernel.body) {
-            add(&dim, tile);
-        }
-    }
-    if guess.sizes == Sizes::Product
-        && let Some(k) = guess.dims.last()
-        && kernel.body.iter().any(|t| t.is("__shared__"))
-        && !is_bounded(k, &kernel.body)
-    {
-        add(k, 32);
-    }
-    found
-}
-
-/// Whether a body compares something with a name, other than as the bound of a loop.
-fn is_bounded(name: &str, body: &[Token]) -> bool {
-    use super::super::declarations::closing;
-    (0..body.len()).any(|at| {
-        let conditional = body[at].is("if") || body[at].is("min") || body[at].is("while");
-        let open = at + 1;
-        let inside = || closing(body, open).map_or(&body[at..at], |close| &body[open..close]);
-        if conditional && body.get(open).is_some_and(|t| t.is("(")) && inside().iter().any(|t| t.is(name)) {
-            return true;
-        }
-        // `i < n ? a : b`, `bool inside = i < n;`
-        let compared = (body[at].is("<") || body[at].is(">")) && body.get(open).is_some_and(|t| t.is(name));
-        let rest = || body[open..].iter().take_while(|t| !t.is(";") && !t.is("{") && !t.is("}"));
-        compared && (rest().any(|t| t.is("?") || t.is("&")) || in_flag(body, at) || strided(body, at))
-    })
-}
-
-/// Whether a comparison is the value of a variable.
-fn in_flag(body: &[Token], at: usize) -> bool {
-    body[..at].iter().rev().take_while(|t| !t.is(";") && !t.is("{") && !t.is("}") && !t.is("(")).any(|t| t.is("="))
-}
-
-/// Whether a comparison bounds a loop that begins at the thread's own index.
-fn strided(body: &[Token], at: usize) -> bool {
-    let start = (0..at).rev().find(|i| body[*i].is("for"));
-    start.is_some_and(|start| at - start < 48 && body[start..at].iter().all(|t| !t.is("{") && !t.is("}")))
-        && body[at..]
-            .iter()
-            .take(24)
-            .take_while(|t| !t.is("{"))
-            .any(|t| t.is("blockDim") || t.is("gridDim") || t.text.to_ascii_lowercase().contains("stride"))
-}
-
-fn gcd(a: i64, b: i64) -> i64 {
-    if b == 0 { a.max(1) } else { gcd(b, a % b) }
 }

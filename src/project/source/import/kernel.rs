@@ -9,8 +9,11 @@ use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
 use super::expression::{Expression, Scope, expression, split};
-use super::launch::{Launch, constant, formula, launches};
+use super::host::{Launched, aliases};
+use super::launch::Launch;
 use super::parameter::{Parameter, parameters};
+use kforge_types::model::expr::functions::named;
+use kforge_types::model::is_free_name;
 
 /// A kernel as its source states it.
 #[derive(Debug, Clone)]
@@ -18,6 +21,8 @@ pub(super) struct Kernel {
     /// Without namespaces.
     pub(super) name: String,
     pub(super) place: Place,
+    /// The file to compile: that of the place, or one that includes it.
+    pub(super) source: String,
     /// The folders of the package that its source includes from.
     pub(super) include: Vec<String>,
     /// What the manifest names: with namespaces, template arguments and, for an overload, types of parameters.
@@ -25,6 +30,8 @@ pub(super) struct Kernel {
     /// What is to be checked of the entry.
     pub(super) entry_check: Option<String>,
     pub(super) parameters: Vec<Parameter>,
+    /// The numbers that parameters of the template have.
+    pub(super) values: BTreeMap<String, i64>,
     /// The body with macros expanded.
     pub(super) body: Vec<Token>,
     /// Names of integers that a shape binds: parameters, or variables of the launcher.
@@ -44,51 +51,32 @@ pub(super) struct Extents {
     pub(super) known: Vec<Expression>,
     /// The first that cannot be stated, as the source spells it.
     pub(super) unknown: Option<String>,
-    /// A variable of the launcher that has a usual value here.
+    /// Why what is known is a guess.
     pub(super) assumed: Option<String>,
 }
+
+impl Extents {
+    /// The same, with names of the kernel's parameters as they are.
+    fn unmarked(mut self) -> Self {
+        let plain = |e: &Expression| match e {
+            Expression::Name(name) => name.strip_prefix(OF_KERNEL).map(|name| Expression::Name(name.into())),
+            _ => None,
+        };
+        self.known = self.known.iter().map(|e| e.renamed(&plain)).collect();
+        self
+    }
+}
+
+/// What a name of the kernel begins with while names of its launcher stand beside it.
+const OF_KERNEL: char = '\u{1}';
 
 /// The threads of a block, where the launcher takes them as a parameter.
 const USUAL_BLOCK: i64 = 256;
 
-/// A launch that was found, with the file that it is in.
-pub(super) type Launched = (String, Launch);
-
-/// The launches in the files of a source.
-pub(super) fn launched(sources: &Sources<'_>) -> Vec<Launched> {
-    let mut global = Scope::default();
-    let parts = || sources.groups.iter().flat_map(|group| group.parts.iter().map(move |part| (group.file, part)));
-    for (_, part) in parts().filter(|(_, part)| !part.kernel) {
-        if !matches!(part.what, What::Variable | What::Function) || part.tokens.len() > 80 {
-            continue;
-        }
-        let text = sources.macros.expand(&part.tokens);
-        match part.what {
-            What::Variable => {
-                if let Some((name, value)) = constant(&text, &global) {
-                    global.values.insert(name, value);
-                }
-            }
-            _ => {
-                if let Some((name, formula)) = formula(&text, &global) {
-                    global.functions.insert(name, formula);
-                }
-            }
-        }
-    }
-    let mut found = vec![];
-    for (file, part) in parts().filter(|(_, part)| part.what == What::Function && !part.kernel) {
-        let text = sources.macros.expand(&part.tokens);
-        found.extend(launches(&text, &global).into_iter().map(|l| (sources.files[file].name.clone(), l)));
-    }
-    found
-}
-
-/// The kernels that the main file defines.
-pub(super) fn kernels(sources: &Sources<'_>, launches: &[Launched]) -> Vec<Kernel> {
+/// The kernels that a source defines in the files that `own` names: the main one, and headers that are compiled with it alone.
+pub(super) fn kernels(sources: &Sources<'_>, launches: &[Launched], own: &dyn Fn(&str) -> bool) -> Vec<Kernel> {
     let aliases = aliases(sources);
-    let main = sources.tree.main;
-    let own = sources.groups.iter().filter(|group| sources.files[group.file].name == main);
+    let own = sources.groups.iter().filter(|group| own(&sources.files[group.file].name));
     let defined: Vec<(usize, usize, &Part)> = own
         .flat_map(|group| group.parts.iter().map(move |part| (group.file, group.range.from, part)))
         .filter(|(_, _, part)| part.kernel && part.what == What::Function && !is_specialization(part))
@@ -100,7 +88,7 @@ pub(super) fn kernels(sources: &Sources<'_>, launches: &[Launched]) -> Vec<Kerne
     for (file, from, part) in defined {
         let Some(name) = part.names.iter().next_back().cloned() else { continue };
         let line = part.tokens.first().map_or(1, |t| t.line);
-        let place = Place { file: main.to_string(), line };
+        let place = Place { file: sources.files[file].name.clone(), line };
         let overloaded = names.iter().filter(|n| **n == name).count() > 1;
         let space = namespaces(&sources.files[file].tokens[..from]);
         let qualified = [space, vec![name.clone()]].concat().join("::");
@@ -121,7 +109,7 @@ fn is_specialization(part: &Part) -> bool {
 }
 
 /// The namespaces that are open at the end of a text.
-fn namespaces(text: &[Token]) -> Vec<String> {
+pub(super) fn namespaces(text: &[Token]) -> Vec<String> {
     let mut open: Vec<Vec<String>> = vec![];
     for (at, token) in text.iter().enumerate() {
         if token.is("{") {
@@ -135,22 +123,6 @@ fn namespaces(text: &[Token]) -> Vec<String> {
         }
     }
     open.concat()
-}
-
-/// What names of types stand for.
-fn aliases(sources: &Sources<'_>) -> BTreeMap<String, String> {
-    let mut found = BTreeMap::new();
-    for part in sources.groups.iter().flat_map(|g| &g.parts).filter(|part| part.what == What::Type) {
-        let text = &part.tokens;
-        let body = |from: usize, to: usize| spelled(&text[from..to]);
-        if text.first().is_some_and(|t| t.is("typedef")) && text.len() > 3 {
-            let name = text.len() - 2;
-            found.entry(text[name].text.clone()).or_insert_with(|| body(1, name));
-        } else if text.first().is_some_and(|t| t.is("using")) && text.get(2).is_some_and(|t| t.is("=")) {
-            found.entry(text[1].text.clone()).or_insert_with(|| body(3, text.len() - 1));
-        }
-    }
-    found
 }
 
 /// A parameter of a template.
@@ -181,7 +153,7 @@ fn kernel(
     name: String,
     place: Place,
     launches: &[Launched],
-    aliases: &BTreeMap<String, String>,
+    aliases: &BTreeMap<String, Vec<String>>,
     overloaded: bool,
 ) -> Kernel {
     let body = part.tokens.iter().position(|t| t.is("{")).map_or(0, |at| at);
@@ -189,59 +161,122 @@ fn kernel(
     let body = sources.macros.expand(&part.tokens[body..]);
     let generics = generics(&part.header);
     let count = split(&tokens(&part.parameters).0).len();
-    let fitting: Vec<&Launched> =
-        launches.iter().filter(|(_, l)| l.kernel == name && l.arguments.len() <= count.max(1)).collect();
-    let same_file: Vec<&Launched> = fitting.iter().filter(|(file, _)| *file == place.file).copied().collect();
+    let fits = |l: &&Launched| {
+        let launch = &l.launch;
+        // A source that defines a kernel of this name itself launches its own.
+        let meant = l.defined.is_empty() || l.defined.contains(&place.file);
+        launch.kernel == name && launch.arguments.len() <= count.max(1) && meant
+    };
+    let fitting: Vec<&Launched> = launches.iter().filter(fits).collect();
+    let same_file: Vec<&Launched> = fitting.iter().filter(|l| l.file == place.file).copied().collect();
     let candidates = if same_file.is_empty() { fitting } else { same_file };
     let mut best: Option<(usize, Kernel)> = None;
+    let mut instances: Vec<String> = vec![];
     for launch in candidates.into_iter().map(Some).chain([None]) {
         if launch.is_none() && best.is_some() {
             break;
         }
-        let (arguments, entry_check) = instance(&generics, launch.map(|(_, l)| l));
+        let (arguments, mut entry_check) = instance(&generics, launch.map(|l| &l.launch), aliases);
         let mut types = aliases.clone();
         let mut entry = qualified.to_string();
         if !generics.is_empty() {
             entry = format!("{qualified}<{}>", arguments.join(", "));
-            types.extend(generics.iter().map(|g| g.name.clone()).zip(arguments.iter().cloned()));
+            let given = generics.iter().zip(&arguments).filter(|(generic, _)| generic.is_type);
+            types.extend(given.map(|(generic, argument)| (generic.name.clone(), vec![argument.clone()])));
         }
-        let parameters = parameters(&part.parameters, &body, &types);
+        let mut parameters = parameters(&part.parameters, &body, &types);
         if overloaded {
             entry = format!("{entry}({})", unnamed(&part.parameters, &types));
+            let odd = parameters.iter().find_map(|p| p.doubt.as_ref());
+            entry_check = entry_check.or_else(|| odd.map(|doubt| format!("the types of its parameters: {doubt}")));
         }
+        let body = renamed(&mut parameters, &body);
         let mut kernel = Kernel {
             name: name.clone(),
             place: place.clone(),
+            source: sources.tree.main.to_string(),
             include: sources.tree.include.to_vec(),
             entry,
             entry_check,
             parameters,
-            body: body.clone(),
+            values: generics
+                .iter()
+                .zip(&arguments)
+                .filter_map(|(g, a)| Some((g.name.clone(), a.parse().ok()?)))
+                .collect(),
+            body,
             dims: vec![],
             integers: BTreeMap::new(),
             grid: Extents::default(),
             block: Extents::default(),
             shared: None,
-            launched: launch.map(|(file, l)| Place { file: file.clone(), line: l.line }),
+            launched: launch.map(|l| Place { file: l.file.clone(), line: l.launch.line }),
         };
-        configure(&mut kernel, launch.map(|(_, l)| l), &generics, &arguments);
+        configure(&mut kernel, launch.map(|l| &l.launch), &generics, &arguments);
+        if kernel.entry_check.is_none() && !instances.contains(&kernel.entry) {
+            instances.push(kernel.entry.clone());
+        }
         let unknown = [&kernel.grid, &kernel.block].iter().filter(|e| e.unknown.is_some()).count() * 2;
         let score = unknown + usize::from(kernel.entry_check.is_some()) * 3;
         if best.as_ref().is_none_or(|(least, _)| score < *least) {
             best = Some((score, kernel));
         }
     }
-    best.expect("BUG: a kernel without a launch is a candidate, too").1
+    let mut found = best.expect("BUG: a kernel without a launch is a candidate, too").1;
+    let others: Vec<String> = instances.iter().filter(|e| **e != found.entry).map(|e| format!("`{e}`")).collect();
+    if !others.is_empty() && found.entry_check.is_none() {
+        found.entry_check = Some(format!("launched also as {}", others.join(", ")));
+    }
+    found
+}
+
+/// Gives parameters whose names mean something else in a manifest other names, and returns the body with them.
+fn renamed(parameters: &mut [Parameter], body: &[Token]) -> Vec<Token> {
+    let mut body = body.to_vec();
+    for at in 0..parameters.len() {
+        let old = parameters[at].name.clone();
+        let twice = parameters[..at].iter().any(|p| p.name == old);
+        if is_usable(&old) && !twice {
+            continue;
+        }
+        let taken = |new: &String, parameters: &[Parameter], body: &[Token]| {
+            !is_usable(new) || parameters.iter().any(|p| p.name == *new) || body.iter().any(|t| t.is(new))
+        };
+        let new = usable(&old, &|new| taken(new, parameters, &body));
+        for token in body.iter_mut().filter(|t| t.is_word() && t.text == old) {
+            token.text.clone_from(&new);
+        }
+        parameters[at].name = new;
+    }
+    body
+}
+
+/// Words that are keys where a manifest names tensors.
+const KEYS: [&str; 4] = ["builtin", "names", "got", "want"];
+
+/// Whether a manifest can use a name.
+fn is_usable(name: &str) -> bool {
+    is_free_name(name) && !KEYS.contains(&name) && named(name).is_none()
+}
+
+/// A name that a manifest can use, and that is not taken, for one that it cannot.
+fn usable(name: &str, taken: &dyn Fn(&String) -> bool) -> String {
+    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
+    let plain = plain.trim_matches('_');
+    let base =
+        if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain.to_string() } else { format!("p{plain}") };
+    let mut all = [base.clone(), format!("{base}_")].into_iter().chain((2..).map(|n| format!("{base}_{n}")));
+    all.find(|new| is_usable(new) && !taken(new)).unwrap_or(base)
 }
 
 /// The types of parameters without names, with aliases and arguments of templates in place.
-fn unnamed(text: &str, types: &BTreeMap<String, String>) -> String {
+fn unnamed(text: &str, types: &BTreeMap<String, Vec<String>>) -> String {
     let (all, _) = tokens(text);
     let of = |text: &[Token]| {
         let end = text.iter().position(|t| t.is("=")).unwrap_or(text.len());
         let named = text[..end].iter().rposition(Token::is_word).unwrap_or(end);
         let kept = text[..named].iter().filter(|t| !t.text.contains("restrict"));
-        let kept = kept.map(|t| match types.get(&t.text) {
+        let kept = kept.map(|t| match types.get(&t.text).and_then(|all| all.first()) {
             Some(other) if t.is_word() => Token { text: other.clone(), ..t.clone() },
             _ => t.clone(),
         });
@@ -251,22 +286,32 @@ fn unnamed(text: &str, types: &BTreeMap<String, String>) -> String {
 }
 
 /// The arguments of a template, and what is to be checked of them.
-fn instance(generics: &[Generic], launch: Option<&Launch>) -> (Vec<String>, Option<String>) {
+fn instance(
+    generics: &[Generic],
+    launch: Option<&Launch>,
+    aliases: &BTreeMap<String, Vec<String>>,
+) -> (Vec<String>, Option<String>) {
     let mut check = None;
     let written = launch.and_then(|l| l.template.as_deref()).unwrap_or_default();
     let none = Scope::default();
     let mut arguments = vec![];
     for (at, generic) in generics.iter().enumerate() {
         let text = written.get(at).or(generic.default.as_ref());
+        let mut doubts = vec![];
         let found = text.and_then(|text| {
             let scope = launch.map_or(&none, |l| &l.scope);
-            match expression(text, scope).resolved(scope) {
+            let value = expression(text, scope).resolved(scope);
+            doubts = value.doubts();
+            match value.first().resolved(scope) {
                 Expression::Int(value) if !generic.is_type => Some(value.to_string()),
                 Expression::Name(name) if ["true", "false"].contains(&name.as_str()) => Some(name),
-                _ if generic.is_type && is_type_of_cpp(text) => Some(spelled(text)),
+                _ if generic.is_type && is_type_of_cpp(text, aliases) => Some(spelled(text)),
                 _ => None,
             }
         });
+        if found.is_some() && !doubts.is_empty() {
+            check = Some(format!("`{}` of the template is a guess: {}", generic.name, doubts.join(", ")));
+        }
         arguments.push(found.unwrap_or_else(|| {
             let (name, guess) = (&generic.name, if generic.is_type { "float" } else { "256" });
             check = Some(match launch {
@@ -280,8 +325,9 @@ fn instance(generics: &[Generic], launch: Option<&Launch>) -> (Vec<String>, Opti
 }
 
 /// Whether a template argument is a type that every source knows.
-fn is_type_of_cpp(text: &[Token]) -> bool {
-    super::parameter::dtype(&spelled(text)).is_some()
+fn is_type_of_cpp(text: &[Token], aliases: &BTreeMap<String, Vec<String>>) -> bool {
+    let plain = spelled(text);
+    super::parameter::dtype(super::parameter::followed(&plain, aliases).0).is_some()
 }
 
 /// Reads grid, block, shared memory and integers of a launch.
@@ -340,7 +386,7 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
                 };
                 given.iter().find(|(_, argument)| same(argument))
             })
-            .map(|(name, _)| Expression::Name(name.clone()))
+            .map(|(name, _)| Expression::Name(format!("{OF_KERNEL}{name}")))
     };
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
     let stated = |all: Vec<(Expression, String)>,
@@ -349,8 +395,15 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
         let mut out = Extents::default();
         for (e, text) in all {
             let e = e.rewritten(&scope, known, 12);
+            let doubts = e.doubts();
+            let e = e.first();
             match e.names() {
-                Some(names) if names.iter().all(allowed) => out.known.push(e),
+                Some(names) if names.iter().all(allowed) => {
+                    if !doubts.is_empty() {
+                        out.assumed = Some(doubts.join(", "));
+                    }
+                    out.known.push(e);
+                }
                 _ => out.unknown = out.unknown.take().or(Some(text)),
             }
         }
@@ -359,15 +412,15 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
         }
         out
     };
-    let of_kernel = |name: &String| parameters.contains(name);
+    let of_kernel = |name: &String| name.starts_with(OF_KERNEL);
     let shared = |known: &dyn Fn(&Expression) -> Option<Expression>, allowed: &dyn Fn(&String) -> bool| {
         let all = read(2);
         let some = all.iter().any(|(e, _)| e.resolved(&scope) != Expression::Int(0));
         some.then(|| stated(all, known, allowed))
     };
-    kernel.grid = stated(read(0), &by_argument, &of_kernel);
-    kernel.block = stated(read(1), &by_argument, &of_kernel);
-    kernel.shared = shared(&by_argument, &of_kernel);
+    kernel.grid = stated(read(0), &by_argument, &of_kernel).unmarked();
+    kernel.block = stated(read(1), &by_argument, &of_kernel).unmarked();
+    kernel.shared = shared(&by_argument, &of_kernel).map(Extents::unmarked);
     if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
         return;
     }
@@ -381,7 +434,9 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
         let mut launch = launch.clone();
         launch.scope.values.insert(name.clone(), Expression::Int(USUAL_BLOCK));
         configure(kernel, Some(&launch), generics, arguments);
-        kernel.block.assumed = Some(name);
+        kernel.block.assumed = Some(format!(
+            "the launcher does not state `{name}`: it is given, or found at run time; {USUAL_BLOCK} is a usual value"
+        ));
         return;
     }
     // A variable that is passed alone has the name of its parameter.
@@ -412,10 +467,11 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
             }
         }
     }
-    let pointers: BTreeSet<&String> = kernel.parameters.iter().filter(|p| p.pointer).map(|p| &p.name).collect();
+    let others = kernel.parameters.iter().map(|p| &p.name).filter(|name| !parameters.contains(name));
+    let others: BTreeSet<&String> = others.collect();
     let plain = |name: &String| {
         let same = || arguments[name] == Expression::Name(name.clone());
-        !pointers.contains(name) && (!parameters.contains(name) || same())
+        is_usable(name) && !others.contains(name) && (!parameters.contains(name) || same())
     };
     if dims.len() > 4 || !dims.iter().all(plain) {
         return;
@@ -429,6 +485,7 @@ fn shown(e: &Expression, whole: &str) -> String {
     match e {
         Expression::Opaque(text) => text.clone(),
         Expression::Name(name) => name.clone(),
+        Expression::Either(..) => e.text(),
         _ => format!("{whole}: {}", e.text()),
     }
 }

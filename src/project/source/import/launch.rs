@@ -1,9 +1,9 @@
-//! Launches `k<<<grid, block, shared, stream>>>(...)` in host code, and what names stand for there. Knows definitions of variables before a launch, in order of
-//! text; does not follow branches, so a variable that changes has no value.
+//! Launches in host code: `k<<<grid, block, shared, stream>>>(...)`, and calls of CUDA's runtime that launch. Does not know what names stand for.
 
 use super::super::declarations::{closing, closing_angle};
-use super::super::tokens::{Kind, Token};
+use super::super::tokens::Token;
 use super::expression::{Expression, Formula, Scope, expression, split};
+use super::scope::{end, scope};
 
 /// A launch.
 #[derive(Debug, Clone)]
@@ -28,6 +28,9 @@ pub(super) fn launches(text: &[Token], global: &Scope) -> Vec<Launch> {
     let mut found = vec![];
     let mut at = 0;
     while at < text.len() {
+        if let Some(launch) = call(text, at, global) {
+            found.push(launch);
+        }
         let template_ends = at > 0 && text[at - 1].is(">");
         if !is_chevron(text, at, "<") || at == 0 || !(text[at - 1].is_word() || template_ends) {
             at += 1;
@@ -41,140 +44,119 @@ pub(super) fn launches(text: &[Token], global: &Scope) -> Vec<Launch> {
     found
 }
 
+/// A kernel by its name without namespaces, and the arguments of its template.
+type Named = (String, Option<Vec<Vec<Token>>>);
+
+fn many(text: &[Token]) -> Vec<Vec<Token>> {
+    split(text).into_iter().map(<[Token]>::to_vec).collect()
+}
+
 fn launch(text: &[Token], open: usize, global: &Scope) -> Option<Launch> {
-    let (name, template) = if text[open - 1].is(">") {
-        let start = (0..open - 1).rev().find(|i| text[*i].is("<") && closing_angle(text, *i) == Some(open - 1))?;
-        let arguments = split(&text[start + 1..open - 1]).into_iter().map(<[Token]>::to_vec).collect();
-        (start.checked_sub(1)?, Some(arguments))
-    } else {
-        (open - 1, None)
-    };
+    let ((kernel, template), at) = named_before(text, open)?;
     let end =
         (open + 3..text.len()).find(|i| is_chevron(text, *i, ">") && text.get(i + 3).is_some_and(|t| t.is("(")))?;
     let close = closing(text, end + 3)?;
-    let many = |text: &[Token]| split(text).into_iter().map(<[Token]>::to_vec).collect::<Vec<_>>();
+    let (kernel, template) = match &template {
+        None => pointed(text, at, &kernel).unwrap_or((kernel, template)),
+        Some(_) => (kernel, template),
+    };
     Some(Launch {
         line: text[open].line,
-        kernel: text[name].text.clone(),
+        kernel,
         template,
         configuration: many(&text[open + 3..end]),
         arguments: many(&text[end + 4..close]),
-        scope: scope(text, name, global),
+        scope: scope(text, at, global),
     })
 }
 
-/// What names stand for at a position of a function.
-fn scope(text: &[Token], until: usize, global: &Scope) -> Scope {
-    let mut scope = global.clone();
-    let changed = changed(text);
-    for at in 1..until {
-        let token = &text[at];
-        let next = text.get(at + 1);
-        let assigned = next.is_some_and(|t| t.is("=")) && !text.get(at + 2).is_some_and(|t| t.is("="));
-        let declared = text[at - 1].is_word() && !text[at - 1].is("return") || text[at - 1].is(",");
-        if text[at - 1].is("dim3") && token.is_word() && !assigned {
-            extents(text, at, &mut scope);
-            continue;
-        }
-        if !token.is_word() || !assigned {
-            continue;
-        }
-        let value = &text[at + 2..end(text, at + 2)];
-        if text[at - 1].is("dim3")
-            || value.first().is_some_and(|t| t.is("dim3"))
-            || scope.extents.contains_key(&token.text)
-        {
-            let inside = value.iter().position(|t| t.is("(") || t.is("{"));
-            let parts = match inside.and_then(|open| Some((open, closing(value, open)?))) {
-                Some((open, close)) if value[0].is("dim3") => split(&value[open + 1..close]),
-                _ => vec![value],
-            };
-            let parts = parts.into_iter().map(|part| expression(part, &scope)).collect();
-            scope.extents.insert(token.text.clone(), parts);
-        } else if declared && !changed.contains(&token.text.as_str()) {
-            let found = expression(value, &scope);
-            match found {
-                Expression::Opaque(_) => drop(scope.values.remove(&token.text)),
-                found if found == Expression::Name(token.text.clone()) => {}
-                found => drop(scope.values.insert(token.text.clone(), found)),
-            }
-        }
-    }
-    if let Some((name, value)) = case(&text[..until]) {
-        scope.values.insert(name, value);
-    }
-    scope
+/// The name that ends before a position, with the arguments of a template and its own position.
+fn named_before(text: &[Token], end: usize) -> Option<(Named, usize)> {
+    let last = end.checked_sub(1)?;
+    let (name, template) = if text[last].is(">") {
+        let start = (0..last).rev().find(|i| text[*i].is("<") && closing_angle(text, *i) == Some(last))?;
+        (start.checked_sub(1)?, Some(many(&text[start + 1..last])))
+    } else {
+        (last, None)
+    };
+    text[name].is_word().then(|| ((text[name].text.clone(), template), name))
 }
 
-/// The variable of the innermost `switch` before the end of a text, with the number of the last `case`.
-fn case(text: &[Token]) -> Option<(String, Expression)> {
-    let at = text.iter().rposition(|t| t.is("case"))?;
-    let switch = text[..at].iter().rposition(|t| t.is("switch"))?;
-    let close = closing(text, switch + 1)?;
-    let body = close + 1;
-    // The switch must still be open.
-    if !text.get(body).is_some_and(|t| t.is("{")) || closing(text, body).is_some() {
+/// The kernel that a variable points to: `auto f = &k<128>;`.
+fn pointed(text: &[Token], until: usize, variable: &str) -> Option<Named> {
+    let at = (1..until).rev().find(|at| {
+        let assigned = text[at + 1].is("=") || text[at + 1].is(")") && text[*at - 1].is("*");
+        text[*at].is(variable) && assigned && !text.get(at + 2).is_some_and(|t| t.is("="))
+    })?;
+    let equals = (at..until).find(|i| text[*i].is("="))?;
+    let value = &text[equals + 1..end(text, equals + 1).min(until)];
+    value
+        .iter()
+        .all(|t| !t.is("?") && !t.is("("))
+        .then(|| named_before(value, value.len()))
+        .flatten()
+        .map(|(named, _)| named)
+}
+
+/// A kernel that is given as a value: `(void *)k<128>`, `&k`, `reinterpret_cast<const void *>(&k)`.
+fn valued(text: &[Token], whole: &[Token], until: usize) -> Option<Named> {
+    let end = text.iter().rposition(|t| !t.is(")"))? + 1;
+    let ((kernel, template), _) = named_before(text, end)?;
+    match template {
+        None => Some(pointed(whole, until, &kernel).unwrap_or((kernel, None))),
+        Some(_) => Some((kernel, template)),
+    }
+}
+
+/// A call of CUDA's runtime that launches a kernel.
+fn call(text: &[Token], at: usize, global: &Scope) -> Option<Launch> {
+    let open = at + 1;
+    let name = text[at].is_word().then(|| text[at].text.as_str())?;
+    let by_array = ["cudaLaunchKernel", "cudaLaunchCooperativeKernel"].contains(&name);
+    if !(by_array || name == "cudaLaunchKernelEx") || !text.get(open)?.is("(") {
         return None;
     }
-    let none = Scope::default();
-    let colon = at + text[at..].iter().position(|t| t.is(":"))?;
-    match (expression(&text[switch + 2..close], &none), expression(&text[at + 1..colon], &none)) {
-        (Expression::Name(name), value @ Expression::Int(_)) => Some((name, value)),
-        _ => None,
-    }
+    let given = many(&text[open + 1..closing(text, open)?]);
+    let (kernel, configuration, arguments) = if by_array {
+        let [kernel, grid, block, array, rest @ ..] = &given[..] else { return None };
+        let mut configuration = vec![grid.clone(), block.clone()];
+        configuration.extend(rest.first().cloned());
+        (kernel, configuration, elements(text, at, array)?)
+    } else {
+        let [config, kernel, arguments @ ..] = &given[..] else { return None };
+        (kernel, configured(text, at, &config.last()?.text)?, arguments.to_vec())
+    };
+    let (kernel, template) = valued(kernel, text, at)?;
+    Some(Launch { line: text[at].line, kernel, template, configuration, arguments, scope: scope(text, at, global) })
 }
 
-/// The declarators after `dim3`.
-fn extents(text: &[Token], at: usize, scope: &mut Scope) {
-    let mut at = at;
-    while text.get(at).is_some_and(Token::is_word) {
-        let name = text[at].text.clone();
-        let Some(open) = text.get(at + 1).filter(|t| t.is("(") || t.is("{")).map(|_| at + 1) else { return };
-        let Some(close) = closing(text, open) else { return };
-        let parts = split(&text[open + 1..close]).into_iter().map(|part| expression(part, scope)).collect();
-        scope.extents.insert(name, parts);
-        if !text.get(close + 1).is_some_and(|t| t.is(",")) {
-            return;
+/// The elements of an array of addresses: `void *args[] = { &x, (void *)&n };`, without `&`.
+fn elements(text: &[Token], until: usize, array: &[Token]) -> Option<Vec<Vec<Token>>> {
+    let inside = match array {
+        [name] => {
+            let at = (0..until).rev().find(|at| text[*at].is(&name.text) && text[at + 1].is("["))?;
+            let open = (at..until).find(|i| text[*i].is("{"))?;
+            &text[open + 1..closing(text, open)?]
         }
-        at = close + 2;
-    }
+        _ => {
+            let open = array.iter().rposition(|t| t.is("{"))?;
+            &array[open + 1..closing(array, open)?]
+        }
+    };
+    let element = |text: &[Token]| text.iter().rposition(|t| t.is("&")).map(|at| text[at + 1..].to_vec());
+    split(inside).into_iter().map(element).collect()
 }
 
-/// Where an initializer that begins at a position ends.
-fn end(text: &[Token], from: usize) -> usize {
-    let mut at = from;
-    while at < text.len() {
-        match text[at].text.as_str() {
-            _ if text[at].kind != Kind::Punctuation => {}
-            "(" | "[" | "{" => at = closing(text, at).unwrap_or(text.len()),
-            ";" | "," | ")" | "}" => return at,
-            _ => {}
-        }
-        at += 1;
-    }
-    text.len()
-}
-
-/// Variables that change after their definition.
-fn changed(text: &[Token]) -> Vec<&str> {
-    let mut found = vec![];
-    for at in 1..text.len().saturating_sub(2) {
-        if !text[at].is_word() {
-            continue;
-        }
-        let (next, after) = (&text[at + 1], &text[at + 2]);
-        let compound =
-            ["+", "-", "*", "/", "%", "|", "&", "<", ">"].iter().any(|s| next.is(s)) && after.is("=") && after.glued;
-        let compared = (next.is("<") || next.is(">")) && after.is("=");
-        let counted = (next.is("+") && after.is("+") || next.is("-") && after.is("-")) && after.glued;
-        let before =
-            at > 1 && (text[at - 1].is("+") && text[at - 2].is("+") || text[at - 1].is("-") && text[at - 2].is("-"));
-        let anew = next.is("=") && !after.is("=") && [";", "{", "}", ")"].iter().any(|s| text[at - 1].is(s));
-        if compound && !compared || counted || before || anew {
-            found.push(text[at].text.as_str());
-        }
-    }
-    found
+/// Grid, block and shared memory in a `cudaLaunchConfig_t`.
+fn configured(text: &[Token], until: usize, config: &str) -> Option<Vec<Vec<Token>>> {
+    let member = |name: &str| {
+        let is =
+            |at: &usize| text[*at].is(config) && text[at + 1].is(".") && text[at + 2].is(name) && text[at + 3].is("=");
+        let at = (0..until.saturating_sub(3)).rev().find(is)?;
+        Some(text[at + 4..end(text, at + 4)].to_vec())
+    };
+    let all = [member("gridDim")?, member("blockDim")?];
+    Some(all.into_iter().chain(member("dynamicSmemBytes")).collect())
 }
 
 /// A constant of a namespace, given as its declaration.

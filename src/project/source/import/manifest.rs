@@ -3,18 +3,24 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use super::ImportedKernel;
 use super::expression::Expression;
-use super::guess::{Guess, Sizes, Tensor, guess};
+use super::guess::{Guess, Role, Tensor, guess};
 use super::kernel::{Extents, Kernel};
+use super::sizes::{Cover, Size, covers, joined, launch_of, least, sizes};
+use kforge_foundation::base::{Severity, SourceFile};
+use kforge_types::model::{inherit, parse};
 
 /// What a manifest says and which kernels are in it.
 pub(super) struct Written {
     pub(super) text: String,
     pub(super) kernels: Vec<ImportedKernel>,
-    /// Operators with a reference, and all.
+    /// Operators that are ready, and all.
     pub(super) operators: (usize, usize),
+    /// How many places are to be checked.
+    pub(super) checks: usize,
 }
 
 /// An operator that is written once.
@@ -27,6 +33,10 @@ struct Operator {
     kernels: Vec<usize>,
     /// By position of a dim: the number that divides it for each kernel, in the order of `kernels`.
     multiples: Vec<Vec<i64>>,
+    /// How its kernels go through each dim.
+    covers: Vec<Cover>,
+    /// The least size of each dim with which every kernel has a block.
+    least: Vec<i64>,
 }
 
 impl Operator {
@@ -77,33 +87,84 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
         let _ = write!(out, "\n# Not imported: {}\n", one_line(file));
     }
     let mut imported: Vec<Option<ImportedKernel>> = kernels.iter().map(|_| None).collect();
-    if operators.iter().any(|operator| !operator.known()) {
-        out.push_str(UNKNOWN);
-    }
+    let header = out.clone();
+    let (mut ready, mut comments) = (String::new(), String::new());
+    let (mut known, mut checks) = (0, 0);
     for operator in &operators {
-        let mut tables = String::new();
-        write_operator(&mut tables, operator, kernels);
-        for index in &operator.kernels {
-            let before = tables.matches(CHECK).count();
-            write_kernel(&mut tables, &names[*index], operator, &kernels[*index], &guesses[*index]);
+        let mut head = String::new();
+        write_operator(&mut head, operator, kernels);
+        let of = |index: &usize| {
+            let mut table = String::new();
+            write_kernel(&mut table, &names[*index], operator, &kernels[*index], &guesses[*index]);
+            table
+        };
+        let tables: Vec<String> = operator.kernels.iter().map(of).collect();
+        checks += [&head].into_iter().chain(&tables).map(|text| text.matches(CHECK).count()).sum::<usize>();
+        // What kforge's own reader refuses is a comment: first the whole, then each kernel by itself.
+        let refused = |tables: &[&String]| {
+            let tables: String = tables.iter().map(|table| table.as_str()).collect();
+            refused(&format!("{header}{head}{tables}").replacen(NO_REFERENCE, "reference = \"ref.py::reference\"", 1))
+        };
+        let all: Vec<&String> = tables.iter().collect();
+        let mut why: Vec<Option<String>> = vec![None; tables.len()];
+        if operator.known()
+            && let Some(first) = refused(&all)
+        {
+            why = tables.iter().map(|table| refused(&[table])).collect();
+            let kept: Vec<&String> = tables.iter().zip(&why).filter(|(_, why)| why.is_none()).map(|(t, _)| t).collect();
+            if kept.is_empty() || refused(&kept).is_some() {
+                why = vec![Some(first); tables.len()];
+            }
+        }
+        let sound = operator.known() && why.iter().any(Option::is_none);
+        known += usize::from(sound);
+        match sound {
+            true => ready.push_str(&head),
+            false => comments.extend(head.lines().map(commented)),
+        }
+        for ((index, table), why) in operator.kernels.iter().zip(&tables).zip(why) {
+            match (&why, sound) {
+                (None, true) => ready.push_str(table),
+                _ => {
+                    // Uncommented and with a reference, it may still not load.
+                    let stands_in = || refused(&[&table.clone()]).filter(|_| !operator.known());
+                    if let Some(why) = why.clone().or_else(stands_in) {
+                        let _ = write!(comments, "\n# # kforge refuses this as it is: {}", one_line(&why));
+                    }
+                    comments.extend(table.lines().map(commented));
+                }
+            }
             imported[*index] = Some(ImportedKernel {
                 name: names[*index].clone(),
                 place: kernels[*index].place.clone(),
                 entry: kernels[*index].entry.clone(),
                 operator: operator.name.clone(),
-                known: operator.guess.reference.is_some(),
+                known: operator.known(),
+                refused: why,
                 launched: kernels[*index].launched.clone(),
-                checks: tables.matches(CHECK).count() - before,
+                checks: table.matches(CHECK).count(),
             });
         }
-        match operator.known() {
-            true => out.push_str(&tables),
-            false => out.extend(tables.lines().map(commented)),
-        }
     }
-    let known = operators.iter().filter(|o| o.guess.reference.is_some()).count();
-    Written { text: out, kernels: imported.into_iter().flatten().collect(), operators: (known, operators.len()) }
+    if !comments.is_empty() {
+        out.push_str(UNKNOWN);
+    }
+    out.push_str(&ready);
+    out.push_str(&comments);
+    let kernels = imported.into_iter().flatten().collect();
+    Written { text: out, kernels, operators: (known, operators.len()), checks }
 }
+
+/// The first error of kforge's reader for a manifest.
+fn refused(text: &str) -> Option<String> {
+    let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() });
+    let (manifest, mut found) = parse(&file);
+    found.extend(manifest.iter().flat_map(|manifest| inherit(manifest, None).1));
+    found.into_iter().find(|d| d.severity == Severity::Error).map(|d| d.message)
+}
+
+/// How an operator states that its reference is missing.
+const NO_REFERENCE: &str = "reference = \"\"";
 
 /// What a manifest says before kernels whose operator is unknown.
 const UNKNOWN: &str = "
@@ -117,14 +178,15 @@ fn commented(line: &str) -> String {
 }
 
 /// How a comment begins that asks for something.
-pub(super) const CHECK: &str = "# check: ";
+const CHECK: &str = "# check: ";
 
 fn check(text: Option<impl AsRef<str>>) -> String {
     text.map_or_else(String::new, |text| format!(" {CHECK}{}", one_line(text.as_ref())))
 }
 
 fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A string of TOML.
@@ -186,10 +248,14 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
             && guess.tensors.iter().all(|t| t.check.is_none())
             && multiples.iter().all(|by| *by <= MOST_SHARED && by & (by - 1) == 0);
         let own = if shared { key(guess) } else { format!("{index}") };
+        let covers = covers(&kernels[index], guess);
         match out.iter_mut().find(|o| o.key == own) {
             Some(operator) => {
                 operator.kernels.push(index);
                 operator.multiples.push(multiples);
+                operator.least =
+                    operator.least.iter().zip(least(&kernels[index], guess)).map(|(a, b)| *a.max(&b)).collect();
+                operator.covers = operator.covers.iter().zip(covers).map(|(a, b)| joined(*a, b)).collect();
             }
             None => out.push(Operator {
                 name: String::new(),
@@ -197,6 +263,8 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
                 guess: guess.clone(),
                 kernels: vec![index],
                 multiples: vec![multiples],
+                covers,
+                least: least(&kernels[index], guess),
             }),
         }
     }
@@ -225,7 +293,10 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
     let guess = &operator.guess;
     let first = &kernels[operator.kernels[0]];
     let _ = write!(out, "\n[operator.{}]\n", operator.name);
-    let _ = writeln!(out, "dims = {}", list(guess.dims.iter().map(|d| text(d))));
+    let written = guess.tensors.iter().any(|t| t.role != Role::Input);
+    let asked =
+        (!written).then_some("no parameter of the kernel is written: state in `outputs` or `inouts` what it writes");
+    let _ = writeln!(out, "dims = {}{}", list(guess.dims.iter().map(|d| text(d))), check(asked));
     let unknown = guess.reference.is_none();
     for tensor in &guess.tensors {
         let asked = tensor.check.clone().or_else(|| unknown.then(|| "state the shape".to_string()));
@@ -240,14 +311,15 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
     }
     match &guess.reference {
         Some(reference) => {
-            let asked = Some(format!("guessed from the name `{}`", first.name));
+            let why: String = guess.why.iter().map(|why| format!("; {why}")).collect();
+            let asked = Some(format!("guessed from the name `{}`{why}", first.name));
             let _ = writeln!(out, "reference = {reference}{}", check(asked));
         }
         None => {
             let asked = Some(
                 "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
             );
-            let _ = writeln!(out, "reference = \"\"{}", check(asked));
+            let _ = writeln!(out, "{NO_REFERENCE}{}", check(asked));
         }
     }
     if let Some(tolerance) = guess.tolerance {
@@ -255,7 +327,9 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
         let asked = half.then_some("the kernel computes in 16 bits: state the error that you accept");
         let _ = writeln!(out, "tolerance = {tolerance}{}", check(asked));
     }
-    let _ = write!(out, "\n[operator.{}.shapes]\n", operator.name);
+    let asked = (!guess.dims.is_empty())
+        .then_some("sizes are guesses from the launch: less than a block, several blocks and a rest, whole blocks");
+    let _ = write!(out, "\n[operator.{}.shapes]{}\n", operator.name, check(asked));
     for (name, sizes, bench) in shapes(operator) {
         let bound = guess.dims.iter().zip(sizes).map(|(dim, size)| format!("{dim} = {size}"));
         let bound = bound.chain(bench.then(|| "role = \"bench\"".to_string())).collect::<Vec<_>>().join(", ");
@@ -266,26 +340,37 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
 /// The shapes of an operator: name, a size for each dim, whether it is timed.
 fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
     let guess = &operator.guess;
-    let count = guess.dims.len();
-    let sizes: [Vec<i64>; 3] = match (guess.sizes, count) {
-        (_, 0) => return vec![("only", vec![], false)],
-        (Sizes::Elements, 1) => [vec![512], vec![1003], vec![65536]],
-        (Sizes::Rows, 2) => [vec![4, 128], vec![3, 257], vec![64, 1024]],
-        (Sizes::Product, 1) => [vec![32], vec![45], vec![128]],
-        (Sizes::Product, _) => [vec![32, 64, 32], vec![37, 45, 29], vec![128, 128, 128]],
-        _ => [vec![16; count], (0..count as i64).map(|i| 13 + 2 * i).collect(), vec![64; count]],
+    if guess.dims.is_empty() {
+        return vec![("only", vec![], false)];
+    }
+    let divisors: Vec<(i64, i64)> = (0..guess.dims.len()).map(|dim| operator.divisors(dim)).collect();
+    let all: Vec<i64> = divisors.iter().map(|(all, _)| *all).collect();
+    let least: Vec<i64> = divisors.iter().map(|(_, least)| *least).collect();
+    let of = |size: Size, multiples: &[i64]| {
+        let found = sizes(&operator.covers, guess.sizes, size, multiples);
+        let fitting = |(at, size): (usize, i64)| {
+            let by = multiples.get(at).copied().unwrap_or(1).max(1);
+            let least = operator.least.get(at).copied().unwrap_or(1);
+            if size < least { (least + by - 1) / by * by } else { size }
+        };
+        found.into_iter().enumerate().map(fitting).collect::<Vec<_>>()
     };
-    let fitted = |(at, size): (usize, &i64), ragged: bool| {
-        let (all, least) = operator.divisors(at);
-        let by = if ragged { least } else { all };
-        let times = (size / by).max(1);
-        // An odd number of the least multiple is ragged for whatever is larger.
-        by * if ragged && by > 1 && times % 2 == 0 { times - 1 } else { times }
-    };
-    let of = |sizes: &[i64], ragged: bool| sizes.iter().enumerate().map(|e| fitted(e, ragged)).collect::<Vec<_>>();
-    let mut out = vec![("small", of(&sizes[0], false), false), ("ragged", of(&sizes[1], true), false)];
-    out.push(("large", of(&sizes[2], false), true));
-    out.dedup_by(|a, b| a.1 == b.1);
+    let mut out = vec![("small", of(Size::Small, &least), false), ("ragged", of(Size::Ragged, &least), false)];
+    if all != least {
+        // The kernels with the largest vectors or tiles serve none of those.
+        out.push(("partial", of(Size::Ragged, &all), false));
+    }
+    out.push(("large", of(Size::Large, &all), true));
+    // The last one stays: it is timed.
+    let mut seen: Vec<Vec<i64>> = vec![];
+    out.reverse();
+    out.retain(|(_, sizes, _)| {
+        !seen.contains(sizes) && {
+            seen.push(sizes.clone());
+            true
+        }
+    });
+    out.reverse();
     out
 }
 
@@ -304,8 +389,8 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
         };
         e.renamed(&own)
     };
-    let _ = write!(out, "\n[kernel.{name}] # {}:{}\n", kernel.place.file, kernel.place.line);
-    let _ = writeln!(out, "operator = {}\nsource = {}", text(&operator.name), text(&kernel.place.file));
+    let _ = write!(out, "\n[kernel.{name}] # {}\n", one_line(&kernel.place.to_string()));
+    let _ = writeln!(out, "operator = {}\nsource = {}", text(&operator.name), text(&kernel.source));
     if !kernel.include.is_empty() {
         let _ = writeln!(out, "include = {}", list(kernel.include.iter().map(|folder| text(folder))));
     }
@@ -314,7 +399,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
             .multiples
             .iter()
             .map(|(dim, by)| text(&format!("{} % {by} == 0", dims.get(dim.as_str()).copied().unwrap_or(dim))));
-        let asked = Some("the sizes that it serves, by its vectors, tiles and launch");
+        let asked = Some(guess.demands.join("; "));
         let _ = writeln!(out, "requires = {}{}", list(conditions), check(asked));
     }
     if let Some(zeroed) = &guess.zeroed {
@@ -327,8 +412,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     let stated = |key: &str, extents: &Extents, otherwise: String, out: &mut String| match &extents.unknown {
         None => {
             let all = extents.known.iter().map(|e| extent(&renamed(e).text()));
-            let asked = extents.assumed.as_ref();
-            let asked = asked.map(|name| format!("`{name}` is the launcher's parameter; 256 is a usual value"));
+            let asked = extents.assumed.as_ref().map(|why| format!("a guess: {why}"));
             let _ = writeln!(out, "{key} = {}{}", list(all), check(asked));
         }
         Some(why) => {
@@ -339,18 +423,15 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
             let _ = writeln!(out, "{key} = {otherwise}{}", check(Some(asked)));
         }
     };
-    let guessed_grid = match (&guess.dims[..], guess.sizes) {
-        ([n], Sizes::Elements) => {
-            list([text(&format!("ceil_div({}, 256)", dims.get(n.as_str()).copied().unwrap_or(n)))])
-        }
-        _ => "[1]".into(),
-    };
-    stated("grid", &kernel.grid, guessed_grid, out);
-    stated("block", &kernel.block, "[256]".into(), out);
+    let (grid, block) = launch_of(kernel, guess);
+    let written = |all: Vec<Expression>| list(all.iter().map(|e| extent(&renamed(e).text())));
+    stated("grid", &kernel.grid, written(grid), out);
+    stated("block", &kernel.block, written(block), out);
     if let Some(bytes) = &kernel.shared {
         match (&bytes.unknown, &bytes.known[..]) {
             (None, [one]) => {
-                let _ = writeln!(out, "shared = {}", extent(&renamed(one).text()));
+                let asked = bytes.assumed.as_ref().map(|why| format!("a guess: {why}"));
+                let _ = writeln!(out, "shared = {}{}", extent(&renamed(one).text()), check(asked));
             }
             (why, _) => {
                 let why = why.clone().unwrap_or_default();
@@ -369,7 +450,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
             (Some(e), Some(dtype)) => format!("{{ value = {}, dtype = \"{dtype}\" }}", text(&renamed(e).text())),
             (_, Some("bool")) => {
                 asked.push(format!("state `{}`, a truth value", p.name));
-                "{ value = \"1\", dtype = \"bool\" }".into()
+                "{ value = \"true\", dtype = \"bool\" }".into()
             }
             _ => {
                 asked.push(format!("state `{}`, a `{}`", p.name, p.spelling));

@@ -5,7 +5,11 @@
 //! |---|---|
 //! | macros are expanded, and functions that only return an expression are inlined | so launches by macros and `CEIL_DIV(n, 256)` in any spelling give one form |
 //! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
-//! | a variable that changes has no value | branches are not followed |
+//! | names mean what they mean at the launch: in its blocks, function, class and namespaces, with macros as they are defined there | a name may have another meaning elsewhere |
+//! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
+//! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
+//! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
+//! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
 //! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
 //! | what a kernel computes is guessed from its name only where its parameters fit | the line is marked, and a wrong guess fails when it is verified |
 //! | what cannot be known is a placeholder with a comment `# check: ...` at its place | nothing passes by a placeholder |
@@ -13,18 +17,23 @@
 //! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
 //! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 
+mod demands;
 mod expression;
 mod guess;
+mod host;
 mod kernel;
 mod launch;
 mod manifest;
 mod parameter;
+mod scope;
+mod sizes;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
-use kernel::{kernels, launched};
+use host::launched;
+use kernel::kernels;
 
 /// A kernel in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -39,6 +48,8 @@ pub struct ImportedKernel {
     pub operator: String,
     /// Whether the operator has a reference.
     pub known: bool,
+    /// Why its tables are a comment although the operator is known: what kforge says to them.
+    pub refused: Option<String>,
     /// The launch that was read, if there is one.
     pub launched: Option<Place>,
     /// How many places of the kernel's tables are to be checked.
@@ -71,17 +82,25 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
     let trees = mains.iter().zip(&include).map(|(main, include)| SourceTree { files, main: main.as_str(), include });
     let sources: Vec<Sources<'_>> = trees.map(Sources::read).collect();
     for source in &sources {
-        launches.extend(launched(source).into_iter().filter(|(file, _)| file == source.tree.main));
+        launches.extend(launched(source));
     }
+    // A header that is no source itself is compiled with the first source that includes it.
+    let mut headers = BTreeSet::new();
     for source in &sources {
         match source.unfinished().filter(|open| open.place.file == source.tree.main) {
             Some(open) => unfinished.push(open),
-            None => found.extend(kernels(source, &launches)),
+            None => {
+                let own = |file: &str| {
+                    file == source.tree.main || !mains.iter().any(|m| m == file) && !headers.contains(file)
+                };
+                found.extend(kernels(source, &launches, &own));
+                headers.extend(source.files.iter().map(|file| file.name.clone()));
+            }
         }
     }
     let skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
     let written = manifest::manifest(package, &found, &skipped);
-    let checks = written.text.matches(manifest::CHECK).count();
+    let checks = written.checks;
     let (known, operators) = written.operators;
     ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
 }

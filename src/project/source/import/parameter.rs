@@ -34,6 +34,8 @@ pub(super) struct Parameter {
     pub(super) pointer: bool,
     pub(super) constant: bool,
     pub(super) access: Access,
+    /// Why the dtype is a guess.
+    pub(super) doubt: Option<String>,
 }
 
 /// The dtype of a type of C++, and how many elements it has.
@@ -75,6 +77,21 @@ pub(super) fn dtype(spelling: &str) -> Option<(&'static str, i64)> {
     })
 }
 
+/// The type at the end of aliases, and a text if one of them has several meanings.
+pub(super) fn followed<'a>(spelling: &'a str, types: &'a BTreeMap<String, Vec<String>>) -> (&'a str, Option<String>) {
+    let (mut at, mut doubt) = (spelling, None);
+    for _ in 0..8 {
+        let Some(all) = types.get(at) else { break };
+        let Some(first) = all.first().filter(|first| *first != at) else { break };
+        if all.len() > 1 {
+            let all: Vec<String> = all.iter().map(|one| format!("`{one}`")).collect();
+            doubt = Some(format!("`{at}` is {}", all.join(" or ")));
+        }
+        at = first;
+    }
+    (at, doubt)
+}
+
 /// The bytes of an element of a dtype.
 pub(super) fn bytes(dtype: &str) -> i64 {
     match dtype {
@@ -86,7 +103,7 @@ pub(super) fn bytes(dtype: &str) -> i64 {
 }
 
 /// The parameters of a kernel whose body is `body`. `types` holds what names of types stand for: aliases, arguments of a template.
-pub(super) fn parameters(text: &str, body: &[Token], types: &BTreeMap<String, String>) -> Vec<Parameter> {
+pub(super) fn parameters(text: &str, body: &[Token], types: &BTreeMap<String, Vec<String>>) -> Vec<Parameter> {
     let (all, _) = tokens(text);
     split(&all)
         .into_iter()
@@ -95,7 +112,7 @@ pub(super) fn parameters(text: &str, body: &[Token], types: &BTreeMap<String, St
         .collect()
 }
 
-fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, String>) -> Parameter {
+fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, Vec<String>>) -> Parameter {
     let end = text.iter().position(|t| t.is("=")).unwrap_or(text.len());
     let text = &text[..end];
     let array = text.iter().position(|t| t.is("["));
@@ -111,12 +128,8 @@ fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, String>) -
     let until = star.unwrap_or(named).min(named);
     let of_type: Vec<Token> = text[..until].iter().filter(kept).cloned().collect();
     let mut spelling = spelled(&of_type).replace(" ::", "::").replace(":: ", "::");
-    for _ in 0..4 {
-        match types.get(&spelling) {
-            Some(other) => spelling = other.clone(),
-            None => break,
-        }
-    }
+    let (end, doubt) = followed(&spelling, types);
+    spelling = end.to_string();
     let pointer = star.is_some() || array.is_some();
     let several = text.iter().filter(|t| t.is("*")).count() > 1;
     let found = dtype(&spelling).filter(|_| !several);
@@ -126,7 +139,16 @@ fn parameter(text: &[Token], body: &[Token], types: &BTreeMap<String, String>) -
         (true, false) => access(&name, body),
         (false, _) => Access::Read,
     };
-    Parameter { name, spelling, dtype: found.map(|f| f.0), lanes: found.map_or(1, |f| f.1), pointer, constant, access }
+    Parameter {
+        name,
+        spelling,
+        dtype: found.map(|f| f.0),
+        lanes: found.map_or(1, |f| f.1),
+        pointer,
+        constant,
+        access,
+        doubt,
+    }
 }
 
 /// Variables of a body that point into the same memory.
@@ -360,7 +382,7 @@ mod tests {
 
     #[test]
     fn types_have_dtypes() {
-        let types = BTreeMap::from([("T".to_string(), "half".to_string())]);
+        let types = BTreeMap::from([("T".to_string(), vec!["half".to_string()])]);
         let found = parameters(
             "const float *__restrict__ x, T *y, const unsigned int n, float4 *v, unsigned long long k, S s, at::Half *h, int a[], float **p, const double scale = 1",
             &[],

@@ -2,14 +2,44 @@
 
 use std::collections::BTreeMap;
 
-use super::{ImportedManifest, import};
+use std::sync::Arc;
 
+use super::{ImportedManifest, import};
+use kforge_foundation::base::{Severity, SourceFile};
+use kforge_types::model::{inherit, parse};
+
+/// Imports files, and reads what was written as kforge does: as it is, and with the kernels in its comments once their reference is stated.
 fn of(files: &[(&str, &str)]) -> ImportedManifest {
     let files: BTreeMap<String, String> = files.iter().map(|(n, t)| (n.to_string(), t.to_string())).collect();
-    let mains: Vec<String> = files.keys().cloned().collect();
+    let mains: Vec<String> =
+        files.keys().filter(|name| name.ends_with(".cu") || name.ends_with(".cuh")).cloned().collect();
     let found = import("mine", &files, &mains);
-    assert!(found.text.parse::<toml_edit::DocumentMut>().is_ok(), "{}", found.text);
+    loads(&found.text);
+    if !found.text.contains("# # kforge refuses this") {
+        loads(&completed(&found.text));
+    }
+    let marked = |line: &str| {
+        line.contains(" # check: ") && !line.starts_with("# Written") && !line.starts_with("# the reference, complete")
+    };
+    assert_eq!(found.checks, found.text.lines().filter(|line| marked(line)).count(), "{}", found.text);
     found
+}
+
+/// A manifest with its comments as tables, and with references where they are asked for.
+fn completed(text: &str) -> String {
+    let Some(at) = text.find("\n# [operator.") else { return text.to_string() };
+    let (known, unknown) = text.split_at(at);
+    let plain: String = unknown.lines().map(|l| format!("{}\n", l.strip_prefix("# ").unwrap_or(l))).collect();
+    format!("{known}{}", plain.replace("reference = \"\"", "reference = \"ref.py::f\""))
+}
+
+#[track_caller]
+fn loads(text: &str) {
+    let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() });
+    let (manifest, mut found) = parse(&file);
+    found.extend(inherit(&manifest.unwrap_or_else(|| panic!("{found:?}\n{text}")), None).1);
+    let errors: Vec<_> = found.iter().filter(|d| d.severity == Severity::Error).collect();
+    assert!(errors.is_empty(), "{errors:?}\n{text}");
 }
 
 #[track_caller]
@@ -71,7 +101,7 @@ fn what_a_launch_does_not_say_is_asked_for() {
         of(&[("s.cu", &format!("{SCALE}void run(T x) {{ scale<<<blocks_of(x), 128>>>(x.p(), x.p(), 2, x.n()); }}"))]);
     says(
         &found,
-        &["grid = [\"ceil_div(n, 256)\"] # check: state it; the source has `blocks_of(x)` at s.cu:5", "block = [128]"],
+        &["grid = [\"ceil_div(n, 128)\"] # check: state it; the source has `blocks_of(x)` at s.cu:5", "block = [128]"],
     );
     let found = of(&[("s.cu", SCALE)]);
     says(&found, &["block = [256] # check: state it; no launch was found"]);
@@ -137,7 +167,7 @@ fn a_block_that_the_launcher_takes_from_its_caller_has_a_usual_size() {
     let text = "__global__ void softmax_k(float *out, const float *inp, int N, int C) { int i = threadIdx.x; if (i < N) out[i] = inp[i * C]; }
 void f(float *o, const float *i, int N, int C, const int block_size) { const int grid_size = ceil_div(N, block_size); softmax_k<<<grid_size, block_size>>>(o, i, N, C); }";
     let found = of(&[("s.cu", text)]);
-    let block = "block = [256] # check: `block_size` is the launcher's parameter; 256 is a usual value";
+    let block = "block = [256] # check: a guess: the launcher does not state `block_size`: it is given, or found at run time; 256 is a usual value";
     says(&found, &["dims = [\"N\", \"C\"]", "grid = [\"ceil_div(N, 256)\"]", block]);
     assert_eq!(found.known, 1);
 }
@@ -204,9 +234,366 @@ __global__ void relu_f32x4_kernel(float *x, float *y, int N) { int i = 4 * threa
     let found = of(&[("s.cu", text)]);
     let operators: Vec<&str> = found.kernels.iter().map(|k| k.operator.as_str()).collect();
     assert_eq!(operators, ["relu_f32"; 3]);
-    says(&found, &["requires = [\"N % 4 == 0\"]", "small = { N = 512 }", "ragged = { N = 1003 }"]);
+    says(
+        &found,
+        &["requires = [\"N % 4 == 0\"]", "small = { N = 49 }", "ragged = { N = 593 }", "partial = { N = 592 }"],
+    );
     assert_eq!(found.text.matches("requires").count(), 1, "{}", found.text);
     // Alone, the vectorized kernel decides which shapes there are.
     let alone = of(&[("s.cu", text.lines().last().unwrap())]);
-    says(&alone, &["[operator.relu_f32]", "requires = [\"N % 4 == 0\"]", "ragged = { N = 996 }"]);
+    says(&alone, &["[operator.relu_f32]", "requires = [\"N % 4 == 0\"]", "ragged = { N = 592 }"]);
+}
+
+/// The size of a dim in a shape.
+#[track_caller]
+fn size(found: &ImportedManifest, shape: &str, dim: &str) -> i64 {
+    let line = |l: &&str| l.trim_start_matches("# ").starts_with(&format!("{shape} = {{"));
+    let line = found.text.lines().find(line).unwrap_or_else(|| panic!("{shape}\n{}", found.text));
+    let (_, rest) = line.split_once(&format!("{dim} = ")).unwrap_or_else(|| panic!("{dim}\n{}", found.text));
+    rest.split([',', ' ']).next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn an_unknown_kernel_is_tried_in_several_blocks_with_a_rest_on_each_axis() {
+    for (launch, steps) in [
+        ("frob<<<(n + 127) / 128, 128>>>(x, y, n, m);", [("n", 128), ("m", 1)]),
+        (
+            "dim3 block(16, 16); dim3 grid((n + 15) / 16, (m + block.y - 1) / block.y); frob<<<grid, block>>>(x, y, n, m);",
+            [("n", 16), ("m", 16)],
+        ),
+        (
+            "const int TILE = 32; dim3 grid(n, ceil_div(m, TILE * 4)); frob<<<grid, 256>>>(x, y, n, m);",
+            [("n", 1), ("m", 128)],
+        ),
+        ("frob<<<ceil_div(n * 32, 128), 128>>>(x, y, n, m);", [("n", 4), ("m", 1)]),
+        (
+            "int threads = 64; frob<<<(n * m + threads * 4 - 1) / (threads * 4), threads>>>(x, y, n, m);",
+            [("m", 256), ("n", 1)],
+        ),
+        ("frob<<<std::min(ceil_div(n, 512), 1024), 512>>>(x, y, n, m);", [("n", 512), ("m", 1)]),
+        ("frob<<<blocks(n), 64>>>(x, y, n, m);", [("m", 64), ("n", 1)]),
+    ] {
+        let text = format!(
+            "__global__ void frob(const float *x, float *y, int n, int m) {{ if (threadIdx.x < n) y[0] = x[m]; }}\nvoid f(float *x, float *y, int n, int m) {{ {launch} }}"
+        );
+        let found = of(&[("s.cu", &text)]);
+        for (dim, step) in steps.into_iter().filter(|(_, step)| *step > 1) {
+            let (small, ragged, large) =
+                (size(&found, "small", dim), size(&found, "ragged", dim), size(&found, "large", dim));
+            assert!(small < step && ragged > 2 * step && ragged % step != 0, "{launch}\n{}", found.text);
+            assert!(large >= 2 * step && large % step == 0, "{launch}\n{}", found.text);
+        }
+        let all = ["small", "ragged", "large"].map(|shape| size(&found, shape, "n") * size(&found, shape, "m"));
+        assert!(all.iter().all(|all| *all <= 1 << 17), "{launch} {all:?}");
+        assert_eq!(found.text.matches(".shapes] # check: ").count(), 1);
+    }
+}
+
+const KERNEL: &str = "__global__ void frob(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n";
+
+#[test]
+fn names_of_a_launch_mean_what_they_mean_at_its_place() {
+    let either = "block = [128] # check: a guess: `BLOCK` is `128` or `256`";
+    for (host, block) in [
+        (
+            "void g() { const int BLOCK = 64; }\nvoid f(int n) { const int BLOCK = 256; frob<<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "const int BLOCK = 64;\nvoid f(int n) { const int BLOCK = 256; frob<<<(n + BLOCK - 1) / BLOCK, BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "void f(int n) { const int BLOCK = 256; { const int BLOCK = 32; use(BLOCK); } frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "void f(int n) { int BLOCK = 256; for (int BLOCK = 0; BLOCK < 3; BLOCK++) use(BLOCK); frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "void f(int n) { const int A = 256; const int BLOCK = A; { const int A = 2; frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); } }",
+            "block = [256]",
+        ),
+        (
+            "#define BLOCK 64\nvoid g(int n) { other<<<1, BLOCK>>>(n); }\n#undef BLOCK\n#define BLOCK 256\nvoid f(int n) { frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "namespace a { const int BLOCK = 64; }\nnamespace b { const int BLOCK = 256;\nvoid f(int n) { frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); } }",
+            "block = [256]",
+        ),
+        (
+            "namespace a { const int BLOCK = 256; }\nconst int BLOCK = 64;\nvoid f(int n) { frob<<<ceil_div(n, a::BLOCK), a::BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "struct C { static constexpr int BLOCK = 256; };\nconst int BLOCK = 64;\nvoid f(int n) { frob<<<ceil_div(n, C::BLOCK), C::BLOCK>>>(p, q, n); }",
+            "block = [256]",
+        ),
+        (
+            "struct L { void run(int n) { constexpr int BLOCK = 256; frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); } };",
+            "block = [256]",
+        ),
+        ("void f(int n) { int BLOCK; BLOCK = 256; frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }", "block = [256]"),
+        (
+            "void f(int n) { int BLOCK = 128; if (n > 9) BLOCK = 256; frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            either,
+        ),
+        (
+            "void f(int n) { int BLOCK; if (n > 9) { BLOCK = 128; } else { BLOCK = 256; } frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            either,
+        ),
+        (
+            "#ifdef BIG\n#define BLOCK 128\n#else\n#define BLOCK 256\n#endif\nvoid f(int n) { frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            either,
+        ),
+        (
+            "#ifdef BIG\nconst int BLOCK = 128;\n#else\nconst int BLOCK = 256;\n#endif\nvoid f(int n) { frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }",
+            either,
+        ),
+    ] {
+        let found = of(&[("s.cu", &format!("{KERNEL}{host}"))]);
+        let line = |l: &str| l.trim_start_matches("# ") == block;
+        assert!(found.text.lines().any(line), "{host}\n{block}\n{}", found.text);
+    }
+    // A parameter of the launcher has no value, although a constant has its name.
+    let host = "const int BLOCK = 64;\nvoid f(int n, int BLOCK) { frob<<<ceil_div(n, BLOCK), BLOCK>>>(p, q, n); }";
+    let found = of(&[("s.cu", &format!("{KERNEL}{host}"))]);
+    assert!(
+        found.text.contains("block = [256] # check: a guess: the launcher does not state `BLOCK`"),
+        "{}",
+        found.text
+    );
+    // The launcher's `n` is not the kernel's.
+    let host = "void f(int n) { frob<<<ceil_div(n, 64), 64>>>(p, q, n / 2); }";
+    let found = of(&[("s.cu", &format!("{KERNEL}{host}"))]);
+    assert!(
+        !found.text.contains("grid = [\"ceil_div(n, 64)\"]\n") || found.text.contains("\"n // 2\""),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn launches_in_every_form_are_read() {
+    for host in [
+        "void f(float *x, float *y, int n) { void *args[] = { &x, (void *)&y, &n }; cudaLaunchKernel((void *)frob, dim3((n + 63) / 64), dim3(64), args, 0, stream); }",
+        "void f(float *x, float *y, int n) { void *args[] = {&x, &y, &n}; cudaLaunchCooperativeKernel(reinterpret_cast<const void *>(&frob), ceil_div(n, 64), 64, args, 0, 0); }",
+        "void f(float *x, float *y, int n) { cudaLaunchConfig_t config = {}; config.gridDim = ceil_div(n, 64); config.blockDim = 64; config.stream = s; cudaLaunchKernelEx(&config, frob, x, y, n); }",
+        "void f(float *x, float *y, int n) { auto kernel = &frob; kernel<<<ceil_div(n, 64), 64>>>(x, y, n); }",
+        "void f(float *x, float *y, int n) { void (*kernel)(const float *, float *, int) = frob; kernel<<<ceil_div(n, 64), 64>>>(x, y, n); }",
+    ] {
+        let found = of(&[("s.cu", &format!("{KERNEL}{host}"))]);
+        assert!(found.kernels[0].launched.is_some(), "{host}");
+        says(&found, &["grid = [\"ceil_div(n, 64)\"]", "block = [64]", "args = [\"x\", \"y\", \"n\"]"]);
+        assert!(!found.text.contains("# check: state it"), "{host}\n{}", found.text);
+    }
+    for grid in ["n > 4096 ? 64 : 32", "blocks_for(n)", "dims[0]"] {
+        let found = of(&[(
+            "s.cu",
+            &format!("{KERNEL}void f(float *x, float *y, int n) {{ frob<<<{grid}, 64, 0, stream>>>(x, y, n); }}"),
+        )]);
+        says(&found, &["grid = [\"ceil_div(n, 64)\"]", "block = [64]"]);
+        assert!(
+            found.text.contains(&format!("# check: state it; the source has `{grid}` at s.cu:2")),
+            "{}",
+            found.text
+        );
+    }
+}
+
+#[test]
+fn names_that_mean_something_else_in_a_manifest_get_others() {
+    for name in [
+        "in",
+        "is",
+        "role",
+        "target",
+        "arch",
+        "tolerance",
+        "f32",
+        "i32",
+        "max",
+        "min",
+        "exp",
+        "builtin",
+        "names",
+        "got",
+        "x__",
+        "$x",
+        "not_",
+        "sm_count",
+        "iteration",
+        "none",
+        "ceil_div",
+    ] {
+        for kernel in ["frob", "relu", "add", "softmax", "sgemm", "sum", "transpose", "layer_norm"] {
+            let text = format!("__global__ void {kernel}(const float *{name}, float *b, int n, int m) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n * m) b[i] = {name}[i]; }}
+__global__ void {kernel}_2(const float *a, const float *b, float *{name}, int M, int N, int K) {{ {name}[0] = a[0] * b[0]; }}
+__global__ void {kernel}_3(const float *a, float *b, int {name}) {{ if (threadIdx.x < {name}) b[0] = a[0]; }}
+__global__ void {kernel}_4(const float *a, float *b, int n, float {name}) {{ b[0] = a[0] * {name}; }}
+void f(int {name}, int k) {{ {kernel}<<<ceil_div({name} * k, 64), 64>>>(p, q, {name}, k); {kernel}_3<<<ceil_div({name}, 64), 64>>>(p, q, {name}); {kernel}_4<<<{name}, 64>>>(p, q, k, 2.0f); }}");
+            let found = of(&[("s.cu", &text)]);
+            assert!(found.kernels.iter().all(|kernel| kernel.refused.is_none()), "{}", found.text);
+        }
+    }
+    let found = of(&[(
+        "s.cu",
+        "__global__ void relu(const float *in, float *in_, int n) { int i = threadIdx.x; if (i < n) in_[i] = fmaxf(in[i], 0.f); }",
+    )]);
+    says(&found, &["args = [\"in_2\", \"in_\", \"n\"]", "inputs.in_2 = { dtype = \"f32\", shape = [\"n\"] }"]);
+}
+
+#[test]
+fn a_guess_says_why_it_is_one() {
+    let types = "#if HALF\ntypedef half real;\n#else\ntypedef float real;\n#endif\n";
+    let found = of(&[("s.cu", &format!("{types}{}", KERNEL.replace("float", "real").replace("frob", "copy")))]);
+    assert!(found.text.contains("# check: the dtype: `real` is `half` or `float`"), "{}", found.text);
+    let found = of(&[(
+        "s.cu",
+        &format!(
+            "typedef half real;\ntemplate <typename T> {}void f(int n) {{ copy<real><<<ceil_div(n, 32), 32>>>(p, q, n); }}",
+            KERNEL.replace("float", "T").replace("frob", "copy")
+        ),
+    )]);
+    says(&found, &["entry = \"copy<real>\"", "inputs.x = { dtype = \"f16\", shape = [\"n\"] }"]);
+    let found = of(&[("s.cu", "__global__ void frob(const float4 *x, float *y, int n) { y[0] = x[n].x; }")]);
+    assert!(
+        found.text.contains("shape = [\"n\", 4] } # check: the shape is a guess: `n` may count elements of `float4`"),
+        "{}",
+        found.text
+    );
+    let body = "int r = blockIdx.y * blockDim.y + threadIdx.y, c = blockIdx.x * blockDim.x + threadIdx.x; if (r < M && c < N) { float s = 0; for (int k = 0; k < K; k++) s += INDEX; C[r * N + c] = s; }";
+    for (index, settings, why) in [
+        ("A[r * K + k] * B[k * N + c]", "", "`B` is stored as its shape says, by its index in the body"),
+        ("A[r * K + k] * B[c * K + k]", "transpose_b = true, ", "`B` is stored transposed, by its index in the body"),
+        ("A[k * M + r] * B[k * N + c]", "transpose_a = true, ", "`A` is stored transposed, by its index in the body"),
+        ("load(A, r, k) * load(B, k, c)", "", "that `B` is stored by rows is a guess"),
+    ] {
+        let text = format!(
+            "__global__ void sgemm(const float *A, const float *B, float *C, int M, int N, int K) {{ {} }}",
+            body.replace("INDEX", index)
+        );
+        let found = of(&[("s.cu", &text)]);
+        assert!(
+            found.text.contains(&format!("builtin = \"matmul\", {settings}names")) && found.text.contains(why),
+            "{index}\n{}",
+            found.text
+        );
+    }
+    let text = format!(
+        "__global__ void hgemm_tn(const float *A, const float *B, float *C, int M, int N, int K) {{ {} }}",
+        body.replace("INDEX", "load(A) * load(B)")
+    );
+    let found = of(&[("s.cu", &text)]);
+    assert!(
+        found.text.contains("transpose_b = true") && found.text.contains("a guess from `tn` in the name"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn kernels_of_one_name_and_kernels_of_headers_are_each_imported_once() {
+    let of_block = |block: i64| {
+        KERNEL.replace("frob", "copy")
+            + &format!("void f(int n) {{ copy<<<ceil_div(n, {block}), {block}>>>(p, q, n); }}")
+    };
+    let found = of(&[("a.cu", &of_block(64)), ("b.cu", &KERNEL.replace("frob", "copy")), ("c.cu", &of_block(128))]);
+    let seen: Vec<(&str, Option<String>)> =
+        found.kernels.iter().map(|k| (k.name.as_str(), k.launched.as_ref().map(ToString::to_string))).collect();
+    assert_eq!(seen, [("a_copy", Some("a.cu:2".into())), ("b_copy", None), ("c_copy", Some("c.cu:2".into()))]);
+    for header in ["k.cuh", "k.h"] {
+        let user = |block: i64| {
+            format!("#include \"{header}\"\nvoid f(int n) {{ copy<<<ceil_div(n, {block}), {block}>>>(p, q, n); }}")
+        };
+        let found = of(&[("a.cu", &user(64)), ("b.cu", &user(64)), (header, &KERNEL.replace("frob", "copy"))]);
+        assert_eq!(found.kernels.len(), 1, "{}", found.text);
+        let source = if header == "k.h" { "source = \"a.cu\"" } else { "source = \"k.cuh\"" };
+        says(&found, &[source, "block = [64]"]);
+    }
+    // Launched with several arguments of its template: the first, and a comment that names the others.
+    let text = "template <int B> __global__ void copy(const float *x, float *y, int n) { int i = blockIdx.x * B + threadIdx.x; if (i < n) y[i] = x[i]; }
+void f(int n) { copy<64><<<ceil_div(n, 64), 64>>>(p, q, n); copy<128><<<ceil_div(n, 128), 128>>>(p, q, n); copy<256><<<ceil_div(n, 256), 256>>>(p, q, n); }";
+    let found = of(&[("s.cu", text)]);
+    says(&found, &["entry = \"copy<64>\" # check: launched also as `copy<128>`, `copy<256>`", "block = [64]"]);
+}
+
+#[test]
+fn a_kernel_that_kforge_refuses_is_a_comment_with_the_reason_and_the_others_stay() {
+    // A block has at most 1024 threads.
+    let kernel = "__global__ void relu(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i], 0.f); }\n";
+    let wrong = "void f(int n) { relu<<<ceil_div(n, 64), 2048>>>(p, q, n); }";
+    let found = of(&[
+        ("a.cu", &format!("{kernel}void f(int n) {{ relu<<<ceil_div(n, 64), 64>>>(p, q, n); }}")),
+        ("b.cu", &format!("{kernel}{wrong}")),
+    ]);
+    let refused: Vec<bool> = found.kernels.iter().map(|k| k.refused.is_some()).collect();
+    assert_eq!((refused, found.known), (vec![false, true], 1), "{}", found.text);
+    assert!(found.text.contains("\n[kernel.a_relu]") && found.text.contains("\n# [kernel.b_relu]"), "{}", found.text);
+    let found = import("mine", &BTreeMap::from([("b.cu".into(), format!("{kernel}{wrong}"))]), &["b.cu".into()]);
+    loads(&found.text);
+    assert!(found.text.contains("# kforge refuses this as it is: ") && found.known == 0, "{}", found.text);
+}
+
+#[test]
+fn an_unknown_kernel_that_would_not_load_says_so() {
+    let found = of(&[(
+        "s.cu",
+        "__global__ void frob(const float *x, int n) { use(x[n]); }\n__global__ void flagged(float *y, bool f, int n) { if (f) y[n] = 1; }",
+    )]);
+    assert!(found.text.contains("# dims = [\"n\"] # check: no parameter of the kernel is written"), "{}", found.text);
+    assert_eq!(found.text.matches("# # kforge refuses this as it is: ").count(), 1, "{}", found.text);
+    says(&found, &["args = [\"y\", { value = \"true\", dtype = \"bool\" }, \"n\"]"]);
+    let found = of(&[("s.cu", &format!("{KERNEL}void f(int n) {{ frob<<<0, 2048>>>(p, q, n); }}"))]);
+    assert!(found.text.contains("# # kforge refuses this as it is: "), "{}", found.text);
+    // Nothing of the line is TOML once the kernel is no comment any more.
+    assert!(completed(&found.text).contains("\n# kforge refuses this as it is: "), "{}", found.text);
+}
+
+#[test]
+fn sizes_that_hide_a_missing_check_are_not_demanded() {
+    let kernel = |body: &str, grid: &str| {
+        format!(
+            "__global__ void relu(const float *x, float *y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; {body} }}\nvoid f(int n) {{ relu<<<{grid}, 128>>>(p, q, n); }}"
+        )
+    };
+    let write = "y[i] = fmaxf(x[i], 0.f);";
+    for (body, grid, demanded) in [
+        // It forgot the check, or its launch forgot to round up.
+        (write.to_string(), "(n + 127) / 128", false),
+        (format!("if (i < n) {write}"), "n / 128", false),
+        // Both agree on whole blocks.
+        (write.to_string(), "n / 128", true),
+        // A vector, with and without a rest.
+        ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i];".into(), "(n + 511) / 512", true),
+        ("if (4 * i + 3 < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
+        ("if (4 * i < n) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < n; j++) y[j] = x[j];".into(), "(n + 511) / 512", false),
+        // A sum of a block also forgot it.
+        (format!("__shared__ float tile[128]; tile[threadIdx.x] = x[i]; __syncthreads(); {write}"), "(n + 127) / 128", false),
+    ] {
+        let found = of(&[("s.cu", &kernel(&body, grid))]);
+        assert_eq!(found.text.contains("requires = "), demanded, "{body} {grid}\n{}", found.text);
+        assert!(!found.text.contains("# kforge refuses"), "{}", found.text);
+    }
+}
+
+#[test]
+fn whole_tiles_are_demanded_of_a_matrix_kernel_without_any_check_alone() {
+    for (check, demanded) in [("", true), ("if (x < m)", false), ("if (x < m && y < n)", false)] {
+        let text = format!("__global__ void transpose(const float *a, float *b, int n, int m) {{ __shared__ float tile[16][17]; int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y; tile[threadIdx.y][threadIdx.x] = a[y * m + x]; __syncthreads(); {check} b[x * n + y] = tile[threadIdx.y][threadIdx.x]; }}
+void f(int n, int m) {{ dim3 grid((m + 15) / 16, (n + 15) / 16); transpose<<<grid, dim3(16, 16)>>>(p, q, n, m); }}");
+        let found = of(&[("s.cu", &text)]);
+        assert_eq!(found.text.contains("requires = "), demanded, "{check}\n{}", found.text);
+        assert!(!demanded || found.text.contains("if it must serve every size, remove this line"), "{}", found.text);
+    }
+}
+
+#[test]
+fn names_of_files_cannot_break_the_manifest() {
+    for file in ["a\nb.cu", "a\"b.cu", "a'b.cu", "a\\b.cu", "ä.cu", "a\tb.cu"] {
+        let found = of(&[(file, SCALE)]);
+        assert_eq!((found.kernels.len(), found.known), (1, 1), "{}", found.text);
+    }
 }

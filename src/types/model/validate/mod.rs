@@ -4,6 +4,7 @@ mod kernel;
 mod operator;
 
 pub use kernel::written;
+pub use operator::is_free_name;
 pub(super) use operator::{identifier, operator};
 
 use super::kernel::Kernel;

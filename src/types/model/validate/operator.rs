@@ -30,17 +30,30 @@ const RESERVED: [&str; 17] = [
     "tolerance",
 ];
 
+/// Whether a name has the form of a name in expressions.
+fn is_identifier(name: &str) -> bool {
+    name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
+        && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
+        && !name.ends_with("__")
+}
+
+/// Whether a name already has a meaning in expressions.
+fn is_reserved(name: &str) -> bool {
+    RESERVED.contains(&name) || name.parse::<DType>().is_ok()
+}
+
+/// Whether an operator can declare a dim, tensor or param of this name.
+pub fn is_free_name(name: &str) -> bool {
+    is_identifier(name) && !is_reserved(name)
+}
+
 /// The error for a name that expressions cannot use, or that already has a meaning there.
 pub(in crate::model) fn identifier(name: &Text) -> Option<Diagnostic> {
-    let good = name.value.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
-        && name.value.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
-        && !name.value.ends_with("__");
-    if !good {
+    if !is_identifier(&name.value) {
         let error = name.place.error("manifest.name", format!("`{name}` is not a name for expressions"));
         return Some(error.expected("letters, digits and `_`, not starting with a digit"));
     }
-    let taken = RESERVED.contains(&name.as_str()) || name.value.parse::<DType>().is_ok();
-    taken.then(|| {
+    is_reserved(&name.value).then(|| {
         let error = name.place.error("manifest.name", format!("`{name}` is reserved"));
         error.expected("a name that means nothing else in a manifest")
     })
