@@ -14,6 +14,8 @@ mod harness;
 mod host_code;
 #[path = "emulator/hostile.rs"]
 mod hostile;
+#[path = "emulator/looks.rs"]
+mod looks;
 #[path = "emulator/matrices.rs"]
 mod matrices;
 #[path = "emulator/mbarrier.rs"]

@@ -34,6 +34,8 @@ pub(super) struct Record {
     pub(super) from: u8,
     pub(super) bytes: u8,
     pub(super) atomic: bool,
+    /// Whether it is a plain aligned read of a word, which may be a look before an atomic operation (`watch::looks`).
+    pub(super) look: bool,
 }
 
 /// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer.
@@ -48,8 +50,8 @@ pub(super) struct Cell {
 /// A race of a new access with an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
-    /// The new access writes what the earlier one read.
-    Read(Record),
+    /// The new access writes what the earlier one read, and perhaps another one.
+    Read(Record, Option<Record>),
     /// The earlier access is a write.
     Write(Record),
     /// Both are stores to the same bytes, and their values decide.
@@ -126,9 +128,19 @@ impl Cell {
         overlap(&self.write, new).then(|| lanes.map(by).find(|old| !ordered(old, new, knows))).flatten()
     }
 
+    /// The places of the words that the thread of `new` read here since its last barrier.
+    pub(super) fn looks(&self, new: &Record) -> impl Iterator<Item = u32> {
+        let of = |r: &Record| (r.phase, r.block, r.thread, r.epoch);
+        let (own, new) = (of(new), *new);
+        self.reads.into_iter().filter(move |r| r.look && of(r) == own && overlap(r, &new)).map(|r| r.pc)
+    }
+
     /// Records a write. Returns the access that it races with.
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Race> {
-        let read = || self.reads.iter().find(|r| conflicts(r, &new, knows)).map(|r| Race::Read(*r));
+        let read = || {
+            let mut reads = self.reads.iter().filter(|r| conflicts(r, &new, knows)).copied();
+            reads.next().map(|first| Race::Read(first, reads.next()))
+        };
         let mut with = 0;
         let race = match self.conflicting_write(&new, knows) {
             None => read(),

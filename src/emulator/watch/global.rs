@@ -9,7 +9,7 @@ use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
 use super::report::{Place, by, found, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
-use super::{Access, Races, misaligned, parts, reads};
+use super::{Access, Races, may_look, misaligned, operates, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -139,7 +139,11 @@ unsafe fn in_global(
             from: 0,
             bytes: 0,
             atomic,
+            look: may_look(a),
         };
+        if operates(a.kind) {
+            own.looks.operated(a.thread, block.epoch, a.address, job);
+        }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
             Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
@@ -150,7 +154,10 @@ unsafe fn in_global(
                 chunk.resize(CHUNK, Cell::default());
             }
             let new = Record { from, bytes, ..new };
-            races.look(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
+            if operates(a.kind) {
+                chunk[cell % CHUNK].looks(&new).for_each(|place| own.looks.found(place, job));
+            }
+            races.check(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);

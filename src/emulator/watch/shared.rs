@@ -6,7 +6,7 @@ use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Knowledge, Record};
 use super::report::{Place, by, found, stop, verb};
-use super::{Access, Races, misaligned, parts, reads};
+use super::{Access, Races, may_look, misaligned, operates, parts, reads};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -73,6 +73,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             from: 0,
             bytes: 0,
             atomic: a.kind & ATOMIC != 0,
+            look: may_look(a),
         };
         if a.size < own.granule && a.size.is_power_of_two() {
             own.refine(a.size);
@@ -81,13 +82,19 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         if a.kind & ATOMIC != 0 {
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
+        if operates(a.kind) {
+            own.looks.operated(a.thread, block.epoch, a.address, job);
+        }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
             Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
         let mut races = Races::default();
         for (cell, from, bytes) in parts(offset, a.size, own.granule) {
             let new = Record { from, bytes, ..new };
-            races.look(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
+            if operates(a.kind) {
+                own.cells[cell].looks(&new).for_each(|place| own.looks.found(place, job));
+            }
+            races.check(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
         }
         if unwritten {
             let message = format!(

@@ -10,6 +10,7 @@ use super::super::job::Loaded;
 use super::super::memory::Arena;
 use super::super::shadow::{Cell, Clocks};
 use super::super::warp;
+use super::looks::Looks;
 
 /// Bytes per cell: of shared memory until a smaller access is seen, and of globals.
 const SHARED_GRANULE: usize = 4;
@@ -86,6 +87,7 @@ pub(crate) struct BlockWatch {
     pub(super) written: Vec<bool>,
     pub(super) clocks: Clocks,
     pub(super) handover: Handover,
+    pub(super) looks: Looks,
     pub(super) knows: HashMap<u32, u32>,
     pub(super) releases: u32,
     pub(super) fenced: bool,
@@ -103,6 +105,7 @@ impl BlockWatch {
             written: vec![false; bytes],
             clocks: Clocks::new(threads),
             handover: Handover::default(),
+            looks: Looks::default(),
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
@@ -120,6 +123,7 @@ impl BlockWatch {
         self.run += 1;
         self.written.fill(false);
         self.handover.begin();
+        self.looks.begin();
         self.knows.clear();
         self.releases = 0;
         self.fenced = false;
