@@ -38,7 +38,8 @@ pub(super) struct Record {
     pub(super) look: bool,
 }
 
-/// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer.
+/// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer. If several warps read, the two are of different
+/// ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     write: Record,
@@ -106,6 +107,10 @@ fn together(old: &Record, new: &Record, clocks: &Clocks) -> bool {
         && own(old.thread) == old.clock
 }
 
+fn same_warp(one: &Record, other: &Record) -> bool {
+    (one.block, one.thread / 32) == (other.block, other.thread / 32)
+}
+
 impl Cell {
     /// The records for part number `part`, if the cell is split into parts of `bytes` bytes each.
     pub(super) fn part(&self, part: u8, bytes: u8) -> Cell {
@@ -139,7 +144,12 @@ impl Cell {
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Race> {
         let read = || {
             let mut reads = self.reads.iter().filter(|r| conflicts(r, &new, knows)).copied();
-            reads.next().map(|first| Race::Read(first, reads.next()))
+            let (first, other) = (reads.next()?, reads.next());
+            // A reader of another warp shows more than one of the writer's own.
+            match other {
+                Some(other) if same_warp(&first, &new) => Some(Race::Read(other, Some(first))),
+                other => Some(Race::Read(first, other)),
+            }
         };
         let mut with = 0;
         let race = match self.conflicting_write(&new, knows) {
@@ -177,6 +187,9 @@ impl Cell {
             self.reads[0] = new;
         } else if gone(&self.reads[1]) {
             self.reads[1] = new;
+        } else if let Some(own) = self.reads.iter_mut().find(|r| same_warp(r, &new)) {
+            // Readers of two warps stay known.
+            *own = new;
         } else {
             self.reads = [new, self.reads[0]];
         }
@@ -350,6 +363,26 @@ mod tests {
             cell.write(at(0, 3, 0, &c), &Knowledge { clocks: &c, lanes: c.of(3), threads: None, blocks: &none })
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_reader_of_another_warp_is_named_before_one_of_the_writer_s_own() {
+        let c = Clocks::new(128);
+        let none = HashMap::new();
+        let by = |thread: u32| (at(0, thread, 0, &c), c.of(thread as usize));
+        for readers in [[1, 2, 40, 41, 42], [40, 41, 1, 2, 3], [1, 40, 2, 3, 4]] {
+            for writer in [5, 50] {
+                let mut cell = Cell::default();
+                for reader in readers {
+                    let (new, lanes) = by(reader);
+                    cell.read(new, &Knowledge { clocks: &c, lanes, threads: None, blocks: &none });
+                }
+                let (new, lanes) = by(writer);
+                let race = cell.write(new, &Knowledge { clocks: &c, lanes, threads: None, blocks: &none });
+                let Some(Race::Read(old, Some(_))) = race else { panic!("{race:?}") };
+                assert_ne!(old.thread / 32, writer / 32, "{readers:?} {writer}");
+            }
+        }
     }
 
     #[test]
