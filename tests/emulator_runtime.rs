@@ -2,6 +2,8 @@
 
 #[path = "emulator/atomics.rs"]
 mod atomics;
+#[path = "emulator/carries.rs"]
+mod carries;
 #[path = "emulator/cub.rs"]
 mod cub;
 #[path = "emulator/defined.rs"]
@@ -28,6 +30,8 @@ mod own_kernels;
 mod prelude;
 #[path = "emulator/ptx.rs"]
 mod ptx;
+#[path = "emulator/ptx_memory.rs"]
+mod ptx_memory;
 #[path = "emulator/structs.rs"]
 mod structs;
 #[path = "emulator/values.rs"]
