@@ -110,6 +110,16 @@ fn operates(kind: u32) -> bool {
     kind & (ATOMIC | WRITE) == ATOMIC | WRITE
 }
 
+/// Whether an access reads what was never written, given which of its bytes were. A load of several elements at once may use only those that were written. How
+/// wide its elements are is not known, so it counts only if it reads none. An atomic operation is one of a single element, and a copy of a number of bytes wants
+/// all of them.
+fn unwritten(a: &Access, mut written: impl Iterator<Item = bool>) -> bool {
+    match a.size <= WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
+        true => !written.any(|byte| byte),
+        false => !written.all(|byte| byte),
+    }
+}
+
 /// The cells that an access touches, and the bytes of each.
 fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (usize, u8, u8)> {
     let end = offset + size;

@@ -9,7 +9,7 @@ use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
 use super::report::{Place, by, found, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
-use super::{Access, Races, may_look, misaligned, operates, parts, reads};
+use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -65,7 +65,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
         let shadow = &watch.shadows[which];
         if let Some(written) = &shadow.written {
             let bytes = &written[offset..offset + a.size];
-            if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
+            if reads(a.kind) && unwritten(a, bytes.iter().map(|b| b.load(Ordering::Relaxed))) {
                 let message = format!(
                     "element {} of `{}` is read before it is written, at {} by {}",
                     at.element(),
