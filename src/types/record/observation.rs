@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LaunchPart;
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Diagnosis, Fit};
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
@@ -208,6 +208,9 @@ pub struct OutputObserved {
     /// What explains the values of these elements, if their pattern is plain. None in observations of an earlier kforge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Diagnosis>,
+    /// How near the elements are to what the diagnosis says, for the tolerance to judge. None if the diagnosis says nothing of values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
     /// How many elements exceed the tolerance in the spec. Only if the operator declares `matched` below one, which a front cannot decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,
