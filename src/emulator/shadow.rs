@@ -140,6 +140,13 @@ impl Cell {
         self.reads.into_iter().filter(move |r| r.look && of(r) == own && overlap(r, &new)).map(|r| r.pc)
     }
 
+    /// The last write of these bytes, if it was in this phase or a later one.
+    pub(super) fn written_since(&self, phase: u32, new: &Record) -> Option<Record> {
+        // Two atomic accesses do not conflict, but they do overlap.
+        let plain = Record { atomic: false, ..*new };
+        Some(self.write).filter(|write| write.phase >= phase && overlap(write, &plain))
+    }
+
     /// Records a write. Returns the access that it races with.
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Race> {
         let read = || {

@@ -184,3 +184,59 @@ fn a_read_of_what_others_change_atomically_is_a_race_unless_it_was_a_look() {
         races("long_ago", 2, vec![ptr("x"), ptr("most")], &[x(), most()], "// long ago");
     }
 }
+
+const READ_ONLY: &str = r#"
+#include <cuda_runtime.h>
+#include <cooperative_groups.h>
+__global__ void ordered(const float *x, float *room, float *y) {
+  const int t = threadIdx.x;
+  room[t] = x[t]; // writes
+  __syncthreads();
+  y[t] = READ; // reads
+}
+__global__ void first(const float *x, float *room) { room[threadIdx.x] = x[threadIdx.x]; }
+__global__ void second(const float *room, float *y) { y[threadIdx.x] = __ldg(room + 63 - threadIdx.x); }
+__global__ void in_place(float *y) { y[threadIdx.x] = 2 * __ldg(y + threadIdx.x); }
+__global__ void other_half(const float4 *x, float4 *room, float *y) {
+  if (threadIdx.x >= 32) room[threadIdx.x - 32] = x[threadIdx.x - 32];
+  __syncthreads();
+  float4 v = threadIdx.x < 32 ? __ldg(x + threadIdx.x) : room[threadIdx.x - 32];
+  y[threadIdx.x] = v.x + v.w;
+}
+"#;
+
+#[test]
+fn a_read_through_the_read_only_cache_of_what_the_launch_wrote_is_reported() {
+    let entries = ["ordered", "first", "second", "in_place", "other_half"];
+    let x = || floats("x", (0..256).map(|i| i as f32));
+    let room = || output("room", 256, 4);
+    let y = || output("y", 64, 4);
+    let ptx = r#"[&] { float v; asm("ld.global.nc.f32 %0, [%1];" : "=f"(v) : "l"(room + 63 - t)); return v; }()"#;
+    for (read, stale) in [("__ldg(room + 63 - t)", true), (ptx, true), ("room[63 - t]", false)] {
+        let text = READ_ONLY.replace("READ", read);
+        let built = build(&text, &entries, true);
+        let args = vec![ptr("x"), ptr("room"), ptr("y")];
+        let ran = run(&built, launch("ordered", 1, 64, args), &[x(), room(), y()]);
+        if !stale {
+            ran.clean();
+            continue;
+        }
+        let found = ran.only(FindingKind::StaleRead);
+        let line = |mark| Some(("k.cu".to_string(), line_of(&text, mark)));
+        assert_eq!((found.line.clone(), found.other_line.clone()), (line("// reads"), line("// writes")));
+        assert!(found.message.contains("`room` is read through the read-only cache"), "{}", found.message);
+
+        let launches = vec![
+            launch("first", 1, 64, vec![ptr("x"), ptr("room")]),
+            launch("second", 1, 64, vec![ptr("room"), ptr("y")]),
+        ];
+        let ran = run_with(&built, launches, &[x(), room(), y()], &How::default()).clean();
+        assert_eq!(ran.floats("y"), (0..64).map(|i| (63 - i) as f32).collect::<Vec<_>>());
+        let both = floats("y", (0..64).map(|i| i as f32)).writable();
+        let ran = run(&built, launch("in_place", 1, 64, vec![ptr("y")]), &[both]).clean();
+        assert_eq!(ran.floats("y"), (0..64).map(|i| 2.0 * i as f32).collect::<Vec<_>>());
+        let args = vec![ptr("x"), ptr("room"), ptr("y")];
+        let ran = run(&built, launch("other_half", 1, 64, args), &[x(), room(), y()]).clean();
+        assert_eq!(ran.floats("y")[33], 4.0 + 7.0);
+    }
+}

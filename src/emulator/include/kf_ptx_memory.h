@@ -16,16 +16,18 @@ template <class T, int N> struct __attribute__((aligned(sizeof(T) * N))) kf_ptx_
   T v[N];
 };
 // One access, which the compiler does not split: which of its elements are used is not known.
-template <class V> KF_RAW V kf_ptx_get_raw(const V *p) { return *p; }
 template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load(const char *p) {
   KF_WATCH(p, sizeof(kf_ptx_vector<T, N>), KF_READ);
 #ifdef KF_CHECK
-  return kf_ptx_get_raw(reinterpret_cast<const kf_ptx_vector<T, N> *>(p));
+  return kf_get_raw(reinterpret_cast<const kf_ptx_vector<T, N> *>(p));
 #else
   return *reinterpret_cast<const kf_ptx_vector<T, N> *>(p);
 #endif
 }
 template <class T, int N> KF_FN void kf_ptx_store(char *p, kf_ptx_vector<T, N> value) { *reinterpret_cast<kf_ptx_vector<T, N> *>(p) = value; }
+template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load_nc(const char *p) {
+  return kf_load_read_only(reinterpret_cast<const kf_ptx_vector<T, N> *>(p));
+}
 template <class T> KF_FN T kf_ptx_load_one(const char *p) { return *reinterpret_cast<const T *>(p); }
 template <class T> KF_FN void kf_ptx_store_one(char *p, T v) { *reinterpret_cast<T *>(p) = v; }
 // Volatile accesses of PTX are relaxed in every space, each element by itself. Those of C++ are so in global memory only, so these are told apart.

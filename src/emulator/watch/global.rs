@@ -3,11 +3,11 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::abi::{ATOMIC, VOLATILE, WRITE};
+use super::super::abi::{ATOMIC, READ_ONLY, VOLATILE, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
-use super::report::{Place, by, found, stop, verb};
+use super::report::{Place, by, found, stale_read, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
 use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
@@ -148,12 +148,16 @@ unsafe fn in_global(
         let knows =
             Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
         let mut races = Races::default();
+        let mut stale = None;
         for (cell, from, bytes) in parts(offset, a.size, shadow.granule) {
             let mut chunk = lock(&shadow.chunks[cell / CHUNK]);
             if chunk.is_empty() {
                 chunk.resize(CHUNK, Cell::default());
             }
             let new = Record { from, bytes, ..new };
+            if a.kind & READ_ONLY != 0 {
+                stale = stale.or_else(|| chunk[cell % CHUNK].written_since(watch.launch.load(Ordering::Relaxed), &new));
+            }
             if operates(a.kind) {
                 chunk[cell % CHUNK].looks(&new).for_each(|place| own.looks.found(place, job));
             }
@@ -161,6 +165,10 @@ unsafe fn in_global(
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
+        }
+        // Without an order between the two, it is also a race.
+        if let Some(write) = stale {
+            job.notebook.add(stale_read(core, job, a, at, &write));
         }
         races.report(core, job, a, at, a.address - offset);
     }

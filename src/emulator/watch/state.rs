@@ -47,6 +47,8 @@ pub(crate) struct Watch {
     pub(super) image: Shadow,
     /// Increases with every launch and every grid barrier.
     pub(super) phase: AtomicU32,
+    /// The first phase of the launch.
+    pub(super) launch: AtomicU32,
     /// What was handed over at each address by fence and atomic: releases by block.
     pub(super) handed: Mutex<HashMap<usize, HashMap<u32, u32>>>,
     pub(super) any_handed: AtomicBool,
@@ -59,12 +61,19 @@ impl Watch {
             shadows: arena.regions.iter().map(|r| Shadow::new(r.bytes, r.element.min(16), r.poisoned)).collect(),
             image: Shadow::new(loaded.image.end as usize, IMAGE_GRANULE, false),
             phase: AtomicU32::new(1),
+            launch: AtomicU32::new(1),
             handed: Mutex::default(),
             any_handed: AtomicBool::new(false),
         }
     }
 
-    /// A launch begins, or the whole grid has met.
+    /// A launch begins.
+    pub(crate) fn next_launch(&self) {
+        self.next_phase();
+        self.launch.store(self.phase.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// The whole grid has met, or a launch begins.
     pub(crate) fn next_phase(&self) {
         self.phase.fetch_add(1, Ordering::AcqRel);
         lock(&self.handed).clear();

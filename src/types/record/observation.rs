@@ -17,6 +17,8 @@ pub enum FindingKind {
     Race,
     /// A read of memory that nothing wrote.
     Uninitialised,
+    /// A read through the read-only cache of memory that the same launch wrote before.
+    StaleRead,
     /// A barrier that not all threads of the block reached, or that they reached at different places.
     DivergentBarrier,
     /// Some threads left the kernel before they reached a barrier.
