@@ -26,6 +26,8 @@ mod mbarrier;
 mod mistakes;
 #[path = "emulator/own_kernels.rs"]
 mod own_kernels;
+#[path = "emulator/patterns.rs"]
+mod patterns;
 #[path = "emulator/prelude.rs"]
 mod prelude;
 #[path = "emulator/ptx.rs"]

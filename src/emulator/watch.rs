@@ -2,7 +2,7 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, EXCHANGE, UNALIGNED, VOLATILE, WRITE};
+use super::abi::{ATOMIC, EXCHANGE, RELAXED, UNALIGNED, VOLATILE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
@@ -97,9 +97,9 @@ fn reads(kind: u32) -> bool {
     kind & WRITE == 0 || (kind & ATOMIC != 0 && kind & EXCHANGE == 0)
 }
 
-/// Whether the access may be a look before an atomic operation: a plain read of a word at once.
+/// Whether the access may be a look before an atomic operation: a read of a word at once, plain or, in shared memory, volatile.
 fn may_look(a: &Access) -> bool {
-    a.kind & (WRITE | ATOMIC | VOLATILE) == 0
+    a.kind & (WRITE | ATOMIC | RELAXED) == 0
         && a.size <= looks::WORD
         && a.size.is_power_of_two()
         && a.address.is_multiple_of(a.size)
@@ -180,7 +180,7 @@ impl Races {
                 let (thread, place) =
                     if *wrote { (a.thread, job.place(a.pc).unwrap_or(0)) } else { (old.thread, old.pc) };
                 let here = *wrote || u64::from(old.block) == block.linear & 0xffff_ffff;
-                if own.looks.asks(place, here.then_some((thread, a.address)), block.epoch) {
+                if own.looks.asks(place, here.then_some((thread, a.address, a.size)), block.epoch) {
                     job.notebook.look(place, race_found(core, job, a, at, old, *wrote));
                 }
             }

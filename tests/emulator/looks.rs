@@ -56,15 +56,32 @@ __global__ void test_and_set(int *lock, int *count) {
     }
   }
 }
-__global__ void relax(const int *from, const int *to, int *dist, int *changed, int n) {
+__global__ void relax(const int *from, const int *to, const int *before, int *dist, int *changed, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
   if (i < n) {
-    int far = dist[from[i]] + 1;
+    int far = before[from[i]] + 1;
     if (far < dist[to[i]]) {
       atomicMin(&dist[to[i]], far);
       atomicOr(changed, 1);
     }
   }
+}
+__global__ void lock_of_block(int *count) {
+  __shared__ int lock, own;
+  if (threadIdx.x == 0) lock = own = 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 0) {
+    for (;;) {
+      while (*(volatile int *)&lock) {}
+      if (atomicCAS(&lock, 0, 1) == 0) break;
+    }
+    __threadfence_block();
+    own = own + 1;
+    __threadfence_block();
+    atomicExch(&lock, 0);
+  }
+  __syncthreads();
+  if (threadIdx.x == 0) count[blockIdx.x] = own;
 }
 // Wrong: what is read is used, and nothing orders it.
 __global__ void early_sum(const int *x, int *sum, int *out) {
@@ -88,6 +105,14 @@ __global__ void cleared(const int *x, int *most, int n) {
   if (i == n) *most = 0; // clears
   if (i < n && *most < x[i]) atomicMax(most, x[i]);
 }
+// Wrong: the word that is read is not the one that is changed.
+__global__ void relax_in_place(const int *from, const int *to, int *dist, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i < n) {
+    int far = dist[from[i]] + 1; // other word
+    atomicMin(&dist[to[i]], far);
+  }
+}
 // Wrong: one place looks, another only reads.
 __global__ void both(const int *x, int *most, int *out, int n) {
   int i = blockIdx.x * blockDim.x + threadIdx.x;
@@ -103,7 +128,7 @@ __global__ void long_ago(const int *x, int *most) {
 }
 "#;
 
-const ENTRIES: [&str; 12] = [
+const ENTRIES: [&str; 14] = [
     "doubles",
     "largest",
     "largest_by_block",
@@ -111,6 +136,8 @@ const ENTRIES: [&str; 12] = [
     "test_and_set",
     "relax",
     "early_sum",
+    "relax_in_place",
+    "lock_of_block",
     "spins",
     "plain_largest",
     "cleared",
@@ -145,13 +172,15 @@ fn a_plain_read_before_an_atomic_operation_on_the_word_is_no_race() {
         let word = |name| ints(name, [0]).writable();
         let ran = run("test_and_set", 3, vec![ptr("lock"), ptr("count")], &[word("lock"), word("count")]);
         assert_eq!(ran.ints("count"), [192]);
-        // Paths of two edges: a step of the relaxation may see what another one has lowered.
         let from = ints("from", (0..128).map(|i| i % 16));
         let to = ints("to", (0..128).map(|i| (i * 7 + 1) % 16));
         let dist = ints("dist", (0..16).map(|i| if i == 0 { 0 } else { 1000 })).writable();
-        let args = vec![ptr("from"), ptr("to"), ptr("dist"), ptr("changed"), int(128)];
-        let ran = run("relax", 2, args, &[from, to, dist, word("changed")]);
-        assert_eq!((ran.ints("dist")[0], ran.ints("changed")[0]), (0, 1));
+        let before = Data { name: "before", writable: false, ..dist.clone() };
+        let args = vec![ptr("from"), ptr("to"), ptr("before"), ptr("dist"), ptr("changed"), int(128)];
+        let ran = run("relax", 2, args, &[from, to, before, dist, word("changed")]);
+        assert_eq!((ran.ints("dist")[0], ran.ints("dist")[1], ran.ints("changed")[0]), (0, 1, 1));
+        let ran = run("lock_of_block", 2, vec![ptr("count")], &[output("count", 2, 4)]);
+        assert_eq!(ran.ints("count"), [2, 2]);
     }
 }
 
@@ -174,6 +203,11 @@ fn a_read_of_what_others_change_atomically_is_a_race_unless_it_was_a_look() {
         };
         let sum = ints("sum", [0]).writable();
         races("early_sum", 2, vec![ptr("x"), ptr("sum"), ptr("out")], &[x(), sum, out()], "// early");
+        let from = ints("from", (0..128).map(|i| i % 16));
+        let to = ints("to", (0..128).map(|i| (i * 7 + 1) % 16));
+        let dist = ints("dist", [0; 16]).writable();
+        let args = vec![ptr("from"), ptr("to"), ptr("dist"), int(128)];
+        races("relax_in_place", 2, args, &[from, to, dist], "// other word");
         let flag = ints("flag", [0]).writable();
         races("spins", 2, vec![ptr("flag"), ptr("out")], &[flag, out()], "// spins");
         races("plain_largest", 2, vec![ptr("x"), ptr("most"), int(128)], &[x(), most()], "// stores");

@@ -142,7 +142,7 @@ unsafe fn in_global(
             look: may_look(a),
         };
         if operates(a.kind) {
-            own.looks.operated(a.thread, block.epoch, a.address, job);
+            own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =

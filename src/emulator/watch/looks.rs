@@ -13,6 +13,16 @@ use super::super::job::Job;
 
 /// The bytes of the widest word.
 pub(super) const WORD: usize = 8;
+/// How many words of a thread are remembered between two barriers. Once a place is known as a look, its words are not.
+const REMEMBERED: usize = 64;
+
+/// A word that was read at a place.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Look {
+    place: u32,
+    address: usize,
+    size: usize,
+}
 
 /// What a block knows about looks. Most blocks ask about none, and remember nothing.
 #[derive(Debug, Default)]
@@ -21,8 +31,8 @@ pub(crate) struct Looks {
     known: Vec<u32>,
     /// The number of barriers that the block had passed when `read` was begun.
     epoch: u32,
-    /// The places that are asked about at which a thread read a word.
-    read: HashMap<(u32, usize), Vec<u32>>,
+    /// The words that a thread read at places that are asked about.
+    read: HashMap<u32, Vec<Look>>,
 }
 
 impl Looks {
@@ -40,31 +50,33 @@ impl Looks {
         }
     }
 
-    /// A word's read at this place races with an atomic write. `by` is the thread of this block that reads, and the address. Returns whether it is not known
+    /// A word's read at this place races with an atomic write. `by` is the thread of this block that reads, and the word. Returns whether it is not known
     /// as a look.
-    pub(super) fn asks(&mut self, place: u32, by: Option<(u32, usize)>, epoch: u32) -> bool {
+    pub(super) fn asks(&mut self, place: u32, by: Option<(u32, usize, usize)>, epoch: u32) -> bool {
         if self.known.contains(&place) {
             return false;
         }
         self.reach(epoch);
-        if let Some((thread, address)) = by {
-            let places = self.read.entry((thread, address / WORD)).or_default();
-            if !places.contains(&place) {
-                places.push(place);
+        if let Some((thread, address, size)) = by {
+            let (look, looks) = (Look { place, address, size }, self.read.entry(thread).or_default());
+            if looks.len() < REMEMBERED && !looks.contains(&look) {
+                looks.push(look);
             }
         }
         true
     }
 
-    /// The thread makes an atomic operation: the reads of that word were looks.
-    pub(super) fn operated(&mut self, thread: u32, epoch: u32, address: usize, job: &Job) {
+    /// The thread makes an atomic operation on these bytes: the reads of the word were looks.
+    pub(super) fn operated(&mut self, thread: u32, epoch: u32, (address, size): (usize, usize), job: &Job) {
         if self.read.is_empty() {
             return;
         }
         self.reach(epoch);
-        for place in self.read.remove(&(thread, address / WORD)).into_iter().flatten() {
-            self.found(place, job);
-        }
+        let Some(looks) = self.read.get_mut(&thread) else { return };
+        let on = |look: &Look| look.address < address + size && address < look.address + look.size;
+        let found: Vec<u32> = looks.iter().filter(|look| on(look)).map(|look| look.place).collect();
+        looks.retain(|look| !on(look));
+        found.into_iter().for_each(|place| self.found(place, job));
     }
 
     /// A place is known as a look.

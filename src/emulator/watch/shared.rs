@@ -84,7 +84,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
         if operates(a.kind) {
-            own.looks.operated(a.thread, block.epoch, a.address, job);
+            own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
