@@ -2,6 +2,8 @@
 
 #[path = "emulator/atomics.rs"]
 mod atomics;
+#[path = "emulator/carries.rs"]
+mod carries;
 #[path = "emulator/cub.rs"]
 mod cub;
 #[path = "emulator/defined.rs"]
@@ -14,6 +16,8 @@ mod harness;
 mod host_code;
 #[path = "emulator/hostile.rs"]
 mod hostile;
+#[path = "emulator/looks.rs"]
+mod looks;
 #[path = "emulator/matrices.rs"]
 mod matrices;
 #[path = "emulator/mbarrier.rs"]
@@ -22,10 +26,14 @@ mod mbarrier;
 mod mistakes;
 #[path = "emulator/own_kernels.rs"]
 mod own_kernels;
+#[path = "emulator/patterns.rs"]
+mod patterns;
 #[path = "emulator/prelude.rs"]
 mod prelude;
 #[path = "emulator/ptx.rs"]
 mod ptx;
+#[path = "emulator/ptx_memory.rs"]
+mod ptx_memory;
 #[path = "emulator/structs.rs"]
 mod structs;
 #[path = "emulator/values.rs"]

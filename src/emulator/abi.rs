@@ -38,6 +38,8 @@ pub(super) struct Context {
     pub(super) polls: u32,
     pub(super) total_shared: u32,
     pub(super) exit_pc: *const c_void,
+    /// The carry flag of inline PTX (CC.CF), which stays from one statement to the next.
+    pub(super) carry: u32,
 }
 
 /// An entry's trampoline: runs threads of the current block until all of them have started.
@@ -75,6 +77,10 @@ pub(super) const ATOMIC: u32 = 4;
 pub(super) const UNALIGNED: u32 = 8;
 /// An atomic operation that writes without reading the old value.
 pub(super) const EXCHANGE: u32 = 16;
+/// A volatile access of PTX: relaxed, also in shared memory, where one of C++ is plain.
+pub(super) const RELAXED: u32 = 32;
+/// A read through the read-only cache: `__ldg`, `ld.global.nc`.
+pub(super) const READ_ONLY: u32 = 64;
 
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as the sixth argument; the thread
 /// sanitizer's hooks, as accesses; compare-and-swap; and one area that all `dynamic` names (undefined thread-local arrays) refer to. The hook for constructs

@@ -32,6 +32,8 @@ pub(super) enum State {
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Thread {
     pub(super) fiber: u32,
+    /// The carry flag of inline PTX, while the thread waits.
+    pub(super) carry: u32,
     pub(super) state: State,
     pub(super) site: u32,
     pub(super) pc: usize,

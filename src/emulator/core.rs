@@ -91,6 +91,7 @@ impl Core {
                 polls: POLLS,
                 total_shared: 0,
                 exit_pc: ptr::null(),
+                carry: 0,
             },
             job: ptr::null(),
             block: ptr::null_mut(),
@@ -215,6 +216,7 @@ unsafe fn next_ready(core: *mut Core) -> Option<u32> {
     let coords = unsafe { &(&(*c.job).coords)[3 * thread as usize..][..3] };
     c.ctx.linear = thread;
     c.ctx.tid = [coords[0], coords[1], coords[2]];
+    c.ctx.carry = at.carry;
     Some(at.fiber)
 }
 
@@ -274,7 +276,8 @@ pub(super) unsafe fn park(core: *mut Core, thread: u32) {
     // SAFETY: as stated.
     unsafe {
         let fiber = (*core).running;
-        (&mut (*(*core).block).threads)[thread as usize].fiber = fiber;
+        let at = &mut (&mut (*(*core).block).threads)[thread as usize];
+        (at.fiber, at.carry) = (fiber, (*core).ctx.carry);
         leave(core);
     }
 }

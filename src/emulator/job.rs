@@ -1,6 +1,7 @@
 //! One kernel launch as all OS threads of the runner see it, and what is recorded while it runs.
 //! Knows grids, orders and findings; does not know coroutines.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -144,6 +145,10 @@ pub(super) struct NotebookContents {
     pub(super) findings: Vec<PendingFinding>,
     pub(super) not_emulated: Vec<NotEmulated>,
     pub(super) printed: Vec<u8>,
+    /// Places that are known as looks before an atomic operation.
+    looks: BTreeSet<u32>,
+    /// Races of a read with an atomic write, by the place of the read: findings unless that place becomes known as a look.
+    waiting: BTreeMap<u32, Vec<PendingFinding>>,
 }
 
 impl Notebook {
@@ -158,28 +163,22 @@ impl Notebook {
 
     /// Like [`Self::add`], for a finding whose message is not complete yet.
     pub(super) fn note(&self, new: PendingFinding) {
+        note(&mut self.lock().findings, new);
+    }
+
+    /// Keeps a race of a read at `place` with an atomic write until it is known whether the read was a look.
+    pub(super) fn look(&self, place: u32, new: PendingFinding) {
         let mut kept = self.lock();
-        let finding = &new.finding;
-        // A race is the same in either order of its two places.
-        let turned =
-            |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
-        let like = kept.findings.iter().map(|noted| &noted.finding).position(|f| {
-            f.kind == finding.kind
-                && f.buffer == finding.buffer
-                && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
-        });
-        match like {
-            Some(known) => {
-                let known = &mut kept.findings[known];
-                let count = known.finding.count + 1;
-                if finding.kind == FindingKind::Race && super::hint::shows_more(known, &new) {
-                    *known = new;
-                }
-                known.finding.count = count;
-            }
-            None if kept.findings.len() < MOST_FINDINGS => kept.findings.push(new),
-            None => {}
+        if !kept.looks.contains(&place) {
+            note(kept.waiting.entry(place).or_default(), new);
         }
+    }
+
+    /// Reads at `place` are looks before an atomic operation.
+    pub(super) fn is_look(&self, place: u32) {
+        let mut kept = self.lock();
+        kept.waiting.remove(&place);
+        kept.looks.insert(place);
     }
 
     /// Keeps a claim that something is not emulated.
@@ -201,8 +200,36 @@ impl Notebook {
     /// Takes everything recorded so far.
     pub(super) fn take(&self) -> NotebookContents {
         let mut kept = std::mem::take(&mut *self.lock());
+        for race in std::mem::take(&mut kept.waiting).into_values().flatten() {
+            note(&mut kept.findings, race);
+        }
         super::hint::settle(&mut kept.findings);
         kept
+    }
+}
+
+/// Adds a finding to others; one that repeats another increases its count.
+fn note(findings: &mut Vec<PendingFinding>, new: PendingFinding) {
+    let finding = &new.finding;
+    // A race is the same in either order of its two places.
+    let turned =
+        |f: &Finding| f.kind == FindingKind::Race && f.line == finding.other_line && f.other_line == finding.line;
+    let like = findings.iter().map(|noted| &noted.finding).position(|f| {
+        f.kind == finding.kind
+            && f.buffer == finding.buffer
+            && ((f.line == finding.line && f.other_line == finding.other_line) || turned(f))
+    });
+    match like {
+        Some(known) => {
+            let known = &mut findings[known];
+            let count = known.finding.count + finding.count;
+            if finding.kind == FindingKind::Race && super::hint::shows_more(known, &new) {
+                *known = new;
+            }
+            known.finding.count = count;
+        }
+        None if findings.len() < MOST_FINDINGS => findings.push(new),
+        None => {}
     }
 }
 

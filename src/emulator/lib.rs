@@ -20,7 +20,11 @@
 //! | a shuffle from an absent lane | all bits set | undefined in CUDA; the value is conspicuous |
 //! | `__activemask`, `coalesced_threads` | lanes at the same place when no other lane can arrive | what hardware usually gives; CUDA promises nothing |
 //! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model |
-//! | volatile accesses | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code is reported |
+//! | volatile accesses of C++ | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code is reported |
+//! | volatile accesses of PTX | relaxed atomics in every space | PTX's memory model |
+//! | plain reads of a word before an atomic operation on it | no race with atomic writes (`watch::looks`) | what they read only decides what is tried |
+//! | a vector load of elements that were partly written | not reported, unless none was written | which elements are used is not known |
+//! | the carry flag of PTX | the thread's, from one statement to the next | nvcc keeps it between volatile statements |
 //! | asynchronous copies | done at once, by the threads that request them | an order that CUDA allows |
 //! | inline PTX | translated to C++ before compilation (`ptx`), as a whole statement or not at all | every access has its line and is watched |
 //! | shared addresses of 32 bits | the low half of the generic address, whose high half is that of this OS thread's shared memory | their arithmetic and alignment are a device's |

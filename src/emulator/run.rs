@@ -303,7 +303,7 @@ impl Session<'_> {
                 Launch::Memset { buffer, value } => memset(&arena, buffer, *value, watch.as_ref()),
                 Launch::Kernel(kernel) => {
                     if let Some(watch) = &watch {
-                        watch.next_phase();
+                        watch.next_launch();
                     }
                     let job = self.job(position, trial, kernel, values, &arena, &notebook, watch.take());
                     let job = Arc::new(job);

@@ -34,9 +34,12 @@ pub(super) struct Record {
     pub(super) from: u8,
     pub(super) bytes: u8,
     pub(super) atomic: bool,
+    /// Whether it is a plain aligned read of a word, which may be a look before an atomic operation (`watch::looks`).
+    pub(super) look: bool,
 }
 
-/// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer.
+/// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer. If several warps read, the two are of different
+/// ones.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Cell {
     write: Record,
@@ -48,8 +51,8 @@ pub(super) struct Cell {
 /// A race of a new access with an earlier one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Race {
-    /// The new access writes what the earlier one read.
-    Read(Record),
+    /// The new access writes what the earlier one read, and perhaps another one.
+    Read(Record, Option<Record>),
     /// The earlier access is a write.
     Write(Record),
     /// Both are stores to the same bytes, and their values decide.
@@ -104,6 +107,10 @@ fn together(old: &Record, new: &Record, clocks: &Clocks) -> bool {
         && own(old.thread) == old.clock
 }
 
+fn same_warp(one: &Record, other: &Record) -> bool {
+    (one.block, one.thread / 32) == (other.block, other.thread / 32)
+}
+
 impl Cell {
     /// The records for part number `part`, if the cell is split into parts of `bytes` bytes each.
     pub(super) fn part(&self, part: u8, bytes: u8) -> Cell {
@@ -126,9 +133,31 @@ impl Cell {
         overlap(&self.write, new).then(|| lanes.map(by).find(|old| !ordered(old, new, knows))).flatten()
     }
 
+    /// The places of the words that the thread of `new` read here since its last barrier.
+    pub(super) fn looks(&self, new: &Record) -> impl Iterator<Item = u32> {
+        let of = |r: &Record| (r.phase, r.block, r.thread, r.epoch);
+        let (own, new) = (of(new), *new);
+        self.reads.into_iter().filter(move |r| r.look && of(r) == own && overlap(r, &new)).map(|r| r.pc)
+    }
+
+    /// The last write of these bytes, if it was in this phase or a later one.
+    pub(super) fn written_since(&self, phase: u32, new: &Record) -> Option<Record> {
+        // Two atomic accesses do not conflict, but they do overlap.
+        let plain = Record { atomic: false, ..*new };
+        Some(self.write).filter(|write| write.phase >= phase && overlap(write, &plain))
+    }
+
     /// Records a write. Returns the access that it races with.
     pub(super) fn write(&mut self, new: Record, knows: &Knowledge<'_>) -> Option<Race> {
-        let read = || self.reads.iter().find(|r| conflicts(r, &new, knows)).map(|r| Race::Read(*r));
+        let read = || {
+            let mut reads = self.reads.iter().filter(|r| conflicts(r, &new, knows)).copied();
+            let (first, other) = (reads.next()?, reads.next());
+            // A reader of another warp shows more than one of the writer's own.
+            match other {
+                Some(other) if same_warp(&first, &new) => Some(Race::Read(other, Some(first))),
+                other => Some(Race::Read(first, other)),
+            }
+        };
         let mut with = 0;
         let race = match self.conflicting_write(&new, knows) {
             None => read(),
@@ -165,6 +194,9 @@ impl Cell {
             self.reads[0] = new;
         } else if gone(&self.reads[1]) {
             self.reads[1] = new;
+        } else if let Some(own) = self.reads.iter_mut().find(|r| same_warp(r, &new)) {
+            // Readers of two warps stay known.
+            *own = new;
         } else {
             self.reads = [new, self.reads[0]];
         }
@@ -338,6 +370,26 @@ mod tests {
             cell.write(at(0, 3, 0, &c), &Knowledge { clocks: &c, lanes: c.of(3), threads: None, blocks: &none })
                 .is_some()
         );
+    }
+
+    #[test]
+    fn a_reader_of_another_warp_is_named_before_one_of_the_writer_s_own() {
+        let c = Clocks::new(128);
+        let none = HashMap::new();
+        let by = |thread: u32| (at(0, thread, 0, &c), c.of(thread as usize));
+        for readers in [[1, 2, 40, 41, 42], [40, 41, 1, 2, 3], [1, 40, 2, 3, 4]] {
+            for writer in [5, 50] {
+                let mut cell = Cell::default();
+                for reader in readers {
+                    let (new, lanes) = by(reader);
+                    cell.read(new, &Knowledge { clocks: &c, lanes, threads: None, blocks: &none });
+                }
+                let (new, lanes) = by(writer);
+                let race = cell.write(new, &Knowledge { clocks: &c, lanes, threads: None, blocks: &none });
+                let Some(Race::Read(old, Some(_))) = race else { panic!("{race:?}") };
+                assert_ne!(old.thread / 32, writer / 32, "{readers:?} {writer}");
+            }
+        }
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, EXCHANGE, UNALIGNED, VOLATILE, WRITE};
+use super::abi::{ATOMIC, EXCHANGE, RELAXED, UNALIGNED, VOLATILE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
@@ -13,6 +13,7 @@ use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
 mod global;
+mod looks;
 mod state;
 mod shared;
 mod stores;
@@ -96,6 +97,29 @@ fn reads(kind: u32) -> bool {
     kind & WRITE == 0 || (kind & ATOMIC != 0 && kind & EXCHANGE == 0)
 }
 
+/// Whether the access may be a look before an atomic operation: a read of a word at once, plain or, in shared memory, volatile.
+fn may_look(a: &Access) -> bool {
+    a.kind & (WRITE | ATOMIC | RELAXED) == 0
+        && a.size <= looks::WORD
+        && a.size.is_power_of_two()
+        && a.address.is_multiple_of(a.size)
+}
+
+/// Whether the access is an atomic operation that writes, so that a read before it may have been a look.
+fn operates(kind: u32) -> bool {
+    kind & (ATOMIC | WRITE) == ATOMIC | WRITE
+}
+
+/// Whether an access reads what was never written, given which of its bytes were. A load of several elements at once may use only those that were written. How
+/// wide its elements are is not known, so it counts only if it reads none. An atomic operation is one of a single element, and a copy of a number of bytes wants
+/// all of them.
+fn unwritten(a: &Access, mut written: impl Iterator<Item = bool>) -> bool {
+    match a.size <= WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
+        true => !written.any(|byte| byte),
+        false => !written.all(|byte| byte),
+    }
+}
+
 /// The cells that an access touches, and the bytes of each.
 fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (usize, u8, u8)> {
     let end = offset + size;
@@ -114,15 +138,25 @@ struct Races {
     /// The first of two stores to the same bytes, whether all of them are made in one instruction, and where: offset and bytes.
     stores: Option<(Record, bool)>,
     parts: Vec<(usize, u8)>,
+    /// Races of a word's read with an atomic write, and whether the earlier access is the write.
+    looks: Vec<(Record, bool)>,
 }
 
 impl Races {
     /// Checks and records an access to a cell that begins at offset `start`.
-    fn look(&mut self, cell: &mut Cell, start: usize, new: Record, kind: u32, knows: &Knowledge<'_>) {
+    fn check(&mut self, cell: &mut Cell, start: usize, new: Record, kind: u32, knows: &Knowledge<'_>) {
         let race = if kind & WRITE != 0 { cell.write(new, knows) } else { cell.read(new, knows).map(Race::Write) };
         match race {
             None => {}
-            Some(Race::Read(old)) => drop(self.certain.get_or_insert((old, false))),
+            Some(Race::Read(old, other)) => {
+                for old in [Some(old), other].into_iter().flatten() {
+                    match new.atomic && old.look {
+                        true => self.looks.push((old, false)),
+                        false => drop(self.certain.get_or_insert((old, false))),
+                    }
+                }
+            }
+            Some(Race::Write(old)) if new.look && old.atomic => self.looks.push((old, true)),
             Some(Race::Write(old)) => drop(self.certain.get_or_insert((old, true))),
             Some(Race::Stores { old, together }) => {
                 let (first, all) = self.stores.unwrap_or((old, true));
@@ -140,6 +174,16 @@ impl Races {
     unsafe fn report(mut self, core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, base: usize) {
         // SAFETY: as stated.
         unsafe {
+            for (old, wrote) in &self.looks {
+                let block = &mut *(*core).block;
+                let Some(own) = &mut block.watch else { continue };
+                let (thread, place) =
+                    if *wrote { (a.thread, job.place(a.pc).unwrap_or(0)) } else { (old.thread, old.pc) };
+                let here = *wrote || u64::from(old.block) == block.linear & 0xffff_ffff;
+                if own.looks.asks(place, here.then_some((thread, a.address, a.size)), block.epoch) {
+                    job.notebook.look(place, race_found(core, job, a, at, old, *wrote));
+                }
+            }
             if let Some((old, wrote)) = self.certain {
                 job.notebook.note(race_found(core, job, a, at, &old, wrote));
             } else if let Some((old, together)) = self.stores {

@@ -13,6 +13,7 @@ use crate::oracle::{Named, TrialValues, python};
 use crate::task::{Task, failed};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::diagnose::{self, element};
+use kforge_numerics::measure::diagnosed::speaks_of_values;
 use kforge_numerics::reference::Values;
 use kforge_numerics::reference::float::{gather_strided, round_values};
 use kforge_numerics::reference::logical_shape;
@@ -203,6 +204,8 @@ impl<'a> Observer<'a> {
                 let mut seen = self.observe_bytes(trial, tensor, against, bytes)?;
                 if let Some(missing) = missing {
                     seen.diagnosis = of_written(tensor, &seen, missing);
+                    let of_values = seen.diagnosis.as_ref().is_some_and(|found| speaks_of_values(&found.pattern));
+                    seen.fit = seen.fit.take().filter(|_| of_values);
                 }
                 let distribution = format!("{}{}", trial.distribution, ended[run].said);
                 match trials.iter_mut().find(|other| other.distribution == distribution) {
@@ -243,7 +246,8 @@ impl<'a> Observer<'a> {
         if let (Some(gross), Some(want), true) = (&seen.gross, want, seen.diagnosis.is_none() && self.is_plain(tensor))
             && tensor.is_contiguous()
         {
-            seen.diagnosis = element::other_type(tensor.dtype, bytes.of, &want.as_f64(tensor.dtype), gross.count);
+            let found = element::other_type(tensor.dtype, bytes.of, &want.as_f64(tensor.dtype), gross.count);
+            (seen.diagnosis, seen.fit) = found.map(|found| (found.diagnosis, found.fit)).unzip();
         }
         if let Some(name) = name {
             let mut all = lock();
@@ -306,8 +310,8 @@ impl<'a> Observer<'a> {
             let shape: Vec<u64> = logical_shape(tensor).into_iter().map(|extent| extent as u64).collect();
             let (got, want) = (got.as_f64(tensor.dtype), want.as_f64(tensor.dtype));
             let (dtype, dims) = (tensor.dtype, &problem.dims);
-            seen.diagnosis =
-                diagnose::diagnose(&diagnose::Output { dtype, shape: &shape, dims, got: &got, want: &want });
+            let output = diagnose::Output { dtype, shape: &shape, dims, got: &got, want: &want, scale };
+            (seen.diagnosis, seen.fit) = diagnose::diagnose(&output).map(|found| (found.diagnosis, found.fit)).unzip();
         }
         Ok(seen)
     }

@@ -38,6 +38,18 @@ __global__ void narrow(const __nv_bfloat16 *x, __nv_bfloat16 *y, int rows, int c
 __global__ void packed(const float *x, __nv_bfloat16 *y, int rows, int cols) {
   for (int i = threadIdx.x; i < rows * cols; i += blockDim.x) y[i] = __float2bfloat16(2 * x[i]);
 }
+// Two mistakes: one row of the transposed output is also too large, by a twentieth of a per cent.
+__global__ void transposed_and_scaled(const float *x, float *y, int rows, int cols) {
+  for (int i = threadIdx.x; i < rows * cols; i += blockDim.x) {
+    int at = i % cols * rows + i / cols;
+    y[at] = 2 * x[i] * (at / cols == 3 ? 1.0005f : 1.0f);
+  }
+}
+// Twice too large where values are large, and wrong in another way where they are small.
+__global__ void large_only(const float *x, float *y, int rows, int cols) {
+  for (int i = threadIdx.x; i < rows * cols; i += blockDim.x)
+    y[i] = (x[i] > -4e-3f && x[i] < 4e-3f) || i == 0 ? 2.001f * x[i] : 4 * x[i];
+}
 __global__ void scattered(const float *x, float *y, int rows, int cols) {
   for (int i = threadIdx.x; i < rows * cols; i += blockDim.x) y[i] = 2 * x[i] + 1e-1f * (i * 7919 % 31);
 }
@@ -96,4 +108,11 @@ fn elements_of_another_size_than_declared_are_told() {
     built.says(half).says(size).says(kind);
     assert_eq!(diagnoses(&project, "narrow", "small"), [("element-size".into(), size.to_string())]);
     assert_eq!(diagnoses(&project, "packed", "small"), [("element-type".into(), kind.to_string())]);
+}
+
+#[test]
+fn two_mistakes_at_once_are_not_told_as_one() {
+    let (project, _) = built(&["transposed_and_scaled", "large_only"]);
+    assert_eq!(diagnoses(&project, "transposed_and_scaled", "small"), []);
+    assert_eq!(diagnoses(&project, "large_only", "small"), []);
 }

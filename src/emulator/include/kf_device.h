@@ -20,13 +20,22 @@ template <size_t N> constexpr size_t kf_align_of() { return N; }
 // What the caches do is not emulated: a load is a load.
 #define KF_LOAD(name)                                                                                                  \
   template <class T> KF_INLINE T name(const T *p) { return *p; }
-KF_LOAD(__ldg)
 KF_LOAD(__ldca)
 KF_LOAD(__ldcg)
 KF_LOAD(__ldcs)
 KF_LOAD(__ldlu)
 KF_LOAD(__ldcv)
 #undef KF_LOAD
+// What the launch has written may not be read through the read-only cache.
+template <class T> KF_INLINE T kf_load_read_only(const T *p) {
+#ifdef KF_CHECK
+  KF_WATCH(p, sizeof(T), KF_READ | KF_READ_ONLY);
+  return kf_get_raw(p);
+#else
+  return *p;
+#endif
+}
+template <class T> KF_INLINE T __ldg(const T *p) { return kf_load_read_only(p); }
 #define KF_STORE(name)                                                                                                 \
   template <class T> KF_INLINE void name(T *p, typename std::common_type<T>::type v) { *p = v; }
 KF_STORE(__stwb)

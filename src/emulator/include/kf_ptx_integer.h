@@ -37,7 +37,7 @@ template <class T> KF_FN T kf_ptx_mul24_lo(T a, T b) { return static_cast<T>(kf_
 template <class T> KF_FN T kf_ptx_mul24_hi(T a, T b) { return static_cast<T>(kf_ptx_low24(a) * kf_ptx_low24(b) >> 16); }
 template <class T> KF_FN T kf_ptx_mad_sat(T hi, T c) { return kf_ptx_iadd_sat<T>(hi, c); }
 
-// With the carry of the statement: sums carry out, differences borrow.
+// With the carry of the thread: sums carry out, differences borrow.
 template <class T> KF_FN T kf_ptx_carry_add(T a, T b, bool in, bool &out) {
   kf_u128 sum = static_cast<kf_u128>(static_cast<kf_unsigned<T>>(a)) + static_cast<kf_unsigned<T>>(b) + (in ? 1 : 0);
   out = (sum >> kf_width<T>()) != 0;

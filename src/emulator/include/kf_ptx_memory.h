@@ -15,19 +15,48 @@ KF_FN bool kf_ptx_is_shared(uint64_t address) { return __isShared(reinterpret_ca
 template <class T, int N> struct __attribute__((aligned(sizeof(T) * N))) kf_ptx_vector {
   T v[N];
 };
-template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load(const char *p) { return *reinterpret_cast<const kf_ptx_vector<T, N> *>(p); }
+// One access, which the compiler does not split: which of its elements are used is not known.
+template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load(const char *p) {
+  KF_WATCH(p, sizeof(kf_ptx_vector<T, N>), KF_READ);
+#ifdef KF_CHECK
+  return kf_get_raw(reinterpret_cast<const kf_ptx_vector<T, N> *>(p));
+#else
+  return *reinterpret_cast<const kf_ptx_vector<T, N> *>(p);
+#endif
+}
 template <class T, int N> KF_FN void kf_ptx_store(char *p, kf_ptx_vector<T, N> value) { *reinterpret_cast<kf_ptx_vector<T, N> *>(p) = value; }
+template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load_nc(const char *p) {
+  return kf_load_read_only(reinterpret_cast<const kf_ptx_vector<T, N> *>(p));
+}
 template <class T> KF_FN T kf_ptx_load_one(const char *p) { return *reinterpret_cast<const T *>(p); }
 template <class T> KF_FN void kf_ptx_store_one(char *p, T v) { *reinterpret_cast<T *>(p) = v; }
+// Volatile accesses of PTX are relaxed in every space, each element by itself. Those of C++ are so in global memory only, so these are told apart.
+template <class W> KF_FN W kf_ptx_volatile_word(const W *p) {
+#ifdef KF_CHECK
+  KF_WATCH(p, sizeof(W), KF_VOLATILE | KF_RELAXED);
+  return kf_load(p);
+#else
+  return *static_cast<const volatile W *>(p);
+#endif
+}
+template <class W> KF_RAW void kf_ptx_set_raw(volatile W *p, W v) { *p = v; }
+template <class W> KF_FN void kf_ptx_set_volatile_word(W *p, W v) {
+#ifdef KF_CHECK
+  KF_WATCH(p, sizeof(W), KF_WRITE | KF_VOLATILE | KF_RELAXED);
+  kf_ptx_set_raw(p, v);
+#else
+  *static_cast<volatile W *>(p) = v;
+#endif
+}
 template <class T, int N> KF_FN kf_ptx_vector<T, N> kf_ptx_load_volatile(const char *p) {
   kf_ptx_vector<T, N> r;
   typedef typename kf_word<sizeof(T)>::type W;
-  for (int i = 0; i < N; ++i) r.v[i] = kf_bits<T>(reinterpret_cast<const volatile W *>(p)[i]);
+  for (int i = 0; i < N; ++i) r.v[i] = kf_bits<T>(kf_ptx_volatile_word(reinterpret_cast<const W *>(p) + i));
   return r;
 }
 template <class T, int N> KF_FN void kf_ptx_store_volatile(char *p, kf_ptx_vector<T, N> value) {
   typedef typename kf_word<sizeof(T)>::type W;
-  for (int i = 0; i < N; ++i) reinterpret_cast<volatile W *>(p)[i] = kf_bits<W>(value.v[i]);
+  for (int i = 0; i < N; ++i) kf_ptx_set_volatile_word(reinterpret_cast<W *>(p) + i, kf_bits<W>(value.v[i]));
 }
 
 // Strong accesses, told to the runtime as atomic ones with a fence beside those that synchronise.

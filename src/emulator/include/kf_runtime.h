@@ -15,6 +15,7 @@ struct kf_ctx {
   uint64_t dynamic_shared;
   uint32_t polls, total_shared;
   const void *exit_pc;
+  uint32_t carry; // CC.CF of inline PTX
 };
 
 // The generated stub of every binary defines these: each puts its return address into the sixth argument and jumps to the runtime.
@@ -45,7 +46,7 @@ KF_CALL uint8_t kf_cas1(void *address, uint8_t expected, uint8_t desired);
 KF_CALL uint16_t kf_cas2(void *address, uint16_t expected, uint16_t desired);
 KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
-enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16 };
+enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16, KF_RELAXED = 32, KF_READ_ONLY = 64 };
 
 // A source cannot name these attributes (`compile.rs`), but our headers can, by this name.
 #define KF_UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("bounds")))
@@ -69,6 +70,8 @@ enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_
 #define KF_RUN inline __attribute__((always_inline))
 #endif
 #define KF_INLINE inline __attribute__((always_inline))
+// A load that the compiler neither watches nor splits into elements, after KF_WATCH.
+template <class T> KF_RAW T kf_get_raw(const T *p) { return *p; }
 
 // Takes the next thread of the block that has not started; a coroutine whose thread never waits goes on with the next one itself.
 KF_RAW bool kf_next(kf_ctx *c) {
@@ -81,8 +84,12 @@ KF_RAW bool kf_next(kf_ctx *c) {
   c->tid[0] = c->coords[3 * t];
   c->tid[1] = c->coords[3 * t + 1];
   c->tid[2] = c->coords[3 * t + 2];
+  c->carry = 0;
   return true;
 }
+// The carry flag of inline PTX, which statements leave to each other.
+KF_RAW bool kf_carried() { return kf_self()->carry != 0; }
+KF_RAW void kf_carry_on(bool carry) { kf_self()->carry = carry; }
 // One instruction each, in this order: a thread may be stopped between any two, and is past its end once its bit is set.
 KF_RAW void kf_done(kf_ctx *c) {
   __asm__ volatile("orl %1, %0" : "+m"(c->exited_lanes[c->linear >> 5]) : "r"(1u << (c->linear & 31)) : "memory");

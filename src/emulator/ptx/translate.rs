@@ -99,8 +99,12 @@ fn translated(statement: &Statement, items: &[Item]) -> Result<String, Why> {
         // A barrier for the compiler only.
         body += "__asm__(\"\" : : : \"memory\");";
     }
-    let carry = if body.contains("kf_carry") { "bool kf_carry = false;" } else { "" };
-    Ok(format!("{WORD} ({{ {labels}{}{carry}{body}{} }})", around.before, around.after))
+    // The flag is the thread's: a later statement may ask for it.
+    let (carry, carried) = match body.contains("kf_carry") {
+        true => ("bool kf_carry = kf_carried();", "kf_carry_on(kf_carry);"),
+        false => ("", ""),
+    };
+    Ok(format!("{WORD} ({{ {labels}{}{carry}{body}{carried}{} }})", around.before, around.after))
 }
 
 /// The labels of the scope that begins here, without those of scopes inside it.

@@ -3,13 +3,13 @@
 
 use std::sync::atomic::Ordering;
 
-use super::super::abi::{ATOMIC, VOLATILE, WRITE};
+use super::super::abi::{ATOMIC, READ_ONLY, VOLATILE, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
-use super::report::{Place, by, found, stop, verb};
+use super::report::{Place, by, found, stale_read, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
-use super::{Access, Races, misaligned, parts, reads};
+use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -65,7 +65,7 @@ pub(super) unsafe fn global(core: *mut Core, job: &Job, watch: &Watch, a: &Acces
         let shadow = &watch.shadows[which];
         if let Some(written) = &shadow.written {
             let bytes = &written[offset..offset + a.size];
-            if reads(a.kind) && !bytes.iter().all(|b| b.load(Ordering::Relaxed)) {
+            if reads(a.kind) && unwritten(a, bytes.iter().map(|b| b.load(Ordering::Relaxed))) {
                 let message = format!(
                     "element {} of `{}` is read before it is written, at {} by {}",
                     at.element(),
@@ -139,21 +139,36 @@ unsafe fn in_global(
             from: 0,
             bytes: 0,
             atomic,
+            look: may_look(a),
         };
+        if operates(a.kind) {
+            own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
+        }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
             Knowledge { clocks: &own.clocks, lanes: own.clocks.of(a.thread as usize), threads, blocks: &own.knows };
         let mut races = Races::default();
+        let mut stale = None;
         for (cell, from, bytes) in parts(offset, a.size, shadow.granule) {
             let mut chunk = lock(&shadow.chunks[cell / CHUNK]);
             if chunk.is_empty() {
                 chunk.resize(CHUNK, Cell::default());
             }
             let new = Record { from, bytes, ..new };
-            races.look(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
+            if a.kind & READ_ONLY != 0 {
+                stale = stale.or_else(|| chunk[cell % CHUNK].written_since(watch.launch.load(Ordering::Relaxed), &new));
+            }
+            if operates(a.kind) {
+                chunk[cell % CHUNK].looks(&new).for_each(|place| own.looks.found(place, job));
+            }
+            races.check(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
         }
         if atomic && a.kind & WRITE != 0 && own.fenced {
             release(watch, own, block.linear as u32, a.address);
+        }
+        // Without an order between the two, it is also a race.
+        if let Some(write) = stale {
+            job.notebook.add(stale_read(core, job, a, at, &write));
         }
         races.report(core, job, a, at, a.address - offset);
     }

@@ -70,6 +70,38 @@ impl Place<'_> {
 const RACING_READ: &str =
     "; such a read is undefined in CUDA C++, even if its value is not used; it may work on hardware";
 
+/// The thread of a recorded access, as told beside one in block `block`.
+fn other(job: &Job, old: &Record, block: u64) -> String {
+    if u64::from(old.block) == block & 0xffff_ffff {
+        format!("thread {} of the same block", job.thread_named(old.thread))
+    } else {
+        format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
+    }
+}
+
+/// A read through the read-only cache of what the launch has written.
+///
+/// # Safety
+/// As for `access`.
+pub(super) unsafe fn stale_read(core: *mut Core, job: &Job, a: &Access, at: &Place<'_>, write: &Record) -> Finding {
+    // SAFETY: as for `access`.
+    unsafe {
+        let message = format!(
+            "element {} of `{}` is read through the read-only cache at {} by {}, and was written in the same launch at {} by {}; such a read is undefined in \
+             CUDA C++ and may give the value from before",
+            at.element(),
+            at.name,
+            job.at(a.pc),
+            by(core, job, a),
+            lines::mark(write.pc),
+            other(job, write, (*(*core).block).linear)
+        );
+        let mut finding = found(core, job, a, FindingKind::StaleRead, message, at);
+        finding.other_line = Some(lines::pending(write.pc));
+        finding
+    }
+}
+
 /// A race of an access with a recorded one.
 ///
 /// # Safety
@@ -86,11 +118,7 @@ pub(super) unsafe fn race_found(
     unsafe {
         let block = (*(*core).block).linear;
         let did = if wrote { "written" } else { "read" };
-        let other = if u64::from(old.block) == block & 0xffff_ffff {
-            format!("thread {} of the same block", job.thread_named(old.thread))
-        } else {
-            format!("thread {} of block {}", job.thread_named(old.thread), job.block_named(u64::from(old.block)))
-        };
+        let other = other(job, old, block);
         let reads = !wrote || a.kind & (WRITE | ATOMIC) == 0;
         let end = if reads { RACING_READ } else { "" };
         let message = format!(

@@ -1,12 +1,12 @@
 //! Accesses to a block's shared memory, by variable. Knows the threads of the running block, and no other block.
 #![expect(unsafe_code, reason = "the block that runs is found through the core")]
 
-use super::super::abi::{ATOMIC, WRITE};
+use super::super::abi::{ATOMIC, RELAXED, WRITE};
 use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Knowledge, Record};
 use super::report::{Place, by, found, stop, verb};
-use super::{Access, Races, misaligned, parts, reads};
+use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -58,10 +58,11 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         let block = &mut *(*core).block;
         let Some(own) = &mut block.watch else { return };
         let written = &mut own.written[offset..offset + a.size];
-        let unwritten = reads(a.kind) && !written.iter().all(|w| *w);
+        let unwritten = reads(a.kind) && unwritten(a, written.iter().copied());
         if a.kind & WRITE != 0 {
             written.fill(true);
         }
+        let atomic = a.kind & (ATOMIC | RELAXED) != 0;
         let new = Record {
             phase: own.run,
             block: block.linear as u32,
@@ -72,14 +73,18 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             pc: job.place(a.pc).unwrap_or(0),
             from: 0,
             bytes: 0,
-            atomic: a.kind & ATOMIC != 0,
+            atomic,
+            look: may_look(a),
         };
         if a.size < own.granule && a.size.is_power_of_two() {
             own.refine(a.size);
         }
         own.handover.settle(a.thread, block.epoch);
-        if a.kind & ATOMIC != 0 {
+        if atomic {
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
+        }
+        if operates(a.kind) {
+            own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
@@ -87,7 +92,10 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         let mut races = Races::default();
         for (cell, from, bytes) in parts(offset, a.size, own.granule) {
             let new = Record { from, bytes, ..new };
-            races.look(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
+            if operates(a.kind) {
+                own.cells[cell].looks(&new).for_each(|place| own.looks.found(place, job));
+            }
+            races.check(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
         }
         if unwritten {
             let message = format!(

@@ -10,6 +10,7 @@ use super::super::job::Loaded;
 use super::super::memory::Arena;
 use super::super::shadow::{Cell, Clocks};
 use super::super::warp;
+use super::looks::Looks;
 
 /// Bytes per cell: of shared memory until a smaller access is seen, and of globals.
 const SHARED_GRANULE: usize = 4;
@@ -46,6 +47,8 @@ pub(crate) struct Watch {
     pub(super) image: Shadow,
     /// Increases with every launch and every grid barrier.
     pub(super) phase: AtomicU32,
+    /// The first phase of the launch.
+    pub(super) launch: AtomicU32,
     /// What was handed over at each address by fence and atomic: releases by block.
     pub(super) handed: Mutex<HashMap<usize, HashMap<u32, u32>>>,
     pub(super) any_handed: AtomicBool,
@@ -58,12 +61,19 @@ impl Watch {
             shadows: arena.regions.iter().map(|r| Shadow::new(r.bytes, r.element.min(16), r.poisoned)).collect(),
             image: Shadow::new(loaded.image.end as usize, IMAGE_GRANULE, false),
             phase: AtomicU32::new(1),
+            launch: AtomicU32::new(1),
             handed: Mutex::default(),
             any_handed: AtomicBool::new(false),
         }
     }
 
-    /// A launch begins, or the whole grid has met.
+    /// A launch begins.
+    pub(crate) fn next_launch(&self) {
+        self.next_phase();
+        self.launch.store(self.phase.load(Ordering::Acquire), Ordering::Release);
+    }
+
+    /// The whole grid has met, or a launch begins.
     pub(crate) fn next_phase(&self) {
         self.phase.fetch_add(1, Ordering::AcqRel);
         lock(&self.handed).clear();
@@ -86,6 +96,7 @@ pub(crate) struct BlockWatch {
     pub(super) written: Vec<bool>,
     pub(super) clocks: Clocks,
     pub(super) handover: Handover,
+    pub(super) looks: Looks,
     pub(super) knows: HashMap<u32, u32>,
     pub(super) releases: u32,
     pub(super) fenced: bool,
@@ -103,6 +114,7 @@ impl BlockWatch {
             written: vec![false; bytes],
             clocks: Clocks::new(threads),
             handover: Handover::default(),
+            looks: Looks::default(),
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
@@ -120,6 +132,7 @@ impl BlockWatch {
         self.run += 1;
         self.written.fill(false);
         self.handover.begin();
+        self.looks.begin();
         self.knows.clear();
         self.releases = 0;
         self.fenced = false;

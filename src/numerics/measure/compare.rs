@@ -44,6 +44,7 @@ impl<'a> Comparison<'a> {
             histogram: vec![0; 11],
             gross: None,
             diagnosis: None,
+            fit: None,
             beyond: beyond.map(|_| 0),
             checked: None,
         };

@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
+use super::diagnosed::stated;
 use super::judge::{describe, headline, judge_output};
 use kforge_types::model::Tolerance;
 use kforge_types::record::Verdict;
@@ -38,7 +39,10 @@ pub fn confirmed(
         let _ = writeln!(
             judgement.explanation,
             "{}\n  these inputs were drawn for this timing only; `seeds = [{seed}]` of its operator in an overlay verifies on them",
-            describe(&format!("timed launches ({class})"), seen, &judged)
+            {
+                let diagnosis = stated(seen, tolerance);
+                describe(&format!("timed launches ({class})"), seen, &judged, diagnosis.as_ref())
+            }
         );
     }
     if let Some(why) = failed {

@@ -4,13 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write;
 
 use super::compare::{GROSS, show};
-use super::diagnosed::{agreed, sentence};
+use super::diagnosed::{Wrong, agreed, sentence, stated};
 use kforge_types::model::coordinates::element;
 use kforge_types::model::{DType, Nonfinite, Tolerance};
 use kforge_types::record::observation::Mismatch;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{
-    CheckObserved, Determinism, Finding, FreshTrial, FrontPoint, OutputObserved, Unknown, Verdict, VerifyObservation,
+    CheckObserved, Determinism, Diagnosis, Finding, FreshTrial, FrontPoint, OutputObserved, Unknown, Verdict,
+    VerifyObservation,
 };
 
 /// The start of a reason about the element with the largest error relative to its allowance. In all reasons, *wrong* elements exceed their allowance, and *far
@@ -169,7 +170,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         confirms: false,
         diagnoses: vec![],
     };
-    let mut wrong: Vec<(String, &OutputObserved)> = vec![];
+    let mut wrong: Vec<Wrong<'_>> = vec![];
     let mut lines = String::new();
     // Findings are ordered by kind. An access out of bounds may hit memory that another thread writes, which looks like a race, and either explains the reads
     // of uninitialized memory that come with it.
@@ -190,16 +191,18 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         }
         for seen in &trial.outputs {
             let fallback = Tolerance::default();
-            let judged = judge_output(seen, tolerance.get(&seen.output).unwrap_or(&fallback));
+            let tolerance = tolerance.get(&seen.output).unwrap_or(&fallback);
+            let judged = judge_output(seen, tolerance);
             // What was drawn must not show in a judgement that passes: the same kernel would be judged otherwise each time.
             if fresh.is_none() || !judged.pass {
                 worst = worst.max(judged.worst);
             }
             if !judged.pass {
                 let inputs = format!("trial {} ({})", trial.trial, trial.distribution);
-                let text = describe(&inputs, seen, &judged);
+                let diagnosis = stated(seen, tolerance);
+                let text = describe(&inputs, seen, &judged, diagnosis.as_ref());
                 failed.get_or_insert_with(|| headline(seen, &judged));
-                wrong.push((inputs, seen));
+                wrong.push(Wrong { inputs, seen, diagnosis });
                 fails_anyway |= fresh.is_none();
                 let _ = writeln!(lines, "{text}");
                 if let Some(FreshTrial { seed, .. }) = fresh {
@@ -252,7 +255,12 @@ pub(super) fn headline(seen: &OutputObserved, judged: &OutputJudged) -> String {
 }
 
 /// The full description of a failure: what failed, where first, how many elements, how the errors are distributed, and what would explain them.
-pub(super) fn describe(inputs: &str, seen: &OutputObserved, judged: &OutputJudged) -> String {
+pub(super) fn describe(
+    inputs: &str,
+    seen: &OutputObserved,
+    judged: &OutputJudged,
+    diagnosis: Option<&Diagnosis>,
+) -> String {
     let mut text = format!("`{}`, {inputs}: {}", seen.output, judged.reasons.join("; "));
     if let Some(gross) = &seen.gross {
         // If a condition counts exactly the same elements, they are not reported twice.
@@ -275,7 +283,7 @@ pub(super) fn describe(inputs: &str, seen: &OutputObserved, judged: &OutputJudge
             let _ = write!(text, "\n  {} {pattern}", if gross.count == 1 { "it is" } else { "they are" });
         }
     }
-    if let Some(diagnosis) = &seen.diagnosis {
+    if let Some(diagnosis) = diagnosis {
         let _ = write!(text, "\n  {}", sentence(diagnosis, seen));
     }
     if seen.checked.is_some() {

@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::observation::FrontPoint;
 use crate::model::DType;
 
 /// A pattern that explains the wrong elements of an output. An element is wrong here if it is far off, as in [`super::observation::Gross`], or differs, if the
@@ -17,6 +18,18 @@ pub struct Diagnosis {
     pub explained: u64,
     /// Whether the pattern holds for the elements that are not wrong, too, so that it describes the output as a whole.
     pub whole: bool,
+}
+
+/// How near the elements of an output are to what a pattern says of them: fronts as that of the output, so that every tolerance can judge whether it holds.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct Fit {
+    /// The distance of each element to its expected value or to the value of the pattern, whichever is nearer. `want` of a point is that value. Elements that are
+    /// far off and of which the pattern says nothing are left out.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub nearest: Vec<FrontPoint>,
+    /// The distance of each element to the value of the pattern, where it says one.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub every: Vec<FrontPoint>,
 }
 
 /// An axis of an output.

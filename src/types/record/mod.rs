@@ -31,7 +31,7 @@ pub mod verdict;
 
 pub use class::{DeviceClass, Provenance};
 pub use device::{Device, Devices, Uuids};
-pub use diagnosis::{Arrangement, Axis, Diagnosis, Function, WrongPattern};
+pub use diagnosis::{Arrangement, Axis, Diagnosis, Fit, Function, WrongPattern};
 pub use implementation::Implementations;
 pub use inspection::{FunctionFacts, Inspection};
 pub use kind::{Lane, Platform, Runs, StepKind, Validity};

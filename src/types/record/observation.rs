@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::LaunchPart;
-use super::diagnosis::Diagnosis;
+use super::diagnosis::{Diagnosis, Fit};
 use crate::model::DType;
 use kforge_foundation::base::worded;
 
@@ -17,6 +17,8 @@ pub enum FindingKind {
     Race,
     /// A read of memory that nothing wrote.
     Uninitialised,
+    /// A read through the read-only cache of memory that the same launch wrote before.
+    StaleRead,
     /// A barrier that not all threads of the block reached, or that they reached at different places.
     DivergentBarrier,
     /// Some threads left the kernel before they reached a barrier.
@@ -208,6 +210,9 @@ pub struct OutputObserved {
     /// What explains the values of these elements, if their pattern is plain. None in observations of an earlier kforge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diagnosis: Option<Diagnosis>,
+    /// How near the elements are to what the diagnosis says, for the tolerance to judge. None if the diagnosis says nothing of values.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fit: Option<Fit>,
     /// How many elements exceed the tolerance in the spec. Only if the operator declares `matched` below one, which a front cannot decide.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub beyond: Option<u64>,

@@ -44,12 +44,8 @@ fn access(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
     if matches!(order, Some("relaxed" | "acquire" | "release")) != scope.is_some() || volatile && order.is_some() {
         return Err(Refused);
     }
-    if loads {
-        op.one(&["ca", "cg", "cs", "lu", "cv"]);
-        op.flag("nc");
-    } else {
-        op.one(&["wb", "cg", "cs", "wt"]);
-    }
+    op.one(if loads { &["ca", "cg", "cs", "lu", "cv"] } else { &["wb", "cg", "cs", "wt"] });
+    let read_only = loads && op.flag("nc");
     let policy = op.flag("L2::cache_hint");
     op.drop(is_hint);
     let many = match op.one(&["v2", "v4"]) {
@@ -85,8 +81,14 @@ fn access(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
             Ok(format!("kf_ptx_store_strong<{cpp}>({pointer}, {}, {release});", on.low(&values[0], of)?))
         };
     }
-    let kind = if volatile { "_volatile" } else { "" };
-    if many == 1 && !volatile {
+    let kind = if volatile {
+        "_volatile"
+    } else if read_only {
+        "_nc"
+    } else {
+        ""
+    };
+    if many == 1 && kind.is_empty() {
         return if loads {
             on.extend(&values[0], of, &format!("kf_ptx_load_one<{cpp}>({pointer})"))
         } else {

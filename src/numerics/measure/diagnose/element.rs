@@ -1,12 +1,13 @@
 //! Outputs that were written in elements of another type or size than declared. Knows bytes; does not know how a kernel declares its pointers.
 
 use super::super::compare::rms;
-use super::ENOUGH;
+use super::super::front::Front;
 use super::evidence::{Apart, closeness};
+use super::{ENOUGH, Explained};
 use crate::reference::Values;
 use crate::reference::float::{decode, encode, round_to};
 use kforge_types::model::DType;
-use kforge_types::record::{Diagnosis, WrongPattern};
+use kforge_types::record::{Diagnosis, Fit, FrontPoint, WrongPattern};
 
 /// Types in which a kernel may have written instead.
 const OTHERS: [DType; 14] = [
@@ -28,7 +29,7 @@ const OTHERS: [DType; 14] = [
 
 /// The type in which the bytes of an output without gaps are the expected values, if they are those in another type than its own, of which `wrong` elements are
 /// wrong.
-pub fn other_type(dtype: DType, bytes: &[u8], want: &[f64], wrong: u64) -> Option<Diagnosis> {
+pub fn other_type(dtype: DType, bytes: &[u8], want: &[f64], wrong: u64) -> Option<Explained> {
     OTHERS.into_iter().filter(|other| *other != dtype).find_map(|other| {
         let count = want.len().min(bytes.len() / other.bytes() as usize);
         let want = &want[..count];
@@ -50,7 +51,20 @@ pub fn other_type(dtype: DType, bytes: &[u8], want: &[f64], wrong: u64) -> Optio
         let mut apart = Apart::default();
         want.iter().for_each(|value| apart.add(*value, close * (value.abs() + unit)));
         let pattern = WrongPattern::ElementType { dtype: other, values: count as u64 };
-        (apart.count() >= ENOUGH).then_some(Diagnosis { pattern, wrong, explained: wrong, whole: false })
+        let diagnosis = Diagnosis { pattern, wrong, explained: wrong, whole: false };
+        let fit = || {
+            let got = decode(other, &bytes[..count * other.bytes() as usize]);
+            let mut front = Front::default();
+            for (index, (got, want)) in got.as_f64(other).iter().zip(want).enumerate() {
+                let exact = if other.is_float() { round_to(other, *want) } else { *want };
+                // What the narrower of the two types rounds is no difference.
+                let rounding = other.ulp(*want).max(dtype.ulp(*want));
+                let error = if *got == exact || got.is_nan() { 0.0 } else { ((got - want).abs() - rounding).max(0.0) };
+                front.push(FrontPoint { index: index as u64, error, got: *got, want: *want, scale: None });
+            }
+            Fit { nearest: front.finish(), every: vec![] }
+        };
+        (apart.count() >= ENOUGH).then(|| Explained { diagnosis, fit: fit() })
     })
 }
 
@@ -86,7 +100,7 @@ mod tests {
         let want = values(count);
         let mut bytes = encode(as_type, &Values::Float(want.clone()).as_kind_of(as_type));
         bytes.resize(count * declared.bytes() as usize, 0xff);
-        other_type(declared, &bytes, &want, count as u64).map(|found| found.pattern)
+        other_type(declared, &bytes, &want, count as u64).map(|found| found.diagnosis.pattern)
     }
 
     #[test]

@@ -1,8 +1,9 @@
 //! Whether a prediction explains the wrong elements of an output. Knows values; does not know where a prediction comes from.
 
 use super::super::compare::{GROSS, rms};
-use super::{ENOUGH, Output};
-use kforge_types::record::{Axis, Diagnosis, WrongPattern};
+use super::super::front::Front;
+use super::{ENOUGH, Explained, Output};
+use kforge_types::record::{Axis, Diagnosis, Fit, FrontPoint, WrongPattern};
 
 /// How far a value may be from its prediction, relative to the magnitude.
 const CLOSE: f64 = 1e-3;
@@ -23,17 +24,65 @@ pub(super) struct Evidence<'a> {
     first: Vec<usize>,
 }
 
+/// What a pattern says of an element.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Predicted {
+    value: f64,
+    /// How far the written value may be from it for the pattern to be plain.
+    gap: f64,
+    /// How far it may be from it because the values are rounded to the output's type.
+    rounding: f64,
+    /// The scale of its tolerance.
+    scale: Option<f64>,
+}
+
 /// How far a prediction explains the wrong elements.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Extent {
     explained: u64,
     whole: bool,
+    fit: Fit,
 }
 
 impl Extent {
     /// How many wrong elements it explains.
-    pub(super) fn explained(self) -> u64 {
+    pub(super) fn explained(&self) -> u64 {
         self.explained
+    }
+}
+
+/// Collects a fit.
+#[derive(Default)]
+struct Fitting {
+    nearest: Front,
+    every: Front,
+}
+
+impl Fitting {
+    /// Adds an element with the scale of its expected value, and what is predicted for it.
+    fn add(&mut self, at: usize, (got, want, scale): (f64, f64, Option<f64>), predicted: Option<Predicted>) {
+        let point = |front: &mut Front, error: f64, want: f64, scale: Option<f64>| {
+            // A distance beyond the largest number is that number, which exceeds every tolerance; a scale that is not finite allows nothing.
+            let scale = scale.map(|scale| if scale.is_finite() { scale } else { 0.0 });
+            front.push(FrontPoint { index: at as u64, error: error.min(f64::MAX), got, want, scale });
+        };
+        let own = distance(got, want);
+        let Some(predicted) = predicted else { return point(&mut self.nearest, own, want, scale) };
+        let other = (distance(got, predicted.value) - predicted.rounding).max(0.0);
+        point(&mut self.every, other, predicted.value, predicted.scale);
+        match other < own {
+            true => point(&mut self.nearest, other, predicted.value, predicted.scale),
+            false => point(&mut self.nearest, own, want, scale),
+        }
+    }
+}
+
+/// How far a written value is from another one; infinite if one of them is not finite, unless they are equal.
+fn distance(got: f64, other: f64) -> f64 {
+    match got == other || (got.is_nan() && other.is_nan()) {
+        true => 0.0,
+        false if got.is_finite() && other.is_finite() => (got - other).abs(),
+        false => f64::INFINITY,
     }
 }
 
@@ -41,7 +90,8 @@ impl<'a> Evidence<'a> {
     /// None if too few elements are wrong for any pattern, or if the numbers of values and extents differ.
     pub(super) fn of(output: &Output<'a>) -> Option<Self> {
         let elements = output.shape.iter().try_fold(1u64, |all, extent| all.checked_mul(*extent))?;
-        if elements != output.want.len() as u64 || output.got.len() != output.want.len() {
+        let lengths = [Some(output.got), output.scale].into_iter().flatten().all(|of| of.len() == output.want.len());
+        if elements != output.want.len() as u64 || !lengths {
             return None;
         }
         // The unit of exact types is zero: whatever differs is wrong.
@@ -84,62 +134,98 @@ impl<'a> Evidence<'a> {
         self.fits(self.of.got[at], self.of.want[other], self.unit())
     }
 
-    /// How far a prediction explains the wrong elements; none if a wrong element contradicts it, or if it explains too few. It predicts nothing for an element
-    /// where it gives none. `unit` is the magnitude of what it predicts.
-    pub(super) fn explains(&self, unit: f64, predict: impl Fn(usize) -> Option<f64>) -> Option<Extent> {
-        self.explains_within(|at| predict(at).map(|value| (value, self.gap(value, unit))))
+    /// How far elements of other places explain the wrong elements: the written value at a place is the expected one at the place that is given for it. It
+    /// predicts nothing for an element where it gives none.
+    pub(super) fn explains_places(&self, source: impl Fn(usize) -> Option<usize>) -> Option<Extent> {
+        let unit = self.unit();
+        self.explains_each(|at| {
+            let from = source(at)?;
+            let value = self.of.want[from];
+            Some(Predicted { value, gap: self.gap(value, unit), rounding: 0.0, scale: self.scale(from) })
+        })
     }
 
-    /// As [`explains`](Self::explains), with how far a written value may be from each prediction. Predictions must be apart by more than that.
-    pub(super) fn explains_within(&self, predict: impl Fn(usize) -> Option<(f64, f64)>) -> Option<Extent> {
+    /// How far values that follow from the expected ones at the same places explain the wrong elements. `unit` is the magnitude of the predictions.
+    pub(super) fn explains(&self, unit: f64, apply: impl Fn(usize, f64) -> f64) -> Option<Extent> {
+        self.explains_each(|at| {
+            let want = self.of.want[at];
+            let (value, ulp) = (apply(at, want), self.of.dtype.ulp(want));
+            // The expected value is rounded before, and the written one after the function.
+            let moved = (apply(at, want + ulp) - value).abs().max((apply(at, want - ulp) - value).abs());
+            let rounding = self.of.dtype.ulp(value) + if moved.is_finite() { moved } else { 0.0 };
+            let grows = (value / want).abs();
+            let scale = self.scale(at).map(|scale| if grows.is_finite() { scale * grows } else { scale });
+            Some(Predicted { value, gap: self.gap(value, unit), rounding, scale })
+        })
+    }
+
+    /// How far a number that is added to the expected values explains the wrong elements. `rounding` is how far the type alone may move the number.
+    pub(super) fn explains_sum(&self, by: f64, rounding: f64) -> Option<Extent> {
+        self.explains_each(|at| {
+            let want = self.of.want[at];
+            let value = want + by;
+            let ulp = self.of.dtype.ulp(want.abs().max(by.abs()).max(value.abs()));
+            Some(Predicted { value, gap: self.gap_of(want) + rounding, rounding: ulp, scale: self.scale(at) })
+        })
+    }
+
+    /// How far a prediction explains the wrong elements; none if a wrong element contradicts it, or if it explains too few. Predictions must be clearly apart.
+    fn explains_each(&self, predict: impl Fn(usize) -> Option<Predicted>) -> Option<Extent> {
         let mut predictions = Apart::default();
-        let extent = self.holds(
-            |at| {
-                let (value, gap) = predict(at)?;
-                Some((fits_within(self.of.got[at], value, gap), (value, gap)))
-            },
-            &mut predictions,
-        )?;
+        let extent = self.holds(predict, &mut predictions)?;
         (predictions.count() >= ENOUGH).then_some(extent)
     }
 
     /// How far one value explains the wrong elements.
     pub(super) fn explains_as(&self, value: f64) -> Option<Extent> {
-        self.holds(|at| Some((self.of.got[at] == value, (value, 0.0))), &mut Apart::default())
+        let predicted = |at| Some(Predicted { value, gap: 0.0, rounding: 0.0, scale: self.scale(at) });
+        self.holds(predicted, &mut Apart::default())
     }
 
     /// How far it explains the wrong elements that each holds what is predicted, where something is. `predictions` takes the predictions with their gaps.
-    fn holds(&self, holds: impl Fn(usize) -> Option<(bool, (f64, f64))>, predictions: &mut Apart) -> Option<Extent> {
+    fn holds(&self, predict: impl Fn(usize) -> Option<Predicted>, predictions: &mut Apart) -> Option<Extent> {
+        let fits = |at: usize, p: &Predicted| fits_within(self.of.got[at], p.value, p.gap);
         // Most predictions fail here.
-        if self.first.iter().any(|at| holds(*at).is_some_and(|(holds, _)| !holds)) {
+        if self.first.iter().any(|at| predict(*at).is_some_and(|p| !fits(*at, &p))) {
             return None;
         }
         let (mut explained, mut whole, mut expected) = (0, true, Apart::default());
+        let mut fitting = Fitting::default();
         for at in 0..self.of.want.len() {
-            match (self.is_wrong(at), holds(at)) {
-                (true, Some((true, (value, gap)))) => {
+            let (want, predicted) = (self.of.want[at], predict(at));
+            match (self.is_wrong(at), &predicted) {
+                (true, Some(p)) if fits(at, p) => {
                     explained += 1;
-                    let want = self.of.want[at];
                     expected.add(want, self.gap_of(want));
-                    predictions.add(value, gap);
+                    predictions.add(p.value, p.gap);
                 }
-                (true, Some((false, _))) => return None,
-                (false, Some((false, _))) => whole = false,
-                (_, None) | (false, Some((true, _))) => {}
+                (true, Some(_)) => return None,
+                // Counted as not explained.
+                (true, None) => continue,
+                (false, Some(p)) => whole &= fits(at, p),
+                (false, None) => {}
             }
+            fitting.add(at, (self.of.got[at], want, self.scale(at)), predicted);
         }
-        let enough = explained >= ENOUGH as u64 && expected.count() >= ENOUGH && explained * 5 >= self.wrong * 4;
-        enough.then_some(Extent { explained, whole })
+        let enough = explained >= ENOUGH as u64 && expected.count() >= ENOUGH && explained * 10 >= self.wrong * 9;
+        let fit = || Fit { nearest: fitting.nearest.finish(), every: fitting.every.finish() };
+        enough.then(|| Extent { explained, whole, fit: fit() })
+    }
+
+    /// The scale of an element.
+    fn scale(&self, at: usize) -> Option<f64> {
+        self.of.scale.map(|scale| scale[at])
     }
 
     /// A diagnosis of that extent.
-    pub(super) fn found(&self, pattern: WrongPattern, extent: Extent) -> Diagnosis {
-        Diagnosis { pattern, wrong: self.wrong, explained: extent.explained, whole: extent.whole }
+    pub(super) fn found(&self, pattern: WrongPattern, extent: Extent) -> Explained {
+        let Extent { explained, whole, fit } = extent;
+        Explained { diagnosis: Diagnosis { pattern, wrong: self.wrong, explained, whole }, fit }
     }
 
-    /// A diagnosis that explains every wrong element and says nothing about the others.
-    pub(super) fn all_wrong(&self, pattern: WrongPattern) -> Diagnosis {
-        self.found(pattern, Extent { explained: self.wrong, whole: false })
+    /// As [`found`](Self::found), of a pattern that says nothing about elements that are not wrong.
+    pub(super) fn found_in_wrong(&self, pattern: WrongPattern, extent: Extent) -> Explained {
+        self.found(pattern, Extent { whole: false, ..extent })
     }
 
     /// An axis with its extent and dim.

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeSet;
 
+use super::Explained;
 use super::evidence::{Evidence, Extent, stride};
-use kforge_types::record::{Diagnosis, WrongPattern};
+use kforge_types::record::WrongPattern;
 
 /// The distances of shifts that are tried: neighbours, vectors, and tiles.
 const DISTANCES: [u64; 11] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512];
@@ -12,13 +13,13 @@ const DISTANCES: [u64; 11] = [1, 2, 3, 4, 8, 16, 32, 64, 128, 256, 512];
 const NEIGHBOURS: i64 = 4;
 
 /// Two exchanged axes: the innermost pair first, because a matrix is most often transposed.
-pub(super) fn transposed(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn transposed(evidence: &Evidence<'_>) -> Option<Explained> {
     let shape = evidence.of.shape;
     let pairs = (1..shape.len()).rev().flat_map(|b| (0..b).rev().map(move |a| (a, b)));
     let long = |at: usize| shape[at] > 1;
     pairs.filter(|(a, b)| long(*a) && long(*b)).find_map(|(a, b)| {
         let exchanged = Exchanged::new(shape, a, b);
-        let extent = evidence.explains(evidence.unit(), |at| Some(evidence.of.want[exchanged.source(at)]))?;
+        let extent = evidence.explains_places(|at| Some(exchanged.source(at)))?;
         Some(evidence.found(WrongPattern::Transposed { axes: (a as u32, b as u32) }, extent))
     })
 }
@@ -48,7 +49,7 @@ impl Exchanged {
 }
 
 /// A shift, along an axis or of the output as one row. Of several that fit, that which explains most; of equals, a rotation, then the outermost axis.
-pub(super) fn shifted(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn shifted(evidence: &Evidence<'_>) -> Option<Explained> {
     let (shape, elements) = (evidence.of.shape, evidence.of.want.len());
     let mut best: Option<(WrongPattern, Extent)> = None;
     let mut consider = |pattern: WrongPattern, extent: Option<Extent>| {
@@ -57,7 +58,6 @@ pub(super) fn shifted(evidence: &Evidence<'_>) -> Option<Diagnosis> {
             best = Some((pattern, extent));
         }
     };
-    let want = |at: usize| evidence.of.want[at];
     let signed = || DISTANCES.iter().flat_map(|by| [*by as i64, -(*by as i64)]);
     for (axis, extent) in shape.iter().enumerate().filter(|(_, extent)| **extent > 2) {
         let (stride, extent) = (stride(shape, axis), *extent as i64);
@@ -70,9 +70,9 @@ pub(super) fn shifted(evidence: &Evidence<'_>) -> Option<Diagnosis> {
                     let here = (at / stride) as i64 % extent;
                     let there = if rotated { (here + by).rem_euclid(extent) } else { here + by };
                     let distance = (there - here) * stride as i64;
-                    (0..extent).contains(&there).then(|| want(at.wrapping_add_signed(distance as isize)))
+                    (0..extent).contains(&there).then(|| at.wrapping_add_signed(distance as isize))
                 };
-                let explained = evidence.explains(evidence.unit(), source);
+                let explained = evidence.explains_places(source);
                 let explained = explained.filter(|_| shifts_several(evidence, stride, extent as usize));
                 consider(WrongPattern::Shifted { axis: Some(evidence.axis(axis)), by, rotated }, explained);
             }
@@ -81,11 +81,8 @@ pub(super) fn shifted(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     // An output with one axis has been tried.
     if shape.len() > 1 {
         for by in signed().filter(|by| by.abs() <= NEIGHBOURS) {
-            let source = |at: usize| at.checked_add_signed(by as isize).filter(|at| *at < elements).map(want);
-            consider(
-                WrongPattern::Shifted { axis: None, by, rotated: false },
-                evidence.explains(evidence.unit(), source),
-            );
+            let source = |at: usize| at.checked_add_signed(by as isize).filter(|at| *at < elements);
+            consider(WrongPattern::Shifted { axis: None, by, rotated: false }, evidence.explains_places(source));
         }
     }
     best.map(|(pattern, extent)| evidence.found(pattern, extent))

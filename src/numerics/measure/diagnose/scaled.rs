@@ -1,27 +1,28 @@
 //! Expected values at their places, but changed: by a sign, a factor, an offset, or a function. Knows values and dims.
 
 use super::super::compare::{GROSS, rms};
+use super::Explained;
 use super::evidence::{Apart, Evidence};
-use kforge_types::record::{Diagnosis, Function, WrongPattern};
+use kforge_types::record::{Function, WrongPattern};
 
 /// The fewest elements of a row, and how many of their expected values must be clearly apart, that show a factor of its own.
 const OF_ROW: (usize, usize) = (8, 4);
 
 /// The sign is inverted.
-pub(super) fn negated(evidence: &Evidence<'_>) -> Option<Diagnosis> {
-    let extent = evidence.explains(evidence.unit(), |at| Some(-evidence.of.want[at]))?;
+pub(super) fn negated(evidence: &Evidence<'_>) -> Option<Explained> {
+    let extent = evidence.explains(evidence.unit(), |_, want| -want)?;
     Some(evidence.found(WrongPattern::Negated, extent))
 }
 
 /// A factor: a simple one or that of a dim, if it fits, otherwise what fits best, in four digits.
-pub(super) fn factor(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn factor(evidence: &Evidence<'_>) -> Option<Explained> {
     let wrong = (0..evidence.of.want.len()).filter(|at| evidence.is_wrong(*at));
     let fitting = ratio(wrong.map(|at| (evidence.of.got[at], evidence.of.want[at])))?;
     let simple = simple(evidence, fitting).map(|factor| (factor, true));
     // A number that is derived from values of an exact output need not be exact, so only simple ones are tried.
     let other = evidence.of.dtype.is_float().then_some((fitting, false));
     simple.into_iter().chain(other).find_map(|(factor, is_simple)| {
-        let extent = evidence.explains(evidence.got_rms, |at| Some(factor * evidence.of.want[at]))?;
+        let extent = evidence.explains(evidence.got_rms, |_, want| factor * want)?;
         let dim =
             |value: f64| (is_simple && value > 2.0 && value.fract() == 0.0).then(|| evidence.dim(value as u64))?;
         let dim = dim(factor.abs()).or_else(|| dim((1.0 / factor.abs()).round()));
@@ -67,7 +68,7 @@ fn digits(value: f64) -> f64 {
 }
 
 /// The same number was added to every wrong element.
-pub(super) fn offset(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn offset(evidence: &Evidence<'_>) -> Option<Explained> {
     let (mut sum, mut count) = (0.0, 0u64);
     for at in (0..evidence.of.want.len()).filter(|at| evidence.is_wrong(*at)) {
         sum += evidence.of.got[at] - evidence.of.want[at];
@@ -79,10 +80,7 @@ pub(super) fn offset(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     }
     // A large number hides what was added to it only as far as the type rounds.
     let rounding = 2.0 * evidence.of.dtype.epsilon() * mean.abs();
-    let extent = evidence.explains_within(|at| {
-        let want = evidence.of.want[at];
-        Some((want + mean, evidence.gap_of(want) + rounding))
-    })?;
+    let extent = evidence.explains_sum(mean, rounding)?;
     let by = if evidence.of.dtype.is_float() { digits(mean) } else { mean };
     Some(evidence.found(WrongPattern::Offset { by }, extent))
 }
@@ -101,16 +99,16 @@ const FUNCTIONS: [Named; 6] = [
 ];
 
 /// A function of the expected values. Integers are left out: their functions are rounded in ways that differ.
-pub(super) fn function(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn function(evidence: &Evidence<'_>) -> Option<Explained> {
     let functions = FUNCTIONS.iter().filter(|_| evidence.of.dtype.is_float());
     functions.into_iter().find_map(|(function, apply)| {
-        let extent = evidence.explains(evidence.got_rms, |at| Some(apply(evidence.of.want[at])))?;
+        let extent = evidence.explains(evidence.got_rms, |_, want| apply(want))?;
         Some(evidence.found(WrongPattern::Function { function: *function }, extent))
     })
 }
 
 /// Each wrong row is off by a factor of its own, as after a wrong sum or maximum of that row.
-pub(super) fn rows(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn rows(evidence: &Evidence<'_>) -> Option<Explained> {
     let shape = evidence.of.shape;
     let columns = *shape.last().filter(|columns| shape.len() > 1 && **columns >= OF_ROW.0 as u64)? as usize;
     if !evidence.of.dtype.is_float() {
@@ -140,6 +138,6 @@ pub(super) fn rows(evidence: &Evidence<'_>) -> Option<Diagnosis> {
     if wrong < 2 || (most - least).abs() <= GROSS * most.abs() {
         return None;
     }
-    evidence.explains(evidence.got_rms, |at| Some(factors[at / columns] * evidence.of.want[at]))?;
-    Some(evidence.all_wrong(WrongPattern::RowFactors { least: digits(least), most: digits(most) }))
+    let extent = evidence.explains(evidence.got_rms, |at, want| factors[at / columns] * want)?;
+    Some(evidence.found_in_wrong(WrongPattern::RowFactors { least: digits(least), most: digits(most) }, extent))
 }

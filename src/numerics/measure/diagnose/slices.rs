@@ -2,8 +2,9 @@
 
 use std::collections::HashMap;
 
+use super::Explained;
 use super::evidence::{Apart, Evidence, stride};
-use kforge_types::record::{Arrangement, Diagnosis, WrongPattern};
+use kforge_types::record::{Arrangement, WrongPattern};
 
 /// The fewest wrong elements of a slice that show where its values are from, and how many of their expected values must be clearly apart.
 const OF_SLICE: usize = 4;
@@ -13,13 +14,13 @@ const PAIRS: u64 = 1 << 20;
 const LISTED: usize = 4;
 
 /// Every wrong slice holds the expected values of another slice along the same axis. The outermost axis is tried first.
-pub(super) fn moved(evidence: &Evidence<'_>) -> Option<Diagnosis> {
+pub(super) fn moved(evidence: &Evidence<'_>) -> Option<Explained> {
     let shape = evidence.of.shape;
     let several = |axis: &usize| shape.len() > 1 && shape[*axis] > 1;
     (0..shape.len()).filter(several).find_map(|axis| along(evidence, axis))
 }
 
-fn along(evidence: &Evidence<'_>, axis: usize) -> Option<Diagnosis> {
+fn along(evidence: &Evidence<'_>, axis: usize) -> Option<Explained> {
     let (shape, elements) = (evidence.of.shape, evidence.of.want.len());
     let (stride, extent) = (stride(shape, axis), shape[axis] as usize);
     let slice_of = |at: usize| at / stride % extent;
@@ -56,9 +57,9 @@ fn along(evidence: &Evidence<'_>, axis: usize) -> Option<Diagnosis> {
     let source = |at: usize| {
         let slice = slice_of(at);
         let other = from.get(&slice).copied().unwrap_or(slice);
-        Some(evidence.of.want[at - slice * stride + other * stride])
+        Some(at - slice * stride + other * stride)
     };
-    let extent_of = evidence.explains(evidence.unit(), source)?;
+    let extent_of = evidence.explains_places(source)?;
     let pairs: Vec<(u64, u64)> = wrong.iter().map(|slice| (*slice as u64, from[slice] as u64)).collect();
     let pattern = WrongPattern::Slices {
         axis: evidence.axis(axis),

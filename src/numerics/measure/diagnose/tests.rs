@@ -4,8 +4,10 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::measure::compare::{Comparison, rms};
-use crate::measure::diagnosed::sentence;
+use crate::measure::diagnosed::{sentence, stated};
 use crate::reference::float::round_to;
+use kforge_types::model::Tolerance;
+use kforge_types::record::OutputObserved;
 
 /// A seeded number from -1 to 1.
 fn unit(i: usize, salt: u64) -> f64 {
@@ -51,10 +53,22 @@ impl Case {
     fn said(&self, got: impl Fn(usize) -> f64) -> Option<String> {
         let noise = |i: usize| if self.dtype.is_float() { 1.0 + self.dtype.epsilon() * unit(i, 11) } else { 1.0 };
         let got: Vec<f64> = (0..self.want.len()).map(|i| round_to(self.dtype, got(i) * noise(i))).collect();
-        let output = Output { dtype: self.dtype, shape: &self.shape, dims: &self.dims, got: &got, want: &self.want };
-        let mut comparison = Comparison::new("y", self.dtype, &self.shape, rms(&self.want), None);
-        comparison.floats(0, &got, &self.want, None);
-        diagnose(&output).map(|found| sentence(&found, &comparison.finish()))
+        self.said_of(&got, &self.tolerance())
+    }
+
+    /// What is said of exactly these values under a tolerance.
+    fn said_of(&self, got: &[f64], tolerance: &Tolerance) -> Option<String> {
+        let Case { dtype, shape, dims, want, .. } = self;
+        let found = diagnose(&Output { dtype: *dtype, shape, dims, got, want, scale: None })?;
+        let mut comparison = Comparison::new("y", *dtype, shape, rms(want), None);
+        comparison.floats(0, got, want, None);
+        let seen = OutputObserved { diagnosis: Some(found.diagnosis), fit: Some(found.fit), ..comparison.finish() };
+        stated(&seen, tolerance).map(|diagnosis| sentence(&diagnosis, &seen))
+    }
+
+    /// A tolerance that allows the noise and little else.
+    fn tolerance(&self) -> Tolerance {
+        Tolerance { rtol: 4.0 * self.dtype.epsilon(), ..Tolerance::default() }
     }
 
     #[track_caller]
@@ -97,16 +111,16 @@ fn a_transposed_output_is_named_with_its_layout() {
 fn a_shift_is_named_by_its_distance_and_its_edge() {
     let line = Case::f32(&[100]);
     line.says(
-        "element i holds the expected value of element i + 1; 1 of 98 wrong elements, at the edge, has no such element",
+        "element i holds the expected value of element i + 1; 1 of 98 elements that are far off, at the edge, has no such element",
         |i| line.want.get(i + 1).copied().unwrap_or(77.0),
     );
     line.says("element i holds the expected value of element i - 2, modulo 100", |i| line.want[(i + 98) % 100]);
     let rows = Case::f32(&[16, 8]);
     rows.says(
-        "row i holds the expected values of row i + 1; 8 of 125 wrong elements, at the edge, have no such element",
+        "row i holds the expected values of row i + 1; 8 of 125 elements that are far off, at the edge, have no such element",
         |i| rows.want.get(i + 8).copied().unwrap_or(50.0 + i as f64),
     );
-    rows.says("element i holds the expected value of element i + 1; 1 of 126 wrong elements, at the edge, has no such element", |i| {
+    rows.says("element i holds the expected value of element i + 1; 1 of 126 elements that are far off, at the edge, has no such element", |i| {
         rows.want.get(i + 1).copied().unwrap_or(77.0)
     });
     rows.says("column i holds the expected values of column i + 1, modulo 8", |i| rows.want[i / 8 * 8 + (i + 1) % 8]);
@@ -257,7 +271,89 @@ fn extents_that_do_not_fit_the_values_are_not_explained() {
     let (want, dims) = (expected(&[16]), BTreeMap::new());
     let got: Vec<f64> = want.iter().map(|v| -v).collect();
     for shape in [&[4, 8][..], &[u64::MAX, 2], &[0]] {
-        let output = Output { dtype: DType::F32, shape, dims: &dims, got: &got, want: &want };
+        let output = Output { dtype: DType::F32, shape, dims: &dims, got: &got, want: &want, scale: None };
         assert_eq!(diagnose(&output), None);
     }
+}
+
+#[test]
+fn a_pattern_is_stated_only_if_every_element_that_is_wrong_under_the_tolerance_follows_it() {
+    let case = Case::f32(&[16, 16]);
+    let transposed = |i: usize| case.want[i % 16 * 16 + i / 16];
+    case.says("it is the transpose of the expected output", transposed);
+    // Two mistakes at once: one row is also scaled, by much or by little.
+    for factor in [2.0, 1.01, 1.0005, 1.000_01] {
+        case.silent(|i| if i / 16 == 3 { factor * transposed(i) } else { transposed(i) });
+    }
+    // The second mistake is in an element that the first leaves where it is.
+    case.silent(|i| if i == 17 { 1.0005 * transposed(i) } else { transposed(i) });
+    // A looser tolerance does not see the second mistake.
+    let both: Vec<f64> = (0..256).map(|i| transposed(i) * if i / 16 == 3 { 1.0005 } else { 1.0 }).collect();
+    let loose = Tolerance { rtol: 1e-3, ..Tolerance::default() };
+    assert_eq!(case.said_of(&both, &loose).as_deref(), Some("it is the transpose of the expected output"));
+    assert_eq!(case.said_of(&both, &Tolerance { rtol: 1e-4, ..Tolerance::default() }), None);
+}
+
+#[test]
+fn a_pattern_of_large_elements_is_none_of_small_ones() {
+    let small = |i: usize| i.is_multiple_of(8);
+    let case = Case::f32(&[512]).wanting(|i| unit(i, 5) * if small(i) { 1e-4 } else { 3.0 });
+    case.says("every element is 2 times its expected value", |i| 2.0 * case.want[i]);
+    // Small elements are correct, which is no contradiction, or wrong in another way, which is one.
+    case.says("every wrong element is 2 times its expected value", |i| case.want[i] * if small(i) { 1.0 } else { 2.0 });
+    case.silent(|i| case.want[i] * if small(i) { 3.0 } else { 2.0 });
+    case.silent(|i| if small(i) { case.want[i] + 1e-5 } else { -case.want[i] });
+    case.silent(|i| case.want[i] * if small(i) { -1.0 } else { 2.0 });
+    // Under a tolerance that does not tell small elements from each other, they say nothing.
+    let got: Vec<f64> = (0..512).map(|i| case.want[i] * if small(i) { 3.0 } else { 2.0 }).collect();
+    let coarse = Tolerance { rtol: 1e-5, atol: 1e-3, ..Tolerance::default() };
+    assert_eq!(case.said_of(&got, &coarse).as_deref(), Some("every element is 2 times its expected value"));
+}
+
+#[test]
+fn a_pattern_that_leaves_more_than_a_tenth_open_is_not_stated() {
+    let line = Case::f32(&[100]);
+    let shifted = |by: usize, i: usize| line.want.get(i + by).copied().unwrap_or(77.0);
+    line.says("element i holds the expected value of element i + 8; 8 of 98 elements that are far off, at the edge, have no such element", |i| {
+        shifted(8, i)
+    });
+    line.silent(|i| shifted(16, i));
+    // An element at the edge that is slightly wrong has another cause.
+    let edge = |i: usize| if i == 99 { line.want[i] * 1.001 } else { shifted(1, i) };
+    line.silent(edge);
+}
+
+#[test]
+fn what_a_type_rounds_is_no_other_cause() {
+    for dtype in [DType::F16, DType::Bf16, DType::F32] {
+        let case = Case::of(dtype, &[8, 64]);
+        let exact = Tolerance { ulp: 1.0, ..Tolerance::default() };
+        let rounded = |f: &dyn Fn(f64) -> f64| case.want.iter().map(|v| round_to(dtype, f(*v))).collect::<Vec<_>>();
+        let says = |f: &dyn Fn(f64) -> f64| case.said_of(&rounded(f), &exact);
+        assert_eq!(says(&|v| v / 3.0).as_deref(), Some("every element is 1/3 of its expected value"));
+        assert!(says(&|v| v + 1.5).is_some_and(|text| text.ends_with(" above its expected value")), "{dtype}");
+        assert_eq!(says(&f64::abs).as_deref(), Some("every element is the magnitude of its expected value"));
+        assert_eq!(says(&f64::exp).as_deref(), Some("every element is the exponential of its expected value"));
+    }
+}
+
+#[test]
+fn a_scale_widens_what_a_pattern_may_be_off_by_as_it_does_for_expected_values() {
+    let case = Case::f32(&[16, 16]);
+    let scale: Vec<f64> = (0..256).map(|i| if i % 16 == 2 { 1e3 } else { 1.0 }).collect();
+    let tolerance = Tolerance { scaled: 4.0, acc: DType::F32, ..Tolerance::default() };
+    let said = |off: &dyn Fn(usize, usize) -> f64| {
+        let source = |i: usize| i % 16 * 16 + i / 16;
+        let got: Vec<f64> = (0..256).map(|i| case.want[source(i)] + off(i, source(i))).collect();
+        let Case { dtype, shape, dims, want, .. } = &case;
+        let output = Output { dtype: *dtype, shape, dims, got: &got, want, scale: Some(&scale) };
+        let found = diagnose(&output)?;
+        let mut comparison = Comparison::new("y", *dtype, shape, rms(want), None);
+        comparison.floats(0, &got, want, Some(&scale));
+        let seen = OutputObserved { diagnosis: Some(found.diagnosis), fit: Some(found.fit), ..comparison.finish() };
+        stated(&seen, &tolerance)
+    };
+    // The error is that of the place from which the value is.
+    assert!(said(&|_, from| if from % 16 == 2 { 1e-4 } else { 0.0 }).is_some());
+    assert!(said(&|at, from| if at % 16 == 2 && from % 16 != 2 { 1e-4 } else { 0.0 }).is_none());
 }

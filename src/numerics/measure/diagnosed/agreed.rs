@@ -2,31 +2,45 @@
 
 use super::sentence;
 use kforge_types::record::params::OutputDiagnosis;
-use kforge_types::record::{OutputObserved, WrongPattern};
+use kforge_types::record::{Diagnosis, OutputObserved, WrongPattern};
 
 /// How far numbers of two trials may be apart, relative to the larger, to be the same number.
 const SAME: f64 = 5e-3;
 
+/// An output that was judged wrong.
+#[derive(Debug)]
+pub struct Wrong<'a> {
+    /// A description of its inputs.
+    pub inputs: String,
+    /// What was seen.
+    pub seen: &'a OutputObserved,
+    /// Its diagnosis, as far as it may be stated.
+    pub diagnosis: Option<Diagnosis>,
+}
+
 /// The diagnoses of outputs that were judged wrong, each with a description of its inputs: at most one for each output, and none for an output with several
 /// explanations. If some of its comparisons have no explanation, the sentence names the inputs of the first that has one.
-pub fn agreed(wrong: &[(String, &OutputObserved)]) -> Vec<OutputDiagnosis> {
+pub fn agreed(wrong: &[Wrong<'_>]) -> Vec<OutputDiagnosis> {
     let mut outputs: Vec<&str> = vec![];
-    for (_, seen) in wrong {
+    for Wrong { seen, .. } in wrong {
         if !outputs.contains(&seen.output.as_str()) {
             outputs.push(&seen.output);
         }
     }
-    outputs.into_iter().filter_map(|output| of_output(wrong.iter().filter(|(_, seen)| seen.output == output))).collect()
+    outputs
+        .into_iter()
+        .filter_map(|output| of_output(wrong.iter().filter(|wrong| wrong.seen.output == output)))
+        .collect()
 }
 
-fn of_output<'a>(seen: impl Iterator<Item = &'a (String, &'a OutputObserved)> + Clone) -> Option<OutputDiagnosis> {
-    let mut explained = seen.clone().filter_map(|(inputs, seen)| Some((inputs, *seen, seen.diagnosis.as_ref()?)));
+fn of_output<'a>(wrong: impl Iterator<Item = &'a Wrong<'a>> + Clone) -> Option<OutputDiagnosis> {
+    let mut explained = wrong.clone().filter_map(|w| Some((&w.inputs, w.seen, w.diagnosis.as_ref()?)));
     let (inputs, first, diagnosis) = explained.next()?;
     if explained.any(|(_, _, other)| !alike(&diagnosis.pattern, &other.pattern)) {
         return None;
     }
     let text = sentence(diagnosis, first);
-    let all = seen.clone().all(|(_, seen)| seen.diagnosis.is_some());
+    let all = wrong.clone().all(|wrong| wrong.diagnosis.is_some());
     let text = if all { text } else { format!("in {inputs}, {text}") };
     Some(OutputDiagnosis { output: first.output.clone(), text, diagnosis: diagnosis.clone() })
 }
@@ -47,19 +61,24 @@ fn alike(a: &WrongPattern, b: &WrongPattern) -> bool {
 mod tests {
     use super::*;
     use crate::measure::compare::Comparison;
-    use kforge_types::model::DType;
-    use kforge_types::record::Diagnosis;
+    use crate::measure::diagnosed::stated;
+    use kforge_types::model::{DType, Tolerance};
+    use kforge_types::record::Fit;
 
     fn seen(output: &str, pattern: Option<WrongPattern>) -> OutputObserved {
         let mut comparison = Comparison::new(output, DType::F32, &[4, 4], 1.0, None);
         comparison.floats(0, &[0.0; 16], &[1.0; 16], None);
         let diagnosis = pattern.map(|pattern| Diagnosis { pattern, wrong: 16, explained: 16, whole: true });
-        OutputObserved { diagnosis, ..comparison.finish() }
+        OutputObserved { diagnosis, fit: Some(Fit::default()), ..comparison.finish() }
     }
 
     fn texts(all: &[OutputObserved]) -> Vec<String> {
-        let named = |(at, seen)| (format!("trial {at} (uniform)"), seen);
-        let wrong: Vec<_> = all.iter().enumerate().map(named).collect();
+        let diagnosis = |seen| stated(seen, &Tolerance::default());
+        let wrong: Vec<Wrong<'_>> = all
+            .iter()
+            .enumerate()
+            .map(|(at, seen)| Wrong { inputs: format!("trial {at} (uniform)"), seen, diagnosis: diagnosis(seen) })
+            .collect();
         agreed(&wrong).into_iter().map(|found| format!("{}: {}", found.output, found.text)).collect()
     }
 

@@ -2,7 +2,9 @@
 //! diagnoses from values.
 
 mod agreed;
+mod stated;
 mod words;
 
-pub use agreed::agreed;
+pub use agreed::{Wrong, agreed};
+pub use stated::{speaks_of_values, stated};
 pub use words::sentence;

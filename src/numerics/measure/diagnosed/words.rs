@@ -56,8 +56,8 @@ pub fn sentence(diagnosis: &Diagnosis, seen: &OutputObserved) -> String {
     let rest = wrong - explained;
     match rest {
         0 => text,
-        1 => format!("{text}; 1 of {wrong} wrong elements, at the edge, has no such element"),
-        _ => format!("{text}; {rest} of {wrong} wrong elements, at the edge, have no such element"),
+        1 => format!("{text}; 1 of {wrong} elements that are far off, at the edge, has no such element"),
+        _ => format!("{text}; {rest} of {wrong} elements that are far off, at the edge, have no such element"),
     }
 }
 

@@ -4,7 +4,7 @@ use super::*;
 use crate::measure::compare::{Comparison, rms};
 use crate::measure::testing::observed;
 use kforge_types::record::params::OutputDiagnosis;
-use kforge_types::record::{Diagnosis, FindingKind, Fresh, TrialObserved, WrongPattern};
+use kforge_types::record::{Diagnosis, FindingKind, Fit, Fresh, TrialObserved, WrongPattern};
 
 fn observation(got: &[f64], want: &[f64]) -> VerifyObservation {
     let mut c = Comparison::new("y", DType::F16, &[want.len() as u64], rms(want), None);
@@ -323,7 +323,8 @@ fn a_diagnosis_is_told_where_the_output_fails_and_kept_apart_from_the_text() {
     let mut compared = Comparison::new("y", DType::F32, &[2, 4], 1.0, None);
     compared.floats(0, &[-1.0; 8], &[1.0; 8], None);
     let diagnosis = Diagnosis { pattern: WrongPattern::Negated, wrong: 8, explained: 8, whole: true };
-    let seen = OutputObserved { diagnosis: Some(diagnosis.clone()), ..compared.finish() };
+    let fit = Some(Fit::default());
+    let seen = OutputObserved { diagnosis: Some(diagnosis.clone()), fit, ..compared.finish() };
     let trial = TrialObserved { trial: 0, distribution: "uniform".into(), outputs: vec![seen] };
     let observation = VerifyObservation { trials: vec![trial], ..VerifyObservation::begun(true, 1, "check".into()) };
     let judged = judge(&observation, &with(Tolerance::default()));
