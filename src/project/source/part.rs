@@ -3,8 +3,11 @@
 
 use std::collections::BTreeSet;
 
-use super::declarations::{closing, closing_angle, head, is_attribute};
+use super::branches::selected;
+use super::declarations::{closing, closing_angle, head, is_attribute, opens_requirements};
+use super::expand::Choice;
 use super::macros::{Macros, spelled};
+use super::order::Positions;
 use super::tokens::{Kind, Token};
 
 /// What a declaration declares.
@@ -21,6 +24,8 @@ pub(super) enum What {
     Instantiation,
     /// Nothing that has a name: a use of a macro of a header that is not here.
     Nothing,
+    /// Some of these, depending on conditions.
+    Several,
 }
 
 /// A declaration.
@@ -36,10 +41,14 @@ pub(super) struct Part {
     pub(super) calls: BTreeSet<String>,
     /// What precedes a body or an initializer, with macros expanded.
     pub(super) header: Vec<Token>,
-    /// Whether it is `__global__`.
+    /// Whether it is `__global__`, under some condition at least.
     pub(super) kernel: bool,
-    /// Whether it is code or data of a device: `__global__`, `__device__`, `__constant__`, `__managed__`.
+    /// Whether it is `__global__` under every condition.
+    pub(super) surely_kernel: bool,
+    /// Whether it is code or data of a device: `__global__`, `__device__`, `__constant__`, `__managed__`; under some condition at least.
     pub(super) device: bool,
+    /// The same, under every condition.
+    pub(super) surely_device: bool,
     /// Whether it is `constexpr`, so that device code may use it.
     pub(super) constexpr: bool,
     /// The parameters of a function as text.
@@ -116,46 +125,124 @@ pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Reads a declaration, given without directives.
-pub(super) fn part(tokens: Vec<Token>, macros: &Macros) -> Part {
-    let written = header_length(&tokens);
-    let header = macros.expand(&tokens[..written]);
+/// Reads a declaration, given without directives, with this meaning of macros.
+fn part_as(tokens: &[Token], macros: &Macros, choice: &Choice) -> Part {
+    let written = header_length(tokens);
+    let header = macros.expanded(&tokens[..written], choice).tokens;
+    read(tokens, header, written)
+}
+
+/// Reads a declaration whose tokens begin with `written` ones of a header, which expand to `header`.
+fn read(tokens: &[Token], header: Vec<Token>, written: usize) -> Part {
     let length = header_length(&header);
-    let has = |word: &str| header[..length].iter().any(|t| t.is(word));
+    let has = |word: &str| header[..length].iter().any(|t| t.is(word)) || has_attribute(&header[..length], word);
     let (what, names, parameters) = declared(&header, tokens.get(written..).unwrap_or_default());
-    let both = || header.iter().chain(&tokens[written..]);
-    let all: Vec<&Token> = both().collect();
     let (mut uses, mut calls) = (BTreeSet::new(), BTreeSet::new());
-    for (at, token) in all.iter().enumerate().filter(|(_, t)| t.is_word()) {
-        let before = at.checked_sub(1).map_or("", |at| all[at].text.as_str());
-        let returned = before == "->" && at > 1 && all[at - 2].is(")");
-        if before == "." || before == "->" && !returned || is_keyword(&token.text) {
+    for text in [&header[..], &tokens[written.min(tokens.len())..]] {
+        add_uses(text, &mut uses, &mut calls);
+    }
+    // Macros that were expanded are used also: they may have other definitions.
+    add_uses(&tokens[..written], &mut uses, &mut BTreeSet::new());
+    let kernel = has("__global__");
+    let device = kernel || ["__device__", "__constant__", "__managed__"].iter().any(|word| has(word));
+    Part {
+        what,
+        names,
+        uses,
+        calls,
+        kernel,
+        surely_kernel: kernel,
+        device,
+        surely_device: device,
+        constexpr: has("constexpr") || has("consteval"),
+        parameters,
+        tokens: tokens.to_vec(),
+        header,
+    }
+}
+
+/// Adds the names that a text uses and calls.
+fn add_uses(text: &[Token], uses: &mut BTreeSet<String>, calls: &mut BTreeSet<String>) {
+    for (at, token) in text.iter().enumerate().filter(|(_, t)| t.is_word()) {
+        let before = at.checked_sub(1).map_or("", |at| text[at].text.as_str());
+        let returned = before == "->" && at > 1 && text[at - 2].is(")");
+        if before == "." && !(at > 1 && text[at - 2].is(".")) || before == "->" && !returned || is_keyword(&token.text)
+        {
             continue;
         }
-        if all.get(at + 1).is_some_and(|next| next.is("(")) {
+        if text.get(at + 1).is_some_and(|next| next.is("(")) {
             calls.insert(token.text.clone());
         }
         uses.insert(token.text.clone());
     }
-    let kernel = has("__global__");
-    let device = kernel || ["__device__", "__constant__", "__managed__"].iter().any(|word| has(word));
-    Part { what, names, uses, calls, kernel, device, constexpr: has("constexpr"), parameters, tokens, header }
+}
+
+/// Whether `__attribute__((device))` or the like stands for an annotation.
+fn has_attribute(header: &[Token], annotation: &str) -> bool {
+    let name = annotation.trim_matches('_');
+    header.windows(3).enumerate().any(|(at, w)| {
+        let attribute = w[0].is("__attribute__") || w[0].is("__location__");
+        let close = if attribute && w[1].is("(") { closing(header, at + 1) } else { None };
+        close.is_some_and(|close| header[at + 1..close].iter().any(|t| t.is(name) || t.is(annotation)))
+    })
+}
+
+/// Reads a declaration as every branch of its conditions and every meaning of its macros has it. None if these are too many.
+pub(super) fn part(text: &[Token], macros: &Macros, places: &Positions) -> Option<Part> {
+    let mut found: Vec<Part> = vec![];
+    let whole: Vec<Token> = text.iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
+    for tokens in selected(text) {
+        let choices = macros.choices(&tokens[..header_length(&tokens)], places)?;
+        found.extend(choices.iter().map(|choice| part_as(&tokens, macros, choice)));
+    }
+    let mut all = merged(found)?;
+    add_uses(&whole, &mut all.uses, &mut all.calls);
+    all.tokens = whole;
+    Some(all)
+}
+
+/// The part of a text that a macro makes, with these meanings: `made` is expanded, `spelled` is as the source has it.
+pub(super) fn part_of_made(made: &[Token], spelled: &[Token]) -> Part {
+    let length = header_length(made);
+    let mut part = read(made, made[..length].to_vec(), length);
+    add_uses(spelled, &mut part.uses, &mut BTreeSet::new());
+    part
+}
+
+/// One declaration that has these meanings; none if there are none.
+pub(super) fn merged(parts: Vec<Part>) -> Option<Part> {
+    let mut parts = parts.into_iter();
+    let mut all = parts.next()?;
+    for other in parts {
+        if other.what != all.what {
+            all.what = What::Several;
+        }
+        all.names.extend(other.names);
+        all.uses.extend(other.uses);
+        all.calls.extend(other.calls);
+        all.kernel |= other.kernel;
+        all.device |= other.device;
+        all.surely_kernel &= other.surely_kernel;
+        all.surely_device &= other.surely_device;
+        all.constexpr |= other.constexpr;
+    }
+    Some(all)
 }
 
 /// How many tokens precede the body or the initializer.
 fn header_length(text: &[Token]) -> usize {
-    let mut at = 0;
+    let (mut at, mut endless) = (0, false);
     while at < text.len() {
         match text[at].text.as_str() {
             _ if text[at].kind != Kind::Punctuation => {
-                if text[at].is("template")
-                    && text.get(at + 1).is_some_and(|t| t.is("<"))
-                    && let Some(close) = closing_angle(text, at + 1)
-                {
-                    at = close;
+                if !endless && text[at].is("template") && text.get(at + 1).is_some_and(|t| t.is("<")) {
+                    let close = closing_angle(text, at + 1);
+                    endless = close.is_none();
+                    at = close.unwrap_or(at);
                 }
             }
             "(" | "[" => at = closing(text, at).unwrap_or(text.len()),
+            "{" if opens_requirements(text, at) => at = closing(text, at).unwrap_or(text.len()),
             "{" | ";" => return at,
             "=" if !text[at.saturating_sub(1)].is("operator") && !text[at.saturating_sub(2)].is("operator") => {
                 return at;
@@ -184,10 +271,12 @@ fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String
         Some("namespace") => return (What::Type, plain(header).into_iter().collect(), none()),
         Some("using") => {
             let after = header.iter().position(|t| t.is("using")).unwrap_or(0) + 1;
-            if header.get(after).is_some_and(|t| t.is("namespace")) {
+            if header.get(after).is_some_and(|t| t.is("namespace") || t.is("enum")) {
                 return (What::Using, BTreeSet::new(), none());
             }
-            return (What::Type, plain(header).into_iter().collect(), none());
+            // `using a::f, b::g;`
+            let each = header[after..].split(|t| t.is(",")).filter_map(plain);
+            return (What::Type, each.collect(), none());
         }
         Some("concept") => return (What::Type, plain(header).into_iter().collect(), none()),
         Some("typedef") => {
@@ -223,6 +312,19 @@ fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String
         return (What::Function, names, parameters);
     }
     let mut names: BTreeSet<String> = declarators(header).into_iter().collect();
+    // A member that is defined outside its class belongs to the class.
+    names.extend(
+        header
+            .windows(3)
+            .filter(|w| w[0].is_word() && w[1].is("::") && names.contains(&w[2].text))
+            .map(|w| w[0].text.clone())
+            .collect::<Vec<_>>(),
+    );
+    // `auto [a, b] = f();`
+    if let Some(open) = header.windows(2).position(|w| (w[0].is("auto") || w[0].is("&")) && w[1].is("[")) {
+        let close = closing(header, open + 1).unwrap_or(header.len());
+        names.extend(header[open + 1..close].iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
+    }
     // A pointer to a function: `void (*f)(int)`.
     names.extend(header.windows(3).find(|w| w[0].is("(") && w[1].is("*") && w[2].is_word()).map(|w| w[2].text.clone()));
     if rest.first().is_some_and(|t| t.is("=")) {
@@ -322,6 +424,11 @@ fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
             let open = (at + 1..header.len()).find(|i| header[*i].is("(") && !header[*i - 1].is("operator"))?;
             let close = closing(header, open)?;
             return Some(("operator".into(), None, spelled(&header[open + 1..close])));
+        } else if token.is("[") {
+            at = closing(header, at)?;
+        } else if token.is("{") {
+            // Of a `requires` expression.
+            at = closing(header, at)?;
         } else if token.is("(") {
             let close = closing(header, at)?;
             let mut name = at.checked_sub(1)?;
@@ -378,7 +485,7 @@ mod tests {
     use super::*;
 
     fn of(text: &str) -> (What, Vec<String>) {
-        let part = part(tokens(text).0, &Macros::default());
+        let part = part(&tokens(text).0, &Macros::default(), &None).unwrap();
         (part.what, part.names.into_iter().collect())
     }
 
@@ -424,7 +531,8 @@ mod tests {
 
     #[test]
     fn a_member_is_no_use_of_a_name() {
-        let part = part(tokens("auto f(A x) -> B { return x.size() + y->z + C::d(); }").0, &Macros::default());
+        let text = tokens("auto f(A x) -> B { return x.size() + y->z + C::d(); }").0;
+        let part = part(&text, &Macros::default(), &None).unwrap();
         let uses: Vec<&str> = part.uses.iter().map(String::as_str).collect();
         assert_eq!(uses, ["A", "B", "C", "d", "f", "x", "y"]);
         assert!(part.calls.contains("d") && !part.calls.contains("size"));
