@@ -70,7 +70,9 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
             let errors: Vec<_> =
                 undeclared(&second.log).into_iter().map(|(name, (file, line))| (name, Place { file, line })).collect();
             if let Some(need) = sources.need(what.entries, &errors, &reduced.absent) {
-                return unknown(what, out, &unemulated(&need), &said(&need));
+                let mut compiled = unknown(what, out, &unemulated(&need), &said(&need))?;
+                compiled.log += &reduced.why_whole();
+                return Ok(compiled);
             }
             // What was left out cannot be the reason: the source as it is written says more.
             let why = reduced.why_whole();
