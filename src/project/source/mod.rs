@@ -43,6 +43,7 @@ use host::{Known, qualified};
 use include::{asked, included_files, includes, inner_includes, unconditional};
 use macros::{Macros, spelled};
 pub use needs::{Need, is_standard};
+use order::Order;
 use part::{Part, What};
 pub use siblings::without_other_kernels;
 use split::{Group, group};
@@ -157,6 +158,12 @@ impl<'a> Given<'a> {
         named.chain(of_flags).collect()
     }
 
+    /// Whether a flag names a file that is read before the sources.
+    fn includes(&self) -> bool {
+        let starts = ["-include", "-imacros", "--pre-include", "--include=", "-iinclude"];
+        self.flags.iter().any(|flag| starts.iter().any(|start| flag.starts_with(start)))
+    }
+
     /// Whether functions without annotation are code of the device.
     fn all_device(&self) -> bool {
         let says =
@@ -214,6 +221,9 @@ impl<'a> Sources<'a> {
         }
         let mut macros = Macros::default();
         order::read(&tree, &all, &given.definitions(), &mut macros);
+        if given.includes() {
+            macros.order = Order::default();
+        }
         let file = |(name, tokens): (String, Vec<Token>)| {
             let mut declarations = declarations(&tokens, &macros, At::File(&name));
             // They stand for other characters, or not, depending on the language standard.

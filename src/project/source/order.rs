@@ -75,7 +75,7 @@ impl Order {
         let mut found = None;
         for place in at {
             let before = &events[..events.partition_point(|event| event.at < *place)];
-            let meaning = meaning_after(before, definitions)?;
+            let meaning = meaning_after(name, before, definitions)?;
             if *found.get_or_insert(meaning) != meaning {
                 return None;
             }
@@ -89,16 +89,24 @@ impl Order {
     }
 }
 
-fn meaning_after(events: &[Event], definitions: usize) -> Option<usize> {
+fn meaning_after(name: &str, events: &[Event], definitions: usize) -> Option<usize> {
     let Some(last) = events.last() else { return Some(definitions) };
     match last.what {
         Happens::Defined(index) if last.certain => return Some(index),
         Happens::Undefined if last.certain => return Some(definitions),
         _ => {}
     }
+    if has_own_meaning(name) {
+        return None;
+    }
     // Where the only definition so far is not read, the source does not compile.
     let Happens::Defined(first) = events[0].what else { return None };
     events.iter().all(|event| matches!(event.what, Happens::Defined(index) if index == first)).then_some(first)
+}
+
+/// Whether a name means something although no source defines it: compilers define it, as `__global__`.
+fn has_own_meaning(name: &str) -> bool {
+    name.starts_with("__")
 }
 
 /// Reads the files of a tree in a compiler's order, and gives every definition to `macros`. `given` are definitions that come before all (`NAME VALUE`).
@@ -124,7 +132,8 @@ pub(super) fn read(tree: &SourceTree<'_>, files: &BTreeMap<String, Vec<Token>>, 
     }
     let Reader { mut order, known, .. } = reader;
     order.known = known;
-    let changed: Vec<String> = order.events.keys().filter(|name| order.changes(name)).cloned().collect();
+    let changes = |name: &&String| order.changes(name) || has_own_meaning(name);
+    let changed: Vec<String> = order.events.keys().filter(changes).cloned().collect();
     changed.iter().for_each(|name| macros.undefine(name));
     macros.order = order;
 }

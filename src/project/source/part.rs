@@ -126,10 +126,13 @@ pub(super) fn is_keyword(word: &str) -> bool {
 }
 
 /// Reads a declaration, given without directives, with this meaning of macros.
-fn part_as(tokens: &[Token], macros: &Macros, choice: &Choice) -> Part {
+/// None if its end is not known: a macro before its body holds a body of its own.
+fn part_as(tokens: &[Token], macros: &Macros, choice: &Choice) -> Option<Part> {
     let written = header_length(tokens);
-    let header = macros.expanded(&tokens[..written], choice).tokens;
-    read(tokens, header, written)
+    let header = macros.expanded(&tokens[..written], choice);
+    let ends = header_length(&header.tokens) < header.tokens.len() && tokens.get(written).is_none_or(|t| !t.is(";"));
+    let ends = ends && header.tokens.iter().any(|t| t.is("{") || t.is(";"));
+    (header.complete && !ends).then(|| read(tokens, header.tokens, written))
 }
 
 /// Reads a declaration whose tokens begin with `written` ones of a header, which expand to `header`.
@@ -193,7 +196,9 @@ pub(super) fn part(text: &[Token], macros: &Macros, places: &Positions) -> Optio
     let whole: Vec<Token> = text.iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
     for tokens in selected(text) {
         let choices = macros.choices(&tokens[..header_length(&tokens)], places)?;
-        found.extend(choices.iter().map(|choice| part_as(&tokens, macros, choice)));
+        for choice in &choices {
+            found.push(part_as(&tokens, macros, choice)?);
+        }
     }
     let mut all = merged(found)?;
     add_uses(&whole, &mut all.uses, &mut all.calls);

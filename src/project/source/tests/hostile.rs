@@ -32,6 +32,9 @@ fn a_use_is_split_by_its_outer_macro_and_the_compiler_expands_the_rest() {
     assert!(made_given(&text, "add_kernel", &defines).unwrap().contains("OP(SCALE)"));
     let nested = "#define KERNEL(n) __global__ void n##_kernel(float *x) { x[0] = 1; }\n#define LAUNCH(n) HOST\n#define BOTH(n) KERNEL(n) LAUNCH(n)\n#define MAKE(n) BOTH(n)\nMAKE(add)\n";
     assert_eq!(made(nested, "add_kernel").unwrap(), "KERNEL(add)");
+    let list =
+        "#define ONE(n) __global__ void n##_kernel(float *x) { } HOST\n#define MAKE(X) X(add) X(sub)\nMAKE(ONE)\n";
+    assert_eq!(made(list, "sub_kernel").unwrap(), "__global__ void sub_kernel(float *x) { }");
     let removed = "#define MAKE(n) __global__ void n##_kernel(float *x) { } HOST\nMAKE(add)\n#undef MAKE\n#define MAKE(n) other\n";
     assert_eq!(made(removed, "add_kernel").unwrap(), "__global__ void add_kernel(float *x) { }");
 }
@@ -81,6 +84,20 @@ fn a_use_whose_parts_would_expand_otherwise_by_themselves_stays_as_it_is_written
 }
 
 #[test]
+fn a_file_that_is_read_twice_has_the_meanings_of_both_readings() {
+    let one = |body: &str| {
+        format!(
+            "#define OP(n) __global__ void n##_kernel(float *x) {{ x[0] = {body}; }} {HOST}\n#include \"ops.inc\"\n#undef OP\n"
+        )
+    };
+    let ops = ("ops.inc", "OP(add)\n");
+    let out = reduced(&[("k.cu", &one("1")), ops], &["add_kernel"]);
+    assert_eq!(out.files["ops.inc"].trim(), "__global__ void add_kernel(float *x) { x[0] = 1; }");
+    let out = reduced(&[("k.cu", &(one("1") + &one("2"))), ops], &["add_kernel"]);
+    assert!(out.files.is_empty(), "{:?}", out.files);
+}
+
+#[test]
 fn why_a_use_stays_is_said() {
     let text = "#ifdef A\n#define MAKE(n) __global__ void n##_kernel(float *x) { x[0] = 1; } HOST\n#else\n#define MAKE(n) __global__ void n##_kernel(float *x) { } HOST\n#endif\nMAKE(add)\nMAKE(sub)\n";
     let out = reduced(&[("k.cu", &text.replace("HOST", HOST))], &["add_kernel"]);
@@ -113,6 +130,12 @@ fn every_meaning_of_an_annotation_and_of_a_maker_counts() {
     assert!(left(overload, "k").contains("f(float x)"));
     let check = "#ifdef DEBUG\n#define CHECK(x) if (!(x)) fprintf(stderr, #x)\n#else\n#define CHECK(x)\n#endif\nconstexpr float f(float x) { CHECK(x); return x; }\n__global__ void k(float *x) { x[0] = f(x[0]); }\nint main() { }\n";
     assert!(left(check, "k").contains("float f(float x)"));
+    // A compiler defines the annotation where the source does not.
+    let empty = "#ifndef __CUDACC__\n#define __device__\n#define __global__\n#endif\n__device__ float f(float x) { return x; }\n__device__ float f(int x) { return 0; }\n__global__ void k(float *x) { x[0] = f(x[0]); }\nint main() { }\n";
+    assert!(left(empty, "k").contains("f(float x)"));
+    // A macro before a body has a body of its own: what follows is another declaration.
+    let swallowed = "#define MAKE(n) __global__ void n() { } void run() { n<<<1, 1>>>(); }\ntemplate <class T> MAKE(a)\n__device__ int f() { return 1; }\n__global__ void k(int *x) { x[0] = f(); }\nint main() { }\n";
+    assert!(left(swallowed, "k").contains("int f()"));
     // The maker was a macro once, and is a function now.
     let was = "#define min(a, b) ((a) < (b) ? (a) : (b))\n#undef min\n__device__ float min(float a, float b) { return 1; }\n__global__ void k(float *x) { x[0] = min(x[0], 2.0f); }\nint main() { }\n";
     assert!(left(was, "k").contains("float min(float a"));

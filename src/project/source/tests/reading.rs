@@ -130,7 +130,6 @@ fn deep_and_doubling_sources_are_read_in_a_moment() {
         let files = files(&[("k.cu", &text)]);
         let sources = Sources::read(SourceTree { files: &files, main: "k.cu", include: &[] });
         sources.without_host_code(&["k".into()], Given::default());
-        eprintln!("{} in {:?}", &text[..60], begun.elapsed());
         assert!(begun.elapsed().as_secs() < 20, "{} in {:?}", &text[..60], begun.elapsed());
     }
 }
