@@ -1,6 +1,8 @@
 //! Splits tokens into the declarations of namespaces: functions, types, variables, uses of macros. Knows brackets, bodies and conditional sections; does not
 //! know what a declaration means. Conditions are not evaluated: each branch is read from where the first one began.
 
+use super::brackets::opens_requirements;
+pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
 use super::branches::{End, Section, agreement};
 use super::macros::Macros;
 use super::order::{Positions, guard};
@@ -8,9 +10,6 @@ use super::tokens::{Kind, Token};
 
 /// How deeply brackets may nest. What nests deeper is not split.
 const DEEPEST: usize = 2_000;
-
-/// How many tokens a list of template parameters or arguments may have.
-const LONGEST_LIST: usize = 5_000;
 
 /// A declaration, by its first token and the one after its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -69,29 +68,6 @@ pub(super) struct Declarations {
     pub(super) namespaces: Vec<String>,
 }
 
-/// Words before a parenthesis that begins no list of parameters.
-const ATTRIBUTES: [&str; 15] = [
-    "__launch_bounds__",
-    "__attribute__",
-    "__attribute",
-    "alignas",
-    "__align__",
-    "__builtin_align__",
-    "__declspec",
-    "decltype",
-    "noexcept",
-    "__cluster_dims__",
-    "__maxnreg__",
-    "__block_size__",
-    "explicit",
-    "requires",
-    "__typeof__",
-];
-
-pub(super) fn is_attribute(word: &str) -> bool {
-    ATTRIBUTES.contains(&word)
-}
-
 /// A declaration that is being read.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
@@ -142,21 +118,21 @@ pub(super) fn declarations(text: &[Token], macros: &Macros, place: At<'_>) -> De
     reader.end()
 }
 
-struct Reader<'a> {
-    text: &'a [Token],
-    macros: &'a Macros,
-    place: At<'a>,
-    state: State,
-    sections: Vec<Section>,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a [Token],
+    pub(super) macros: &'a Macros,
+    pub(super) place: At<'a>,
+    pub(super) state: State,
+    pub(super) sections: Vec<Section>,
     /// Where a declaration began in an earlier branch, if none was open before the branches.
-    carried: Option<usize>,
+    pub(super) carried: Option<usize>,
     /// Whether the next declaration begins with a macro that may be a declaration by itself.
-    uncertain: bool,
+    pub(super) uncertain: bool,
     /// Sections whose branches leave other brackets of a declaration open, in the declaration that is open.
     forked: usize,
     /// The namespaces and brackets that such sections open, less those that they close.
     unbalanced: i64,
-    out: Declarations,
+    pub(super) out: Declarations,
 }
 
 impl Reader<'_> {
@@ -241,7 +217,7 @@ impl Reader<'_> {
         self.text.len()
     }
 
-    fn word(&self, at: usize) -> &str {
+    pub(super) fn word(&self, at: usize) -> &str {
         self.text.get(at).map_or("", |t| &t.text)
     }
 
@@ -312,100 +288,12 @@ impl Reader<'_> {
     }
 
     /// A bracket that closes nothing. Conditions may explain it.
-    fn stray(&mut self, what: &'static str, at: usize) {
+    pub(super) fn stray(&mut self, what: &'static str, at: usize) {
         let guarded = self.sections.len() == usize::from(guard(self.text).is_some());
         if !self.out.broken && guarded && self.unbalanced == 0 && self.forked == 0 {
             self.out.stray = Some((what, self.text[at].line));
         }
         self.out.broken = true;
-    }
-
-    /// A use of a macro that is a declaration by itself, or that opens or closes a namespace.
-    fn use_of_macro(&mut self, at: usize) -> Option<usize> {
-        let word = &self.text[at].text;
-        let called = self.word(at + 1) == "(";
-        if self.macros.contains(word) {
-            let takes = called && self.macros.takes_arguments(word);
-            let last = if takes { closing(self.text, at + 1)? } else { at };
-            return self.use_of_known(at, last, takes);
-        }
-        if !called {
-            if self.stands_apart(at) {
-                // Of a header that is not here.
-                return Some(self.whole(at, at + 1, true));
-            }
-            return None;
-        }
-        if is_attribute(word) || ["static_assert", "asm", "__asm__"].contains(&word.as_str()) {
-            return None;
-        }
-        // Of a header that is not here: a use on lines of its own.
-        let close = closing(self.text, at + 1)?;
-        let next = self.text.get(close + 1);
-        let apart = next.is_none_or(|t| t.line > self.text[close].line);
-        let whole = apart && next.is_none_or(|t| t.kind == Kind::Directive || t.is_word() || t.is("}"));
-        whole.then(|| self.whole(at, close + 1, true))
-    }
-
-    fn use_of_known(&mut self, at: usize, last: usize, takes: bool) -> Option<usize> {
-        let used: Vec<Token> = self.text[at..=last].iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
-        let places = self.place.of(self.macros, at);
-        let Some(choices) = self.macros.choices(&used, &places) else {
-            self.uncertain = true;
-            return None;
-        };
-        let made: Vec<_> = choices.iter().map(|choice| self.macros.expanded(&used, choice)).collect();
-        if made.iter().any(|made| !made.complete) {
-            self.uncertain = true;
-            return None;
-        }
-        // What it may be, where it is anything.
-        let made = made.iter().map(|made| &made.tokens[..]).filter(|made| !made.is_empty());
-        let made: Vec<_> = made.filter(|made| !(made.len() == used.len() && made[0].text == used[0].text)).collect();
-        if let Some(odd) = made.iter().find(|made| scopes(made) != (0, 0)) {
-            let (pops, pushes) = scopes(odd);
-            self.out.broken |= made.iter().any(|made| scopes(made) != (0, 0) && !is_space(made));
-            for _ in 0..pops {
-                if self.state.scopes.pop().is_none() {
-                    self.stray("brace", at);
-                }
-            }
-            (0..pushes).for_each(|_| self.state.scopes.push(at));
-            self.out.namespaces.extend(made.iter().copied().flatten().filter(|t| t.is_word()).map(|t| t.text.clone()));
-            return Some(last + 1);
-        }
-        let whole = |made: &[Token]| {
-            let found = declarations(made, self.macros, At::Places(&places));
-            found.opening.is_none() && !found.broken
-        };
-        let count = made.iter().filter(|made| whole(made)).count();
-        if made.is_empty() {
-            // A semicolon that follows belongs to nothing.
-            return takes.then(|| self.whole(at, last + 1, true));
-        }
-        if count == made.len() {
-            return Some(self.whole(at, last + 1, true));
-        }
-        self.uncertain |= count > 0;
-        None
-    }
-
-    /// Adds what is a declaration by itself.
-    fn whole(&mut self, at: usize, to: usize, certain: bool) -> usize {
-        let from = self.carried.take().unwrap_or(at);
-        let certain = certain && !std::mem::take(&mut self.uncertain);
-        self.out.all.push(Range { from, to, certain });
-        to
-    }
-
-    /// Whether a word is alone on its line and looks like a macro.
-    fn stands_apart(&self, at: usize) -> bool {
-        let token = &self.text[at];
-        let capital = token.text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        let before = at.checked_sub(1).map(|at| &self.text[at]);
-        let after = self.text.get(at + 1);
-        let apart = before.is_none_or(|t| t.line < token.line) && after.is_none_or(|t| t.line > token.line);
-        capital && apart && token.text.len() > 1 && !after.is_some_and(|t| t.is("("))
     }
 
     /// Within a declaration.
@@ -523,60 +411,11 @@ fn apart(mut all: Vec<Range>) -> Vec<Range> {
     out
 }
 
-/// How many open braces a text closes, and how many it opens and leaves open.
-fn scopes(text: &[Token]) -> (usize, usize) {
-    let (mut pops, mut open) = (0, 0);
-    for token in text {
-        if token.is("{") {
-            open += 1;
-        } else if token.is("}") && open > 0 {
-            open -= 1;
-        } else if token.is("}") {
-            pops += 1;
-        }
-    }
-    (pops, open)
-}
-
-/// Whether a text only opens and closes namespaces and the like.
-fn is_space(text: &[Token]) -> bool {
-    let (_, opens) = scopes(text);
-    let plain = |t: &Token| {
-        t.is_word() || t.kind == Kind::Literal || ["::", "{", "}", ";", "[", "]"].iter().any(|text| t.is(text))
-    };
-    text.iter().all(plain) && (opens == 0 || text.iter().any(|t| t.is("namespace") || t.is("extern")))
-}
-
 /// Whether a declaration holds, inside its braces, what only stands between declarations.
 fn swallows(text: &[Token]) -> bool {
     let body = text.iter().position(|t| t.is("{")).unwrap_or(text.len());
     let between = ["__global__", "__constant__", "__managed__", "namespace", "template", "extern"];
     text[body..].windows(2).any(|w| between.iter().any(|word| w[1].is(word)) || w[1].is("__device__") && !w[0].is("]"))
-}
-
-/// Whether a brace opens the list of a `requires` expression: `requires (T t) {`.
-pub(super) fn opens_requirements(text: &[Token], at: usize) -> bool {
-    let Some(mut before) = at.checked_sub(1) else { return false };
-    if text[before].is(")") {
-        let mut depth = 0;
-        loop {
-            match text[before].text.as_str() {
-                ")" => depth += 1,
-                "(" => depth -= 1,
-                _ => {}
-            }
-            match before.checked_sub(1) {
-                Some(next) => before = next,
-                None => return false,
-            }
-            if depth == 0 {
-                break;
-            }
-        }
-    }
-    // After a head, `requires (X) {` is a constraint and a body.
-    let expression = |t: &Token| ["requires", "&", "|", "!", "(", "="].iter().any(|text| t.is(text));
-    text[before].is("requires") && before.checked_sub(1).is_some_and(|at| expression(&text[at]))
 }
 
 /// Whether a brace that opens at `at` is the body of a function.
@@ -592,166 +431,4 @@ fn is_body(text: &[Token], open: &Open, at: usize) -> bool {
     }
     // `struct S f() {` is a function, `struct S : B<decltype(f())> {` is none.
     !matches!(head, Some("struct" | "class" | "union")) || before.is(")") || before.is("const") || before.is("noexcept")
-}
-
-/// The keyword that says what a declaration declares: the first one after template parameters, attributes and specifiers.
-pub(super) fn head(text: &[Token]) -> Option<&str> {
-    let mut at = 0;
-    while at < text.len() {
-        let token = &text[at];
-        match token.text.as_str() {
-            "template" if text.get(at + 1).is_some_and(|t| t.is("<")) => at = closing_angle(text, at + 1)?,
-            word @ ("struct" | "class" | "union" | "enum" | "typedef" | "using" | "namespace" | "static_assert"
-            | "concept") => {
-                return Some(word);
-            }
-            word if is_attribute(word) && text.get(at + 1).is_some_and(|t| t.is("(")) => at = closing(text, at + 1)?,
-            "[" if token.kind == Kind::Punctuation && text.get(at + 1).is_some_and(|t| t.is("[")) => {
-                at = closing(text, at)?;
-            }
-            "static" | "inline" | "extern" | "constexpr" | "const" | "volatile" | "__device__" | "__constant__"
-            | "__host__" | "__managed__" | "__shared__" | "template" => {}
-            _ if matches!(token.kind, Kind::Literal | Kind::Directive) => {}
-            _ => return None,
-        }
-        at += 1;
-    }
-    None
-}
-
-/// The position of the bracket that closes the one at `open`.
-pub(super) fn closing(text: &[Token], open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, token) in text.iter().enumerate().skip(open).filter(|(_, t)| t.kind == Kind::Punctuation) {
-        match token.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The position of the `>` that closes the `<` at `open`, where a list of template parameters or arguments begins.
-pub(super) fn closing_angle(text: &[Token], open: usize) -> Option<usize> {
-    let (mut depth, mut at) = (0, open);
-    while let Some(token) = text.get(at).filter(|_| at < open + LONGEST_LIST) {
-        match token.text.as_str() {
-            _ if token.kind != Kind::Punctuation => {}
-            "<" => depth += 1,
-            ">" => depth -= 1,
-            "(" | "[" | "{" => at = closing(text, at)?,
-            ";" | ")" | "}" => return None,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-        at += 1;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::macros::spelled;
-    use super::super::tokens::tokens;
-    use super::*;
-
-    fn macros(text: &str) -> Macros {
-        let mut macros = Macros::default();
-        for token in tokens(text).0 {
-            if let Some(("define", rest)) = token.directive() {
-                macros.define(rest);
-            }
-        }
-        macros
-    }
-
-    fn of(text: &str) -> (Vec<String>, Declarations) {
-        let all = tokens(text).0;
-        let found = declarations(&all, &macros(text), At::Places(&None));
-        (found.all.iter().map(|r| spelled(&all[r.from..r.to])).collect(), found)
-    }
-
-    #[test]
-    fn each_declaration_is_found_whole() {
-        for text in [
-            "struct A { int x; void f() {} } a, b;",
-            "struct __align__(16) A { float x[4]; };",
-            "template <class T, int N = (3 > 2)> struct V { T x[N]; };",
-            "enum E : int { X, Y };",
-            "typedef struct { int x; } T;",
-            "struct A f(int x) { return {}; }",
-            "A::A(int x) : a{x}, b(x), c<int>{1} { f(); }",
-            "const int t[] = { 1, 2 };",
-            "__constant__ float c[4]{1, 2};",
-            "auto f = [](int x) { return x; };",
-            "template <int B> __global__ void __launch_bounds__(B) k(float *x) { x[0] = 1; }",
-            "extern \"C\" __global__ void k(float *x) { }",
-            "bool operator==(A a, A b) { return true; }",
-            "A &operator=(A a) { return a; }",
-            "auto f(int x) -> decltype(x) { return x; }",
-            "using X = int;",
-            "static_assert(sizeof(int) == 4, \"x\");",
-            "PYBIND11_MODULE(NAME, m) { m.def(\"f\", &f); }",
-            "int x = 3, *y;",
-            "template <> __global__ void k<float>(float *x) { }",
-            "void f() try { } ",
-        ] {
-            let both = format!("{text}\nint last;");
-            assert_eq!(of(&both).0, [spelled(&tokens(text).0), "int last;".into()], "{text}");
-        }
-    }
-
-    #[test]
-    fn namespaces_are_entered() {
-        let (all, found) =
-            of("namespace a::b { namespace { int x; } } extern \"C\" { int y; } inline namespace v { int z; }");
-        assert_eq!(all, ["int x;", "int y;", "int z;"]);
-        assert_eq!(found.namespaces, ["a", "b", "v"]);
-        assert!(!found.broken && found.opening.is_none());
-    }
-
-    #[test]
-    fn uses_of_macros_are_declarations_where_they_are_whole() {
-        let text = "#define K(n) __global__ void n() { }\n#define DECLARE(n) __global__ void n\n#define OPEN namespace q {\n#define CLOSE }\n\
-                    K(a)\nK(b);\nDECLARE(c)(int *x) { }\nBIND(d, e)\nBIND(f, g)\nOPEN int h; CLOSE\nint i;";
-        let expected = ["K(a)", "K(b)", "DECLARE(c)(int *x) { }", "BIND(d, e)", "BIND(f, g)", "int h;", "int i;"];
-        let (all, found) = of(text);
-        assert_eq!(all, expected);
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn words_of_a_header_that_is_not_here_are_apart() {
-        let (all, found) = of("LIBRARY_BEGIN\nint a;\nLIBRARY_API\nvoid f() { }\nLIBRARY_END\n");
-        assert_eq!(all, ["LIBRARY_BEGIN", "int a;", "LIBRARY_API", "void f() { }", "LIBRARY_END"]);
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn branches_of_conditions_count_once() {
-        let text = "#if A\nvoid f(int x) {\n#else\nvoid f(float x) {\n#endif\n g(); }\nint a;\n#if 0\n}}} ' {\n#else\nint b;\n#endif\n\
-                    #ifdef __cplusplus\nextern \"C\" {\n#endif\nint c;\n#ifdef __cplusplus\n}\n#endif\nvoid h() {\n#ifdef B\n if (x) {\n#else\n {\n#endif\n } }\nint d;";
-        let (all, found) = of(text);
-        assert_eq!(all.len(), 6, "{all:?}");
-        assert!(all[0].ends_with("g(); }") && all[5] == "int d;", "{all:?}");
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn what_is_open_at_the_end_is_named() {
-        let opening = |text: &str| of(text).1.opening.map(|o| (o.what, o.line));
-        assert_eq!(opening("int a;\nvoid f() {\n if (x) {\n }\nvoid g() { }\n"), Some(("the brace", 2)));
-        assert_eq!(opening("int a;\ntemplate <int B>\n"), Some(("the template", 2)));
-        assert_eq!(opening("namespace a {\nint b;\n"), Some(("the namespace", 1)));
-        assert_eq!(opening("#if A\nint b;\n"), Some(("the condition", 1)));
-        assert_eq!(opening("int a\n"), Some(("the declaration", 1)));
-        assert_eq!(opening("int a(int b,\n"), Some(("the parenthesis", 1)));
-        assert_eq!(opening("int a;\n"), None);
-    }
 }

@@ -13,18 +13,27 @@
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
 //! | of several overloads and specializations, those are left out that name a namespace which nothing declares | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
 //! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
-//! | directives stay, except pragmas in what is left out | what they define may be used anywhere |
-//! | a use of a macro that makes a kernel and host code is replaced by its expansion without the host code, on its line | the two have no text of their own |
+//! | directives stay, except pragmas and includes in what is left out that act on nothing else ([`edit`]) | what they define may be used anywhere |
+//! | what holds another include, or a `_Pragma` that acts on what follows, is not left out | it would act elsewhere |
+//! | a use of a macro that makes a kernel and host code is split by as few levels of macros as possible, on its line ([`split`]) | the two have no text of their own; the compiler expands the rest |
+//! | one that may mean several things, or whose parts would expand to other tokens by themselves, stays as it is written | a guess could pass a wrong kernel |
+//! | every branch of a condition and every definition of a macro counts where a declaration is read | conditions are not evaluated |
+//! | a file whose brackets match only under conditions stays whole | its declarations are not known |
+//! | declarations that use `__COUNTER__` stay if one of them does | each gets a number by its place |
 
+mod brackets;
 mod branches;
 mod declarations;
 mod edit;
 mod entry;
 mod expand;
+mod given;
 mod host;
 pub mod import;
 mod include;
 mod macros;
+mod makers;
+mod names;
 mod needs;
 mod order;
 mod part;
@@ -39,6 +48,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use declarations::{At, Declarations, declarations};
 use edit::{Edit, can_go, edited};
 pub use entry::{addressed, with_parameters};
+pub use given::Given;
 use host::{Known, qualified};
 use include::{asked, included_files, includes, inner_includes, unconditional};
 use macros::{Macros, spelled};
@@ -118,58 +128,6 @@ pub struct Reduced {
     pub asked: Vec<(String, Place)>,
     /// Uses of macros that make what an entry needs and also other declarations, and why these could not be left out.
     pub whole: Vec<(Place, String)>,
-}
-
-/// Macros that a compiler is given beside the sources.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Given<'a> {
-    /// Names and values.
-    pub defines: Option<&'a BTreeMap<String, String>>,
-    /// The flags, which may define macros also.
-    pub flags: &'a [String],
-}
-
-impl<'a> Given<'a> {
-    /// These macros and flags.
-    pub fn new(defines: &'a BTreeMap<String, String>, flags: &'a [String]) -> Self {
-        Given { defines: Some(defines), flags }
-    }
-
-    /// Every text of them.
-    fn texts(&self) -> impl Iterator<Item = &'a str> {
-        let defines = self.defines.into_iter().flatten().flat_map(|(name, value)| [name, value]);
-        defines.chain(self.flags).map(String::as_str)
-    }
-
-    /// The definitions as `#define` spells them.
-    fn definitions(&self) -> Vec<String> {
-        let named = self.defines.into_iter().flatten().map(|(name, value)| format!("{name} {value}"));
-        let mut flags = self.flags.iter();
-        let mut of_flags = vec![];
-        while let Some(flag) = flags.next() {
-            let text = match flag.strip_prefix("-D").or_else(|| flag.strip_prefix("--define-macro=")) {
-                Some("") => flags.next().map_or("", String::as_str),
-                Some(text) => text,
-                None => continue,
-            };
-            let (name, value) = text.split_once('=').unwrap_or((text, "1"));
-            of_flags.push(format!("{name} {value}"));
-        }
-        named.chain(of_flags).collect()
-    }
-
-    /// Whether a flag names a file that is read before the sources.
-    fn includes(&self) -> bool {
-        let starts = ["-include", "-imacros", "--pre-include", "--include=", "-iinclude"];
-        self.flags.iter().any(|flag| starts.iter().any(|start| flag.starts_with(start)))
-    }
-
-    /// Whether functions without annotation are code of the device.
-    fn all_device(&self) -> bool {
-        let says =
-            |flag: &String| flag.contains("default-device") || flag.contains("device-as-default-execution-space");
-        self.flags.iter().any(says)
-    }
 }
 
 struct File {

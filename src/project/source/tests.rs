@@ -4,6 +4,7 @@ use super::*;
 
 mod hostile;
 mod reading;
+mod splitting;
 
 fn files(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
