@@ -17,11 +17,13 @@ pub(super) struct Section {
     pub(super) ends: Vec<End>,
     /// Whether one of its branches is certain to be taken: it has an `#else`.
     pub(super) complete: bool,
+    /// How many declarations ended before it.
+    pub(super) declared: usize,
 }
 
 impl Section {
-    pub(super) fn new(at: usize, before: State) -> Self {
-        Section { at, before, ends: vec![], complete: false }
+    pub(super) fn new(at: usize, before: &State, declared: usize) -> Self {
+        Section { at, before: before.clone(), ends: vec![], complete: false, declared }
     }
 }
 
@@ -48,6 +50,8 @@ impl End {
 pub(super) struct Agreement {
     /// Where declarations begin and end depends on the condition.
     pub(super) hard: bool,
+    /// Some branches begin a declaration that goes on, others do not.
+    pub(super) begins: bool,
     /// Within the declaration that is open, the open brackets depend on the condition.
     pub(super) forked: bool,
     /// How many brackets the last branch opens that another one does not open.
@@ -76,7 +80,8 @@ pub(super) fn agreement(section: &Section) -> Agreement {
         }
     };
     let forked = !hard && before.open.is_some() && !all(&|end| end.depth() == first.depth());
-    Agreement { hard, forked, opens }
+    let begins = before.open.is_none() && !all(&|end| end.open.is_some() == first.open.is_some());
+    Agreement { hard, begins, forked, opens }
 }
 
 /// What a directive does to sections.

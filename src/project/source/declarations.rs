@@ -107,7 +107,7 @@ pub(super) fn declarations(text: &[Token], macros: &Macros, place: At<'_>) -> De
         sections: vec![],
         carried: None,
         uncertain: false,
-        forked: 0,
+        forked: (0, 0),
         unbalanced: 0,
         out: Declarations::default(),
     };
@@ -128,9 +128,9 @@ pub(super) struct Reader<'a> {
     pub(super) carried: Option<usize>,
     /// Whether the next declaration begins with a macro that may be a declaration by itself.
     pub(super) uncertain: bool,
-    /// Sections whose branches leave other brackets of a declaration open, in the declaration that is open.
-    forked: usize,
-    /// The namespaces and brackets that such sections open, less those that they close.
+    /// How many sections of the open declaration have branches that leave other brackets open, and how many these open, less those that they close.
+    forked: (usize, i64),
+    /// The namespaces that such sections open between declarations, less those that they close.
     unbalanced: i64,
     pub(super) out: Declarations,
 }
@@ -163,7 +163,7 @@ impl Reader<'_> {
                 if word == "if" && rest == "0" {
                     return self.skipped(at);
                 }
-                self.sections.push(Section::new(at, self.state.clone()));
+                self.sections.push(Section::new(at, &self.state, self.out.all.len()));
             }
             "else" | "elif" | "elifdef" | "elifndef" => {
                 if let Some(section) = self.sections.last_mut() {
@@ -189,11 +189,13 @@ impl Reader<'_> {
     fn close(&mut self, mut section: Section) {
         section.ends.push(End::of(&self.state));
         let agreement = agreement(&section);
-        self.out.broken |= agreement.hard;
-        self.unbalanced += agreement.opens;
-        self.forked += usize::from(agreement.forked);
-        if self.state.open.is_none() && section.before.open.is_none() {
-            self.carried = None;
+        // What only some branches begin goes on behind the section. It is one declaration if nothing ended in the section.
+        self.out.broken |= agreement.hard || agreement.begins && self.out.all.len() > section.declared;
+        if agreement.forked {
+            self.forked.0 += 1;
+            self.forked.1 += agreement.opens;
+        } else {
+            self.unbalanced += agreement.opens;
         }
     }
 
@@ -207,13 +209,13 @@ impl Reader<'_> {
                 Some("endif") => depth -= 1,
                 Some(word @ ("else" | "elif" | "elifdef" | "elifndef")) if depth == 0 => {
                     let complete = word == "else";
-                    self.sections.push(Section { complete, ..Section::new(at, self.state.clone()) });
+                    self.sections.push(Section { complete, ..Section::new(at, &self.state, self.out.all.len()) });
                     return position + 1;
                 }
                 _ => {}
             }
         }
-        self.sections.push(Section::new(at, self.state.clone()));
+        self.sections.push(Section::new(at, &self.state, self.out.all.len()));
         self.text.len()
     }
 
@@ -290,7 +292,7 @@ impl Reader<'_> {
     /// A bracket that closes nothing. Conditions may explain it.
     pub(super) fn stray(&mut self, what: &'static str, at: usize) {
         let guarded = self.sections.len() == usize::from(guard(self.text).is_some());
-        if !self.out.broken && guarded && self.unbalanced == 0 && self.forked == 0 {
+        if !self.out.broken && guarded && self.unbalanced == 0 && self.forked.1 == 0 {
             self.out.stray = Some((what, self.text[at].line));
         }
         self.out.broken = true;
@@ -360,10 +362,11 @@ impl Reader<'_> {
 
     fn finish(&mut self, last: usize) -> usize {
         if let Some(open) = self.state.open.take() {
-            if std::mem::take(&mut self.forked) > 0 {
+            let (forked, opens) = std::mem::take(&mut self.forked);
+            if forked > 0 {
                 // Brackets of several branches counted: they may have swallowed other declarations.
                 let text = &self.text[open.from..=last];
-                self.out.broken |= self.unbalanced != 0 || swallows(text);
+                self.out.broken |= opens != 0 || swallows(text);
             }
             self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain });
         }
@@ -386,7 +389,7 @@ impl Reader<'_> {
             (None, None, None) => None,
         };
         // Conditions explain what seems to be open.
-        let explained = self.unbalanced != 0 || self.forked > 0 || self.out.broken;
+        let explained = self.unbalanced != 0 || self.forked.1 != 0 || self.out.broken;
         if explained && self.out.opening.as_ref().is_some_and(|opening| opening.what != "the condition") {
             self.out.broken = true;
             self.out.opening = None;

@@ -46,7 +46,12 @@ impl Reader<'_> {
         }
         // What it may be, where it is anything.
         let made = made.iter().map(|made| &made.tokens[..]).filter(|made| !made.is_empty());
-        let made: Vec<_> = made.filter(|made| !(made.len() == used.len() && made[0].text == used[0].text)).collect();
+        let is_itself = |made: &&[Token]| made.len() == used.len() && made[0].text == used[0].text;
+        let all: Vec<_> = made.collect();
+        if !all.is_empty() && all.iter().all(is_itself) {
+            return None;
+        }
+        let made: Vec<_> = all.into_iter().filter(|made| !is_itself(made)).collect();
         if let Some(odd) = made.iter().find(|made| scopes(made) != (0, 0)) {
             let (pops, pushes) = scopes(odd);
             self.out.broken |= made.iter().any(|made| scopes(made) != (0, 0) && !is_space(made));

@@ -41,7 +41,7 @@ const CONDITIONS: &str = "what it stands for depends on conditions, `#undef` or 
 const ARGUMENTS: &str = "its parts would not expand to the same text by themselves";
 const DIRECTIVES: &str = "its arguments hold directives";
 const LARGE: &str = "it expands to too much";
-const LINES: &str = "it uses `__LINE__` on several lines";
+const LINES: &str = "it asks for its line, and is on several lines";
 
 /// The declarations of a range of a file.
 pub(super) fn group(file: usize, name: &str, all: &[Token], range: Range, macros: &Macros) -> Group {
@@ -159,7 +159,7 @@ fn verified(
     let whole = |why| Whole { name: name.to_string(), why };
     let reached = macros.reached(text).ok_or_else(|| whole(LARGE))?;
     let lines = text.first().map(|t| t.line) != text.last().map(|t| t.line);
-    if lines && reached.contains("__LINE__") {
+    if lines && ["__LINE__", "__builtin_LINE", "source_location"].iter().any(|word| reached.contains(*word)) {
         return Err(whole(LINES));
     }
     let texts: Vec<String> = units.iter().map(|unit| spelled(unit)).collect();

@@ -66,6 +66,22 @@ fn a_kernel_with_a_head_in_each_branch_has_the_names_of_all() {
 }
 
 #[test]
+fn what_a_branch_begins_belongs_to_the_declaration_behind_the_section() {
+    for text in [
+        "#ifdef A\n__device__\n#else\n#endif\nvoid other() { }\n__global__ void k() { }\n",
+        "#ifdef A\n__device__\n#endif\nvoid other() { }\n__global__ void k() { }\n",
+    ] {
+        assert_eq!(left(text, "k").replace("#else\n", ""), "#ifdef A\n#endif\n__global__ void k() { }", "{text}");
+    }
+    // Something else ends in another branch.
+    let text = "#ifdef A\n__device__\n#elif B\nint b;\n#else\n#endif\nvoid other() { }\n__global__ void k() { }\n";
+    assert!(left(text, "k").contains("__device__\n") && left(text, "k").contains("other"));
+    // Brackets of a function that conditions open and close do not keep the file, also in a block that one opens.
+    let text = "#ifdef __cplusplus\nextern \"C\" {\n#endif\nvoid other() {\n#ifdef A\n if (x) {\n#endif\n y();\n#ifdef A\n }\n#endif\n}\n__global__ void k() { }\n#ifdef __cplusplus\n}\n#endif\n";
+    assert!(!left(text, "k").contains("y();"));
+}
+
+#[test]
 fn what_conditions_make_of_brackets_is_no_mistake_and_keeps_the_file_whole() {
     for text in [
         // Two heads, one body, and no `#else`.
