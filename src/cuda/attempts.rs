@@ -58,7 +58,7 @@ pub(super) fn compile(
         Err(refused) if refused.log.is_empty() => return Err(refused.into()),
         Err(refused) => refused,
     };
-    let sources = Sources::read(tree);
+    let sources = Sources::read_given(tree, given(params));
     let unfinished = sources.unfinished();
     let without = if params.candidate || unfinished.is_some() { None } else { Without::new(params, &sources, headers) };
     let reduced = |by, without: &Without<'_>| attempt(with(by, &without.replaced()));

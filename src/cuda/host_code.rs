@@ -14,7 +14,7 @@ use super::compile::{CudaCompileError, CudaCompiled};
 use super::log;
 use kforge_foundation::base::Severity;
 use kforge_harness::trees::Replaced;
-use kforge_project::source::{AbsentHeader, Place, Reduced, Sources, is_standard};
+use kforge_project::source::{AbsentHeader, Given, Place, Reduced, Sources, is_standard};
 use kforge_types::record::Note;
 use kforge_types::record::params::{CompileParams, Compiler};
 
@@ -112,13 +112,15 @@ impl<'a> Without<'a> {
             return Refusal { message: need.to_string(), log: format!("{}:1: error: {need}\n", need.place) };
         }
         // What was left out cannot be the reason: the source as it is written says more.
-        worded(self.params, self.sources, if absent.is_empty() { written } else { reduced })
+        let mut refused = worded(self.params, self.sources, if absent.is_empty() { written } else { reduced });
+        refused.log += &self.reduced.why_whole();
+        refused
     }
 }
 
-/// The names and values of macros, and the flags.
-pub(super) fn given(params: &CompileParams) -> impl Iterator<Item = &str> {
-    params.defines.iter().flat_map(|(name, value)| [name, value]).chain(&params.flags).map(String::as_str)
+/// The macros and the flags.
+pub(super) fn given(params: &CompileParams) -> Given<'_> {
+    Given::new(&params.defines, &params.flags)
 }
 
 /// The code of the note that lists what was left out of a source.

@@ -18,7 +18,7 @@ use super::compile::{Asm, CompileFailed, Compiled, EmulatorCompile, Unit, as_giv
 use super::foreign::{Foreign, foreign, is_toolkit, undeclared};
 use kforge_harness::trees::{self, Replaced};
 use kforge_project::source::{
-    AbsentHeader, Need, Place, Reduced, SourceTree, Sources, is_standard, without_other_kernels,
+    AbsentHeader, Given, Need, Place, Reduced, SourceTree, Sources, is_standard, without_other_kernels,
 };
 use kforge_types::model::generate::GENERATED;
 
@@ -32,15 +32,16 @@ pub(super) fn alone(what: &EmulatorCompile<'_>) -> Result<Option<Reduced>, Compi
     Ok(without_other_kernels(tree, what.entries, given(what)))
 }
 
-/// The names and values of macros, and the flags.
-fn given<'a>(what: &EmulatorCompile<'a>) -> impl Iterator<Item = &'a str> {
-    what.defines.iter().flat_map(|(name, value)| [name, value]).chain(what.flags).map(String::as_str)
+/// The macros and the flags.
+fn given<'a>(what: &EmulatorCompile<'a>) -> Given<'a> {
+    Given::new(what.defines, what.flags)
 }
 
 /// Compiles a source that was refused as it is written.
 pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFailed) -> Result<Compiled, CompileFailed> {
     let files = trees::texts(what.source).map_err(|e| CompileFailed::from(format!("cannot read the sources: {e}")))?;
-    let sources = Sources::read(SourceTree { files: &files, main: what.main, include: what.include });
+    let tree = SourceTree { files: &files, main: what.main, include: what.include };
+    let sources = Sources::read_given(tree, given(what));
     if let Some(unfinished) = sources.unfinished() {
         return Err(unfinished.as_error().into());
     }
@@ -48,8 +49,13 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
         return unknown_or(what, out, &sources, refused);
     }
     let mut reduced = sources.without_host_code(what.entries, given(what));
+    // Why host code could not be left out is also said.
+    let because = |mut refused: CompileFailed| {
+        refused.log += &reduced.why_whole();
+        refused
+    };
     if reduced.files.is_empty() && !reduced.absent.iter().any(is_absent) {
-        return unknown_or(what, out, &sources, refused);
+        return unknown_or(what, out, &sources, refused).map_err(because);
     }
     match as_given(what, out, &reduced.replaced()) {
         Ok(mut compiled) => {
@@ -64,10 +70,17 @@ pub(super) fn again(what: &EmulatorCompile<'_>, out: &Path, refused: CompileFail
             let errors: Vec<_> =
                 undeclared(&second.log).into_iter().map(|(name, (file, line))| (name, Place { file, line })).collect();
             if let Some(need) = sources.need(what.entries, &errors, &reduced.absent) {
-                return unknown(what, out, &unemulated(&need), &said(&need));
+                let mut compiled = unknown(what, out, &unemulated(&need), &said(&need))?;
+                compiled.log += &reduced.why_whole();
+                return Ok(compiled);
             }
             // What was left out cannot be the reason: the source as it is written says more.
-            unknown_or(what, out, &sources, if reduced.absent.is_empty() { refused } else { second })
+            let why = reduced.why_whole();
+            let said = if reduced.absent.is_empty() { refused } else { second };
+            unknown_or(what, out, &sources, said).map_err(|mut refused| {
+                refused.log += &why;
+                refused
+            })
         }
     }
 }

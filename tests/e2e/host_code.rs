@@ -153,6 +153,54 @@ fn an_edit_of_one_kernel_changes_no_binary_of_the_others_in_its_file() {
     assert_eq!(built.step("two/sum/cpu/ragged/judge")["verdict"], "pass", "{}", built.stderr());
 }
 
+/// A package of kernels that double, each in a file of its own, with these macros given.
+fn doubling(kernels: &[(&str, &str, &str)]) -> Project {
+    let mut manifest = "[package]\nname = \"doubling\"\n\n[targets.cpu]\n\n[operator.twice]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\n\
+        outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"2 * x\" }\ntolerance = { atol = 0.0, rtol = 0.0 }\nshapes.ragged = { n = 70 }\n"
+        .to_string();
+    let mut project = Project::new();
+    for (name, defines, source) in kernels {
+        manifest += &format!(
+            "\n[kernel.{name}]\noperator = \"twice\"\nsource = \"{name}.cu\"\ndefines = {{ {defines} }}\nlaunch = [{{ entry = \"twice_kernel\", grid = [\"ceil_div(n, 32)\"], block = [32], args = [\"y\", \"x\", \"n\"] }}]\n"
+        );
+        project = project.file(&format!("{name}.cu"), source);
+    }
+    project.file("kernel.toml", &manifest)
+}
+
+#[test]
+fn a_macro_that_makes_a_kernel_and_host_code_means_what_it_means_where_it_is_used() {
+    let make = |factor: &str| {
+        format!(
+            "#define MAKE(n) __global__ void n##_kernel(float *y, const float *x, int m) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < m) y[i] = {factor} * x[i]; }} \
+             void n(torch::Tensor t) {{ n##_kernel<<<1, 1>>>(t.x(), t.y(), 1); }}\n"
+        )
+    };
+    let include = "#include <torch/extension.h>\n";
+    let given = format!("{include}#ifndef F\n#define F 3\n#endif\n{}MAKE(twice)\n", make("F"));
+    let redefined = format!("{include}#define V 3\n{}#undef V\n#define V 2\nMAKE(twice)\n", make("V"));
+    let several = format!("{include}#ifdef OTHER\n{}#else\n{}#endif\nMAKE(twice)\n", make("2"), make("3"));
+    let plain = make("V");
+    let plain = plain.split_once(") ").unwrap().1.split_once("} void").unwrap().0.replace("n##", "twice");
+    let restored = format!(
+        "#define V 2\n__global__ void other() {{\n#pragma push_macro(\"V\")\n#undef V\n#define V 3\n}}\n#pragma pop_macro(\"V\")\n{plain}}}\n"
+    );
+    let project = doubling(&[
+        ("given", "F = \"2\"", &given),
+        ("redefined", "", &redefined),
+        ("restored", "", &restored),
+        ("several", "", &several),
+    ]);
+    let built = project.build(&["--keep-going"]);
+    let found = verdicts(&built);
+    for kernel in ["given", "redefined", "restored"] {
+        assert!(found.contains(&(kernel.into(), "pass".into())), "{found:?}\n{}", built.stderr());
+    }
+    let why = &found.iter().find(|(kernel, _)| kernel == "several").unwrap().1;
+    assert!(why.contains("unknown"), "{why}");
+    built.says("`MAKE` may make host code also, and stays as it is: what it stands for depends on conditions");
+}
+
 #[test]
 #[ignore = "second tier: many compilations"]
 fn each_kind_of_project_passes_as_it_is() {

@@ -24,6 +24,7 @@ mod keys;
 mod killed;
 mod machine;
 mod memory;
+mod preprocessed;
 mod processes;
 mod project;
 #[path = "../installed/python.rs"]

@@ -1,14 +1,42 @@
 //! Splits tokens into the declarations of namespaces: functions, types, variables, uses of macros. Knows brackets, bodies and conditional sections; does not
 //! know what a declaration means. Conditions are not evaluated: each branch is read from where the first one began.
 
+use super::brackets::opens_requirements;
+pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
+use super::branches::{End, Section, agreement};
 use super::macros::Macros;
+use super::order::{Positions, guard};
 use super::tokens::{Kind, Token};
+
+/// How deeply brackets may nest. What nests deeper is not split.
+const DEEPEST: usize = 2_000;
 
 /// A declaration, by its first token and the one after its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Range {
     pub(super) from: usize,
     pub(super) to: usize,
+    /// Whether it is one, or several that a macro makes, whatever conditions and macros say. Nothing is left out of another one.
+    pub(super) certain: bool,
+}
+
+/// Where a text stands, so that macros mean what they mean there.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum At<'a> {
+    /// It is the file of that name.
+    File(&'a str),
+    /// All of it is at these places.
+    Places(&'a Positions),
+}
+
+impl At<'_> {
+    /// The places of a token.
+    pub(super) fn of(&self, macros: &Macros, token: usize) -> Positions {
+        match self {
+            At::File(name) => macros.order.positions(name, token),
+            At::Places(places) => (*places).clone(),
+        }
+    }
 }
 
 /// What a text ends inside of.
@@ -30,43 +58,22 @@ pub(super) struct Declarations {
     pub(super) all: Vec<Range>,
     /// What is still open at the end.
     pub(super) opening: Option<Opening>,
-    /// Whether brackets do not match, so that the ranges cannot be relied on.
+    /// Whether brackets do not match, or match only under conditions, so that the ranges cannot be relied on.
     pub(super) broken: bool,
+    /// A bracket that closes nothing, with its line.
+    pub(super) stray: Option<(&'static str, u32)>,
     /// The positions of directives that are inside a declaration.
     pub(super) inside: Vec<usize>,
     /// The names of namespaces that are opened.
     pub(super) namespaces: Vec<String>,
 }
 
-/// Words before a parenthesis that begins no list of parameters.
-const ATTRIBUTES: [&str; 15] = [
-    "__launch_bounds__",
-    "__attribute__",
-    "__attribute",
-    "alignas",
-    "__align__",
-    "__builtin_align__",
-    "__declspec",
-    "decltype",
-    "noexcept",
-    "__cluster_dims__",
-    "__maxnreg__",
-    "__block_size__",
-    "explicit",
-    "requires",
-    "__typeof__",
-];
-
-pub(super) fn is_attribute(word: &str) -> bool {
-    ATTRIBUTES.contains(&word)
-}
-
 /// A declaration that is being read.
 #[derive(Debug, Clone)]
-struct Open {
-    from: usize,
+pub(super) struct Open {
+    pub(super) from: usize,
     /// The open brackets, with the positions of their tokens.
-    stack: Vec<usize>,
+    pub(super) stack: Vec<usize>,
     /// Whether parameters came.
     parameters: bool,
     /// Whether an initializer came: `=`.
@@ -77,19 +84,33 @@ struct Open {
     body: bool,
     /// The token after a list of template parameters: tokens before it are skipped.
     skip: usize,
+    /// Whether such a list has no end. Others are then not looked for.
+    endless: bool,
+    /// Whether it may be several declarations.
+    uncertain: bool,
 }
 
 #[derive(Debug, Clone, Default)]
-struct State {
+pub(super) struct State {
     /// The positions of the braces of open namespaces.
-    scopes: Vec<usize>,
-    open: Option<Open>,
+    pub(super) scopes: Vec<usize>,
+    pub(super) open: Option<Open>,
 }
 
 /// Splits tokens.
-pub(super) fn declarations(text: &[Token], macros: &Macros) -> Declarations {
-    let mut reader =
-        Reader { text, macros, state: State::default(), sections: vec![], carried: None, out: Declarations::default() };
+pub(super) fn declarations(text: &[Token], macros: &Macros, place: At<'_>) -> Declarations {
+    let mut reader = Reader {
+        text,
+        macros,
+        place,
+        state: State::default(),
+        sections: vec![],
+        carried: None,
+        uncertain: false,
+        forked: (0, 0),
+        unbalanced: 0,
+        out: Declarations::default(),
+    };
     let mut at = 0;
     while at < text.len() {
         at = reader.next(at);
@@ -97,22 +118,21 @@ pub(super) fn declarations(text: &[Token], macros: &Macros) -> Declarations {
     reader.end()
 }
 
-/// A conditional section.
-struct Section {
-    /// The position of its `#if`.
-    at: usize,
-    /// The state there.
-    before: State,
-}
-
-struct Reader<'a> {
-    text: &'a [Token],
-    macros: &'a Macros,
-    state: State,
-    sections: Vec<Section>,
+pub(super) struct Reader<'a> {
+    pub(super) text: &'a [Token],
+    pub(super) macros: &'a Macros,
+    pub(super) place: At<'a>,
+    pub(super) state: State,
+    pub(super) sections: Vec<Section>,
     /// Where a declaration began in an earlier branch, if none was open before the branches.
-    carried: Option<usize>,
-    out: Declarations,
+    pub(super) carried: Option<usize>,
+    /// Whether the next declaration begins with a macro that may be a declaration by itself.
+    pub(super) uncertain: bool,
+    /// How many sections of the open declaration have branches that leave other brackets open, and how many these open, less those that they close.
+    forked: (usize, i64),
+    /// The namespaces that such sections open between declarations, less those that they close.
+    unbalanced: i64,
+    pub(super) out: Declarations,
 }
 
 impl Reader<'_> {
@@ -125,10 +145,15 @@ impl Reader<'_> {
             }
             return self.directive(at);
         }
-        match self.state.open {
+        let next = match self.state.open {
             None => self.begin(at),
             Some(_) => self.go_on(at),
+        };
+        if self.state.scopes.len() + self.state.open.as_ref().map_or(0, |open| open.stack.len()) > DEEPEST {
+            self.out.broken = true;
+            return self.text.len();
         }
+        next
     }
 
     fn directive(&mut self, at: usize) -> usize {
@@ -138,10 +163,12 @@ impl Reader<'_> {
                 if word == "if" && rest == "0" {
                     return self.skipped(at);
                 }
-                self.sections.push(Section { at, before: self.state.clone() });
+                self.sections.push(Section::new(at, &self.state, self.out.all.len()));
             }
             "else" | "elif" | "elifdef" | "elifndef" => {
-                if let Some(section) = self.sections.last() {
+                if let Some(section) = self.sections.last_mut() {
+                    section.ends.push(End::of(&self.state));
+                    section.complete |= word == "else";
                     let was = std::mem::replace(&mut self.state, section.before.clone());
                     if self.state.open.is_none() {
                         self.carried = self.carried.or(was.open.map(|open| open.from));
@@ -149,11 +176,27 @@ impl Reader<'_> {
                 }
             }
             "endif" => {
-                self.sections.pop();
+                if let Some(section) = self.sections.pop() {
+                    self.close(section);
+                }
             }
             _ => {}
         }
         at + 1
+    }
+
+    /// The end of a section: whether its branches agree about what is open.
+    fn close(&mut self, mut section: Section) {
+        section.ends.push(End::of(&self.state));
+        let agreement = agreement(&section);
+        // What only some branches begin goes on behind the section. It is one declaration if nothing ended in the section.
+        self.out.broken |= agreement.hard || agreement.begins && self.out.all.len() > section.declared;
+        if agreement.forked {
+            self.forked.0 += 1;
+            self.forked.1 += agreement.opens;
+        } else {
+            self.unbalanced += agreement.opens;
+        }
     }
 
     /// Skips the first branch of `#if 0`. Its text may be anything.
@@ -164,18 +207,19 @@ impl Reader<'_> {
                 Some("if" | "ifdef" | "ifndef") => depth += 1,
                 Some("endif") if depth == 0 => return position + 1,
                 Some("endif") => depth -= 1,
-                Some("else" | "elif") if depth == 0 => {
-                    self.sections.push(Section { at, before: self.state.clone() });
+                Some(word @ ("else" | "elif" | "elifdef" | "elifndef")) if depth == 0 => {
+                    let complete = word == "else";
+                    self.sections.push(Section { complete, ..Section::new(at, &self.state, self.out.all.len()) });
                     return position + 1;
                 }
                 _ => {}
             }
         }
-        self.sections.push(Section { at, before: self.state.clone() });
+        self.sections.push(Section::new(at, &self.state, self.out.all.len()));
         self.text.len()
     }
 
-    fn word(&self, at: usize) -> &str {
+    pub(super) fn word(&self, at: usize) -> &str {
         self.text.get(at).map_or("", |t| &t.text)
     }
 
@@ -183,17 +227,12 @@ impl Reader<'_> {
     fn begin(&mut self, at: usize) -> usize {
         let token = &self.text[at];
         let namespace = if token.is("inline") { at + 1 } else { at };
-        if self.text.get(namespace).is_some_and(|t| t.is("namespace")) {
-            let mut brace = namespace + 1;
-            while self.text.get(brace).is_some_and(|t| t.is_word() || t.is("::") || t.is("[") || t.is("]")) {
-                brace += 1;
-            }
-            if self.word(brace) == "{" {
-                let names = self.text[namespace + 1..brace].iter().filter(|t| t.is_word()).map(|t| t.text.clone());
-                self.out.namespaces.extend(names);
-                self.state.scopes.push(brace);
-                return brace + 1;
-            }
+        if self.text.get(namespace).is_some_and(|t| t.is("namespace"))
+            && let Some((brace, names)) = self.namespace(namespace)
+        {
+            self.out.namespaces.extend(names);
+            self.state.scopes.push(brace);
+            return brace + 1;
         }
         if token.is("extern")
             && self.text.get(at + 1).is_some_and(|t| t.kind == Kind::Literal)
@@ -203,7 +242,9 @@ impl Reader<'_> {
             return at + 3;
         }
         if token.is("}") {
-            self.out.broken |= self.state.scopes.pop().is_none();
+            if self.state.scopes.pop().is_none() {
+                self.stray("brace", at);
+            }
             return at + 1;
         }
         if token.is(";") {
@@ -223,69 +264,38 @@ impl Reader<'_> {
             initializers: false,
             body: false,
             skip: at,
+            endless: false,
+            uncertain: std::mem::take(&mut self.uncertain),
         });
         self.go_on(at)
     }
 
-    /// A use of a macro that is a declaration by itself, or that opens or closes a namespace.
-    fn use_of_macro(&mut self, at: usize) -> Option<usize> {
-        let word = &self.text[at].text;
-        let called = self.word(at + 1) == "(";
-        if !called || (self.macros.contains(word) && !self.macros.takes_arguments(word)) {
-            if !self.macros.contains(word) && !called && self.stands_apart(at) {
-                // Of a header that is not here.
-                self.out.all.push(Range { from: self.carried.take().unwrap_or(at), to: at + 1 });
-                return Some(at + 1);
+    /// The brace that opens a namespace, and the namespace's names; none for an alias.
+    fn namespace(&self, at: usize) -> Option<(usize, Vec<String>)> {
+        let (mut brace, mut names) = (at + 1, vec![]);
+        loop {
+            let token = self.text.get(brace)?;
+            match token.text.as_str() {
+                "(" | "[" if token.kind == Kind::Punctuation => brace = closing(self.text, brace)?,
+                "{" => return Some((brace, names)),
+                "inline" | "::" => {}
+                word if token.is_word() => {
+                    names.push(word.to_string());
+                    names.extend(self.macros.words(word));
+                }
+                _ => return None,
             }
-            if !self.macros.contains(word) || self.macros.takes_arguments(word) {
-                return None;
-            }
-            let made = self.macros.expand(&self.text[at..=at]);
-            let count = |c: &str| made.iter().filter(|t| t.is(c)).count();
-            let (opens, closes) = (count("{"), count("}"));
-            if opens == closes {
-                return None;
-            }
-            (closes..opens).for_each(|_| self.state.scopes.push(at));
-            for _ in opens..closes {
-                self.out.broken |= self.state.scopes.pop().is_none();
-            }
-            self.out.namespaces.extend(made.into_iter().filter(Token::is_word).map(|t| t.text));
-            return Some(at + 1);
+            brace += 1;
         }
-        if is_attribute(word) || ["static_assert", "asm", "__asm__"].contains(&word.as_str()) {
-            return None;
-        }
-        let close = closing(self.text, at + 1)?;
-        let whole = match self.macros.contains(word) {
-            true => {
-                let made = self.macros.expand(&self.text[at..=close]);
-                made.last().is_none_or(|t| t.is("}") || t.is(";"))
-            }
-            // Of a header that is not here: a use on lines of its own.
-            false => {
-                let next = self.text.get(close + 1);
-                let apart = next.is_none_or(|t| t.line > self.text[close].line);
-                apart && next.is_none_or(|t| t.kind == Kind::Directive || t.is_word() || t.is("}"))
-            }
-        };
-        if !whole {
-            return None;
-        }
-        // A semicolon that follows belongs to nothing.
-        let from = self.carried.take().unwrap_or(at);
-        self.out.all.push(Range { from, to: close + 1 });
-        Some(close + 1)
     }
 
-    /// Whether a word is alone on its line and looks like a macro.
-    fn stands_apart(&self, at: usize) -> bool {
-        let token = &self.text[at];
-        let capital = token.text.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_');
-        let before = at.checked_sub(1).map(|at| &self.text[at]);
-        let after = self.text.get(at + 1);
-        let apart = before.is_none_or(|t| t.line < token.line) && after.is_none_or(|t| t.line > token.line);
-        capital && apart && token.text.len() > 1 && !after.is_some_and(|t| t.is("("))
+    /// A bracket that closes nothing. Conditions may explain it.
+    pub(super) fn stray(&mut self, what: &'static str, at: usize) {
+        let guarded = self.sections.len() == usize::from(guard(self.text).is_some());
+        if !self.out.broken && guarded && self.unbalanced == 0 && self.forked.1 == 0 {
+            self.out.stray = Some((what, self.text[at].line));
+        }
+        self.out.broken = true;
     }
 
     /// Within a declaration.
@@ -293,8 +303,11 @@ impl Reader<'_> {
         let Some(open) = &mut self.state.open else { return at + 1 };
         let token = &self.text[at];
         if at < open.skip || token.kind != Kind::Punctuation {
-            if open.stack.is_empty() && token.is("template") && self.text.get(at + 1).is_some_and(|t| t.is("<")) {
-                open.skip = closing_angle(self.text, at + 1).map_or(at, |close| close + 1);
+            let list = token.is("template") && self.text.get(at + 1).is_some_and(|t| t.is("<"));
+            if open.stack.is_empty() && list && !open.endless {
+                let close = closing_angle(self.text, at + 1);
+                open.endless = close.is_none();
+                open.skip = close.map_or(at, |close| close + 1);
             }
             return at + 1;
         }
@@ -306,19 +319,36 @@ impl Reader<'_> {
                 open.stack.push(at);
             }
             "{" => {
-                if open.stack.is_empty() {
+                if open.stack.is_empty() && !opens_requirements(self.text, at) {
                     open.body = is_body(self.text, open, at);
                 }
                 open.stack.push(at);
             }
             ")" | "]" | "}" => {
-                let fits = open.stack.pop().is_some_and(|from| {
+                let opened = open.stack.pop();
+                let fits = opened.is_some_and(|from| {
                     matches!((self.text[from].text.as_str(), token.text.as_str()), ("(", ")") | ("[", "]") | ("{", "}"))
                 });
-                if !fits {
-                    self.out.broken = true;
+                let (ends, catches) = (open.stack.is_empty(), self.text.get(at + 1).is_some_and(|t| t.is("catch")));
+                if ends && open.body && catches {
+                    // `void f() try { } catch (...) { }`
+                    open.body = false;
+                    return at + 1;
                 }
-                if open.stack.is_empty() && (open.body || !fits) {
+                let ends = ends && (open.body || !fits);
+                match opened {
+                    None => {
+                        let what = match token.text.as_str() {
+                            "}" => "brace",
+                            ")" => "parenthesis",
+                            _ => "bracket",
+                        };
+                        self.stray(what, at);
+                    }
+                    Some(_) if !fits => self.out.broken = true,
+                    Some(_) => {}
+                }
+                if ends {
                     return self.finish(at);
                 }
             }
@@ -332,7 +362,13 @@ impl Reader<'_> {
 
     fn finish(&mut self, last: usize) -> usize {
         if let Some(open) = self.state.open.take() {
-            self.out.all.push(Range { from: open.from, to: last + 1 });
+            let (forked, opens) = std::mem::take(&mut self.forked);
+            if forked > 0 {
+                // Brackets of several branches counted: they may have swallowed other declarations.
+                let text = &self.text[open.from..=last];
+                self.out.broken |= opens != 0 || swallows(text);
+            }
+            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain });
         }
         last + 1
     }
@@ -352,8 +388,37 @@ impl Reader<'_> {
             (None, None, Some(section)) => Some(Opening { what: "the condition", line: line(section.at) }),
             (None, None, None) => None,
         };
+        // Conditions explain what seems to be open.
+        let explained = self.unbalanced != 0 || self.forked.1 != 0 || self.out.broken;
+        if explained && self.out.opening.as_ref().is_some_and(|opening| opening.what != "the condition") {
+            self.out.broken = true;
+            self.out.opening = None;
+        }
+        self.out.all = apart(self.out.all);
         self.out
     }
+}
+
+/// Ranges that do not overlap: those that do, because a declaration begins in several branches, become one.
+fn apart(mut all: Vec<Range>) -> Vec<Range> {
+    all.sort_by_key(|range| (range.from, range.to));
+    let mut out: Vec<Range> = vec![];
+    for range in all {
+        match out.last_mut() {
+            Some(last) if range.from < last.to => {
+                *last = Range { from: last.from, to: last.to.max(range.to), certain: false };
+            }
+            _ => out.push(range),
+        }
+    }
+    out
+}
+
+/// Whether a declaration holds, inside its braces, what only stands between declarations.
+fn swallows(text: &[Token]) -> bool {
+    let body = text.iter().position(|t| t.is("{")).unwrap_or(text.len());
+    let between = ["__global__", "__constant__", "__managed__", "namespace", "template", "extern"];
+    text[body..].windows(2).any(|w| between.iter().any(|word| w[1].is(word)) || w[1].is("__device__") && !w[0].is("]"))
 }
 
 /// Whether a brace that opens at `at` is the body of a function.
@@ -369,163 +434,4 @@ fn is_body(text: &[Token], open: &Open, at: usize) -> bool {
     }
     // `struct S f() {` is a function, `struct S : B<decltype(f())> {` is none.
     !matches!(head, Some("struct" | "class" | "union")) || before.is(")") || before.is("const") || before.is("noexcept")
-}
-
-/// The keyword that says what a declaration declares: the first one after template parameters, attributes and specifiers.
-pub(super) fn head(text: &[Token]) -> Option<&str> {
-    let mut at = 0;
-    while at < text.len() {
-        let token = &text[at];
-        match token.text.as_str() {
-            "template" if text.get(at + 1).is_some_and(|t| t.is("<")) => at = closing_angle(text, at + 1)?,
-            word @ ("struct" | "class" | "union" | "enum" | "typedef" | "using" | "namespace" | "static_assert"
-            | "concept") => {
-                return Some(word);
-            }
-            word if is_attribute(word) && text.get(at + 1).is_some_and(|t| t.is("(")) => at = closing(text, at + 1)?,
-            "static" | "inline" | "extern" | "constexpr" | "const" | "volatile" | "__device__" | "__constant__"
-            | "__host__" | "__managed__" | "__shared__" | "template" => {}
-            _ if matches!(token.kind, Kind::Literal | Kind::Directive) => {}
-            _ => return None,
-        }
-        at += 1;
-    }
-    None
-}
-
-/// The position of the bracket that closes the one at `open`.
-pub(super) fn closing(text: &[Token], open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, token) in text.iter().enumerate().skip(open).filter(|(_, t)| t.kind == Kind::Punctuation) {
-        match token.text.as_str() {
-            "(" | "[" | "{" => depth += 1,
-            ")" | "]" | "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
-/// The position of the `>` that closes the `<` at `open`, where a list of template parameters or arguments begins.
-pub(super) fn closing_angle(text: &[Token], open: usize) -> Option<usize> {
-    let (mut depth, mut at) = (0, open);
-    while let Some(token) = text.get(at) {
-        match token.text.as_str() {
-            _ if token.kind != Kind::Punctuation => {}
-            "<" => depth += 1,
-            ">" => depth -= 1,
-            "(" | "[" | "{" => at = closing(text, at)?,
-            ";" | ")" | "}" => return None,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-        at += 1;
-    }
-    None
-}
-
-#[cfg(test)]
-mod tests {
-    use super::super::macros::spelled;
-    use super::super::tokens::tokens;
-    use super::*;
-
-    fn macros(text: &str) -> Macros {
-        let mut macros = Macros::default();
-        for token in tokens(text).0 {
-            if let Some(("define", rest)) = token.directive() {
-                macros.define(rest);
-            }
-        }
-        macros
-    }
-
-    fn of(text: &str) -> (Vec<String>, Declarations) {
-        let all = tokens(text).0;
-        let found = declarations(&all, &macros(text));
-        (found.all.iter().map(|r| spelled(&all[r.from..r.to])).collect(), found)
-    }
-
-    #[test]
-    fn each_declaration_is_found_whole() {
-        for text in [
-            "struct A { int x; void f() {} } a, b;",
-            "struct __align__(16) A { float x[4]; };",
-            "template <class T, int N = (3 > 2)> struct V { T x[N]; };",
-            "enum E : int { X, Y };",
-            "typedef struct { int x; } T;",
-            "struct A f(int x) { return {}; }",
-            "A::A(int x) : a{x}, b(x), c<int>{1} { f(); }",
-            "const int t[] = { 1, 2 };",
-            "__constant__ float c[4]{1, 2};",
-            "auto f = [](int x) { return x; };",
-            "template <int B> __global__ void __launch_bounds__(B) k(float *x) { x[0] = 1; }",
-            "extern \"C\" __global__ void k(float *x) { }",
-            "bool operator==(A a, A b) { return true; }",
-            "A &operator=(A a) { return a; }",
-            "auto f(int x) -> decltype(x) { return x; }",
-            "using X = int;",
-            "static_assert(sizeof(int) == 4, \"x\");",
-            "PYBIND11_MODULE(NAME, m) { m.def(\"f\", &f); }",
-            "int x = 3, *y;",
-            "template <> __global__ void k<float>(float *x) { }",
-            "void f() try { } ",
-        ] {
-            let both = format!("{text}\nint last;");
-            assert_eq!(of(&both).0, [spelled(&tokens(text).0), "int last;".into()], "{text}");
-        }
-    }
-
-    #[test]
-    fn namespaces_are_entered() {
-        let (all, found) =
-            of("namespace a::b { namespace { int x; } } extern \"C\" { int y; } inline namespace v { int z; }");
-        assert_eq!(all, ["int x;", "int y;", "int z;"]);
-        assert_eq!(found.namespaces, ["a", "b", "v"]);
-        assert!(!found.broken && found.opening.is_none());
-    }
-
-    #[test]
-    fn uses_of_macros_are_declarations_where_they_are_whole() {
-        let text = "#define K(n) __global__ void n() { }\n#define DECLARE(n) __global__ void n\n#define OPEN namespace q {\n#define CLOSE }\n\
-                    K(a)\nK(b);\nDECLARE(c)(int *x) { }\nBIND(d, e)\nBIND(f, g)\nOPEN int h; CLOSE\nint i;";
-        let expected = ["K(a)", "K(b)", "DECLARE(c)(int *x) { }", "BIND(d, e)", "BIND(f, g)", "int h;", "int i;"];
-        let (all, found) = of(text);
-        assert_eq!(all, expected);
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn words_of_a_header_that_is_not_here_are_apart() {
-        let (all, found) = of("LIBRARY_BEGIN\nint a;\nLIBRARY_API\nvoid f() { }\nLIBRARY_END\n");
-        assert_eq!(all, ["LIBRARY_BEGIN", "int a;", "LIBRARY_API", "void f() { }", "LIBRARY_END"]);
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn branches_of_conditions_count_once() {
-        let text = "#if A\nvoid f(int x) {\n#else\nvoid f(float x) {\n#endif\n g(); }\nint a;\n#if 0\n}}} ' {\n#else\nint b;\n#endif\n\
-                    #ifdef __cplusplus\nextern \"C\" {\n#endif\nint c;\n#ifdef __cplusplus\n}\n#endif\nvoid h() {\n#ifdef B\n if (x) {\n#else\n {\n#endif\n } }\nint d;";
-        let (all, found) = of(text);
-        assert_eq!(all.len(), 6, "{all:?}");
-        assert!(all[0].ends_with("g(); }") && all[5] == "int d;", "{all:?}");
-        assert!(!found.broken && found.opening.is_none(), "{found:?}");
-    }
-
-    #[test]
-    fn what_is_open_at_the_end_is_named() {
-        let opening = |text: &str| of(text).1.opening.map(|o| (o.what, o.line));
-        assert_eq!(opening("int a;\nvoid f() {\n if (x) {\n }\nvoid g() { }\n"), Some(("the brace", 2)));
-        assert_eq!(opening("int a;\ntemplate <int B>\n"), Some(("the template", 2)));
-        assert_eq!(opening("namespace a {\nint b;\n"), Some(("the namespace", 1)));
-        assert_eq!(opening("#if A\nint b;\n"), Some(("the condition", 1)));
-        assert_eq!(opening("int a\n"), Some(("the declaration", 1)));
-        assert_eq!(opening("int a(int b,\n"), Some(("the parenthesis", 1)));
-        assert_eq!(opening("int a;\n"), None);
-    }
 }

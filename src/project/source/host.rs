@@ -1,7 +1,7 @@
 //! Whether a declaration is host code beyond doubt: no device code can use it. Knows names of CUDA's runtime, of the C and C++ libraries and of their
 //! namespaces; a name that is not here is no evidence.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::macros::Macros;
 use super::part::{Part, What};
@@ -75,12 +75,24 @@ pub(super) struct Known<'a> {
     pub(super) macros: &'a Macros,
     /// Every name that the sources declare, namespaces included.
     pub(super) declared: &'a BTreeSet<String>,
+    /// The names of namespaces and of their aliases.
+    pub(super) namespaces: &'a BTreeSet<String>,
+    /// Macros that only host code can use.
+    pub(super) host_macros: &'a BTreeSet<String>,
 }
 
 impl Known<'_> {
     /// Whether the sources or CUDA have a namespace or a class of that name.
     pub(super) fn has_space(&self, name: &str) -> bool {
         KNOWN.contains(&name) || self.declared.contains(name) || self.macros.contains(name)
+    }
+
+    /// Whether the sources or CUDA have the namespace that a path names: `::a::b`.
+    pub(super) fn has_namespace(&self, path: &[Token]) -> bool {
+        let mut words = path.iter().take_while(|t| t.is_word() || t.is("::")).filter(|t| t.is_word());
+        let Some(first) = words.next() else { return false };
+        let has = |t: &Token| self.namespaces.contains(&t.text) || self.macros.contains(&t.text);
+        KNOWN.contains(&first.text.as_str()) || has(first) && words.all(has)
     }
 
     /// The positions at which a name in a namespace begins that nothing here declares.
@@ -109,11 +121,31 @@ impl Known<'_> {
         if part.device || !matches!(part.what, What::Function | What::Variable) {
             return false;
         }
-        let host_only = part.header.iter().any(|t| t.is("__host__"));
-        host_only || part.names.contains("main") || self.in_host_words(&part.tokens, &mut BTreeSet::new())
+        let host_only = part.header.iter().any(|t| t.is("__host__")) && !part.constexpr;
+        host_only || part.names.contains("main") || self.in_host_words(&part.tokens, self.host_macros)
     }
 
-    fn in_host_words(&self, text: &[Token], seen: &mut BTreeSet<String>) -> bool {
+    /// Macros that only host code can use: each of their definitions names what device code does not have.
+    pub(super) fn host_macros(&self) -> BTreeSet<String> {
+        let mut found: BTreeSet<String> = BTreeSet::new();
+        let mut users: BTreeMap<String, Vec<&String>> = BTreeMap::new();
+        for name in self.macros.all.keys() {
+            for word in self.macros.words(name).into_iter().filter(|word| self.macros.contains(word)) {
+                users.entry(word).or_default().push(name);
+            }
+        }
+        let mut open: Vec<&String> = self.macros.all.keys().collect();
+        while let Some(name) = open.pop() {
+            let mut all = self.macros.all[name].definitions.iter();
+            if !found.contains(name) && all.all(|m| self.in_host_words(&m.body, &found)) {
+                found.insert(name.clone());
+                open.extend(users.get(name).into_iter().flatten());
+            }
+        }
+        found
+    }
+
+    fn in_host_words(&self, text: &[Token], host_macros: &BTreeSet<String>) -> bool {
         if self.foreign(text).is_some() {
             return true;
         }
@@ -134,12 +166,7 @@ impl Known<'_> {
             let standard = word == "std"
                 && next.is_some_and(|t| t.is("::"))
                 && text.get(at + 2).is_some_and(|t| STD.contains(&t.text.as_str()));
-            if launches || library || standard || C.contains(&word) {
-                return true;
-            }
-            self.macros.contains(word)
-                && seen.insert(word.to_string())
-                && self.macros.bodies(word).any(|body| self.in_host_words(body, seen))
+            launches || library || standard || C.contains(&word) || host_macros.contains(word)
         })
     }
 }

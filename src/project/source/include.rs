@@ -12,7 +12,7 @@ pub(super) struct Include {
 }
 
 impl Include {
-    fn of(operand: &str) -> Option<Self> {
+    pub(super) fn of(operand: &str) -> Option<Self> {
         let (close, quoted) = match operand.chars().next()? {
             '"' => ('"', true),
             '<' => ('>', false),

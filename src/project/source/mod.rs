@@ -13,32 +13,52 @@
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
 //! | of several overloads and specializations, those are left out that name a namespace which nothing declares | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
 //! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
-//! | directives stay, except pragmas in what is left out | what they define may be used anywhere |
-//! | a use of a macro that makes a kernel and host code is replaced by its expansion without the host code, on its line | the two have no text of their own |
+//! | directives stay, except pragmas and includes in what is left out that act on nothing else ([`edit`]) | what they define may be used anywhere |
+//! | what holds another include, or a `_Pragma` that acts on what follows, is not left out | it would act elsewhere |
+//! | a use of a macro that makes a kernel and host code is split by as few levels of macros as possible, on its line ([`split`]) | the two have no text of their own; the compiler expands the rest |
+//! | one that may mean several things, or whose parts would expand to other tokens by themselves, stays as it is written | a guess could pass a wrong kernel |
+//! | every branch of a condition and every definition of a macro counts where a declaration is read | conditions are not evaluated |
+//! | a file whose brackets match only under conditions stays whole | its declarations are not known |
+//! | declarations that use `__COUNTER__` stay if one of them does | each gets a number by its place |
 
+mod brackets;
+mod branches;
 mod declarations;
+mod edit;
 mod entry;
+mod expand;
+mod given;
 mod host;
 pub mod import;
 mod include;
 mod macros;
+mod makers;
+mod names;
 mod needs;
+mod order;
 mod part;
 mod reach;
 mod siblings;
+mod split;
 mod tokens;
+mod unfinished;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use declarations::{Declarations, Range, closing, declarations};
+use declarations::{At, Declarations, declarations};
+use edit::{Edit, can_go, edited};
 pub use entry::{addressed, with_parameters};
+pub use given::Given;
 use host::{Known, qualified};
 use include::{asked, included_files, includes, inner_includes, unconditional};
 use macros::{Macros, spelled};
 pub use needs::{Need, is_standard};
-use part::{Part, What, part};
+use order::Order;
+use part::{Part, What};
 pub use siblings::without_other_kernels;
+use split::{Group, group};
 use tokens::{Kind, Token, Unclosed, tokens, words};
+pub use unfinished::Unfinished;
 
 /// The folder of empty headers in a tree, which stands last in the search for includes.
 pub const ABSENT: &str = "@absent";
@@ -65,7 +85,9 @@ pub struct Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}:{}", self.file, self.line)
+        // A file's name may hold anything.
+        let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+        write!(f, "{}:{}", self.file.chars().map(shown).collect::<String>(), self.line)
     }
 }
 
@@ -104,28 +126,8 @@ pub struct Reduced {
     pub left_out: Vec<LeftOut>,
     /// Macros that conditions ask about and that nothing here defines, with their first places. Headers that are absent may define them.
     pub asked: Vec<(String, Place)>,
-}
-
-/// What a text ends inside of.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Unfinished {
-    /// What is open: `the brace`, `the comment`.
-    pub what: &'static str,
-    /// Where it opens.
-    pub place: Place,
-}
-
-impl std::fmt::Display for Unfinished {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "`{}` ends inside {} that opens at line {}", self.place.file, self.what, self.place.line)
-    }
-}
-
-impl Unfinished {
-    /// As a C++ compiler words an error: `k.cu:3:1: error: TEXT`.
-    pub fn as_error(&self) -> String {
-        format!("{}:1: error: {self}\n", self.place)
-    }
+    /// Uses of macros that make what an entry needs and also other declarations, and why these could not be left out.
+    pub whole: Vec<(Place, String)>,
 }
 
 struct File {
@@ -133,15 +135,10 @@ struct File {
     tokens: Vec<Token>,
     declarations: Declarations,
     unclosed: Option<Unclosed>,
-    /// Whether another file includes it inside a declaration: it is no list of declarations, and stays whole.
+    /// Whether another file includes it inside a declaration: it is no list of declarations.
+    inner: bool,
+    /// Whether it stays whole, because what it declares is not known.
     fragment: bool,
-}
-
-/// Declarations that share a range of text: one, or those that a use of a macro makes.
-struct Group {
-    file: usize,
-    range: Range,
-    parts: Vec<Part>,
 }
 
 /// The sources of a kernel, read once.
@@ -152,6 +149,12 @@ pub struct Sources<'a> {
     groups: Vec<Group>,
     /// Every name that a declaration or a namespace has.
     declared: BTreeSet<String>,
+    /// The names of namespaces and of their aliases.
+    namespaces: BTreeSet<String>,
+    /// Macros that only host code can use.
+    host_macros: BTreeSet<String>,
+    /// Whether functions without annotation are code of the device.
+    all_device: bool,
 }
 
 impl std::fmt::Debug for Sources<'_> {
@@ -163,35 +166,65 @@ impl std::fmt::Debug for Sources<'_> {
 impl<'a> Sources<'a> {
     /// Reads the files of a tree.
     pub fn read(tree: SourceTree<'a>) -> Self {
-        let mut macros = Macros::default();
-        let read: Vec<_> =
-            included_files(&tree).into_iter().map(|name| (name.clone(), tokens(&tree.files[&name]))).collect();
-        for token in read.iter().flat_map(|(_, (all, _))| all) {
-            if let Some(("define", text)) = token.directive() {
-                macros.define(text);
-            }
+        Sources::read_given(tree, Given::default())
+    }
+
+    /// Reads the files of a tree for a compiler that is given these macros.
+    pub fn read_given(tree: SourceTree<'a>, given: Given<'_>) -> Self {
+        let (mut all, mut unclosed) = (BTreeMap::new(), BTreeMap::new());
+        for name in included_files(&tree) {
+            let (tokens, open) = tokens(&tree.files[&name]);
+            all.insert(name.clone(), tokens);
+            unclosed.insert(name, open);
         }
-        let file = |(name, (tokens, unclosed)): (String, (Vec<Token>, _))| {
-            let declarations = declarations(&tokens, &macros);
-            File { name, tokens, declarations, unclosed, fragment: false }
+        let mut macros = Macros::default();
+        order::read(&tree, &all, &given.definitions(), &mut macros);
+        if given.includes() {
+            macros.order = Order::default();
+        }
+        let file = |(name, tokens): (String, Vec<Token>)| {
+            let mut declarations = declarations(&tokens, &macros, At::File(&name));
+            // They stand for other characters, or not, depending on the language standard.
+            declarations.broken |= ["??<", "??>", "??/", "??="].iter().any(|three| tree.files[&name].contains(three));
+            let unclosed = unclosed.remove(&name).flatten();
+            File { name, tokens, declarations, unclosed, inner: false, fragment: false }
         };
-        let mut files: Vec<File> = read.into_iter().map(file).collect();
+        let mut files: Vec<File> = all.into_iter().map(file).collect();
         let inner: Vec<String> = files.iter().flat_map(|file| inner_includes(file, &tree)).collect();
         for file in &mut files {
-            file.fragment = file.declarations.broken || inner.contains(&file.name);
+            file.inner = inner.contains(&file.name);
+            file.fragment = file.declarations.broken || file.inner;
         }
         let mut groups = vec![];
         for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.fragment) {
-            groups.extend(file.declarations.all.iter().map(|range| group(index, file, *range, &macros)));
+            for range in &file.declarations.all {
+                let mut group = group(index, &file.name, &file.tokens, *range, &macros);
+                group.stays |= !can_go(&file.tokens[range.from..range.to], &file.name, &tree, &macros);
+                groups.push(group);
+            }
         }
+        let mut namespaces: BTreeSet<String> =
+            files.iter().flat_map(|file| file.declarations.namespaces.clone()).collect();
+        let aliases =
+            groups.iter().flat_map(|g| &g.parts).filter(|p| p.tokens.first().is_some_and(|t| t.is("namespace")));
+        namespaces.extend(aliases.flat_map(|part| part.names.clone()));
         let mut declared: BTreeSet<String> =
             groups.iter().flat_map(|g| &g.parts).flat_map(|p| p.names.clone()).collect();
-        declared.extend(files.iter().flat_map(|file| file.declarations.namespaces.clone()));
-        Sources { tree, files, macros, groups, declared }
+        declared.extend(namespaces.iter().cloned());
+        let all_device = given.all_device();
+        let host_macros = BTreeSet::new();
+        let mut sources = Sources { tree, files, macros, groups, declared, namespaces, host_macros, all_device };
+        sources.host_macros = sources.known().host_macros();
+        sources
     }
 
     fn known(&self) -> Known<'_> {
-        Known { macros: &self.macros, declared: &self.declared }
+        Known {
+            macros: &self.macros,
+            declared: &self.declared,
+            namespaces: &self.namespaces,
+            host_macros: &self.host_macros,
+        }
     }
 
     fn part(&self, (group, part): (usize, usize)) -> &Part {
@@ -202,35 +235,38 @@ impl<'a> Sources<'a> {
         Place { file: self.files[file].name.clone(), line }
     }
 
-    /// The first file, the main one before the others, that ends inside a brace, a template, a comment or the like.
-    pub fn unfinished(&self) -> Option<Unfinished> {
-        let mut order: Vec<usize> = (0..self.files.len()).collect();
-        order.sort_by_key(|index| self.files[*index].name != self.tree.main);
-        order.into_iter().find_map(|index| {
-            let file = &self.files[index];
-            let opening = file.declarations.opening.as_ref().filter(|_| !file.fragment && self.macros.balance());
-            // A declaration that only lacks its end may be a macro of a header that is not here.
-            let opening = opening.filter(|opening| opening.what != declarations::DECLARATION);
-            let (what, line) = match (file.unclosed, opening) {
-                (Some(Unclosed::Comment(line)), _) => ("the comment", line),
-                (Some(Unclosed::RawString(line)), _) => ("the string", line),
-                (None, Some(opening)) => (opening.what, opening.line),
-                _ => return None,
-            };
-            Some(Unfinished { what, place: self.place(index, line) })
-        })
-    }
-
-    /// The source without what these entries do not reach, with the names and values of macros and the flags in `given`.
-    pub fn without_host_code<'t>(&self, entries: &[String], given: impl IntoIterator<Item = &'t str>) -> Reduced {
-        let given: Vec<&str> = given.into_iter().collect();
-        let kept = self.reached(entries, given.iter().copied());
+    /// The source without what these entries do not reach, with the macros and flags that its compiler is given.
+    pub fn without_host_code(&self, entries: &[String], given: Given<'_>) -> Reduced {
+        let kept = self.reached(entries, given.texts());
         let mut out = Reduced { absent: self.absent(), ..Reduced::default() };
         if !out.absent.is_empty() {
-            out.asked = self.undefined(&given);
+            out.asked = self.undefined(&given.texts().collect::<Vec<_>>());
         }
         (out.files, out.left_out) = self.leaving(&kept, &out.absent);
+        out.whole = self.kept_whole(&kept);
         out
+    }
+
+    /// Uses of macros that are kept although they make more than one declaration and are not split.
+    fn kept_whole(&self, kept: &BTreeSet<(usize, usize)>) -> Vec<(Place, String)> {
+        let known = self.known();
+        let is_host = |part: &Part| known.is_host(part) || known.foreign(&part.tokens).is_some();
+        let mut found = vec![];
+        for (index, group) in self.groups.iter().enumerate().filter(|(index, _)| kept.contains(&(*index, 0))) {
+            let Err(whole) = &group.texts else { continue };
+            let text = &self.files[group.file].tokens[group.range.from..group.range.to];
+            let used = text.first().is_some_and(|t| self.macros.contains(&t.text) && whole.name == t.text);
+            let several = group.parts.len() > 1 && group.parts.iter().any(is_host);
+            if used && (several || group.stays) && self.macros.words(&whole.name).contains("__global__") {
+                let place = self.place(group.file, text.first().map_or(1, |t| t.line));
+                found.push((
+                    index,
+                    place,
+                    format!("`{}` may make host code also, and stays as it is: {}", whole.name, whole.why),
+                ));
+            }
+        }
+        found.into_iter().map(|(_, place, why)| (place, why)).collect()
     }
 
     /// The files that change if only these declarations are kept, with their new texts, and what is left out, by place. Includes of headers for which nothing can
@@ -241,11 +277,12 @@ impl<'a> Sources<'a> {
         absent: &[AbsentHeader],
     ) -> (BTreeMap<String, String>, Vec<LeftOut>) {
         let (mut files, mut left_out) = (BTreeMap::new(), vec![]);
-        let mut edits: BTreeMap<usize, Vec<(usize, usize, String)>> = BTreeMap::new();
+        let mut edits: BTreeMap<usize, Vec<Edit>> = BTreeMap::new();
         for (index, group) in self.groups.iter().enumerate() {
             let of = |part: &usize| kept.contains(&(index, *part));
             let count = (0..group.parts.len()).filter(of).count();
-            if count == group.parts.len() && count > 0 {
+            // What makes no declaration stays, and so does what cannot be told apart.
+            if count == group.parts.len() && count > 0 || group.stays || count > 0 && group.texts.is_err() {
                 continue;
             }
             let file = &self.files[group.file];
@@ -256,16 +293,20 @@ impl<'a> Sources<'a> {
                 let place = self.place(group.file, first.line);
                 left_out.push(LeftOut { name: shown(part, text), place, to: last.line });
             }
-            let parts = (0..group.parts.len()).filter(of).map(|part| spelled(&group.parts[part].tokens));
-            let new = parts.collect::<Vec<_>>().join(" ");
-            edits.entry(group.file).or_default().push((group.range.from, group.range.to, new));
+            let texts = group.texts.as_ref().map_or(&[][..], Vec::as_slice);
+            let new: Vec<&str> = (0..group.parts.len()).filter(of).map(|part| texts[part].as_str()).collect();
+            edits.entry(group.file).or_default().push(Edit {
+                from: group.range.from,
+                to: group.range.to,
+                new: new.join(" "),
+            });
         }
         for (index, file) in self.files.iter().enumerate() {
             let blanked = self.blanked_includes(file, absent);
             let edits = edits.remove(&index).unwrap_or_default();
             if !edits.is_empty() || !blanked.is_empty() {
                 let text = &self.tree.files[&file.name];
-                files.insert(file.name.clone(), edited(text, &file.tokens, &edits, &blanked));
+                files.insert(file.name.clone(), edited((&file.name, text), &file.tokens, &edits, &blanked, &self.tree));
             }
         }
         left_out.sort_by(|a, b| (&a.place, a.to, &a.name).cmp(&(&b.place, b.to, &b.name)));
@@ -392,26 +433,6 @@ impl<'a> Sources<'a> {
     }
 }
 
-/// The declarations of a range.
-fn group(index: usize, file: &File, range: Range, macros: &Macros) -> Group {
-    let text: Vec<Token> =
-        file.tokens[range.from..range.to].iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
-    let is_use = text.first().is_some_and(|t| macros.takes_arguments(&t.text))
-        && text.get(1).is_some_and(|t| t.is("("))
-        && closing(&text, 1)
-            .is_some_and(|close| close + 1 == text.len() || close + 2 == text.len() && text[close + 1].is(";"));
-    if !is_use {
-        return Group { file: index, range, parts: vec![part(text, macros)] };
-    }
-    let made = macros.expand(&text);
-    let found = declarations(&made, macros);
-    if found.broken || found.opening.is_some() || !found.namespaces.is_empty() {
-        return Group { file: index, range, parts: vec![part(made, macros)] };
-    }
-    let parts = found.all.iter().map(|r| part(made[r.from..r.to].to_vec(), macros)).collect();
-    Group { file: index, range, parts }
-}
-
 /// How a declaration is named in a list.
 fn shown(part: &Part, text: &[Token]) -> String {
     match part.what {
@@ -426,41 +447,6 @@ fn shown(part: &Part, text: &[Token]) -> String {
             }
         }
     }
-}
-
-/// A text with ranges of tokens replaced, and with directives blanked. Lines stay.
-fn edited(text: &str, tokens: &[Token], edits: &[(usize, usize, String)], blanked: &[usize]) -> String {
-    let mut bytes = text.as_bytes().to_vec();
-    let blank = |bytes: &mut Vec<u8>, from: usize, to: usize| {
-        bytes[from..to].iter_mut().filter(|b| !matches!(**b, b'\n' | b'\r')).for_each(|b| *b = b' ');
-    };
-    let mut inserted: BTreeMap<usize, &str> = BTreeMap::new();
-    for (from, to, new) in edits {
-        let Some(first) = tokens.get(*from) else { continue };
-        let mut at = first.start;
-        for token in &tokens[*from..*to] {
-            let stays = token.directive().is_some_and(|(word, _)| word != "pragma");
-            if stays {
-                // Comments before a directive on its line are none of it.
-                blank(&mut bytes, at, token.start);
-            } else {
-                blank(&mut bytes, at, token.end);
-            }
-            at = token.end;
-        }
-        inserted.insert(first.start, new);
-    }
-    for at in blanked {
-        blank(&mut bytes, tokens[*at].start, tokens[*at].end);
-    }
-    let mut out = String::with_capacity(bytes.len());
-    let (blanked, mut from) = (String::from_utf8_lossy(&bytes).into_owned(), 0);
-    for (at, new) in inserted {
-        out += &blanked[from..at];
-        out += new;
-        from = at;
-    }
-    out + &blanked[from..]
 }
 
 #[cfg(test)]

@@ -137,6 +137,9 @@ impl Reduced {
         for (name, place) in &self.asked {
             let _ = write!(out, "\n{place}: a condition asks about `{name}`, which nothing here defines");
         }
+        for (place, why) in &self.whole {
+            let _ = write!(out, "\n{place}: {why}");
+        }
         for part in &self.left_out {
             let lines = if part.to > part.place.line { format!("-{}", part.to) } else { String::new() };
             let _ = write!(out, "\n{}{lines}: `{}`", part.place, part.name);
@@ -147,6 +150,11 @@ impl Reduced {
     /// Whether a condition asks about a macro that a header of C, C++ or POSIX may define. An empty header in its place could then change what a kernel means.
     pub fn asks_standard(&self) -> bool {
         self.asked.iter().any(|(name, _)| is_reserved(name))
+    }
+
+    /// Why macros that may make host code stay as they are, one line for each; empty if there are none.
+    pub fn why_whole(&self) -> String {
+        self.whole.iter().map(|(place, why)| format!("{place}: {why}\n")).collect()
     }
 
     /// Keeps only the absent headers that a compiler lacks too.
@@ -220,7 +228,7 @@ pub fn is_standard(name: &str) -> bool {
 }
 
 /// Whether a header of C, C++ or POSIX may define a macro of that name: these standards reserve such names for their headers.
-fn is_reserved(name: &str) -> bool {
+pub(super) fn is_reserved(name: &str) -> bool {
     const WHOLE: [&str; 20] = [
         "NULL",
         "EOF",

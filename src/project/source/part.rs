@@ -3,8 +3,12 @@
 
 use std::collections::BTreeSet;
 
-use super::declarations::{closing, closing_angle, head, is_attribute};
-use super::macros::{Macros, spelled};
+use super::brackets::{closing, closing_angle, opens_requirements};
+use super::branches::selected;
+use super::expand::Choice;
+use super::macros::Macros;
+use super::names::declared;
+use super::order::Positions;
 use super::tokens::{Kind, Token};
 
 /// What a declaration declares.
@@ -21,6 +25,8 @@ pub(super) enum What {
     Instantiation,
     /// Nothing that has a name: a use of a macro of a header that is not here.
     Nothing,
+    /// Some of these, depending on conditions.
+    Several,
 }
 
 /// A declaration.
@@ -36,10 +42,14 @@ pub(super) struct Part {
     pub(super) calls: BTreeSet<String>,
     /// What precedes a body or an initializer, with macros expanded.
     pub(super) header: Vec<Token>,
-    /// Whether it is `__global__`.
+    /// Whether it is `__global__`, under some condition at least.
     pub(super) kernel: bool,
-    /// Whether it is code or data of a device: `__global__`, `__device__`, `__constant__`, `__managed__`.
+    /// Whether it is `__global__` under every condition.
+    pub(super) surely_kernel: bool,
+    /// Whether it is code or data of a device: `__global__`, `__device__`, `__constant__`, `__managed__`; under some condition at least.
     pub(super) device: bool,
+    /// The same, under every condition.
+    pub(super) surely_device: bool,
     /// Whether it is `constexpr`, so that device code may use it.
     pub(super) constexpr: bool,
     /// The parameters of a function as text.
@@ -116,46 +126,127 @@ pub(super) fn is_keyword(word: &str) -> bool {
     KEYWORDS.contains(&word)
 }
 
-/// Reads a declaration, given without directives.
-pub(super) fn part(tokens: Vec<Token>, macros: &Macros) -> Part {
-    let written = header_length(&tokens);
-    let header = macros.expand(&tokens[..written]);
+/// Reads a declaration, given without directives, with this meaning of macros.
+/// None if its end is not known: a macro before its body holds a body of its own.
+fn part_as(tokens: &[Token], macros: &Macros, choice: &Choice) -> Option<Part> {
+    let written = header_length(tokens);
+    let header = macros.expanded(&tokens[..written], choice);
+    let ends = header_length(&header.tokens) < header.tokens.len() && tokens.get(written).is_none_or(|t| !t.is(";"));
+    let ends = ends && header.tokens.iter().any(|t| t.is("{") || t.is(";"));
+    (header.complete && !ends).then(|| read(tokens, header.tokens, written))
+}
+
+/// Reads a declaration whose tokens begin with `written` ones of a header, which expand to `header`.
+fn read(tokens: &[Token], header: Vec<Token>, written: usize) -> Part {
     let length = header_length(&header);
-    let has = |word: &str| header[..length].iter().any(|t| t.is(word));
+    let has = |word: &str| header[..length].iter().any(|t| t.is(word)) || has_attribute(&header[..length], word);
     let (what, names, parameters) = declared(&header, tokens.get(written..).unwrap_or_default());
-    let both = || header.iter().chain(&tokens[written..]);
-    let all: Vec<&Token> = both().collect();
     let (mut uses, mut calls) = (BTreeSet::new(), BTreeSet::new());
-    for (at, token) in all.iter().enumerate().filter(|(_, t)| t.is_word()) {
-        let before = at.checked_sub(1).map_or("", |at| all[at].text.as_str());
-        let returned = before == "->" && at > 1 && all[at - 2].is(")");
-        if before == "." || before == "->" && !returned || is_keyword(&token.text) {
+    for text in [&header[..], &tokens[written.min(tokens.len())..]] {
+        add_uses(text, &mut uses, &mut calls);
+    }
+    // Macros that were expanded are used also: they may have other definitions.
+    add_uses(&tokens[..written], &mut uses, &mut BTreeSet::new());
+    let kernel = has("__global__");
+    let device = kernel || ["__device__", "__constant__", "__managed__"].iter().any(|word| has(word));
+    Part {
+        what,
+        names,
+        uses,
+        calls,
+        kernel,
+        surely_kernel: kernel,
+        device,
+        surely_device: device,
+        constexpr: has("constexpr") || has("consteval"),
+        parameters,
+        tokens: tokens.to_vec(),
+        header,
+    }
+}
+
+/// Adds the names that a text uses and calls.
+fn add_uses(text: &[Token], uses: &mut BTreeSet<String>, calls: &mut BTreeSet<String>) {
+    for (at, token) in text.iter().enumerate().filter(|(_, t)| t.is_word()) {
+        let before = at.checked_sub(1).map_or("", |at| text[at].text.as_str());
+        let returned = before == "->" && at > 1 && text[at - 2].is(")");
+        if before == "." && !(at > 1 && text[at - 2].is(".")) || before == "->" && !returned || is_keyword(&token.text)
+        {
             continue;
         }
-        if all.get(at + 1).is_some_and(|next| next.is("(")) {
+        if text.get(at + 1).is_some_and(|next| next.is("(")) {
             calls.insert(token.text.clone());
         }
         uses.insert(token.text.clone());
     }
-    let kernel = has("__global__");
-    let device = kernel || ["__device__", "__constant__", "__managed__"].iter().any(|word| has(word));
-    Part { what, names, uses, calls, kernel, device, constexpr: has("constexpr"), parameters, tokens, header }
+}
+
+/// Whether `__attribute__((device))` or the like stands for an annotation.
+fn has_attribute(header: &[Token], annotation: &str) -> bool {
+    let name = annotation.trim_matches('_');
+    header.windows(3).enumerate().any(|(at, w)| {
+        let attribute = w[0].is("__attribute__") || w[0].is("__location__");
+        let close = if attribute && w[1].is("(") { closing(header, at + 1) } else { None };
+        close.is_some_and(|close| header[at + 1..close].iter().any(|t| t.is(name) || t.is(annotation)))
+    })
+}
+
+/// Reads a declaration as every branch of its conditions and every meaning of its macros has it. None if these are too many.
+pub(super) fn part(text: &[Token], macros: &Macros, places: &Positions) -> Option<Part> {
+    let mut found: Vec<Part> = vec![];
+    let whole: Vec<Token> = text.iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
+    for tokens in selected(text) {
+        let choices = macros.choices(&tokens[..header_length(&tokens)], places)?;
+        for choice in &choices {
+            found.push(part_as(&tokens, macros, choice)?);
+        }
+    }
+    let mut all = merged(found)?;
+    add_uses(&whole, &mut all.uses, &mut all.calls);
+    all.tokens = whole;
+    Some(all)
+}
+
+/// The part of a text that a macro makes, with these meanings: `made` is expanded, `spelled` is as the source has it.
+pub(super) fn part_of_made(made: &[Token], spelled: &[Token]) -> Part {
+    let length = header_length(made);
+    let mut part = read(made, made[..length].to_vec(), length);
+    add_uses(spelled, &mut part.uses, &mut BTreeSet::new());
+    part
+}
+
+/// One declaration that has these meanings; none if there are none.
+pub(super) fn merged(parts: Vec<Part>) -> Option<Part> {
+    let mut parts = parts.into_iter();
+    let mut all = parts.next()?;
+    for other in parts {
+        if other.what != all.what {
+            all.what = What::Several;
+        }
+        all.names.extend(other.names);
+        all.uses.extend(other.uses);
+        all.calls.extend(other.calls);
+        all.kernel |= other.kernel;
+        all.device |= other.device;
+        all.surely_kernel &= other.surely_kernel;
+        all.surely_device &= other.surely_device;
+        all.constexpr |= other.constexpr;
+    }
+    Some(all)
 }
 
 /// How many tokens precede the body or the initializer.
 fn header_length(text: &[Token]) -> usize {
-    let mut at = 0;
+    let (mut at, mut endless) = (0, false);
     while at < text.len() {
         match text[at].text.as_str() {
-            _ if text[at].kind != Kind::Punctuation => {
-                if text[at].is("template")
-                    && text.get(at + 1).is_some_and(|t| t.is("<"))
-                    && let Some(close) = closing_angle(text, at + 1)
-                {
-                    at = close;
-                }
+            "template" if !endless && text.get(at + 1).is_some_and(|t| t.is("<")) => {
+                let close = closing_angle(text, at + 1);
+                endless = close.is_none();
+                at = close.unwrap_or(at);
             }
             "(" | "[" => at = closing(text, at).unwrap_or(text.len()),
+            "{" if opens_requirements(text, at) => at = closing(text, at).unwrap_or(text.len()),
             "{" | ";" => return at,
             "=" if !text[at.saturating_sub(1)].is("operator") && !text[at.saturating_sub(2)].is("operator") => {
                 return at;
@@ -167,218 +258,13 @@ fn header_length(text: &[Token]) -> usize {
     text.len()
 }
 
-/// What a declaration declares, by its header and by what follows it; for a function, its parameters too.
-fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String) {
-    let one = |name: &str| BTreeSet::from([name.to_string()]);
-    let none = String::new;
-    let template = header.first().is_some_and(|t| t.is("template"));
-    let extern_template =
-        header.first().is_some_and(|t| t.is("extern")) && header.get(1).is_some_and(|t| t.is("template"));
-    if extern_template || template && !header.get(1).is_some_and(|t| t.is("<")) {
-        return (What::Instantiation, BTreeSet::new(), none());
-    }
-    let keyword = head(header);
-    let plain = |tokens: &[Token]| tokens.iter().rfind(|t| t.is_word() && !is_keyword(&t.text)).map(|t| t.text.clone());
-    match keyword {
-        Some("static_assert") => return (What::Assertion, BTreeSet::new(), none()),
-        Some("namespace") => return (What::Type, plain(header).into_iter().collect(), none()),
-        Some("using") => {
-            let after = header.iter().position(|t| t.is("using")).unwrap_or(0) + 1;
-            if header.get(after).is_some_and(|t| t.is("namespace")) {
-                return (What::Using, BTreeSet::new(), none());
-            }
-            return (What::Type, plain(header).into_iter().collect(), none());
-        }
-        Some("concept") => return (What::Type, plain(header).into_iter().collect(), none()),
-        Some("typedef") => {
-            let whole: Vec<Token> = header.iter().chain(rest).cloned().collect();
-            let pointer = whole.windows(3).find(|w| w[0].is("(") && w[1].is("*") && w[2].is_word());
-            let name = pointer.map(|w| w[2].text.clone()).or_else(|| plain(&outside(&whole)));
-            let tag = tag(header).into_iter();
-            let members = if whole.iter().any(|t| t.is("enum")) { enumerators(rest) } else { vec![] };
-            return (What::Type, name.into_iter().chain(tag).chain(members).collect(), none());
-        }
-        // `struct S f() {` is a function.
-        Some("struct" | "class" | "union" | "enum")
-            if !called(header)
-                || rest.first().is_some_and(|t| t.is("{")) && !header.last().is_some_and(|t| t.is(")")) =>
-        {
-            let mut names: BTreeSet<String> = tag(header).into_iter().collect();
-            if keyword == Some("enum") {
-                names.extend(enumerators(rest));
-            }
-            if rest.first().is_some_and(|t| t.is("{"))
-                && let Some(close) = closing(rest, 0)
-            {
-                names.extend(declarators(&rest[close + 1..]));
-            }
-            return (What::Type, names, none());
-        }
-        _ => {}
-    }
-    if let Some((name, qualifier, parameters)) = function(header) {
-        let mut names = one(&name);
-        // A member that is defined outside its class belongs to the class.
-        names.extend(qualifier);
-        return (What::Function, names, parameters);
-    }
-    let mut names: BTreeSet<String> = declarators(header).into_iter().collect();
-    // A pointer to a function: `void (*f)(int)`.
-    names.extend(header.windows(3).find(|w| w[0].is("(") && w[1].is("*") && w[2].is_word()).map(|w| w[2].text.clone()));
-    if rest.first().is_some_and(|t| t.is("=")) {
-        // Further declarators follow the first one's initializer.
-        let mut depth = 0;
-        for pair in rest.windows(2) {
-            match pair[0].text.as_str() {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
-                "," if depth == 0 && pair[1].is_word() => drop(names.insert(pair[1].text.clone())),
-                _ => {}
-            }
-        }
-    }
-    match names.is_empty() {
-        true => (What::Nothing, names, none()),
-        false => (What::Variable, names, none()),
-    }
-}
-
-/// Whether a header has parameters.
-fn called(header: &[Token]) -> bool {
-    function(header).is_some()
-}
-
-/// The name of a class or enumeration.
-fn tag(header: &[Token]) -> Option<String> {
-    let mut at = header.iter().position(|t| ["struct", "class", "union", "enum"].iter().any(|word| t.is(word)))? + 1;
-    let mut name = None;
-    while let Some(token) = header.get(at) {
-        if is_attribute(&token.text) && header.get(at + 1).is_some_and(|t| t.is("(")) || token.is("[") {
-            at = closing(header, if token.is("[") { at } else { at + 1 })?;
-        } else if token.is_word() && !is_keyword(&token.text) {
-            name = Some(token.text.clone());
-        } else if token.is("<") || token.is(":") {
-            break;
-        }
-        at += 1;
-    }
-    name
-}
-
-/// The names in the braces of an enumeration.
-fn enumerators(rest: &[Token]) -> Vec<String> {
-    let Some(open) = rest.iter().position(|t| t.is("{")) else { return vec![] };
-    let inside = &rest[open..closing(rest, open).unwrap_or(rest.len())];
-    let named = |w: &[Token]| (w[0].is("{") || w[0].is(",")) && w[1].is_word();
-    inside.windows(2).filter(|w| named(w)).map(|w| w[1].text.clone()).collect()
-}
-
-/// Tokens outside brackets.
-fn outside(text: &[Token]) -> Vec<Token> {
-    let mut depth = 0;
-    let mut out = vec![];
-    for token in text {
-        match token.text.as_str() {
-            "(" | "[" | "{" if token.kind == Kind::Punctuation => depth += 1,
-            ")" | "]" | "}" if token.kind == Kind::Punctuation => depth -= 1,
-            _ if depth == 0 => out.push(token.clone()),
-            _ => {}
-        }
-    }
-    out
-}
-
-/// The names of variables: the last word of each part between commas. Template arguments do not count.
-fn declarators(text: &[Token]) -> Vec<String> {
-    let mut names: Vec<String> = vec![];
-    let (mut last, mut at) = (None, 0);
-    while at < text.len() {
-        let token = &text[at];
-        match token.text.as_str() {
-            "<" if at > 0 && (text[at - 1].is_word()) => match closing_angle(text, at) {
-                Some(close) => at = close,
-                None => break,
-            },
-            "(" | "[" | "{" if token.kind == Kind::Punctuation => at = closing(text, at).unwrap_or(text.len()),
-            "," => names.extend(last.take()),
-            ";" | "=" if token.kind == Kind::Punctuation => break,
-            word if token.is_word() && !is_keyword(word) => last = Some(word.to_string()),
-            _ => {}
-        }
-        at += 1;
-    }
-    names.extend(last);
-    names
-}
-
-/// The name of the function that a header declares, the class before its name, and its parameters.
-fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
-    let mut at = 0;
-    while at < header.len() {
-        let token = &header[at];
-        if token.is("template") && header.get(at + 1).is_some_and(|t| t.is("<")) {
-            at = closing_angle(header, at + 1)?;
-        } else if token.is("operator") {
-            let open = (at + 1..header.len()).find(|i| header[*i].is("(") && !header[*i - 1].is("operator"))?;
-            let close = closing(header, open)?;
-            return Some(("operator".into(), None, spelled(&header[open + 1..close])));
-        } else if token.is("(") {
-            let close = closing(header, at)?;
-            let mut name = at.checked_sub(1)?;
-            if header[name].is(">") {
-                name = opening_angle(header, name)?.checked_sub(1)?;
-            }
-            let word = &header[name];
-            if word.is_word() && !is_attribute(&word.text) {
-                let pointer = header.get(at + 1).is_some_and(|t| t.is("*") || t.is("&"));
-                if is_keyword(&word.text) {
-                    // A pointer to a function: `void (*f)(int)`.
-                    return None;
-                }
-                let after = header.get(close + 1);
-                let trailing = ["const", "noexcept", "override", "final", "requires", "try", "volatile"];
-                let attribute = after.is_some_and(|t| t.is_word() && !trailing.contains(&t.text.as_str()));
-                let returned = pointer && after.is_some_and(|t| t.is("("));
-                if !(attribute || returned) {
-                    let qualifier =
-                        name.checked_sub(2).filter(|_| header[name - 1].is("::")).map(|q| match header[q].is(">") {
-                            true => opening_angle(header, q).and_then(|open| open.checked_sub(1)).unwrap_or(q),
-                            false => q,
-                        });
-                    let qualifier = qualifier.map(|q| &header[q]).filter(|t| t.is_word()).map(|t| t.text.clone());
-                    return Some((word.text.clone(), qualifier, spelled(&header[at + 1..close])));
-                }
-            }
-            at = close;
-        }
-        at += 1;
-    }
-    None
-}
-
-/// The position of the `<` that `close` closes.
-fn opening_angle(text: &[Token], close: usize) -> Option<usize> {
-    let mut depth = 0;
-    for at in (0..=close).rev() {
-        match text[at].text.as_str() {
-            ">" | ")" => depth += 1,
-            "<" | "(" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return Some(at);
-        }
-    }
-    None
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::tokens::tokens;
     use super::*;
 
     fn of(text: &str) -> (What, Vec<String>) {
-        let part = part(tokens(text).0, &Macros::default());
+        let part = part(&tokens(text).0, &Macros::default(), &None).unwrap();
         (part.what, part.names.into_iter().collect())
     }
 
@@ -424,7 +310,8 @@ mod tests {
 
     #[test]
     fn a_member_is_no_use_of_a_name() {
-        let part = part(tokens("auto f(A x) -> B { return x.size() + y->z + C::d(); }").0, &Macros::default());
+        let text = tokens("auto f(A x) -> B { return x.size() + y->z + C::d(); }").0;
+        let part = part(&text, &Macros::default(), &None).unwrap();
         let uses: Vec<&str> = part.uses.iter().map(String::as_str).collect();
         assert_eq!(uses, ["A", "B", "C", "d", "f", "x", "y"]);
         assert!(part.calls.contains("d") && !part.calls.contains("size"));

@@ -3,8 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::part::What;
-use super::tokens::words;
+use super::tokens::{Token, words};
 use super::{Group, Sources};
+
+pub(super) const COUNTER: &str = "__COUNTER__";
+
+/// How the macros of CUDA's headers begin that annotate functions.
+const ANNOTATIONS: [&str; 5] = ["_CCCL_", "_LIBCUDACXX_", "CUB_", "THRUST_", "CUDART_"];
 
 impl Sources<'_> {
     /// The declarations that entries reach.
@@ -24,6 +29,8 @@ impl Sources<'_> {
                 by_name.entry(name).or_default().push(at);
             }
         }
+        let counters = self.counters();
+        by_name.entry(COUNTER).or_default().extend(&counters);
         let host = self.host_code(&by_name);
         let foreign: BTreeSet<(usize, usize)> =
             every().filter(|at| known.foreign(&self.part(*at).header).is_some()).collect();
@@ -37,18 +44,34 @@ impl Sources<'_> {
         let mut roots: Vec<(usize, usize)> = every()
             .filter(|at| {
                 let part = self.part(*at);
-                let used_unnamed = part.names.contains("operator") || part.device && part.what == What::Variable;
-                let space = || {
-                    let after = part.tokens.iter().position(|t| t.is("namespace")).unwrap_or(0) + 1;
-                    part.tokens.get(after).is_some_and(|t| known.has_space(&t.text))
+                let used_unnamed = part.names.contains("operator")
+                    || part.device && matches!(part.what, What::Variable | What::Several);
+                let declared = || {
+                    let after = part.tokens.iter().position(|t| t.is("namespace") || t.is("enum")).unwrap_or(0);
+                    let path = part.tokens[after + 1..].iter().skip_while(|t| !t.is_word() && !t.is("::"));
+                    let path: Vec<Token> = path.cloned().collect();
+                    match part.tokens[after].is("enum") {
+                        true => {
+                            let last = path.iter().rfind(|t| t.is_word());
+                            known.foreign(&path).is_none() && last.is_some_and(|t| self.declared.contains(&t.text))
+                        }
+                        false => known.has_namespace(&path),
+                    }
                 };
-                used_unnamed && !host.contains(at) && !foreign.contains(at) || part.what == What::Using && space()
+                used_unnamed && !host.contains(at) && !foreign.contains(at)
+                    || part.what == What::Using && declared()
+                    || self.groups[at.0].stays
             })
             .collect();
         loop {
             for at in roots.drain(..) {
-                if kept.insert(at) {
-                    open.extend(self.part(at).uses.iter().cloned());
+                // Declarations that cannot be told apart stay together.
+                let parts =
+                    if self.groups[at.0].texts.is_ok() { at.1..at.1 + 1 } else { 0..self.groups[at.0].parts.len() };
+                for at in parts.map(|part| (at.0, part)) {
+                    if kept.insert(at) {
+                        open.extend(self.part(at).uses.iter().cloned());
+                    }
                 }
             }
             let Some(name) = open.pop_front() else { break };
@@ -57,12 +80,18 @@ impl Sources<'_> {
             }
             open.extend(self.macros.words(&name));
             let all = by_name.get(name.as_str()).map_or(&[][..], Vec::as_slice);
-            let device: Vec<_> = all.iter().filter(|at| self.part(**at).device).collect();
+            if name == COUNTER {
+                roots.extend(all);
+                continue;
+            }
+            let device: Vec<_> = all.iter().filter(|at| self.part(**at).surely_device).collect();
             let plain = |at: &&(usize, usize)| !foreign.contains(*at);
             let overload = |at: &(usize, usize)| {
                 let part = self.part(*at);
                 let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
-                part.what == What::Function && !part.device && !part.constexpr && !device.is_empty() && !forward
+                let annotated = part.header.iter().any(|t| ANNOTATIONS.iter().any(|start| t.text.starts_with(start)));
+                let host = !part.device && !part.constexpr && !annotated && !self.all_device;
+                part.what == What::Function && host && !device.is_empty() && !forward
             };
             let left_out = |at: &(usize, usize)| {
                 host.contains(at)
@@ -83,12 +112,35 @@ impl Sources<'_> {
         kept
     }
 
+    /// Declarations that count with `__COUNTER__`: if one stays, all stay, so that each gets its number.
+    pub(super) fn counters(&self) -> Vec<(usize, usize)> {
+        let counts = |t: &Token| t.is(COUNTER);
+        if !self.files.iter().any(|file| {
+            file.tokens.iter().any(|t| counts(t) || t.directive().is_some_and(|(_, text)| text.contains(COUNTER)))
+        }) {
+            return vec![];
+        }
+        let of = |(g, group): (usize, &Group)| (0..group.parts.len()).map(move |p| (g, p)).collect::<Vec<_>>();
+        let all = self.groups.iter().enumerate().flat_map(of);
+        all.filter(|at| self.macros.reached(&self.part(*at).tokens).is_none_or(|names| names.contains(COUNTER)))
+            .collect()
+    }
+
     /// Host code beyond doubt, and functions without annotation that call it.
     fn host_code(&self, by_name: &BTreeMap<&str, Vec<(usize, usize)>>) -> BTreeSet<(usize, usize)> {
         let known = self.known();
         let every: Vec<(usize, usize)> =
             self.groups.iter().enumerate().flat_map(|(g, group)| (0..group.parts.len()).map(move |p| (g, p))).collect();
+        if self.all_device {
+            return BTreeSet::new();
+        }
         let mut host: BTreeSet<_> = every.iter().filter(|at| known.is_host(self.part(**at))).copied().collect();
+        // An alias of a namespace that nothing declares.
+        host.extend(every.iter().copied().filter(|at| {
+            let text = &self.part(*at).tokens;
+            let target = text.iter().position(|t| t.is("=")).filter(|_| text[0].is("namespace"));
+            target.is_some_and(|target| !known.has_namespace(&text[target + 1..]))
+        }));
         loop {
             let calls_host = |at: &&(usize, usize)| {
                 let part = self.part(**at);

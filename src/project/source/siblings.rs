@@ -16,8 +16,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::part::{Part, What};
+use super::reach::COUNTER;
 use super::tokens::words;
-use super::{Reduced, SourceTree, Sources};
+use super::{Given, Reduced, SourceTree, Sources};
 
 /// Whether files may hold several kernels. Quick, for the many sources that hold one.
 fn may_hold_several(tree: &SourceTree<'_>) -> bool {
@@ -27,21 +28,17 @@ fn may_hold_several(tree: &SourceTree<'_>) -> bool {
     found.iter().map(|text| count(text)).sum::<usize>() > 1 || found.iter().any(|text| in_macro(text))
 }
 
-/// The source without the kernels that neither these entries nor anything else in it names, with the names and values of macros and the flags in `given`; none if
-/// it has no such kernel.
-pub fn without_other_kernels<'t>(
-    tree: SourceTree<'_>,
-    entries: &'t [String],
-    given: impl IntoIterator<Item = &'t str>,
-) -> Option<Reduced> {
+/// The source without the kernels that neither these entries nor anything else in it names, with the macros and flags that its compiler is given; none if it has
+/// no such kernel.
+pub fn without_other_kernels(tree: SourceTree<'_>, entries: &[String], given: Given<'_>) -> Option<Reduced> {
     if !may_hold_several(&tree) {
         return None;
     }
-    let sources = Sources::read(tree);
+    let sources = Sources::read_given(tree, given);
     if sources.unfinished().is_some() {
         return None;
     }
-    let kept = sources.kept_beside(entries.iter().map(String::as_str).chain(given));
+    let kept = sources.kept_beside(entries.iter().map(String::as_str).chain(given.texts()));
     let (files, left_out) = sources.leaving(&kept, &[]);
     (!left_out.is_empty()).then(|| Reduced { files, left_out, ..Reduced::default() })
 }
@@ -49,12 +46,12 @@ pub fn without_other_kernels<'t>(
 impl Sources<'_> {
     /// All declarations except kernels that nothing names.
     fn kept_beside<'t>(&self, given: impl IntoIterator<Item = &'t str>) -> BTreeSet<(usize, usize)> {
-        let is_kernel = |part: &Part| part.kernel && part.what == What::Function && !part.names.is_empty();
+        let is_kernel = |part: &Part| part.surely_kernel && part.what == What::Function && !part.names.is_empty();
         let mut by_name: BTreeMap<&str, Vec<usize>> = BTreeMap::new();
         let mut open: VecDeque<String> = given.into_iter().flat_map(words).collect();
         let mut kept: BTreeSet<usize> = BTreeSet::new();
         for (index, group) in self.groups.iter().enumerate() {
-            if group.parts.is_empty() || !group.parts.iter().all(is_kernel) {
+            if group.parts.is_empty() || group.stays || !group.parts.iter().all(is_kernel) {
                 kept.insert(index);
                 open.extend(group.parts.iter().flat_map(|part| part.uses.iter().cloned()));
                 continue;
@@ -62,6 +59,9 @@ impl Sources<'_> {
             for name in group.parts.iter().flat_map(|part| &part.names) {
                 by_name.entry(name).or_default().push(index);
             }
+        }
+        for (group, _) in self.counters() {
+            by_name.entry(COUNTER).or_default().push(group);
         }
         for file in self.files.iter().filter(|file| file.fragment) {
             open.extend(file.tokens.iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
@@ -94,7 +94,9 @@ mod tests {
     fn gone(all: &[(&str, &str)], entry: &str) -> (Vec<String>, Vec<String>) {
         let files = files(all);
         let tree = SourceTree { files: &files, main: all[0].0, include: &[] };
-        let Some(alone) = without_other_kernels(tree, &[entry.to_string()], []) else { return (vec![], vec![]) };
+        let Some(alone) = without_other_kernels(tree, &[entry.to_string()], Given::default()) else {
+            return (vec![], vec![]);
+        };
         let text = alone.files.get(all[0].0).map_or(all[0].1, String::as_str);
         assert_eq!(text.lines().count(), all[0].1.lines().count(), "lines stay: {text}");
         let blank = all[0].1.lines().zip(text.lines()).filter(|(_, now)| now.trim().is_empty());
@@ -145,7 +147,7 @@ mod tests {
         let text = "__global__ void a(int *x) { }\n#ifdef WIDE\n__global__ void b(int *x) {\n#if N > 2\n#define M 3\n  x[0] = 1;\n#endif\n}\n#endif\n";
         let files = files(&[("k.cu", text)]);
         let tree = SourceTree { files: &files, main: "k.cu", include: &[] };
-        let out = without_other_kernels(tree, &["a".into()], []).unwrap();
+        let out = without_other_kernels(tree, &["a".into()], Given::default()).unwrap();
         let directives: Vec<&str> = out.files["k.cu"].lines().filter(|line| line.starts_with('#')).collect();
         assert_eq!(directives, ["#ifdef WIDE", "#if N > 2", "#define M 3", "#endif", "#endif"]);
         assert!(!out.files["k.cu"].contains("x[0]"), "{}", out.files["k.cu"]);

@@ -2,6 +2,10 @@
 
 use super::*;
 
+mod hostile;
+mod reading;
+mod splitting;
+
 fn files(files: &[(&str, &str)]) -> BTreeMap<String, String> {
     files.iter().map(|(name, text)| (name.to_string(), text.to_string())).collect()
 }
@@ -10,7 +14,7 @@ fn reduced(all: &[(&str, &str)], entries: &[&str]) -> Reduced {
     let files = files(all);
     let tree = SourceTree { files: &files, main: all[0].0, include: &[] };
     let entries: Vec<String> = entries.iter().map(|e| e.to_string()).collect();
-    let out = Sources::read(tree).without_host_code(&entries, []);
+    let out = Sources::read(tree).without_host_code(&entries, Given::default());
     for (name, text) in &out.files {
         assert_eq!(text.lines().count(), files[name].lines().count(), "{text}");
     }
@@ -105,7 +109,7 @@ fn macros_that_make_kernels_and_bindings_are_followed() {
                 KERNEL(add, float)\nKERNEL(sub,\n  float)\nPYBIND11_MODULE(NAME, m) {\n  BIND(add)\n}\nTORCH_LIBRARY_IMPL(ops, CUDA, m) { m.impl(\"f\", f); }\n";
     let kept = left(text, "add_kernel");
     let made = kept.lines().last().unwrap();
-    assert_eq!(made, "__global__ void add_kernel( float *x) { x[0] = 1; }", "{kept}");
+    assert_eq!(made, "__global__ void add_kernel(float *x) { x[0] = 1; }", "{kept}");
     assert_eq!(kept.lines().count(), 4, "{kept}");
 }
 
@@ -151,7 +155,8 @@ fn conditions_on_what_nothing_defines_are_listed() {
     let text = "#ifndef GUARD\n#define GUARD\n#include <lost.h>\n#if defined(USE_OTHER) && VERSION > 2 && GIVEN && __CUDA_ARCH__ >= 800\n#endif\n#endif\n__global__ void k() { }\n";
     let files = files(&[("k.cu", text)]);
     let sources = Sources::read(SourceTree { files: &files, main: "k.cu", include: &[] });
-    let out = sources.without_host_code(&["k".into()], ["GIVEN", "1"]);
+    let defines = BTreeMap::from([("GIVEN".to_string(), "1".to_string())]);
+    let out = sources.without_host_code(&["k".into()], Given::new(&defines, &[]));
     assert_eq!(
         out.asked.iter().map(|(name, place)| format!("{name} {place}")).collect::<Vec<_>>(),
         ["USE_OTHER k.cu:4", "VERSION k.cu:4"]
@@ -225,7 +230,7 @@ fn an_entry_that_a_macro_of_an_absent_header_makes_needs_that_macro() {
     let text = "#include \"makers.cuh\"\nstruct Op {};\nMADE(float, (Op), first, 1)\n\nMADE(float, (Op), second, 2)\n";
     let files = BTreeMap::from([("ops/main.cu".to_string(), text.to_string())]);
     let sources = Sources::read(SourceTree { files: &files, main: "ops/main.cu", include: &[] });
-    let reduced = sources.without_host_code(&["second".into()], []);
+    let reduced = sources.without_host_code(&["second".into()], Given::default());
     let need = |entry: &str| sources.need(&[entry.to_string()], &[], &reduced.absent).map(|need| need.to_string());
     assert_eq!(
         need("second").unwrap(),

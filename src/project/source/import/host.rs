@@ -246,7 +246,7 @@ impl Places {
         for name in self.changes.iter().map(|change| change.name.as_str()).collect::<BTreeSet<_>>() {
             let all = now.get(name).cloned().unwrap_or_default();
             macros.forget(name);
-            all.iter().filter_map(|change| change.text.as_ref()).for_each(|text| macros.define(text));
+            all.iter().filter_map(|change| change.text.as_ref()).for_each(|text| drop(macros.define(text)));
             let none = Scope::default();
             let value = |change: &&Change| {
                 let text = change.text.as_ref()?;
