@@ -120,12 +120,14 @@ unsafe fn in_global(
         own.handover.settle(a.thread, block.epoch);
         // An atomic operation's address is acquired again after the operation: another core may have handed over between the first call and
         // the operation itself.
-        if let Some(address) = own.pending.take() {
+        if !own.pending.is_empty()
+            && let Some(address) = own.pending.remove(&a.thread)
+        {
             acquire(watch, own, address);
         }
         if atomic {
             acquire(watch, own, a.address);
-            own.pending = Some(a.address);
+            own.pending.insert(a.thread, a.address);
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
         let new = Record {

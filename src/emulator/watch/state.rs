@@ -100,8 +100,8 @@ pub(crate) struct BlockWatch {
     pub(super) knows: HashMap<u32, u32>,
     pub(super) releases: u32,
     pub(super) fenced: bool,
-    /// The address of the last atomic or volatile access.
-    pub(super) pending: Option<usize>,
+    /// The address of each thread's last atomic or volatile access, until its next access. A thread may wait in the middle of an operation while others go on.
+    pub(super) pending: HashMap<u32, usize>,
 }
 
 impl BlockWatch {
@@ -118,7 +118,7 @@ impl BlockWatch {
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
-            pending: None,
+            pending: HashMap::new(),
         }
     }
 
@@ -136,7 +136,7 @@ impl BlockWatch {
         self.knows.clear();
         self.releases = 0;
         self.fenced = false;
-        self.pending = None;
+        self.pending.clear();
     }
 
     /// Accesses of `bytes` bytes occur: from now on, a cell covers no more bytes than that.
