@@ -120,9 +120,8 @@ unsafe fn in_global(
         own.handover.settle(a.thread, block.epoch);
         // An atomic operation's address is acquired again after the operation: another core may have handed over between the first call and
         // the operation itself.
-        if !own.pending.is_empty()
-            && let Some(address) = own.pending.remove(&a.thread)
-        {
+        own.end(a.thread);
+        while let Some(address) = own.ended.pop_first() {
             acquire(watch, own, address);
         }
         if atomic {

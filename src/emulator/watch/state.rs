@@ -1,7 +1,7 @@
 //! What is known about memory while a trial runs: about buffers and globals over its launches, and about a block's shared memory and threads while the block
 //! runs. Knows which threads and blocks have synchronized; does not check accesses.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -102,6 +102,8 @@ pub(crate) struct BlockWatch {
     pub(super) fenced: bool,
     /// The address of each thread's last atomic or volatile access, until its next access. A thread may wait in the middle of an operation while others go on.
     pub(super) pending: HashMap<u32, usize>,
+    /// The addresses of operations that have ended since the block's last access to global memory: other threads may know their outcome.
+    pub(super) ended: BTreeSet<usize>,
 }
 
 impl BlockWatch {
@@ -119,6 +121,7 @@ impl BlockWatch {
             releases: 0,
             fenced: false,
             pending: HashMap::new(),
+            ended: BTreeSet::new(),
         }
     }
 
@@ -137,6 +140,7 @@ impl BlockWatch {
         self.releases = 0;
         self.fenced = false;
         self.pending.clear();
+        self.ended.clear();
     }
 
     /// Accesses of `bytes` bytes occur: from now on, a cell covers no more bytes than that.
@@ -149,17 +153,50 @@ impl BlockWatch {
     /// All threads of the block have met.
     pub(crate) fn barrier(&mut self) {
         self.clocks.level();
+        self.ended.extend(self.pending.drain().map(|(_, address)| address));
     }
 
     /// Lanes of a warp have synchronized.
     pub(crate) fn warp(&mut self, warp: usize, mask: u32) {
         self.clocks.join(warp, mask);
-        self.handover.together(warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32));
+        let lanes = warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32);
+        lanes.clone().for_each(|thread| self.end(thread));
+        self.handover.together(lanes);
     }
 
     /// A thread has passed a fence: its next atomic or volatile store hands over everything before the fence.
     pub(crate) fn fence(&mut self, thread: u32, epoch: u32) {
         self.fenced = true;
+        self.end(thread);
         self.handover.fence(thread, epoch, &mut self.clocks);
+    }
+
+    /// The thread is past its last atomic operation.
+    pub(super) fn end(&mut self, thread: u32) {
+        // Every access and fence comes here, and most kernels hand nothing over.
+        if !self.pending.is_empty() {
+            self.ended.extend(self.pending.remove(&thread));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_thread_found_is_due_to_its_block_once_it_passes_a_fence_or_a_barrier() {
+        let mut block = BlockWatch::new(64, 0);
+        let due = |block: &BlockWatch| block.ended.iter().copied().collect::<Vec<_>>();
+        block.pending.extend([(0, 0x100), (1, 0x200), (2, 0x300), (40, 0x400)]);
+        block.fence(1, 0);
+        assert_eq!(due(&block), [0x200]);
+        block.warp(0, 0b101);
+        assert_eq!(due(&block), [0x100, 0x200, 0x300], "thread 40 is of another warp");
+        block.barrier();
+        assert_eq!(due(&block), [0x100, 0x200, 0x300, 0x400]);
+        assert!(block.pending.is_empty());
+        block.begin();
+        assert!(due(&block).is_empty());
     }
 }
