@@ -81,6 +81,8 @@ pub(super) const EXCHANGE: u32 = 16;
 pub(super) const RELAXED: u32 = 32;
 /// A read through the read-only cache: `__ldg`, `ld.global.nc`.
 pub(super) const READ_ONLY: u32 = 64;
+/// An atomic operation whose outcome does not depend on what its thread read before: compare-and-swap, minimum, maximum, and, or.
+pub(super) const SETTLES: u32 = 128;
 
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as the sixth argument; the thread
 /// sanitizer's hooks, as accesses; compare-and-swap; and one area that all `dynamic` names (undefined thread-local arrays) refer to. The hook for constructs

@@ -23,6 +23,7 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use super::abi::{self, ADAPTED, HOOK, MAX_STATIC_SHARED, TOOLKIT};
+use super::asked::headers_found;
 use super::assembly::{blank_lines, declared_only, defined, watched};
 use super::bounds::with_bounds;
 use super::cccl;
@@ -86,6 +87,8 @@ pub struct Compiled {
     pub(super) stand_ins: Vec<String>,
     /// Files of the system that the compiler read in addition to the sources and our headers, by absolute path.
     pub system: Vec<PathBuf>,
+    /// Headers of the system whose existence the sources ask about, by absolute path.
+    pub asked: Vec<PathBuf>,
 }
 
 /// The compiler rejected the source, or could not be run.
@@ -280,6 +283,7 @@ pub(super) fn compile_as(
         );
         return Err(log.into());
     }
+    let asked = headers_found(&tool, what, &texts, &search(what))?;
     let stub = abi::stub(&[], true);
     let ours = stub.lines().filter_map(|line| line.strip_prefix(".globl ")).collect();
     if let Some(name) = defined(&assembly, &ours) {
@@ -312,7 +316,7 @@ pub(super) fn compile_as(
     }
     let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
     let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
-    Ok(Compiled { facts, log: log.replace("source/", ""), left_out: None, stand_ins, system })
+    Ok(Compiled { facts, log: log.replace("source/", ""), left_out: None, stand_ins, system, asked })
 }
 
 /// Copies the package's tree to `to` with these files in place of its own, and with kernel launches, launch bounds and inline PTX rewritten, if there is
@@ -417,20 +421,14 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
         "-gno-record-gcc-switches -fno-gnu-unique -fno-extern-tls-init"
     }));
     args.push(FILL_LOCALS.into());
-    args.push(format!("-std={}", what.std));
     args.push(format!("-ffile-prefix-map={}=.", cwd.display()));
     args.push("-ffile-prefix-map=source/=".into());
     args.push(if what.check { "-O1" } else { "-O3" }.into());
     args.extend(left_out.iter().map(|name| format!("-D{name}")));
     let ours = what.defines.iter().filter(|(name, _)| is_ours(name));
     args.extend(ours.map(|(name, value)| format!("-D{name}={value}")));
-    args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
-    args.push("-Isource".into());
-    if what.toolkit.is_some() {
-        args.extend([ADAPTED, TOOLKIT].iter().flat_map(|folder| ["-isystem".into(), (*folder).into()]));
-    }
-    args.extend(words("-isystem headers -include headers/kforge_cuda.h"));
-    args.extend(what.flags.iter().cloned());
+    args.extend(words("-include headers/kforge_cuda.h"));
+    args.extend(search(what));
     // After the kernel's own flags, because the last one of several counts.
     args.extend(words(match (what.check, clang) {
         (true, false) => {
@@ -443,6 +441,19 @@ fn arguments(what: &EmulatorCompile<'_>, cwd: &Path, left_out: &[&str]) -> Vec<S
         (false, _) => "",
     }));
     args.extend(words("-MD -MF reads -o entries.s entries.cpp"));
+    args
+}
+
+/// The standard, where headers are, and the kernel's own flags.
+fn search(what: &EmulatorCompile<'_>) -> Vec<String> {
+    let mut args = vec![format!("-std={}", what.std)];
+    args.extend(what.include.iter().map(|folder| format!("-Isource/{folder}")));
+    args.push("-Isource".into());
+    if what.toolkit.is_some() {
+        args.extend([ADAPTED, TOOLKIT].iter().flat_map(|folder| ["-isystem".into(), (*folder).into()]));
+    }
+    args.extend(words("-isystem headers"));
+    args.extend(what.flags.iter().cloned());
     args
 }
 
@@ -471,15 +482,15 @@ fn reads(list: &str) -> (Vec<PathBuf>, Option<String>) {
     (system.into_iter().map(PathBuf::from).collect(), elsewhere.into_iter().next())
 }
 
-struct Tool<'a> {
-    cwd: &'a Path,
+pub(super) struct Tool<'a> {
+    pub(super) cwd: &'a Path,
     within: ToolSandbox<'a>,
     path: String,
 }
 
 impl Tool<'_> {
     /// Runs a tool to its end and returns its output. Fails if the tool fails or its deadline passes.
-    fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
+    pub(super) fn run(&self, program: &Path, args: &[String]) -> Result<String, CompileFailed> {
         let name = program.display();
         let fail = |e: std::io::Error| CompileFailed::from(format!("cannot run `{name}`: {e}"));
         let command = self.within.command(program, self.cwd).map_err(fail)?.args(args);

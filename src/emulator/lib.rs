@@ -62,6 +62,7 @@
 
 mod abi;
 mod args;
+mod asked;
 mod assembly;
 mod block;
 mod bounds;

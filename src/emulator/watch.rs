@@ -2,7 +2,7 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, EXCHANGE, RELAXED, UNALIGNED, VOLATILE, WRITE};
+use super::abi::{ATOMIC, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
@@ -105,16 +105,16 @@ fn may_look(a: &Access) -> bool {
         && a.address.is_multiple_of(a.size)
 }
 
-/// Whether the access is an atomic operation that writes, so that a read before it may have been a look.
+/// Whether the access is an atomic operation that decides by itself, so that a read before it may have been a look.
 fn operates(kind: u32) -> bool {
-    kind & (ATOMIC | WRITE) == ATOMIC | WRITE
+    kind & (ATOMIC | WRITE | SETTLES) == ATOMIC | WRITE | SETTLES
 }
 
-/// Whether an access reads what was never written, given which of its bytes were. A load of several elements at once may use only those that were written. How
-/// wide its elements are is not known, so it counts only if it reads none. An atomic operation is one of a single element, and a copy of a number of bytes wants
-/// all of them.
+/// Whether an access reads what was never written, given which of its bytes were. A load of the widest vector may use only those elements that were written: how
+/// wide they are is not known, so it counts only if it reads none. A narrower load may be that of one element, an atomic operation is that of one, and a copy of
+/// a number of bytes wants all of them.
 fn unwritten(a: &Access, mut written: impl Iterator<Item = bool>) -> bool {
-    match a.size <= WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
+    match a.size == WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
         true => !written.any(|byte| byte),
         false => !written.all(|byte| byte),
     }

@@ -44,6 +44,26 @@ pub fn only_of_toolchain(task: &Task, input: &str, source: &str, read: &[PathBuf
     }
 }
 
+/// Refuses a file outside the sources whose existence `source` asks about and that is not in the step's toolchain, the input named `input`. One that does not
+/// exist is what every machine without it answers.
+///
+/// # Errors
+/// A response that names the file and what to do; or the toolchain cannot be read.
+pub fn asks_only_of_toolchain(task: &Task, input: &str, source: &str, asked: &[PathBuf]) -> Result<(), Response> {
+    if asked.is_empty() {
+        return Ok(());
+    }
+    let toolchain: Toolchain = task.document(input)?;
+    match asked.iter().find(|file| !known(file, &toolchain.headers)) {
+        None => Ok(()),
+        Some(file) => Err(failed(format!(
+            "`{source}` asks by `__has_include` for `{}`, which kforge does not track: the answer would depend on this machine; copy the header into the \
+             package, or leave the question out",
+            file.display()
+        ))),
+    }
+}
+
 /// A file's size, times and inode when it was read, and its digest.
 type FileStamp = (u64, i64, i64, u64, Digest);
 

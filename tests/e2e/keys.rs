@@ -76,6 +76,20 @@ fn a_header_of_another_library_of_the_system_is_refused_and_what_to_do_is_said()
 }
 
 #[test]
+fn a_header_of_the_system_that_a_source_asks_about_is_refused_and_one_of_the_compiler_is_not() {
+    let (project, system) = with_system();
+    let asks = |name: &str| format!("#if __has_include(<{name}>)\n#define MORE 1\n#else\n#define MORE 2\n#endif\n");
+    project.write("twice.cu", &(asks("other_library.h") + &TWICE.replace("+ 1", "+ MORE - 1")));
+    fs::write(system.join("other_library.h"), "#error it does not compile by itself\n").unwrap();
+    let built = project.build(&[]).expect(101);
+    built.says("asks by `__has_include` for").says("other_library.h").says("leave the question out");
+    fs::remove_file(system.join("other_library.h")).unwrap();
+    project.built(&[]);
+    project.write("twice.cu", &(asks("vector") + &TWICE.replace("+ 1", "+ MORE")));
+    project.built(&[]);
+}
+
+#[test]
 #[ignore = "second tier: many builds"]
 fn a_compiler_that_lies_nowhere_where_compilers_lie_compiles_and_counts() {
     let (project, _) = with_system();

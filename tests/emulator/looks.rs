@@ -45,7 +45,7 @@ __global__ void largest_by_vote(const int *x, int *most, int n) {
 }
 __global__ void test_and_set(int *lock, int *count) {
   for (bool done = false; !done;) {
-    if (*lock == 0 && atomicExch(lock, 1) == 0) {
+    if (*lock == 0 && atomicCAS(lock, 0, 1) == 0) {
       __threadfence();
       *count = *count + 1;
       __threadfence();
@@ -119,6 +119,21 @@ __global__ void both(const int *x, int *most, int *out, int n) {
   if (i < n && *most < x[i]) atomicMax(most, x[i]);
   if (i == n) out[0] = *most; // only reads
 }
+// Wrong: the ticket is stale once another thread takes it.
+__global__ void ticket(const int *x, int *next, int *out) {
+  int slot = *next; // ticket
+  atomicAdd(next, 1);
+  out[slot % 4] = x[slot % 4];
+}
+// Wrong: two threads may see a free lock.
+__global__ void lock_unasked(int *lock, int *out) {
+  if (threadIdx.x == 0) {
+    for (int i = 0; i < 1000 && *lock != 0; ++i) __nanosleep(20); // free
+    atomicExch(lock, 1);
+    out[blockIdx.x] = 1;
+    atomicExch(lock, 0);
+  }
+}
 // Wrong: the block's barrier does not order what other blocks do.
 __global__ void long_ago(const int *x, int *most) {
   int seen = *most; // long ago
@@ -128,7 +143,7 @@ __global__ void long_ago(const int *x, int *most) {
 }
 "#;
 
-const ENTRIES: [&str; 14] = [
+const ENTRIES: [&str; 16] = [
     "doubles",
     "largest",
     "largest_by_block",
@@ -143,6 +158,8 @@ const ENTRIES: [&str; 14] = [
     "cleared",
     "both",
     "long_ago",
+    "ticket",
+    "lock_unasked",
 ];
 
 /// Values in an order in which every maximum so far is often exceeded.
@@ -216,6 +233,9 @@ fn a_read_of_what_others_change_atomically_is_a_race_unless_it_was_a_look() {
         let ran = races("both", 2, args, &[x(), most(), out()], "// only reads");
         assert_eq!(ran.findings.len(), 1, "the look itself is no race: {:#?}", ran.findings);
         races("long_ago", 2, vec![ptr("x"), ptr("most")], &[x(), most()], "// long ago");
+        let next = || ints("next", [0]).writable();
+        races("ticket", 2, vec![ptr("x"), ptr("next"), ptr("out")], &[x(), next(), out()], "// ticket");
+        races("lock_unasked", 2, vec![ptr("next"), ptr("out")], &[next(), out()], "// free");
     }
 }
 

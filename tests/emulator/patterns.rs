@@ -277,29 +277,3 @@ fn each_of_them_races_without_one_of_its_lines() {
         }
     }
 }
-
-const TAKEN_BY_ALL: &str = r#"
-#include <cuda_runtime.h>
-__global__ void k(const int *x, int *y, int *room, int n) {
-  __shared__ int first;
-  if (threadIdx.x == 0) first = x[0];
-  __syncthreads();
-  y[threadIdx.x] = first;
-  if (threadIdx.x == AT) first = 0;
-}
-"#;
-
-#[test]
-fn a_race_that_threads_of_several_warps_share_asks_for_a_barrier_of_the_block() {
-    // Whichever thread writes, and in whichever order threads run, lanes of its own warp and of the other one read.
-    for at in ["0", "20", "40", "63"] {
-        let built = build(&TAKEN_BY_ALL.replace("AT", at), &["k"], true);
-        for order in ORDERS {
-            let data = [ints("x", [7]), ints("y", [0; 64]).writable(), ints("room", [0]).writable()];
-            let args = vec![ptr("x"), ptr("y"), ptr("room"), int(1)];
-            let ran = run_with(&built, vec![launch("k", 1, 64, args)], &data, &How { order, ..How::default() });
-            let message = &ran.only(FindingKind::Race).message;
-            assert!(message.contains("`__syncthreads` between") && !message.contains("__syncwarp"), "{at} {message}");
-        }
-    }
-}

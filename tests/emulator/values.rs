@@ -13,6 +13,8 @@
 
 use std::collections::BTreeMap;
 
+use kforge::record::{Finding, FindingKind};
+
 use super::harness::*;
 
 const SOURCE: &str = include_str!("../emulator_values/instructions.cu");
@@ -112,8 +114,11 @@ fn every_instruction_gives_what_a_gpu_gave() {
     }) {
         let out = output("out", case.words, 8);
         let ran = run(&built, launch(&case.name, case.blocks, 32, vec![ptr("out")]), &[out]);
-        if !ran.findings.is_empty() || !ran.not_emulated.is_empty() {
-            wrong.push(format!("{}: {:?} {:?}", case.name, ran.not_emulated, ran.findings.first().map(|f| &f.message)));
+        // These kernels write themselves what they then read, also through the read-only cache.
+        let stale = |f: &&Finding| f.kind == FindingKind::StaleRead && case.name.contains("_nc_");
+        let found = ran.findings.iter().find(|f| !stale(f));
+        if found.is_some() || !ran.not_emulated.is_empty() {
+            wrong.push(format!("{}: {:?} {:?}", case.name, ran.not_emulated, found.map(|f| &f.message)));
             continue;
         }
         let words: Vec<u64> = ran.buffers["out"].chunks(8).map(|w| u64::from_le_bytes(w.try_into().unwrap())).collect();

@@ -46,7 +46,7 @@ KF_CALL uint8_t kf_cas1(void *address, uint8_t expected, uint8_t desired);
 KF_CALL uint16_t kf_cas2(void *address, uint16_t expected, uint16_t desired);
 KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
-enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16, KF_RELAXED = 32, KF_READ_ONLY = 64 };
+enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16, KF_RELAXED = 32, KF_READ_ONLY = 64, KF_SETTLES = 128 };
 
 // A source cannot name these attributes (`compile.rs`), but our headers can, by this name.
 #define KF_UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("bounds")))

@@ -1,5 +1,6 @@
-//! Looks: plain reads of a word before an atomic operation of the same thread on that word, such as the first read before a loop of `atomicCAS`. What a look
-//! reads only decides what is tried; the operation decides. So a look does not race with atomic writes.
+//! Looks: plain reads of a word before an atomic operation of the same thread on that word which decides by itself: a compare-and-swap, a minimum, a maximum, an
+//! and, an or. What a look reads only decides what is tried. So a look does not race with atomic writes. A read before an `atomicAdd` or an `atomicExch` is none:
+//! what it read, such as the number of a ticket, is stale once another thread makes the operation.
 //!
 //! A place in the code is known as a look once a thread that read a word there makes an atomic operation on that word before the block's next barrier. Until
 //! then, a race of such a read with an atomic write waits in the notebook. A spin that never makes an operation is not a look.

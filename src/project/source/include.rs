@@ -119,6 +119,31 @@ fn only_folder(files: &BTreeMap<String, String>, name: &str) -> Option<String> {
     folders.next().is_none().then(|| first.to_string())
 }
 
+/// Names of headers whose existence a text may ask about by `__has_include`: those of its directives, and those that a macro may name there.
+pub fn headers_asked_about(text: &str) -> BTreeSet<String> {
+    const OPERATOR: &str = "__has_include";
+    if !text.contains(OPERATOR) {
+        return BTreeSet::new();
+    }
+    let (all, _) = tokens(text);
+    let directives = || all.iter().filter_map(Token::directive);
+    let operands = |text: &str| -> Vec<String> {
+        let rest = text.split(OPERATOR).skip(1).map(|rest| rest.strip_prefix("_next").unwrap_or(rest).trim_start());
+        rest.filter_map(|rest| Some(rest.strip_prefix('(')?.trim_start().to_string())).collect()
+    };
+    let asked: Vec<String> = directives().flat_map(|(_, text)| operands(text)).collect();
+    let mut names: BTreeSet<String> = asked.iter().filter_map(|operand| Some(Include::of(operand)?.name)).collect();
+    if asked.iter().any(|operand| Include::of(operand).is_none()) {
+        let bodies = directives()
+            .filter(|(word, _)| *word == "define")
+            .filter_map(|(_, text)| text.find(['<', '"']).map(|at| &text[at..]));
+        names.extend(
+            bodies.filter_map(|body| Some(Include::of(body)?.name)).filter(|name| !name.contains(char::is_whitespace)),
+        );
+    }
+    names
+}
+
 /// The headers whose existence a file asks about.
 pub(super) fn asked(file: &File) -> Vec<String> {
     let conditions = file.tokens.iter().filter_map(Token::directive).filter(|(word, _)| matches!(*word, "if" | "elif"));
@@ -133,4 +158,21 @@ pub(super) fn asked(file: &File) -> Vec<String> {
 pub(super) fn inner_includes(file: &File, tree: &SourceTree<'_>) -> Vec<String> {
     let inside = |(at, _): &(usize, Include)| file.declarations.inside.contains(at);
     includes(file).filter(inside).filter_map(|(_, include)| include.resolve(&file.name, tree)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn headers_that_a_text_asks_about_are_found_also_behind_a_macro() {
+        let of = |text: &str| headers_asked_about(text).into_iter().collect::<Vec<_>>();
+        assert_eq!(
+            of("#if defined(A) && __has_include(<a/b.h>) || __has_include_next( \"c.h\" )\n#endif\n"),
+            ["a/b.h", "c.h"]
+        );
+        assert_eq!(of("#define HAS_D __has_include(<d.h>)\n#if HAS_D\n#endif\n"), ["d.h"]);
+        assert_eq!(of("#define NAME <e.h>\n#if __has_include(NAME)\n#endif\n"), ["e.h"]);
+        assert!(of("// __has_include(<no.h>)\n#include <f.h>\n#define LESS a < b\n").is_empty());
+    }
 }

@@ -50,6 +50,7 @@ use edit::{Edit, can_go, edited};
 pub use entry::{addressed, with_parameters};
 pub use given::Given;
 use host::{Known, qualified};
+pub use include::headers_asked_about;
 use include::{asked, included_files, includes, inner_includes, unconditional};
 use macros::{Macros, spelled};
 pub use needs::{Need, is_standard};

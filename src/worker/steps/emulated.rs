@@ -7,7 +7,7 @@ use kforge_emulator::unincluded::unincluded;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
-use kforge_harness::system::only_of_toolchain;
+use kforge_harness::system::{asks_only_of_toolchain, only_of_toolchain};
 use kforge_harness::task::{Task, done, failed, refused};
 use kforge_harness::trees;
 use kforge_types::record::Note;
@@ -45,7 +45,9 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
             Err(remembered(response, why.ended, &why.log))
         }
         Ok(made) => {
-            only_of_toolchain(task, "toolchain", &params.main, &made.system).map_err(|why| match why {
+            let tracked = only_of_toolchain(task, "toolchain", &params.main, &made.system)
+                .and_then(|()| asks_only_of_toolchain(task, "toolchain", &params.main, &made.asked));
+            tracked.map_err(|why| match why {
                 Response::Failed { message, .. } => refused(&params, message, "", vec![]),
                 other => other,
             })?;

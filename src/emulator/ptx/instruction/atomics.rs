@@ -60,9 +60,13 @@ pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> C
         _ => "kf_old == kf_expected ? kf_value : kf_old".into(),
     };
     let (release, acquire) = (matches!(order, "release" | "acq_rel"), matches!(order, "acquire" | "acq_rel"));
-    let (exchange, old) = if operation == "exch" { ("KF_EXCHANGE", "") } else { ("0", " kf_old") };
+    let (flag, old) = match operation {
+        "exch" => ("KF_EXCHANGE", ""),
+        "cas" | "min" | "max" | "and" | "or" => ("KF_SETTLES", " kf_old"),
+        _ => ("0", " kf_old"),
+    };
     let call = format!(
-        "kf_ptx_atom<{release}, {acquire}, {exchange}, {cpp}>({pointer}, [=]({cpp}{old}) -> {cpp} {{ return {new}; }})"
+        "kf_ptx_atom<{release}, {acquire}, {flag}, {cpp}>({pointer}, [=]({cpp}{old}) -> {cpp} {{ return {new}; }})"
     );
     Ok(values
         + &match target {

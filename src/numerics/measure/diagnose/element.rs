@@ -60,7 +60,15 @@ pub fn other_type(dtype: DType, bytes: &[u8], want: &[f64], wrong: u64) -> Optio
                 // What the narrower of the two types rounds is no difference.
                 let rounding = other.ulp(*want).max(dtype.ulp(*want));
                 let error = if *got == exact || got.is_nan() { 0.0 } else { ((got - want).abs() - rounding).max(0.0) };
-                front.push(FrontPoint { index: index as u64, error, got: *got, want: *want, scale: None });
+                let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+                let error = if error.is_nan() { f64::MAX } else { error.min(f64::MAX) };
+                front.push(FrontPoint {
+                    index: index as u64,
+                    error,
+                    got: finite(*got),
+                    want: finite(*want),
+                    scale: None,
+                });
             }
             Fit { nearest: front.finish(), every: vec![] }
         };

@@ -63,7 +63,8 @@ impl Fitting {
     fn add(&mut self, at: usize, (got, want, scale): (f64, f64, Option<f64>), predicted: Option<Predicted>) {
         let point = |front: &mut Front, error: f64, want: f64, scale: Option<f64>| {
             // A distance beyond the largest number is that number, which exceeds every tolerance; a scale that is not finite allows nothing.
-            let scale = scale.map(|scale| if scale.is_finite() { scale } else { 0.0 });
+            let finite = |value: f64| if value.is_finite() { value } else { 0.0 };
+            let (got, want, scale) = (finite(got), finite(want), scale.map(finite));
             front.push(FrontPoint { index: at as u64, error: error.min(f64::MAX), got, want, scale });
         };
         let own = distance(got, want);
@@ -311,5 +312,16 @@ mod tests {
         assert_eq!(closeness(0.125), 0.0);
         assert_eq!(closeness(f64::from(f32::EPSILON)), CLOSE);
         assert_eq!(closeness(2f64.powi(-7)), 2f64.powi(-7));
+    }
+
+    #[test]
+    fn what_is_not_finite_leaves_numbers_because_json_has_no_others() {
+        let mut fitting = Fitting::default();
+        let predicted = |value| Predicted { value, gap: 0.0, rounding: 0.0, scale: None };
+        fitting.add(0, (f64::INFINITY, 1.0, Some(f64::INFINITY)), None);
+        fitting.add(1, (1.0, f64::NEG_INFINITY, None), Some(predicted(f64::NAN)));
+        let points = [fitting.nearest.finish(), fitting.every.finish()].concat();
+        assert!(points.len() > 1 && points.iter().all(|point| point.error == f64::MAX), "{points:?}");
+        assert!(points.iter().all(|point| point.got.is_finite() && point.want.is_finite()), "{points:?}");
     }
 }
