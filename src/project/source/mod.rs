@@ -24,6 +24,7 @@
 mod brackets;
 mod branches;
 mod declarations;
+mod declarators;
 mod edit;
 mod entry;
 mod expand;

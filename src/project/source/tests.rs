@@ -3,6 +3,7 @@
 use super::*;
 
 mod hostile;
+mod names;
 mod reading;
 mod splitting;
 

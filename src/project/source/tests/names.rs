@@ -1,0 +1,61 @@
+//! Declarations whose names are easily missed. Where one is left out, an outer name of the same spelling takes its place, and the kernel means something else.
+
+use super::*;
+
+/// Whether the line with `/*inner*/` stays for a kernel that uses `name`.
+fn stays(declaration: &str, name: &str) -> bool {
+    let text = format!(
+        "#include <torch/extension.h>\nnamespace ops {{\n{declaration}\n__global__ void k(float *x) {{ x[0] = {name}; }}\n}}\ntorch::Tensor run(torch::Tensor x) {{ return x; }}\n"
+    );
+    let kept = left(&text, "k");
+    assert!(!kept.contains("run("), "{kept}");
+    declaration.split('\n').all(|line| kept.contains(line.trim()))
+}
+
+#[test]
+fn every_declarator_declares_a_name() {
+    for (text, name) in [
+        ("constexpr int a(2), b(3);", "b"),
+        ("constexpr int a(2), b(3);", "a"),
+        ("constexpr int a{2}, b{3};", "b"),
+        ("constexpr const float *p = &one, *q = &three;", "q"),
+        ("constexpr const float *const p = f(c, d), *const q = &three;", "q"),
+        ("constexpr int a[2] = {1, 2}, b[2]{3, 4};", "b"),
+        ("constexpr int a = 2, (*b)(int) = nullptr;", "b"),
+        ("constexpr V<int, 3> a(2), b(3);", "b"),
+        ("constexpr int a = x < 3, b = 3;", "b"),
+        ("typedef int real, *preal;", "real"),
+        ("typedef int real, *preal;", "preal"),
+        ("typedef struct { float v; } Vec, *PVec;", "Vec"),
+        ("typedef struct { float v; } Vec, *PVec;", "PVec"),
+        ("typedef float (*F)(float), R;", "R"),
+        ("typedef float (&F)[4];", "F"),
+        ("struct S : A, B { int x; } a = {1}, *b = nullptr;", "b"),
+        ("static union { int a; float b; };", "b"),
+    ] {
+        assert!(stays(text, name), "{text} {name}");
+        assert!(!stays(text, "other"), "{text}");
+    }
+}
+
+#[test]
+fn attributes_are_no_names() {
+    for (text, name) in [
+        ("using real [[maybe_unused]] = int;", "real"),
+        ("using real C10_UNUSED = int;", "real"),
+        ("constexpr int b __attribute__((unused)) = 3;", "b"),
+        ("constexpr int b [[maybe_unused]](3);", "b"),
+        ("constexpr int b C10_UNUSED = 3;", "b"),
+        ("constexpr int b ALIGNED(8) = 3;", "b"),
+        ("alignas(16) constexpr int b = 3;", "b"),
+        ("typedef int real __attribute__((aligned(8)));", "real"),
+        ("typedef int real __align__(8);", "real"),
+        ("typedef struct { int x; } real __attribute__((aligned(8)));", "real"),
+        ("typedef struct __attribute__((packed)) { int x; } real;", "real"),
+        ("enum class [[nodiscard]] E { A };", "E"),
+        ("__declspec(align(8)) constexpr int b = 3;", "b"),
+    ] {
+        assert!(stays(text, name), "{text} {name}");
+        assert!(!stays(text, "other"), "{text}");
+    }
+}
