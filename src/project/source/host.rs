@@ -118,10 +118,11 @@ impl Known<'_> {
 
     /// Whether a declaration is host code beyond doubt.
     pub(super) fn is_host(&self, part: &Part) -> bool {
-        if part.device || !matches!(part.what, What::Function | What::Variable) {
+        // A constant expression may name what only host code has where it is not evaluated: `throw std::invalid_argument("n")`.
+        if part.device || part.constexpr || !matches!(part.what, What::Function | What::Variable) {
             return false;
         }
-        let host_only = part.header.iter().any(|t| t.is("__host__")) && !part.constexpr;
+        let host_only = part.header.iter().any(|t| t.is("__host__"));
         host_only || part.names.contains("main") || self.in_host_words(&part.tokens, self.host_macros)
     }
 

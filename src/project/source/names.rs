@@ -165,7 +165,7 @@ fn tag(header: &[Token]) -> Option<String> {
 }
 
 /// The names in the braces of an enumeration.
-fn enumerators(rest: &[Token]) -> Vec<String> {
+pub(super) fn enumerators(rest: &[Token]) -> Vec<String> {
     let Some(open) = rest.iter().position(|t| t.is("{")) else { return vec![] };
     let inside = &rest[open..closing(rest, open).unwrap_or(rest.len())];
     let named = |w: &[Token]| (w[0].is("{") || w[0].is(",")) && w[1].is_word();

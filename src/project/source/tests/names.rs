@@ -59,3 +59,45 @@ fn attributes_are_no_names() {
         assert!(!stays(text, "other"), "{text}");
     }
 }
+
+#[test]
+fn every_branch_may_give_the_name() {
+    let nested = "constexpr int\n#ifdef A_\n a\n#else\n#ifndef B_\n b\n#else\n c\n#endif\n#endif\n = 3;";
+    let many = |count: usize| {
+        let branches: String = (1..count).map(|n| format!("#elif V_ == {n}\n v{n}\n")).collect();
+        format!("constexpr int\n#if V_ == 0\n v0\n{branches}#else\n b\n#endif\n = 3;")
+    };
+    for text in [nested.to_string(), many(8), many(30), many(100)] {
+        assert!(stays(&text, "b"), "{text}");
+        assert!(!stays(&text, "other"), "{text}");
+    }
+    let body = "enum Mode { M0,\n#ifdef A_\n M1,\n#else\n#ifndef B_\n M2 = 1,\n#endif\n#endif\n M3 };";
+    assert!(stays(body, "M2") && !stays(body, "other"));
+}
+
+#[test]
+fn a_constant_expression_is_no_host_code() {
+    for text in [
+        "constexpr int b(int v) { return v > 0 ? v : throw std::invalid_argument(\"v\"); }",
+        "template <class T> constexpr T b(T v) { if (v < 0) { throw std::runtime_error(std::to_string(v)); } return v; }",
+        "constexpr int b(int v) { if (v < 0) { abort(); } return v; }",
+    ] {
+        assert!(stays(text, "b(1)"), "{text}");
+    }
+    assert!(!stays("int b(int v) { if (v < 0) { abort(); } return v; }", "b(1)"));
+}
+
+#[test]
+fn enumerators_that_macros_make_are_names() {
+    for (text, name) in [
+        ("#define COLORS(X) X(GREEN, 1) X(RED, 3)\n#define AS(n, v) n = v,\nenum Color { COLORS(AS) };", "RED"),
+        ("#define MORE RED\nenum Color { GREEN, MORE };", "RED"),
+        ("#define COLOR(n) COLOR_##n\nenum Color : int { COLOR(GREEN), COLOR(RED) };", "COLOR_RED"),
+        ("#ifdef A_\n#define COLOR(n) A_##n\n#else\n#define COLOR(n) B_##n\n#endif\nenum { COLOR(RED) };", "B_RED"),
+        ("#define COLOR(n) COLOR_##n\ntypedef enum { COLOR(RED) } Color;", "COLOR_RED"),
+    ] {
+        assert!(stays(text, name), "{text} {name}");
+    }
+    let used = "#define COLORS(X) X(GREEN, 1)\n#define AS(n, v) n = v,\nenum Color { COLORS(AS) };";
+    assert!(!stays(used, "other"));
+}
