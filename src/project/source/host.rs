@@ -5,10 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::macros::Macros;
 use super::part::{Part, What};
+use super::spaces::{KNOWN, is_known};
 use super::tokens::Token;
-
-/// Namespaces that device code can use without a header of the package.
-const KNOWN: [&str; 9] = ["std", "cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv", "cutlass", "cute"];
 
 /// Functions and objects of the C library that device code does not have.
 const C: [&str; 22] = [
@@ -77,6 +75,8 @@ pub(super) struct Known<'a> {
     pub(super) declared: &'a BTreeSet<String>,
     /// The names of namespaces and of their aliases.
     pub(super) namespaces: &'a BTreeSet<String>,
+    /// The names of classes and aliases, wherever they stand.
+    pub(super) spaces: &'a BTreeSet<String>,
     /// Macros that only host code can use.
     pub(super) host_macros: &'a BTreeSet<String>,
 }
@@ -84,7 +84,7 @@ pub(super) struct Known<'a> {
 impl Known<'_> {
     /// Whether the sources or CUDA have a namespace or a class of that name.
     pub(super) fn has_space(&self, name: &str) -> bool {
-        KNOWN.contains(&name) || self.declared.contains(name) || self.macros.contains(name)
+        is_known(name) || self.declared.contains(name) || self.spaces.contains(name) || self.macros.contains(name)
     }
 
     /// Whether the sources or CUDA have the namespace that a path names: `::a::b`.
@@ -120,6 +120,14 @@ impl Known<'_> {
     pub(super) fn is_host(&self, part: &Part) -> bool {
         // A constant expression may name what only host code has where it is not evaluated: `throw std::invalid_argument("n")`.
         if part.device || part.constexpr || !matches!(part.what, What::Function | What::Variable) {
+            return false;
+        }
+        // Such a constant hides an outer one of its name, whatever its value needs.
+        let numbers =
+            ["bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed", "size_t", "auto"];
+        let is = |t: &Token| numbers.iter().any(|word| t.is(word));
+        let constant = part.header.iter().any(|t| t.is("const")) && !part.header.iter().any(|t| t.is("*"));
+        if part.what == What::Variable && constant && part.header.iter().any(is) {
             return false;
         }
         let host_only = part.header.iter().any(|t| t.is("__host__"));

@@ -57,6 +57,29 @@ pub(super) struct Part {
 }
 
 impl Part {
+    /// Whether it is a function, or a specialization of a template, so that others of its name may stand beside it in its namespace.
+    pub(super) fn is_overload(&self) -> bool {
+        self.what == What::Function || self.specialized().is_some()
+    }
+
+    /// The position in its header of the name that it specializes: `A` of `template <> struct std::A<int>`.
+    pub(super) fn specialized(&self) -> Option<usize> {
+        let template = self.header.iter().position(|t| t.is("template")).filter(|at| *at < 2)?;
+        let mut at = closing_angle(&self.header, template + 1)? + 1;
+        while let Some(token) = self.header.get(at) {
+            let named = token.is_word() && self.names.contains(&token.text);
+            match token.text.as_str() {
+                ":" | "{" => return None,
+                "(" | "[" if token.kind == Kind::Punctuation => at = closing(&self.header, at)?,
+                _ if named && self.header.get(at + 1).is_some_and(|t| t.is("<")) => return Some(at),
+                "<" => at = closing_angle(&self.header, at)?,
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
     /// Takes every word for a name: the declaration has too many branches.
     fn take_for_anything(&mut self, whole: &[Token]) {
         let has = |words: &[&str]| whole.iter().any(|t| words.iter().any(|word| t.is(word)));

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::part::What;
+use super::part::{Part, What};
 use super::tokens::{Token, words};
 use super::{Group, Sources};
 
@@ -32,8 +32,9 @@ impl Sources<'_> {
         let counters = self.counters();
         by_name.entry(COUNTER).or_default().extend(&counters);
         let host = self.host_code(&by_name);
-        let foreign: BTreeSet<(usize, usize)> =
-            every().filter(|at| known.foreign(&self.part(*at).header).is_some()).collect();
+        // Where every header is here, such a name is a mistake, which the compiler reports.
+        let is_foreign = |at: &(usize, usize)| self.lacks_library && known.foreign(&self.part(*at).header).is_some();
+        let foreign: BTreeSet<(usize, usize)> = every().filter(is_foreign).collect();
         let mut kept: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         let mut open: VecDeque<String> = entries.iter().flat_map(|entry| words(entry)).collect();
@@ -84,7 +85,8 @@ impl Sources<'_> {
                 roots.extend(all);
                 continue;
             }
-            let device: Vec<_> = all.iter().filter(|at| self.part(**at).surely_device).collect();
+            let of_device = |part: &Part| part.surely_device && part.what != What::Variable;
+            let device: Vec<_> = all.iter().filter(|at| of_device(self.part(**at))).collect();
             let plain = |at: &&(usize, usize)| !foreign.contains(*at);
             let overload = |at: &(usize, usize)| {
                 let part = self.part(*at);
@@ -96,7 +98,9 @@ impl Sources<'_> {
             let left_out = |at: &(usize, usize)| {
                 host.contains(at)
                     || overload(at)
-                    || foreign.contains(at) && all.iter().filter(plain).any(|other| !host.contains(other))
+                    || foreign.contains(at)
+                        && self.part(*at).is_overload()
+                        && all.iter().filter(plain).any(|other| !host.contains(other))
             };
             roots.extend(all.iter().filter(|at| !left_out(at)));
         }

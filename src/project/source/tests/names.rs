@@ -101,3 +101,47 @@ fn enumerators_that_macros_make_are_names() {
     let used = "#define COLORS(X) X(GREEN, 1)\n#define AS(n, v) n = v,\nenum Color { COLORS(AS) };";
     assert!(!stays(used, "other"));
 }
+
+#[test]
+fn only_a_namespace_of_an_absent_header_makes_an_overload_foreign() {
+    let two = |before: &str, parameter: &str| {
+        let text = format!(
+            "{before}\ntemplate <class T> __device__ float f(T x) {{ return 1; }}\n__device__ float f({parameter} x) {{ return 3; }}\n__global__ void k(float *x) {{ x[0] = f(x[0]); }}\nint main() {{ }}\n"
+        );
+        let files = [
+            ("k.cu", text.as_str()),
+            (
+                "cfg.cuh",
+                "struct Cfg {\n#if 1\n using T = float; struct I {\n#else\n struct I { struct J {\n#endif\n }; };\n#if 0\n };\n#endif\n",
+            ),
+        ];
+        let out = reduced(&files, &["k"]);
+        out.files["k.cu"].contains("return 3")
+    };
+    let torch = "#include <torch/extension.h>\n";
+    assert!(!two(torch, "at::Half"));
+    for (before, parameter) in [
+        ("", "opps2::Relu"),
+        ("#include <vector>\n#include <cuda_runtime.h>", "opps2::Relu"),
+        (
+            &format!("{torch}#include <mma.h>\nusing namespace nvcuda;"),
+            "wmma::fragment<wmma::accumulator, 16, 16, 16, float> &",
+        ),
+        (&format!("{torch}#include \"cfg.cuh\""), "Cfg::T"),
+        (&format!("{torch}struct A {{ struct B {{ using T = float; }}; }};\nusing namespace X;"), "B::T"),
+        (&format!("{torch}struct A {{ typedef Other B; }};"), "B::T"),
+    ] {
+        assert!(two(before, parameter), "{before} {parameter}");
+    }
+}
+
+#[test]
+fn what_may_hide_an_outer_name_is_not_left_out_for_it() {
+    for text in ["using b = at::Half;", "using at::b;", "struct b : at::Base { };", "static const int b = at::three;"] {
+        let outer = "using b = float;\nnamespace ops {\n";
+        let all = format!(
+            "#include <ATen/ATen.h>\n{outer}{text}\n__global__ void k(float *x) {{ x[0] = b(1); }}\n}}\nint main() {{ }}\n"
+        );
+        assert!(left(&all, "k").contains(text), "{text}");
+    }
+}
