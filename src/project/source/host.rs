@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::macros::Macros;
-use super::part::{Part, What};
+use super::part::{Part, What, is_keyword};
 use super::spaces::{KNOWN, is_known};
 use super::tokens::Token;
 
@@ -99,8 +99,10 @@ impl Known<'_> {
     fn foreign_at(&self, text: &[Token]) -> impl Iterator<Item = usize> {
         let own = own(text);
         text.windows(3).enumerate().filter_map(move |(at, w)| {
-            let first = w[0].is_word() && w[1].is("::") && w[2].is_word();
-            let inner = at > 0 && text[at - 1].is("::");
+            let first = w[0].is_word() && !is_keyword(&w[0].text) && w[1].is("::") && w[2].is_word();
+            // `::at::Half` begins with `at`.
+            let scope = |t: &Token| t.is_word() && !is_keyword(&t.text) || t.is(">");
+            let inner = at > 1 && text[at - 1].is("::") && scope(&text[at - 2]);
             let known = || self.has_space(&w[0].text) || own.contains(w[0].text.as_str());
             (first && !inner && !known()).then_some(at)
         })

@@ -9,6 +9,7 @@
 //! | a declaration is kept if an entry reaches its name, through macros too | all declarations of a name go together, so no overload or specialization that a kernel would choose is lost |
 //! | names count wherever they occur, except after `.` and `->` | too much costs nothing but an error; too little would change what a kernel means |
 //! | operators, and variables of devices, are kept | they are used without their names: by expressions, by `constants` of a manifest |
+//! | specializations and functions in namespaces of the library, and `begin`, `end`, `get`, are kept for the types that they name | the library and the language use them without their names |
 //! | functions without annotation that can only be host code are never kept | a local variable in a kernel may have the name of one |
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
 //! | of several overloads and specializations, those are left out that name a namespace which only an absent header can declare | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
@@ -31,6 +32,7 @@ mod entry;
 mod expand;
 mod given;
 mod host;
+mod implied;
 pub mod import;
 mod include;
 mod macros;

@@ -11,6 +11,11 @@ pub(super) const COUNTER: &str = "__COUNTER__";
 /// How the macros of CUDA's headers begin that annotate functions.
 const ANNOTATIONS: [&str; 5] = ["_CCCL_", "_LIBCUDACXX_", "CUB_", "THRUST_", "CUDART_"];
 
+/// Whether a word is an annotation of CUDA's headers.
+pub(super) fn is_annotation(token: &Token) -> bool {
+    ANNOTATIONS.iter().any(|start| token.text.starts_with(start))
+}
+
 impl Sources<'_> {
     /// The declarations that entries reach.
     pub(super) fn reached<'t>(
@@ -42,10 +47,12 @@ impl Sources<'_> {
         for file in self.files.iter().filter(|file| file.fragment) {
             open.extend(file.tokens.iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
         }
+        let implied = self.implied();
         let mut roots: Vec<(usize, usize)> = every()
             .filter(|at| {
                 let part = self.part(*at);
                 let used_unnamed = part.names.contains("operator")
+                    || implied.always.contains(at)
                     || part.device && matches!(part.what, What::Variable | What::Several);
                 let declared = || {
                     let after = part.tokens.iter().position(|t| t.is("namespace") || t.is("enum")).unwrap_or(0);
@@ -91,7 +98,7 @@ impl Sources<'_> {
             let overload = |at: &(usize, usize)| {
                 let part = self.part(*at);
                 let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
-                let annotated = part.header.iter().any(|t| ANNOTATIONS.iter().any(|start| t.text.starts_with(start)));
+                let annotated = part.header.iter().any(is_annotation);
                 let host = !part.device && !part.constexpr && !annotated && !self.all_device;
                 part.what == What::Function && host && !device.is_empty() && !forward
             };
@@ -103,6 +110,8 @@ impl Sources<'_> {
                         && all.iter().filter(plain).any(|other| !host.contains(other))
             };
             roots.extend(all.iter().filter(|at| !left_out(at)));
+            let looked_up = implied.by_name.get(&name).into_iter().flatten();
+            roots.extend(looked_up.filter(|at| !host.contains(*at) && !foreign.contains(*at)));
         }
         // An assertion holds for what is kept if it names only that.
         let names: BTreeSet<&String> = kept.iter().flat_map(|at| &self.part(*at).names).collect();

@@ -145,3 +145,37 @@ fn what_may_hide_an_outer_name_is_not_left_out_for_it() {
         assert!(left(&all, "k").contains(text), "{text}");
     }
 }
+
+#[test]
+fn what_the_library_and_the_language_look_up_for_a_type_stays() {
+    let of = |text: &str, body: &str| {
+        let all = format!(
+            "#include <torch/extension.h>\nstruct Pair {{ float a; }};\nstruct Wide {{ float a; }};\n{text}\n__global__ void k(float *x) {{ {body}; }}\nint main() {{ }}\n"
+        );
+        let kept = left(&all, "k");
+        text.lines().all(|line| kept.contains(line))
+    };
+    for text in [
+        "namespace std { template <> struct tuple_size<Pair> { static const int value = 2; }; }",
+        "namespace std {\ntemplate <unsigned long I> struct tuple_element<I, Pair> { using type = float; };\n}",
+        "template <> struct std::common_type<Pair, float> { using type = Wide; };",
+        "template <> struct ::cuda::std::is_floating_point<Pair> : std::true_type { };",
+        "template <class T> struct std::is_floating_point<Box<Pair, T>> : std::true_type { };",
+        "namespace std { template <> constexpr bool is_integral_v<Pair> = true; }",
+        "namespace std { template <> __device__ void swap<Pair>(Pair &a, Pair &b) { } }",
+        "namespace std { __device__ void swap(Pair &a, Pair &b) { } }",
+    ] {
+        assert!(of(text, "Pair p"), "{text}");
+        assert!(!of(text, "x[0] = 1"), "{text}");
+    }
+    for (text, stays) in [
+        ("__device__ const float *begin(const Pair &r) { return r.v; }", true),
+        ("template <int I> __device__ float get(Pair p) { return p.a; }", true),
+        ("constexpr float get(Pair p) { return p.a; }", true),
+        ("float get(Pair p) { return p.a; }", false),
+        ("namespace std { template <> struct hash<Pair> { int operator()(Pair p) { return 1; } }; }", false),
+        ("namespace std { template <> struct tuple_size<at::Half, Pair> { }; }", false),
+    ] {
+        assert_eq!(of(text, "Pair p"), stays, "{text}");
+    }
+}
