@@ -6,6 +6,7 @@ pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
 use super::branches::{End, Section, agreement};
 use super::macros::Macros;
 use super::order::{Positions, guard};
+use super::spaces::KNOWN;
 use super::tokens::{Kind, Token};
 
 /// How deeply brackets may nest. What nests deeper is not split.
@@ -18,6 +19,8 @@ pub(super) struct Range {
     pub(super) to: usize,
     /// Whether it is one, or several that a macro makes, whatever conditions and macros say. Nothing is left out of another one.
     pub(super) certain: bool,
+    /// Whether it stands in a namespace of the C++ library or of CUDA's: `std`.
+    pub(super) in_library: bool,
 }
 
 /// Where a text stands, so that macros mean what they mean there.
@@ -360,6 +363,20 @@ impl Reader<'_> {
         at + 1
     }
 
+    /// Whether the outermost namespace that is open is one of the C++ library or of CUDA's.
+    pub(super) fn in_library(&self) -> bool {
+        let opened = |brace: usize| {
+            if !self.text[brace].is("{") {
+                // A macro opens it.
+                return self.macros.words(&self.text[brace].text).iter().any(|word| KNOWN.contains(&word.as_str()));
+            }
+            let before = self.text[..brace].iter().rev().take_while(|t| !t.is("namespace") && !t.is("extern"));
+            before.take(16).filter(|t| t.is_word()).last().is_some_and(|t| KNOWN.contains(&t.text.as_str()))
+        };
+        let is_language = |brace: &usize| brace.checked_sub(2).is_some_and(|at| self.text[at].is("extern"));
+        self.state.scopes.iter().find(|brace| !is_language(brace)).is_some_and(|brace| opened(*brace))
+    }
+
     fn finish(&mut self, last: usize) -> usize {
         if let Some(open) = self.state.open.take() {
             let (forked, opens) = std::mem::take(&mut self.forked);
@@ -368,7 +385,8 @@ impl Reader<'_> {
                 let text = &self.text[open.from..=last];
                 self.out.broken |= opens != 0 || swallows(text);
             }
-            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain });
+            let in_library = self.in_library();
+            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain, in_library });
         }
         last + 1
     }
@@ -406,7 +424,8 @@ fn apart(mut all: Vec<Range>) -> Vec<Range> {
     for range in all {
         match out.last_mut() {
             Some(last) if range.from < last.to => {
-                *last = Range { from: last.from, to: last.to.max(range.to), certain: false };
+                let in_library = last.in_library || range.in_library;
+                *last = Range { from: last.from, to: last.to.max(range.to), certain: false, in_library };
             }
             _ => out.push(range),
         }

@@ -4,11 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::macros::Macros;
-use super::part::{Part, What};
+use super::part::{Part, What, is_keyword};
+use super::spaces::{KNOWN, is_known};
 use super::tokens::Token;
-
-/// Namespaces that device code can use without a header of the package.
-const KNOWN: [&str; 9] = ["std", "cuda", "cooperative_groups", "nvcuda", "cub", "thrust", "nv", "cutlass", "cute"];
 
 /// Functions and objects of the C library that device code does not have.
 const C: [&str; 22] = [
@@ -77,6 +75,8 @@ pub(super) struct Known<'a> {
     pub(super) declared: &'a BTreeSet<String>,
     /// The names of namespaces and of their aliases.
     pub(super) namespaces: &'a BTreeSet<String>,
+    /// The names of classes and aliases, wherever they stand.
+    pub(super) spaces: &'a BTreeSet<String>,
     /// Macros that only host code can use.
     pub(super) host_macros: &'a BTreeSet<String>,
 }
@@ -84,7 +84,7 @@ pub(super) struct Known<'a> {
 impl Known<'_> {
     /// Whether the sources or CUDA have a namespace or a class of that name.
     pub(super) fn has_space(&self, name: &str) -> bool {
-        KNOWN.contains(&name) || self.declared.contains(name) || self.macros.contains(name)
+        is_known(name) || self.declared.contains(name) || self.spaces.contains(name) || self.macros.contains(name)
     }
 
     /// Whether the sources or CUDA have the namespace that a path names: `::a::b`.
@@ -99,8 +99,10 @@ impl Known<'_> {
     fn foreign_at(&self, text: &[Token]) -> impl Iterator<Item = usize> {
         let own = own(text);
         text.windows(3).enumerate().filter_map(move |(at, w)| {
-            let first = w[0].is_word() && w[1].is("::") && w[2].is_word();
-            let inner = at > 0 && text[at - 1].is("::");
+            let first = w[0].is_word() && !is_keyword(&w[0].text) && w[1].is("::") && w[2].is_word();
+            // `::at::Half` begins with `at`.
+            let scope = |t: &Token| t.is_word() && !is_keyword(&t.text) || t.is(">");
+            let inner = at > 1 && text[at - 1].is("::") && scope(&text[at - 2]);
             let known = || self.has_space(&w[0].text) || own.contains(w[0].text.as_str());
             (first && !inner && !known()).then_some(at)
         })
@@ -118,10 +120,19 @@ impl Known<'_> {
 
     /// Whether a declaration is host code beyond doubt.
     pub(super) fn is_host(&self, part: &Part) -> bool {
-        if part.device || !matches!(part.what, What::Function | What::Variable) {
+        // A constant expression may name what only host code has where it is not evaluated: `throw std::invalid_argument("n")`.
+        if part.device || part.constexpr || !matches!(part.what, What::Function | What::Variable) {
             return false;
         }
-        let host_only = part.header.iter().any(|t| t.is("__host__")) && !part.constexpr;
+        // Such a constant hides an outer one of its name, whatever its value needs.
+        let numbers =
+            ["bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed", "size_t", "auto"];
+        let is = |t: &Token| numbers.iter().any(|word| t.is(word));
+        let constant = part.header.iter().any(|t| t.is("const")) && !part.header.iter().any(|t| t.is("*"));
+        if part.what == What::Variable && constant && part.header.iter().any(is) {
+            return false;
+        }
+        let host_only = part.header.iter().any(|t| t.is("__host__"));
         host_only || part.names.contains("main") || self.in_host_words(&part.tokens, self.host_macros)
     }
 

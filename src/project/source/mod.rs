@@ -9,9 +9,11 @@
 //! | a declaration is kept if an entry reaches its name, through macros too | all declarations of a name go together, so no overload or specialization that a kernel would choose is lost |
 //! | names count wherever they occur, except after `.` and `->` | too much costs nothing but an error; too little would change what a kernel means |
 //! | operators, and variables of devices, are kept | they are used without their names: by expressions, by `constants` of a manifest |
+//! | specializations and functions in namespaces of the library, and `begin`, `end`, `get`, are kept for the types that they name | the library and the language use them without their names |
 //! | functions without annotation that can only be host code are never kept | a local variable in a kernel may have the name of one |
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
-//! | of several overloads and specializations, those are left out that name a namespace which nothing declares | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
+//! | of several overloads and specializations, those are left out that name a namespace which only an absent header can declare | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
+//! | a type or a variable that names one is never left out for another of its name | it may hide that one |
 //! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
 //! | directives stay, except pragmas and includes in what is left out that act on nothing else ([`edit`]) | what they define may be used anywhere |
 //! | what holds another include, or a `_Pragma` that acts on what follows, is not left out | it would act elsewhere |
@@ -24,11 +26,13 @@
 mod brackets;
 mod branches;
 mod declarations;
+mod declarators;
 mod edit;
 mod entry;
 mod expand;
 mod given;
 mod host;
+mod implied;
 pub mod import;
 mod include;
 mod macros;
@@ -39,6 +43,7 @@ mod order;
 mod part;
 mod reach;
 mod siblings;
+mod spaces;
 mod split;
 mod tokens;
 mod unfinished;
@@ -152,6 +157,10 @@ pub struct Sources<'a> {
     declared: BTreeSet<String>,
     /// The names of namespaces and of their aliases.
     namespaces: BTreeSet<String>,
+    /// The names of classes and aliases, wherever they stand.
+    spaces: BTreeSet<String>,
+    /// Whether a header that is not here may declare a namespace.
+    lacks_library: bool,
     /// Macros that only host code can use.
     host_macros: BTreeSet<String>,
     /// Whether functions without annotation are code of the device.
@@ -214,7 +223,20 @@ impl<'a> Sources<'a> {
         declared.extend(namespaces.iter().cloned());
         let all_device = given.all_device();
         let host_macros = BTreeSet::new();
-        let mut sources = Sources { tree, files, macros, groups, declared, namespaces, host_macros, all_device };
+        let spaces = spaces::declared_anywhere(&files, &macros);
+        let lacks_library = spaces::lacks_library(&files, &tree);
+        let mut sources = Sources {
+            tree,
+            files,
+            macros,
+            groups,
+            declared,
+            namespaces,
+            spaces,
+            lacks_library,
+            host_macros,
+            all_device,
+        };
         sources.host_macros = sources.known().host_macros();
         sources
     }
@@ -224,6 +246,7 @@ impl<'a> Sources<'a> {
             macros: &self.macros,
             declared: &self.declared,
             namespaces: &self.namespaces,
+            spaces: &self.spaces,
             host_macros: &self.host_macros,
         }
     }

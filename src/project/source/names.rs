@@ -4,12 +4,61 @@
 use std::collections::BTreeSet;
 
 use super::brackets::{closing, closing_angle, head, is_attribute};
+use super::declarators::{before_attribute, enclosed, further, without_attributes};
 use super::macros::spelled;
 use super::part::{What, is_keyword};
 use super::tokens::{Kind, Token};
 
 /// What a declaration declares, by its header and by what follows it; for a function, its parameters too.
 pub(super) fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String) {
+    let (header, rest) = (&without_attributes(header)[..], &without_attributes(rest)[..]);
+    let (what, mut names, parameters) = first_declared(header, rest);
+    let ends = rest.last().or(header.last()).is_some_and(|t| t.is(";"));
+    let using = head(header) == Some("using");
+    if !ends || using || !matches!(what, What::Function | What::Type | What::Variable | What::Nothing) {
+        return (what, names, parameters);
+    }
+    // The body of a class or an enumeration stands before its declarators, and what precedes it are its bases.
+    let class = matches!(head(header), Some("struct" | "class" | "union" | "enum" | "typedef"));
+    let body =
+        Some(0).filter(|_| class && rest.first().is_some_and(|t| t.is("{"))).and_then(|open| closing(rest, open));
+    let list: Vec<Token> = match body {
+        Some(close) => rest[close + 1..].to_vec(),
+        None => after_template(header).iter().chain(rest).cloned().collect(),
+    };
+    if head(header) == Some("union") && tag(header).is_none() {
+        // The members of a union without a name belong to what surrounds it.
+        let members = rest.iter().filter(|t| t.is_word() && !is_keyword(&t.text));
+        names.extend(members.map(|t| t.text.clone()));
+    }
+    let (more, several) = further(&list);
+    names.extend(more);
+    names.extend(enclosed(&list));
+    names.extend(before_attribute(&list));
+    // `int a(2), b(3);`
+    let inside = header.iter().skip_while(|t| !t.is("(")).nth(1);
+    let values = inside.is_some_and(|t| matches!(t.kind, Kind::Literal | Kind::Number) || t.is("-"));
+    match what {
+        What::Function if several || values => (What::Variable, names, parameters),
+        What::Nothing if !names.is_empty() => (What::Variable, names, parameters),
+        _ => (what, names, parameters),
+    }
+}
+
+/// A header behind its lists of template parameters.
+fn after_template(header: &[Token]) -> &[Token] {
+    let mut text = header;
+    while text.first().is_some_and(|t| t.is("template"))
+        && text.get(1).is_some_and(|t| t.is("<"))
+        && let Some(close) = closing_angle(text, 1)
+    {
+        text = &text[close + 1..];
+    }
+    text
+}
+
+/// What the first declarator declares.
+fn first_declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<String>, String) {
     let one = |name: &str| BTreeSet::from([name.to_string()]);
     let none = String::new;
     let template = header.first().is_some_and(|t| t.is("template"));
@@ -28,6 +77,10 @@ pub(super) fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<Stri
             if header.get(after).is_some_and(|t| t.is("namespace") || t.is("enum")) {
                 return (What::Using, BTreeSet::new(), none());
             }
+            if rest.first().is_some_and(|t| t.is("=")) {
+                let name = header.get(after).filter(|t| t.is_word()).map(|t| t.text.clone());
+                return (What::Type, name.into_iter().collect(), none());
+            }
             // `using a::f, b::g;`
             let each = header[after..].split(|t| t.is(",")).filter_map(plain);
             return (What::Type, each.collect(), none());
@@ -36,10 +89,12 @@ pub(super) fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<Stri
         Some("typedef") => {
             let whole: Vec<Token> = header.iter().chain(rest).cloned().collect();
             let pointer = whole.windows(3).find(|w| w[0].is("(") && w[1].is("*") && w[2].is_word());
+            // `typedef T A, B;`: the last one here, and the first one by the tokens before the comma.
+            let first = declarators(&outside(&whole)).into_iter();
             let name = pointer.map(|w| w[2].text.clone()).or_else(|| plain(&outside(&whole)));
             let tag = tag(header).into_iter();
             let members = if whole.iter().any(|t| t.is("enum")) { enumerators(rest) } else { vec![] };
-            return (What::Type, name.into_iter().chain(tag).chain(members).collect(), none());
+            return (What::Type, name.into_iter().chain(first).chain(tag).chain(members).collect(), none());
         }
         // `struct S f() {` is a function.
         Some("struct" | "class" | "union" | "enum")
@@ -81,18 +136,6 @@ pub(super) fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<Stri
     }
     // A pointer to a function: `void (*f)(int)`.
     names.extend(header.windows(3).find(|w| w[0].is("(") && w[1].is("*") && w[2].is_word()).map(|w| w[2].text.clone()));
-    if rest.first().is_some_and(|t| t.is("=")) {
-        // Further declarators follow the first one's initializer.
-        let mut depth = 0;
-        for pair in rest.windows(2) {
-            match pair[0].text.as_str() {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth -= 1,
-                "," if depth == 0 && pair[1].is_word() => drop(names.insert(pair[1].text.clone())),
-                _ => {}
-            }
-        }
-    }
     match names.is_empty() {
         true => (What::Nothing, names, none()),
         false => (What::Variable, names, none()),
@@ -122,7 +165,7 @@ fn tag(header: &[Token]) -> Option<String> {
 }
 
 /// The names in the braces of an enumeration.
-fn enumerators(rest: &[Token]) -> Vec<String> {
+pub(super) fn enumerators(rest: &[Token]) -> Vec<String> {
     let Some(open) = rest.iter().position(|t| t.is("{")) else { return vec![] };
     let inside = &rest[open..closing(rest, open).unwrap_or(rest.len())];
     let named = |w: &[Token]| (w[0].is("{") || w[0].is(",")) && w[1].is_word();

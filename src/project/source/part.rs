@@ -7,7 +7,7 @@ use super::brackets::{closing, closing_angle, opens_requirements};
 use super::branches::selected;
 use super::expand::Choice;
 use super::macros::Macros;
-use super::names::declared;
+use super::names::{declared, enumerators};
 use super::order::Positions;
 use super::tokens::{Kind, Token};
 
@@ -54,6 +54,41 @@ pub(super) struct Part {
     pub(super) constexpr: bool,
     /// The parameters of a function as text.
     pub(super) parameters: String,
+}
+
+impl Part {
+    /// Whether it is a function, or a specialization of a template, so that others of its name may stand beside it in its namespace.
+    pub(super) fn is_overload(&self) -> bool {
+        self.what == What::Function || self.specialized().is_some()
+    }
+
+    /// The position in its header of the name that it specializes: `A` of `template <> struct std::A<int>`.
+    pub(super) fn specialized(&self) -> Option<usize> {
+        let template = self.header.iter().position(|t| t.is("template")).filter(|at| *at < 2)?;
+        let mut at = closing_angle(&self.header, template + 1)? + 1;
+        while let Some(token) = self.header.get(at) {
+            let named = token.is_word() && self.names.contains(&token.text);
+            match token.text.as_str() {
+                ":" | "{" => return None,
+                "(" | "[" if token.kind == Kind::Punctuation => at = closing(&self.header, at)?,
+                _ if named && self.header.get(at + 1).is_some_and(|t| t.is("<")) => return Some(at),
+                "<" => at = closing_angle(&self.header, at)?,
+                _ => {}
+            }
+            at += 1;
+        }
+        None
+    }
+
+    /// Takes every word for a name: the declaration has too many branches.
+    fn take_for_anything(&mut self, whole: &[Token]) {
+        let has = |words: &[&str]| whole.iter().any(|t| words.iter().any(|word| t.is(word)));
+        self.names.extend(whole.iter().filter(|t| t.is_word() && !is_keyword(&t.text)).map(|t| t.text.clone()));
+        self.kernel |= has(&["__global__"]);
+        self.device |= has(&["__global__", "__device__", "__constant__", "__managed__"]);
+        self.constexpr |= has(&["constexpr", "consteval"]);
+        (self.surely_kernel, self.surely_device) = (false, false);
+    }
 }
 
 /// Words that declare nothing.
@@ -195,16 +230,43 @@ fn has_attribute(header: &[Token], annotation: &str) -> bool {
 pub(super) fn part(text: &[Token], macros: &Macros, places: &Positions) -> Option<Part> {
     let mut found: Vec<Part> = vec![];
     let whole: Vec<Token> = text.iter().filter(|t| t.kind != Kind::Directive).cloned().collect();
-    for tokens in selected(text) {
+    let selected = selected(text);
+    for tokens in selected.texts {
         let choices = macros.choices(&tokens[..header_length(&tokens)], places)?;
         for choice in &choices {
             found.push(part_as(&tokens, macros, choice)?);
         }
     }
     let mut all = merged(found)?;
+    add_enumerators(&whole, macros, places, &mut all.names)?;
+    if !selected.all {
+        all.take_for_anything(&whole);
+    }
     add_uses(&whole, &mut all.uses, &mut all.calls);
     all.tokens = whole;
     Some(all)
+}
+
+/// Adds the enumerators that macros make in the braces of an enumeration: every word that these macros reach, and every name that they give. None if that is not
+/// known.
+fn add_enumerators(whole: &[Token], macros: &Macros, places: &Positions, names: &mut BTreeSet<String>) -> Option<()> {
+    let brace = whole.iter().position(|t| t.is("{") && t.kind == Kind::Punctuation);
+    let Some(brace) = brace.filter(|brace| whole[..*brace].iter().any(|t| t.is("enum"))) else { return Some(()) };
+    let body = &whole[brace..=closing(whole, brace).unwrap_or(whole.len() - 1)];
+    let makers: Vec<Token> = body.iter().filter(|t| t.is_word() && macros.contains(&t.text)).cloned().collect();
+    if makers.is_empty() {
+        return Some(());
+    }
+    let words = body.iter().filter(|t| t.is_word()).map(|t| t.text.clone());
+    names.extend(macros.reached(&makers)?.into_iter().chain(words).filter(|word| !is_keyword(word)));
+    for choice in macros.choices(body, places)? {
+        let made = macros.expanded(body, &choice);
+        if !made.complete {
+            return None;
+        }
+        names.extend(enumerators(&made.tokens));
+    }
+    Some(())
 }
 
 /// The part of a text that a macro makes, with these meanings: `made` is expanded, `spelled` is as the source has it.

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use super::part::What;
+use super::part::{Part, What};
 use super::tokens::{Token, words};
 use super::{Group, Sources};
 
@@ -10,6 +10,11 @@ pub(super) const COUNTER: &str = "__COUNTER__";
 
 /// How the macros of CUDA's headers begin that annotate functions.
 const ANNOTATIONS: [&str; 5] = ["_CCCL_", "_LIBCUDACXX_", "CUB_", "THRUST_", "CUDART_"];
+
+/// Whether a word is an annotation of CUDA's headers.
+pub(super) fn is_annotation(token: &Token) -> bool {
+    ANNOTATIONS.iter().any(|start| token.text.starts_with(start))
+}
 
 impl Sources<'_> {
     /// The declarations that entries reach.
@@ -32,8 +37,9 @@ impl Sources<'_> {
         let counters = self.counters();
         by_name.entry(COUNTER).or_default().extend(&counters);
         let host = self.host_code(&by_name);
-        let foreign: BTreeSet<(usize, usize)> =
-            every().filter(|at| known.foreign(&self.part(*at).header).is_some()).collect();
+        // Where every header is here, such a name is a mistake, which the compiler reports.
+        let is_foreign = |at: &(usize, usize)| self.lacks_library && known.foreign(&self.part(*at).header).is_some();
+        let foreign: BTreeSet<(usize, usize)> = every().filter(is_foreign).collect();
         let mut kept: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         let mut open: VecDeque<String> = entries.iter().flat_map(|entry| words(entry)).collect();
@@ -41,10 +47,12 @@ impl Sources<'_> {
         for file in self.files.iter().filter(|file| file.fragment) {
             open.extend(file.tokens.iter().filter(|t| t.is_word()).map(|t| t.text.clone()));
         }
+        let implied = self.implied();
         let mut roots: Vec<(usize, usize)> = every()
             .filter(|at| {
                 let part = self.part(*at);
                 let used_unnamed = part.names.contains("operator")
+                    || implied.always.contains(at)
                     || part.device && matches!(part.what, What::Variable | What::Several);
                 let declared = || {
                     let after = part.tokens.iter().position(|t| t.is("namespace") || t.is("enum")).unwrap_or(0);
@@ -84,21 +92,26 @@ impl Sources<'_> {
                 roots.extend(all);
                 continue;
             }
-            let device: Vec<_> = all.iter().filter(|at| self.part(**at).surely_device).collect();
+            let of_device = |part: &Part| part.surely_device && part.what != What::Variable;
+            let device: Vec<_> = all.iter().filter(|at| of_device(self.part(**at))).collect();
             let plain = |at: &&(usize, usize)| !foreign.contains(*at);
             let overload = |at: &(usize, usize)| {
                 let part = self.part(*at);
                 let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
-                let annotated = part.header.iter().any(|t| ANNOTATIONS.iter().any(|start| t.text.starts_with(start)));
+                let annotated = part.header.iter().any(is_annotation);
                 let host = !part.device && !part.constexpr && !annotated && !self.all_device;
                 part.what == What::Function && host && !device.is_empty() && !forward
             };
             let left_out = |at: &(usize, usize)| {
                 host.contains(at)
                     || overload(at)
-                    || foreign.contains(at) && all.iter().filter(plain).any(|other| !host.contains(other))
+                    || foreign.contains(at)
+                        && self.part(*at).is_overload()
+                        && all.iter().filter(plain).any(|other| !host.contains(other))
             };
             roots.extend(all.iter().filter(|at| !left_out(at)));
+            let looked_up = implied.by_name.get(&name).into_iter().flatten();
+            roots.extend(looked_up.filter(|at| !host.contains(*at) && !foreign.contains(*at)));
         }
         // An assertion holds for what is kept if it names only that.
         let names: BTreeSet<&String> = kept.iter().flat_map(|at| &self.part(*at).names).collect();
