@@ -7,6 +7,7 @@
 //! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
 //! | names mean what they mean at the launch: in its blocks, function, class and namespaces, with macros as they are defined there | a name may have another meaning elsewhere |
 //! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
+//! | an argument of a template is kept as the launch spells it, with its namespaces | the entry stands after the last line of the source |
 //! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
 //! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
 //! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
@@ -27,6 +28,7 @@ mod manifest;
 mod parameter;
 mod scope;
 mod sizes;
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 

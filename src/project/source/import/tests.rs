@@ -597,3 +597,61 @@ fn names_of_files_cannot_break_the_manifest() {
         assert_eq!((found.kernels.len(), found.known), (1, 1), "{}", found.text);
     }
 }
+
+#[test]
+fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
+    let globals = "enum class Mode { Copy, Scale };\nnamespace ns { enum Kind { A, B }; struct Own {}; constexpr int four = 4; }\n\
+        __device__ float three(float x) { return 3; }\ntemplate <class T> struct Three { static constexpr int v = 3; };\n";
+    let kernel = "__global__ void copy(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n";
+    for (template, arguments, entry) in [
+        ("class... T", "float, int", "copy<float, int>"),
+        ("int A, int... R", "1, 2, 3", "copy<1, 2, 3>"),
+        ("int... R", "1,2,3", "copy<1, 2, 3>"),
+        ("int... R", "", "copy<>"),
+        ("int B", "(1<<4)", "copy<(1<<4)>"),
+        ("int B", "sizeof(int) == 4 ? 4 : 8", "copy<sizeof(int) == 4 ? 4 : 8>"),
+        ("int B", "(1 << L)", "copy<(1 << 3)>"),
+        ("int B", "-3", "copy<-3>"),
+        ("Mode M", "Mode::Scale", "copy<Mode::Scale>"),
+        ("ns::Kind K, class T", "ns::B, ns::Own", "copy<ns::B, ns::Own>"),
+        ("char B", "'a'", "copy<'a'>"),
+        ("float (*F)(float)", "three", "copy<three>"),
+        ("template <class> class P", "Three", "copy<Three>"),
+        ("class T, int B = sizeof(T) * 2", "float", "copy<float>"),
+        ("int A, int B = A * 2", "8", "copy<8, 16>"),
+        ("class T, class = std::enable_if_t<sizeof(T) == 4>", "float", "copy<float>"),
+        ("class T", "Local", "copy<float>"),
+    ] {
+        let host = format!(
+            "void run(float *a, float *b, int n) {{ const int L = 3; using Local = float; copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
+        );
+        let found = of(&[("s.cu", &format!("{globals}template <{template}> {kernel}{host}"))]);
+        assert_eq!(found.kernels[0].entry, entry, "{template}\n{}", found.text);
+        assert!(!found.text.lines().any(|l| l.starts_with("entry") && l.contains("check")), "{}", found.text);
+    }
+    // In a namespace, what it declares has its name.
+    let inside = format!(
+        "namespace ns {{ enum Kind {{ A, B }}; namespace in {{ constexpr int one = 1; }} template <Kind K, int I> {kernel} void run(float *a, float *b, int n) {{ copy<B, (in::one << 2)><<<ceil_div(n, 64), 64>>>(a, b, n); }} }}"
+    );
+    assert_eq!(of(&[("s.cu", &inside)]).kernels[0].entry, "ns::copy<ns::B, (ns::in::one << 2)>");
+    // What only the launching function knows is asked for, by its name.
+    for (template, arguments, asked) in [
+        ("int B", "(m << 1)", "`B` of the template is `(m << 1)` at its launch: state it; 256 is a placeholder"),
+        ("int B", "T::value", "`B` of the template is `T::value` at its launch: state it; 256 is a placeholder"),
+        ("float (*F)(float)", "f", "`F` of the template is `f` at its launch: state it; 256 is a placeholder"),
+        ("int", "m", "argument 1 of the template is `m` at its launch: state it; 256 is a placeholder"),
+    ] {
+        let host = format!(
+            "template <class T> void run(float *a, float *b, int n, float (*f)(float), int m) {{ copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
+        );
+        let found = of(&[("s.cu", &format!("{globals}template <{template}> {kernel}{host}"))]);
+        assert!(found.text.contains(&format!("# check: {asked}")), "{template}\n{}", found.text);
+    }
+    let host = "void run(float *a, float *b, int n) { copy<<<(n + 255) / 256, 256>>>(a, b, n); }";
+    let found = of(&[("s.cu", &format!("template <class T> {}{host}", kernel.replace("float *x", "T *x")))]);
+    assert!(
+        found.text.contains("# check: the launch does not write `T` of the template: state it; float is a placeholder"),
+        "{}",
+        found.text
+    );
+}
