@@ -8,7 +8,7 @@ use super::super::macros::spelled;
 use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
-use super::expression::{Expression, expression, split};
+use super::expression::{Expression, Scope, expression, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
 use super::parameter::{Parameter, parameters};
@@ -39,6 +39,8 @@ pub(super) struct Kernel {
     pub(super) dims: Vec<String>,
     /// An argument for each scalar parameter that is an integer, over `dims`.
     pub(super) integers: BTreeMap<String, Expression>,
+    /// The pointers for which the launch passes none.
+    pub(super) nulls: BTreeSet<String>,
     pub(super) grid: Extents,
     pub(super) block: Extents,
     pub(super) shared: Option<Extents>,
@@ -186,17 +188,23 @@ fn kernel(
             body,
             dims: vec![],
             integers: BTreeMap::new(),
+            nulls: BTreeSet::new(),
             grid: Extents::default(),
             block: Extents::default(),
             shared: None,
             launched: launch.map(|l| Place { file: l.file.clone(), line: l.launch.line }),
         };
+        if let Some(launch) = launch {
+            let passed = kernel.parameters.iter().zip(&launch.launch.arguments);
+            let nulls = passed.filter(|(p, argument)| p.pointer && is_null(argument, &launch.launch.scope));
+            kernel.nulls = nulls.map(|(p, _)| p.name.clone()).collect();
+        }
         configure(&mut kernel, launch.map(|l| &l.launch));
         if kernel.entry_check.is_none() && !instances.contains(&kernel.entry) {
             instances.push(kernel.entry.clone());
         }
         let unknown = [&kernel.grid, &kernel.block].iter().filter(|e| e.unknown.is_some()).count() * 2;
-        let score = unknown + usize::from(kernel.entry_check.is_some()) * 3;
+        let score = unknown + usize::from(kernel.entry_check.is_some()) * 3 + usize::from(!kernel.nulls.is_empty());
         if best.as_ref().is_none_or(|(least, _)| score < *least) {
             best = Some((score, kernel));
         }
@@ -207,6 +215,19 @@ fn kernel(
         found.entry_check = Some(format!("launched also as {}", others.join(", ")));
     }
     found
+}
+
+/// Whether an argument is a null pointer: `nullptr`, `(float *)NULL`, `0`, or a variable that is one.
+fn is_null(argument: &[Token], scope: &Scope) -> bool {
+    let value = match argument.first().filter(|t| t.is("(")).and_then(|_| closing(argument, 0)) {
+        Some(close) if close + 1 < argument.len() => &argument[close + 1..],
+        _ => argument,
+    };
+    match expression(value, scope).resolved(scope) {
+        Expression::Name(name) => name == "nullptr" || name == "NULL",
+        Expression::Int(0) => value.len() == 1,
+        _ => false,
+    }
 }
 
 /// Gives parameters whose names mean something else in a manifest other names, and returns the body with them.

@@ -445,6 +445,10 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
         if let Some(other) = named.get(p.name.as_str()) {
             return text(other);
         }
+        if kernel.nulls.contains(&p.name) {
+            asked.push(format!("the launch passes a null pointer for `{}`", p.name));
+            return "{ null = true }".into();
+        }
         match (kernel.integers.get(&p.name), p.dtype) {
             (Some(e), Some("i32")) => text(&renamed(e).text()),
             (Some(e), Some(dtype)) => format!("{{ value = {}, dtype = \"{dtype}\" }}", text(&renamed(e).text())),

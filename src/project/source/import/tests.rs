@@ -655,3 +655,44 @@ fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
         found.text
     );
 }
+
+#[test]
+fn a_null_pointer_at_a_launch_is_no_tensor() {
+    let kernel = "__global__ void relu(const float *x, const float *extra, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i] + (extra ? extra[i] : 0), 0.f); }\n";
+    for (before, null) in [
+        ("", "nullptr"),
+        ("", "NULL"),
+        ("", "0"),
+        ("", "(const float *)nullptr"),
+        ("", "static_cast<const float *>(nullptr)"),
+        ("const float *none = nullptr;", "none"),
+    ] {
+        let host =
+            format!("void f(float *a, float *b, int n) {{ {before} relu<<<(n + 63) / 64, 64>>>(a, {null}, b, n); }}");
+        let found = of(&[("s.cu", &format!("{kernel}{host}"))]);
+        says(
+            &found,
+            &["args = [\"x\", { null = true }, \"y\", \"n\"] # check: the launch passes a null pointer for `extra`"],
+        );
+        assert!(found.known == 1 && !found.text.contains("inputs.extra"), "{null}\n{}", found.text);
+    }
+    // A launch that passes a tensor says more, and a variable that changes is one.
+    for host in [
+        "void f(float *a, float *b, int n) { relu<<<(n + 63) / 64, 64>>>(a, nullptr, b, n); relu<<<(n + 63) / 64, 64>>>(a, b, b, n); }",
+        "void f(float *a, float *b, int n) { float *c = nullptr; if (a) c = a; relu<<<(n + 63) / 64, 64>>>(a, c, b, n); }",
+        "void f(float *a, float *b, int n) { float *c = nullptr; cudaMalloc(&c, n); relu<<<(n + 63) / 64, 64>>>(a, c, b, n); }",
+    ] {
+        let found = of(&[("s.cu", &format!("{kernel}{host}"))]);
+        says(&found, &["args = [\"x\", \"extra\", \"y\", \"n\"]"]);
+    }
+}
+
+#[test]
+fn a_sum_in_f64_has_the_derived_tolerance() {
+    for (dtype, stated) in [("float", true), ("double", false)] {
+        let text = format!("__global__ void row_sum(const {dtype} *x, {dtype} *y, int rows, int cols) {{ int r = blockIdx.x; {dtype} s = 0; for (int c = 0; c < cols; c++) s += x[r * cols + c]; y[r] = s; }}
+void f({dtype} *a, {dtype} *b, int rows, int cols) {{ row_sum<<<rows, 1>>>(a, b, rows, cols); }}");
+        let found = of(&[("s.cu", &text)]);
+        assert!(found.known == 1 && found.text.contains("tolerance = ") == stated, "{}", found.text);
+    }
+}
