@@ -54,7 +54,7 @@ impl Operator {
 }
 
 /// The least number that both divide.
-fn common_multiple(a: i64, b: i64) -> i64 {
+pub(super) fn common_multiple(a: i64, b: i64) -> i64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
         (x, y) = (y, x % y);

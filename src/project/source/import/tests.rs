@@ -696,3 +696,19 @@ void f({dtype} *a, {dtype} *b, int rows, int cols) {{ row_sum<<<rows, 1>>>(a, b,
         assert!(found.known == 1 && found.text.contains("tolerance = ") == stated, "{}", found.text);
     }
 }
+
+#[test]
+fn a_loop_by_the_threads_of_a_block_is_gone_through_three_times_with_a_rest() {
+    for (block, step) in [("blockDim.x", 1024), ("blockDim.x", 128), ("512", 512)] {
+        let text = format!("__global__ void softmax_k(const float *x, float *y, int rows, int cols) {{ float s = 0; for (int i = threadIdx.x; i < cols; i += {block}) s += x[blockIdx.x * cols + i]; y[blockIdx.x * cols] = s; }}
+void f(float *a, float *b, int rows, int cols) {{ softmax_k<<<rows, {step}>>>(a, b, rows, cols); }}");
+        let found = of(&[("s.cu", &text)]);
+        let ragged = size(&found, "ragged", "cols");
+        assert!(ragged > 2 * step && ragged % step != 0 && ragged & (ragged - 1) != 0, "{}", found.text);
+        assert!(size(&found, "large", "cols") != size(&found, "large", "rows"), "{}", found.text);
+    }
+    let square = "__global__ void transpose(const float *a, float *b, int n, int m) { int x = blockIdx.x * 16 + threadIdx.x, y = blockIdx.y * 16 + threadIdx.y; if (x < m && y < n) b[x * n + y] = a[y * m + x]; }
+void f(int n, int m) { dim3 grid((m + 15) / 16, (n + 15) / 16); transpose<<<grid, dim3(16, 16)>>>(p, q, n, m); }";
+    let found = of(&[("s.cu", square)]);
+    assert_ne!(size(&found, "large", "n"), size(&found, "large", "m"), "{}", found.text);
+}
