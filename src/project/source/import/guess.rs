@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::tokens::Token;
-use super::demands::multiples;
+use super::demands::{indices, multiples};
 use super::kernel::Kernel;
 use super::parameter::{Access, Parameter};
 
@@ -207,6 +207,14 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
         }
     }
     (guess.multiples, guess.demands) = multiples(kernel, &guess, &words);
+    let shape = if guess.reference.is_none() { "state the shape; " } else { "" };
+    for (name, indexed) in indices(kernel) {
+        let tensor = guess.tensors.iter_mut().find(|t| t.name == name && t.role == Role::Input);
+        if let Some(tensor) = tensor {
+            let asked = format!("{shape}its values index `{indexed}`; state `init = {{ range = [0, N] }}`");
+            tensor.check = Some(tensor.check.take().map_or(asked.clone(), |other| format!("{other}; {asked}")));
+        }
+    }
     guess
 }
 

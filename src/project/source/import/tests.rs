@@ -712,3 +712,32 @@ void f(int n, int m) { dim3 grid((m + 15) / 16, (n + 15) / 16); transpose<<<grid
     let found = of(&[("s.cu", square)]);
     assert_ne!(size(&found, "large", "n"), size(&found, "large", "m"), "{}", found.text);
 }
+
+#[test]
+fn a_name_alone_says_nothing_of_vectors() {
+    let text = "__global__ void scale_f32x4(const float *x, float *y, float a, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n / 4 * 4) y[i] = a * x[i]; }
+void f(float a, int n) { scale_f32x4<<<(n + 255) / 256, 256>>>(p, q, a, n); }";
+    let found = of(&[("s.cu", text)]);
+    assert!(
+        found.known == 1 && !found.text.contains("requires") && size(&found, "ragged", "n") % 4 != 0,
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn values_that_are_indices_are_asked_for() {
+    for (body, asked) in [
+        ("y[i] = x[ids[i]];", true),
+        ("int t = ids[i]; y[i] = x[t * 4 + 1];", true),
+        ("const int t = __ldg(&ids[i]); y[i] = x[t];", true),
+        ("y[i] = x[i] * ids[i];", false),
+    ] {
+        let text = format!(
+            "__global__ void embedding(const int *ids, const float *x, float *y, int n) {{ int i = threadIdx.x; if (i < n) {{ {body} }} }}"
+        );
+        let found = of(&[("s.cu", &text)]);
+        let says = "# check: state the shape; its values index `x`; state `init = { range = [0, N] }`";
+        assert_eq!(found.text.contains(says), asked, "{body}\n{}", found.text);
+    }
+}
