@@ -152,8 +152,9 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Import(ImportError::FileExists(_)) => {
             vec!["`--output FILE` writes another file, `--stdout` prints the manifest".into()]
         }
-        Error::Import(ImportError::NoKernels { skipped, .. }) => {
-            skipped.iter().map(|file| format!("`{}` was not read: {}", file.path.display(), file.why)).collect()
+        Error::Import(ImportError::NoKernels { skipped, left_out, .. }) => {
+            let unread = skipped.iter().map(|file| format!("`{}` was not read: {}", file.path.display(), file.why));
+            unread.chain(left_out.iter().map(|(file, why)| format!("`{file}` was left out: {why}"))).collect()
         }
         Error::New(NewError::Name { given: false, .. }) => {
             vec!["give the package another name with `--name`".into()]

@@ -119,6 +119,8 @@ pub enum ImportError {
         sources: usize,
         /// Files that were not read, and why.
         skipped: Vec<SkippedFile>,
+        /// Files that were read and whose kernels are left out, and why.
+        left_out: Vec<(String, String)>,
     },
 }
 
@@ -186,7 +188,9 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     let manifest = import(&name, &texts.all, &texts.mains);
     let Texts { mains, skipped, .. } = texts;
     if manifest.kernels.is_empty() {
-        return Err(ImportError::NoKernels { path: request.path.clone(), sources: mains.len(), skipped }.into());
+        let left_out = left_out(&manifest);
+        let (path, sources) = (request.path.clone(), mains.len());
+        return Err(ImportError::NoKernels { path, sources, skipped, left_out }.into());
     }
     if let Some(file) = &file {
         write_atomically(file, manifest.text.as_bytes(), false).map_err(Error::write(file))?;
@@ -203,6 +207,19 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     };
     let around = around.map(join).transpose()?;
     Ok(Imported { package: name, folder, file, manifest, sources: mains.len(), skipped, around })
+}
+
+/// The files whose kernels a manifest leaves out, with the reasons.
+pub fn left_out(manifest: &ImportedManifest) -> Vec<(String, String)> {
+    let open = manifest.unfinished.iter().map(|open| {
+        let line = open.place.line;
+        let why = match open.closes {
+            true => format!("it has a {} at line {line} that closes nothing", open.what),
+            false => format!("it ends inside {} that opens at line {line}", open.what),
+        };
+        (open.place.file.clone(), why)
+    });
+    open.chain(manifest.unread.iter().map(|file| (file.file.clone(), file.why.clone()))).collect()
 }
 
 /// The name for a package in a folder of this name: what no name of a package may contain, such as the dots of a version, becomes `-`.

@@ -72,6 +72,13 @@ fn what_holds_no_kernel_is_no_package() {
     let place = Place::empty().file("none/readme.md", "").file("host/main.cu", "int main() { return 0; }\n");
     place.run("import cuda none").expect(4).says("there is no `.cu` or `.cuh` file");
     place.run("import cuda host").expect(4).says("no kernel was found in `host`: one source was read");
+    let deep = format!("{COPY}void f() {{ use({}1{}); }}\n", "(".repeat(3000), ")".repeat(3000));
+    let reasons = Place::empty().file("deep/k.cu", &deep).file("open/k.cu", &format!("{COPY}void f() {{ if (1) {{"));
+    reasons.run("import cuda deep").expect(4).says("`k.cu` was left out: its brackets nest deeper than 2000");
+    reasons
+        .run("import cuda open")
+        .expect(4)
+        .says("`k.cu` was left out: it ends inside the brace that opens at line 6");
     place.run("import cuda absent").expect(101).says("cannot read `absent`");
     assert!(!place.at("none/kernel.toml").exists() && !place.at("host/kernel.toml").exists());
     let place = Place::empty().file("2fast/a.cu", COPY);
@@ -138,4 +145,16 @@ fn an_imported_package_joins_the_workspace_around_it() {
     let place = Place::empty().file("kernel.toml", "[workspace]\nmembers = []\n").file("mine/a.cu", COPY);
     place.run("import cuda mine").expect(0).says("Adding `mine`");
     assert_eq!(place.read("kernel.toml"), "[workspace]\nmembers = [\"mine\"]\n");
+}
+
+#[test]
+fn an_error_of_a_kernel_without_tunables_names_no_variant() {
+    let manifest = "[package]\nname = \"mine\"\nversion = \"0.1.0\"\n[targets.cpu]\n[operator.copy]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\n\
+        outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"x\" }\nshapes.one = { n = 3 }\n[kernel.copy]\n\
+        operator = \"copy\"\nsource = \"copy.cu\"\nTUNE[[kernel.copy.launch]]\nentry = \"copy_kernel\"\ngrid = [\"n - 3\"]\nblock = [32]\nargs = [\"x\", \"y\", \"n\"]\n";
+    for (tune, named) in [("", false), ("tune.B = [1]\n", true)] {
+        let place = Place::empty().file("copy.cu", COPY).file("kernel.toml", &manifest.replace("TUNE", tune));
+        let said = place.run("check --target cpu").expect(101).says("error[manifest.launch-limit]");
+        assert_eq!(said.err.contains("for variant"), named, "{}", said.err);
+    }
 }

@@ -5,7 +5,7 @@ use crate::cli::args::{ImportCommand, ImportCudaArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
-use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda};
+use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda, left_out};
 use kforge_ops::new::Surroundings;
 use kforge_pipeline::report::imported::{ImportDocument, ImportedKernelDocument, SkippedFileDocument};
 use kforge_project::workspace::join::Joined;
@@ -44,10 +44,7 @@ fn skipped(done: &Imported) -> Vec<(String, String)> {
     let unread = done.skipped.iter().map(|file| {
         (file.path.strip_prefix(&done.folder).unwrap_or(&file.path).display().to_string(), file.why.to_string())
     });
-    let open = done.manifest.unfinished.iter().map(|open| {
-        (open.place.file.clone(), format!("it ends inside {} that opens at line {}", open.what, open.place.line))
-    });
-    unread.chain(open).collect()
+    unread.chain(left_out(&done.manifest)).collect()
 }
 
 fn document(done: &Imported) -> ImportDocument {

@@ -10,7 +10,7 @@ use super::spaces::KNOWN;
 use super::tokens::{Kind, Token};
 
 /// How deeply brackets may nest. What nests deeper is not split.
-const DEEPEST: usize = 2_000;
+pub(super) const DEEPEST: usize = 2_000;
 
 /// A declaration, by its first token and the one after its last.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -146,7 +146,7 @@ impl Kernel {
                 if decl.when.as_ref().map_or(Ok(true), |when| when.truth(&names.scope))? {
                     let after_kernel = matches!(out.last(), Some((_, Launch::Kernel(_))));
                     let launch = names.launch(decl, variant, after_kernel);
-                    out.push((decl, launch.map_err(|e| e.note(format!("for variant `{}`", variant.label)))?));
+                    out.push((decl, launch.map_err(|e| variant.noted(e))?));
                 }
             }
             names.scope.remove(ITERATION);

@@ -76,6 +76,13 @@ pub struct Variant {
     pub order: u32,
 }
 
+impl Variant {
+    /// An error that names its variant. A kernel without tunables has one without a name.
+    pub(crate) fn noted(&self, error: Diagnostic) -> Diagnostic {
+        if self.label.is_empty() { error } else { error.note(format!("for variant `{}`", self.label)) }
+    }
+}
+
 impl Kernel {
     /// Adds the names that every expression of a variant can use: its tunables, and types with the names of their dtypes.
     pub(crate) fn tunables(&self, variant: &Variant, choice: &TypeChoice, scope: &mut Scope) {
@@ -125,7 +132,7 @@ impl Kernel {
                     Ok(true) => {}
                     Ok(false) => return None,
                     Err(e) => {
-                        return Some(Err(e.note(format!("for variant `{}`", self.labelled(values, order).label))));
+                        return Some(Err(self.labelled(values, order).noted(e)));
                     }
                 }
             }
@@ -196,9 +203,7 @@ impl Kernel {
         let mut scope = operator.scope(choice, shape)?;
         self.tunables(variant, choice, &mut scope);
         for condition in &self.requires {
-            let holds = condition
-                .truth(&scope)
-                .map_err(|e| in_shape(e, shape).note(format!("for variant `{}`", variant.label)))?;
+            let holds = condition.truth(&scope).map_err(|e| variant.noted(in_shape(e, shape)))?;
             if !holds {
                 return Ok(false);
             }

@@ -35,7 +35,8 @@ pub(super) fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BT
     let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
     let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
     let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));
-    let lanes = by_name.max(by_body);
+    // A name alone says nothing of what the body does.
+    let lanes = if by_body > 1 { by_name.max(by_body) } else { 1 };
     let vectors =
         || format!("it accesses vectors of {lanes}; if it also serves a rest, remove this line and make `ragged` odd");
     match (guess.sizes, &guess.dims[..]) {
@@ -64,6 +65,38 @@ pub(super) fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BT
         }
     }
     (found, reasons)
+}
+
+/// The tensors whose elements a body uses as indices: each with the first pointer that they index.
+pub(super) fn indices(kernel: &Kernel) -> BTreeMap<String, String> {
+    let body = &kernel.body;
+    let integers = kernel.parameters.iter().filter(|p| p.pointer && p.dtype.is_some_and(|d| d.starts_with(['i', 'u'])));
+    let mut found = BTreeMap::new();
+    for integer in integers {
+        // The elements, and variables that are one: `int t = tokens[i];`.
+        let mut names = vec![integer.name.clone()];
+        for at in 2..body.len() {
+            if body[at].is("=") && body[at - 1].is_word() && body[at - 2].is_word() {
+                let value = body[at + 1..].iter().take_while(|t| !t.is(";"));
+                let element = value.clone().any(|t| t.is("[")) && value.clone().any(|t| t.is(&integer.name));
+                if element
+                    && value.clone().next().is_some_and(|t| t.is(&integer.name) || t.is("(") || t.text == "__ldg")
+                {
+                    names.push(body[at - 1].text.clone());
+                }
+            }
+        }
+        let used = |text: &[Token]| text.iter().any(|t| names.iter().any(|name| t.is(name)));
+        let indexed = (0..body.len()).find_map(|at| {
+            let of = kernel.parameters.iter().find(|p| p.pointer && p.name != integer.name && body[at].is(&p.name))?;
+            let open = Some(at + 1).filter(|open| body.get(*open).is_some_and(|t| t.is("[")))?;
+            used(&body[open + 1..closing(body, open)?]).then(|| of.name.clone())
+        });
+        if let Some(indexed) = indexed {
+            found.insert(integer.name.clone(), indexed);
+        }
+    }
+    found
 }
 
 /// Whether a name names a type: `f32`, `f16x8`, `bf16`.

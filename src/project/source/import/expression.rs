@@ -1,7 +1,7 @@
 //! Integer expressions of host code: their trees, what their names stand for, and their text in a manifest. Knows C++'s operators on integers, casts, members and
 //! the usual ways to round a quotient up; a name or call that it does not know is a leaf.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::declarations::{closing, closing_angle};
 use super::super::macros::spelled;
@@ -40,6 +40,8 @@ pub(super) struct Scope {
     /// Variables of type `dim3`, by their extents.
     pub(super) extents: BTreeMap<String, Vec<Expression>>,
     pub(super) functions: BTreeMap<String, Formula>,
+    /// Names that a function or its templates declare, and that mean nothing outside it.
+    pub(super) hidden: BTreeSet<String>,
 }
 
 /// How deep definitions are followed.

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::super::tokens::Token;
-use super::demands::multiples;
+use super::demands::{indices, multiples};
 use super::kernel::Kernel;
 use super::parameter::{Access, Parameter};
 
@@ -173,7 +173,8 @@ fn base(kernel: &Kernel) -> Guess {
         }
         Tensor { name: p.name.clone(), role, dtype: p.dtype.unwrap_or("f32"), shape, check }
     };
-    let mut tensors: Vec<Tensor> = kernel.parameters.iter().filter(|p| p.pointer).map(tensor).collect();
+    let passed = kernel.parameters.iter().filter(|p| p.pointer && !kernel.nulls.contains(&p.name));
+    let mut tensors: Vec<Tensor> = passed.map(tensor).collect();
     tensors.sort_by_key(|t| t.role);
     let float = |p: &&Parameter| !p.pointer && p.dtype.is_some_and(|d| d.starts_with(['f', 'b']) && d != "bool");
     let floats = kernel.parameters.iter().filter(float).map(|p| (p.name.clone(), p.dtype.unwrap_or("f32")));
@@ -206,6 +207,14 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
         }
     }
     (guess.multiples, guess.demands) = multiples(kernel, &guess, &words);
+    let shape = if guess.reference.is_none() { "state the shape; " } else { "" };
+    for (name, indexed) in indices(kernel) {
+        let tensor = guess.tensors.iter_mut().find(|t| t.name == name && t.role == Role::Input);
+        if let Some(tensor) = tensor {
+            let asked = format!("{shape}its values index `{indexed}`; state `init = {{ range = [0, N] }}`");
+            tensor.check = Some(tensor.check.take().map_or(asked.clone(), |other| format!("{other}; {asked}")));
+        }
+    }
     guess
 }
 
@@ -584,7 +593,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         accumulated(kernel, written, &mut out).filter(|()| kind == "sum" || out.zeroed.is_none())?;
     }
     out.reference = Some(builtin(kind, &names, ""));
-    if kind == "sum" && x.dtype.starts_with('f') {
+    if kind == "sum" && ["f16", "f32"].contains(&x.dtype) {
         out.tolerance = match half_arithmetic(&kernel.body) && x.dtype == "f16" {
             true => Some("{ scaled = 1, acc = \"f16\" }"),
             false => Some("{ atol = 1e-4, rtol = 1e-5 }"),

@@ -19,6 +19,8 @@ pub(super) struct Launched {
     /// The file that it is in.
     pub(super) file: String,
     pub(super) launch: Launch,
+    /// The namespaces around it.
+    pub(super) spaces: Vec<String>,
     /// Whether the sources of that file define a kernel of this name, and in which file.
     pub(super) defined: BTreeSet<String>,
 }
@@ -88,6 +90,7 @@ pub(super) fn launched(sources: &Sources<'_>) -> Vec<Launched> {
         found.extend(launches(&text, &global).into_iter().map(|launch| Launched {
             file: file.name.clone(),
             defined: defined(sources, &launch.kernel),
+            spaces: spaces.clone(),
             launch,
         }));
     }

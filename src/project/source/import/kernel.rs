@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::super::declarations::{closing, closing_angle};
+use super::super::declarations::closing;
 use super::super::macros::spelled;
 use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
@@ -12,6 +12,7 @@ use super::expression::{Expression, Scope, expression, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
 use super::parameter::{Parameter, parameters};
+use super::template::{generics, instance};
 use kforge_types::model::expr::functions::named;
 use kforge_types::model::is_free_name;
 
@@ -38,6 +39,8 @@ pub(super) struct Kernel {
     pub(super) dims: Vec<String>,
     /// An argument for each scalar parameter that is an integer, over `dims`.
     pub(super) integers: BTreeMap<String, Expression>,
+    /// The pointers for which the launch passes none.
+    pub(super) nulls: BTreeSet<String>,
     pub(super) grid: Extents,
     pub(super) block: Extents,
     pub(super) shared: Option<Extents>,
@@ -125,26 +128,6 @@ pub(super) fn namespaces(text: &[Token]) -> Vec<String> {
     open.concat()
 }
 
-/// A parameter of a template.
-struct Generic {
-    name: String,
-    is_type: bool,
-    default: Option<Vec<Token>>,
-}
-
-fn generics(header: &[Token]) -> Vec<Generic> {
-    let Some(at) = header.iter().position(|t| t.is("template")) else { return vec![] };
-    let Some(close) = closing_angle(header, at + 1) else { return vec![] };
-    let of = |text: &[Token]| {
-        let equals = text.iter().position(|t| t.is("="));
-        let name = text[..equals.unwrap_or(text.len())].iter().rfind(|t| t.is_word())?;
-        let is_type = text.first().is_some_and(|t| t.is("typename") || t.is("class"));
-        let default = equals.map(|at| text[at + 1..].to_vec());
-        Some(Generic { name: name.text.clone(), is_type, default })
-    };
-    split(&header[at + 2..close]).into_iter().filter_map(of).collect()
-}
-
 #[expect(clippy::too_many_arguments, reason = "what is known of one kernel")]
 fn kernel(
     sources: &Sources<'_>,
@@ -159,7 +142,9 @@ fn kernel(
     let body = part.tokens.iter().position(|t| t.is("{")).map_or(0, |at| at);
     // The body of a kernel begins behind its parameters, which may hold braces of default values.
     let body = sources.macros.expand(&part.tokens[body..]);
-    let generics = generics(&part.header);
+    let generics = generics(&part.header, aliases);
+    let spaces: Vec<String> = qualified.split("::").map(String::from).collect();
+    let spaces = &spaces[..spaces.len().saturating_sub(1)];
     let count = split(&tokens(&part.parameters).0).len();
     let fits = |l: &&Launched| {
         let launch = &l.launch;
@@ -176,13 +161,13 @@ fn kernel(
         if launch.is_none() && best.is_some() {
             break;
         }
-        let (arguments, mut entry_check) = instance(&generics, launch.map(|l| &l.launch), aliases);
+        let found = instance(sources, &generics, launch, spaces, aliases);
+        let mut entry_check = found.check;
         let mut types = aliases.clone();
         let mut entry = qualified.to_string();
         if !generics.is_empty() {
-            entry = format!("{qualified}<{}>", arguments.join(", "));
-            let given = generics.iter().zip(&arguments).filter(|(generic, _)| generic.is_type);
-            types.extend(given.map(|(generic, argument)| (generic.name.clone(), vec![argument.clone()])));
+            entry = format!("{qualified}<{}>", found.arguments.join(", "));
+            types.extend(found.types.into_iter().map(|(name, argument)| (name, vec![argument])));
         }
         let mut parameters = parameters(&part.parameters, &body, &types);
         if overloaded {
@@ -199,25 +184,27 @@ fn kernel(
             entry,
             entry_check,
             parameters,
-            values: generics
-                .iter()
-                .zip(&arguments)
-                .filter_map(|(g, a)| Some((g.name.clone(), a.parse().ok()?)))
-                .collect(),
+            values: found.values,
             body,
             dims: vec![],
             integers: BTreeMap::new(),
+            nulls: BTreeSet::new(),
             grid: Extents::default(),
             block: Extents::default(),
             shared: None,
             launched: launch.map(|l| Place { file: l.file.clone(), line: l.launch.line }),
         };
-        configure(&mut kernel, launch.map(|l| &l.launch), &generics, &arguments);
+        if let Some(launch) = launch {
+            let passed = kernel.parameters.iter().zip(&launch.launch.arguments);
+            let nulls = passed.filter(|(p, argument)| p.pointer && is_null(argument, &launch.launch.scope));
+            kernel.nulls = nulls.map(|(p, _)| p.name.clone()).collect();
+        }
+        configure(&mut kernel, launch.map(|l| &l.launch));
         if kernel.entry_check.is_none() && !instances.contains(&kernel.entry) {
             instances.push(kernel.entry.clone());
         }
         let unknown = [&kernel.grid, &kernel.block].iter().filter(|e| e.unknown.is_some()).count() * 2;
-        let score = unknown + usize::from(kernel.entry_check.is_some()) * 3;
+        let score = unknown + usize::from(kernel.entry_check.is_some()) * 3 + usize::from(!kernel.nulls.is_empty());
         if best.as_ref().is_none_or(|(least, _)| score < *least) {
             best = Some((score, kernel));
         }
@@ -228,6 +215,19 @@ fn kernel(
         found.entry_check = Some(format!("launched also as {}", others.join(", ")));
     }
     found
+}
+
+/// Whether an argument is a null pointer: `nullptr`, `(float *)NULL`, `0`, or a variable that is one.
+fn is_null(argument: &[Token], scope: &Scope) -> bool {
+    let value = match argument.first().filter(|t| t.is("(")).and_then(|_| closing(argument, 0)) {
+        Some(close) if close + 1 < argument.len() => &argument[close + 1..],
+        _ => argument,
+    };
+    match expression(value, scope).resolved(scope) {
+        Expression::Name(name) => name == "nullptr" || name == "NULL",
+        Expression::Int(0) => value.len() == 1,
+        _ => false,
+    }
 }
 
 /// Gives parameters whose names mean something else in a manifest other names, and returns the body with them.
@@ -285,53 +285,8 @@ fn unnamed(text: &str, types: &BTreeMap<String, Vec<String>>) -> String {
     split(&all).into_iter().map(of).collect::<Vec<_>>().join(", ")
 }
 
-/// The arguments of a template, and what is to be checked of them.
-fn instance(
-    generics: &[Generic],
-    launch: Option<&Launch>,
-    aliases: &BTreeMap<String, Vec<String>>,
-) -> (Vec<String>, Option<String>) {
-    let mut check = None;
-    let written = launch.and_then(|l| l.template.as_deref()).unwrap_or_default();
-    let none = Scope::default();
-    let mut arguments = vec![];
-    for (at, generic) in generics.iter().enumerate() {
-        let text = written.get(at).or(generic.default.as_ref());
-        let mut doubts = vec![];
-        let found = text.and_then(|text| {
-            let scope = launch.map_or(&none, |l| &l.scope);
-            let value = expression(text, scope).resolved(scope);
-            doubts = value.doubts();
-            match value.first().resolved(scope) {
-                Expression::Int(value) if !generic.is_type => Some(value.to_string()),
-                Expression::Name(name) if ["true", "false"].contains(&name.as_str()) => Some(name),
-                _ if generic.is_type && is_type_of_cpp(text, aliases) => Some(spelled(text)),
-                _ => None,
-            }
-        });
-        if found.is_some() && !doubts.is_empty() {
-            check = Some(format!("`{}` of the template is a guess: {}", generic.name, doubts.join(", ")));
-        }
-        arguments.push(found.unwrap_or_else(|| {
-            let (name, guess) = (&generic.name, if generic.is_type { "float" } else { "256" });
-            check = Some(match launch {
-                None => format!("no launch was found: state the arguments of the template, here `{name}`"),
-                Some(_) => format!("`{name}` of the template could not be found at its launch; {guess} is a guess"),
-            });
-            guess.to_string()
-        }));
-    }
-    (arguments, check)
-}
-
-/// Whether a template argument is a type that every source knows.
-fn is_type_of_cpp(text: &[Token], aliases: &BTreeMap<String, Vec<String>>) -> bool {
-    let plain = spelled(text);
-    super::parameter::dtype(super::parameter::followed(&plain, aliases).0).is_some()
-}
-
 /// Reads grid, block, shared memory and integers of a launch.
-fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic], arguments: &[String]) {
+fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     let integers: Vec<(usize, String)> = kernel
         .parameters
         .iter()
@@ -350,9 +305,8 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
         return;
     };
     let mut scope = launch.scope.clone();
-    let values = generics.iter().zip(arguments).filter_map(|(g, a)| Some((g.name.clone(), a.parse().ok()?)));
-    for (name, value) in values {
-        scope.values.entry(name).or_insert(Expression::Int(value));
+    for (name, value) in &kernel.values {
+        scope.values.entry(name.clone()).or_insert(Expression::Int(*value));
     }
     let given: Vec<(String, Expression)> = integers
         .iter()
@@ -433,7 +387,7 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>, generics: &[Generic],
     if let Some(name) = assumed.filter(|name| !scope.values.contains_key(name)) {
         let mut launch = launch.clone();
         launch.scope.values.insert(name.clone(), Expression::Int(USUAL_BLOCK));
-        configure(kernel, Some(&launch), generics, arguments);
+        configure(kernel, Some(&launch));
         kernel.block.assumed = Some(format!(
             "the launcher does not state `{name}`: it is given, or found at run time; {USUAL_BLOCK} is a usual value"
         ));

@@ -54,7 +54,7 @@ impl Operator {
 }
 
 /// The least number that both divide.
-fn common_multiple(a: i64, b: i64) -> i64 {
+pub(super) fn common_multiple(a: i64, b: i64) -> i64 {
     let (mut x, mut y) = (a, b);
     while y != 0 {
         (x, y) = (y, x % y);
@@ -444,6 +444,10 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     let arguments = kernel.parameters.iter().map(|p| {
         if let Some(other) = named.get(p.name.as_str()) {
             return text(other);
+        }
+        if kernel.nulls.contains(&p.name) {
+            asked.push(format!("the launch passes a null pointer for `{}`", p.name));
+            return "{ null = true }".into();
         }
         match (kernel.integers.get(&p.name), p.dtype) {
             (Some(e), Some("i32")) => text(&renamed(e).text()),

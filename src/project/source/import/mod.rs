@@ -7,6 +7,7 @@
 //! | a parameter of the kernel names a dim, also where the launcher names it otherwise | the kernel's names are those of `args` |
 //! | names mean what they mean at the launch: in its blocks, function, class and namespaces, with macros as they are defined there | a name may have another meaning elsewhere |
 //! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
+//! | an argument of a template is kept as the launch spells it, with its namespaces | the entry stands after the last line of the source |
 //! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
 //! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
 //! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
@@ -27,9 +28,11 @@ mod manifest;
 mod parameter;
 mod scope;
 mod sizes;
+mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::declarations::DEEPEST;
 use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
 use host::launched;
@@ -71,12 +74,24 @@ pub struct ImportedManifest {
     pub checks: usize,
     /// Files that end inside something, whose kernels are left out.
     pub unfinished: Vec<Unfinished>,
+    /// Files with kernels that could not be told apart from what is around them.
+    pub unread: Vec<UnreadFile>,
+}
+
+/// A file whose kernels are left out.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadFile {
+    /// Its name.
+    pub file: String,
+    /// Why.
+    pub why: String,
 }
 
 /// Writes the manifest of a package for the kernels in the files that `mains` names; `files` also holds the headers. Names are relative to the package's folder.
 pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String]) -> ImportedManifest {
     let mut found = vec![];
     let mut unfinished = vec![];
+    let mut unread = vec![];
     let mut launches = vec![];
     let include: Vec<Vec<String>> = mains.iter().map(|main| include_folders(files, main)).collect();
     let trees = mains.iter().zip(&include).map(|(main, include)| SourceTree { files, main: main.as_str(), include });
@@ -93,16 +108,41 @@ pub fn import(package: &str, files: &BTreeMap<String, String>, mains: &[String])
                 let own = |file: &str| {
                     file == source.tree.main || !mains.iter().any(|m| m == file) && !headers.contains(file)
                 };
+                let before = found.len();
                 found.extend(kernels(source, &launches, &own));
+                unread.extend(unread_file(source).filter(|_| found.len() == before));
                 headers.extend(source.files.iter().map(|file| file.name.clone()));
             }
         }
     }
-    let skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
+    let mut skipped: Vec<String> = unfinished.iter().map(ToString::to_string).collect();
+    skipped.extend(unread.iter().map(|file: &UnreadFile| format!("`{}`: {}", file.file, file.why)));
     let written = manifest::manifest(package, &found, &skipped);
     let checks = written.checks;
     let (known, operators) = written.operators;
-    ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished }
+    ImportedManifest { text: written.text, kernels: written.kernels, operators, known, checks, unfinished, unread }
+}
+
+/// The main file of a source, if it defines a kernel and its declarations could not be told apart.
+fn unread_file(source: &Sources<'_>) -> Option<UnreadFile> {
+    let file = source.files.iter().find(|file| file.name == source.tree.main)?;
+    if !file.declarations.broken || !file.tokens.iter().any(|t| t.is("__global__")) {
+        return None;
+    }
+    let mut depth = 0_usize;
+    let deepest = file.tokens.iter().map(|t| {
+        if ["(", "[", "{"].iter().any(|open| t.is(open)) {
+            depth += 1;
+        } else if [")", "]", "}"].iter().any(|close| t.is(close)) {
+            depth = depth.saturating_sub(1);
+        }
+        depth
+    });
+    let why = match deepest.max().is_some_and(|depth| depth > DEEPEST) {
+        true => format!("its brackets nest deeper than {DEEPEST}"),
+        false => "branches of its conditions open or close different brackets".to_string(),
+    };
+    Some(UnreadFile { file: file.name.clone(), why })
 }
 
 #[cfg(test)]

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use super::super::declarations::closing;
+use super::super::declarations::{closing, closing_angle};
 use super::super::part::is_keyword;
 use super::super::tokens::{Kind, Token};
 use super::expression::{Expression, Scope, expression, split};
@@ -81,10 +81,20 @@ pub(super) fn scope(text: &[Token], until: usize, global: &Scope) -> Scope {
         out.extents.remove(name);
         walk.state(name, *index, &visible, &mut out);
     }
+    out.hidden.extend(visible.into_keys());
+    out.hidden.extend(of_templates(&text[..until]));
     if let Some((name, value)) = case(&text[..until]) {
         out.values.insert(name, value);
     }
     out
+}
+
+/// The words in the parameters of templates before the end of a text.
+fn of_templates(text: &[Token]) -> Vec<String> {
+    let lists = (0..text.len()).filter(|at| text[*at].is("template"));
+    let lists = lists.filter_map(|at| Some(&text[at + 1..closing_angle(text, at + 1)?]));
+    let words = lists.flatten().filter(|t| t.is_word() && !is_keyword(&t.text));
+    words.map(|t| t.text.clone()).collect()
 }
 
 /// Where reading ends for a position: at the end of the loops that it is in, which repeat what follows it.

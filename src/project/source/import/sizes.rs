@@ -9,6 +9,7 @@ use super::super::tokens::{Kind, Token};
 use super::expression::{Expression, binary, ceil_div};
 use super::guess::{Guess, Sizes};
 use super::kernel::Kernel;
+use super::manifest::common_multiple;
 
 /// How a kernel goes through a dim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -143,8 +144,9 @@ fn loop_over(kernel: &Kernel, names: &[&String], threads: i64) -> Cover {
         }
         let cover = match by(header, kernel) {
             Some(Some(number)) => Cover::Loop(number),
+            Some(None) if is_strided(header) => Cover::Loop(threads),
             Some(None) => Cover::Loop(threads.min(USUAL)),
-            None if is_strided(header) => Cover::Loop(threads.min(USUAL)),
+            None if is_strided(header) => Cover::Loop(threads),
             None => Cover::Serial,
         };
         found = found.max(Some(cover));
@@ -204,11 +206,35 @@ pub(super) fn sizes(covers: &[Cover], kind: Sizes, size: Size, multiples: &[i64]
                 fitted(wanted, multiples.get(at).copied().unwrap_or(1), *cover, size)
             })
             .collect();
+        if size == Size::Large {
+            apart(&mut out, covers, multiples);
+        }
         if out.iter().try_fold(1_i64, |all, size| all.checked_mul(*size)).is_some_and(|all| all <= most) {
             break;
         }
     }
     out
+}
+
+/// Makes sizes of whole blocks differ, where dims that are exchanged would not show.
+fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
+    for at in 1..sizes.len() {
+        let by = multiples.get(at).copied().unwrap_or(1).max(1);
+        let (unit, most) = match covers[at] {
+            Cover::Grid(step) | Cover::Loop(step) if sizes[at] % step.max(1) == 0 => {
+                (common_multiple(step.max(1), by), i64::MAX)
+            }
+            Cover::Serial | Cover::Grid(_) | Cover::Loop(_) => (common_multiple(8, by), i64::MAX),
+            Cover::Threads(threads) => (by, threads),
+            Cover::Block => (common_multiple(8, by), 512),
+        };
+        while sizes[..at].contains(&sizes[at]) && sizes[at] + unit <= most {
+            sizes[at] += unit;
+        }
+        while sizes[..at].contains(&sizes[at]) && sizes[at] > unit {
+            sizes[at] -= unit;
+        }
+    }
 }
 
 /// One size. Sizes of different dims differ, so that exchanged dims show. With less effort, what has no part in the grid is smaller.
@@ -253,10 +279,10 @@ fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: u
             }
         }
         (Cover::Loop(step), Size::Ragged) => match effort {
-            0..=1 => 5 + odd,
-            2 => step / 2 + rest(step),
-            _ if step <= 32 => 2 * step + rest(step),
-            _ => step + rest(step),
+            0 => 5 + odd,
+            1 => step / 2 + rest(step),
+            // The threads go through it a third time, and not all of them.
+            _ => 2 * step + rest(step),
         },
         (Cover::Loop(step), Size::Large) => match (kind, effort) {
             (Sizes::Rows, 4) => step * ((1024 + step - 1) / step),
@@ -384,7 +410,26 @@ mod tests {
             for size in [Size::Small, Size::Ragged, Size::Large] {
                 let all = [cover, Cover::Grid(16), Cover::Grid(16), cover];
                 let found = sizes(&all, Sizes::Unknown, size, &[1; 4]);
-                assert!(found.iter().product::<i64>() <= MOST_ELEMENTS * 2, "{all:?} {size:?} {found:?}");
+                assert!(found.iter().product::<i64>() <= MOST_ELEMENTS * 6, "{all:?} {size:?} {found:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn whole_blocks_of_different_dims_differ() {
+        for cover in
+            [Cover::Serial, Cover::Loop(256), Cover::Threads(16), Cover::Block, Cover::Grid(1), Cover::Grid(32)]
+        {
+            for kind in [Sizes::Elements, Sizes::Rows, Sizes::Product, Sizes::Unknown] {
+                for by in [1, 4, 16] {
+                    for count in 2..=3 {
+                        let by = if matches!(cover, Cover::Threads(_)) { 1 } else { by };
+                        let found = sizes(&vec![cover; count], kind, Size::Large, &vec![by; count]);
+                        let different: std::collections::BTreeSet<&i64> = found.iter().collect();
+                        assert_eq!(different.len(), count, "{cover:?} {kind:?} {by} {found:?}");
+                        assert!(found.iter().all(|size| *size > 0 && size % by == 0), "{found:?}");
+                    }
+                }
             }
         }
     }
