@@ -425,7 +425,9 @@ fn apart(mut all: Vec<Range>) -> Vec<Range> {
         match out.last_mut() {
             Some(last) if range.from < last.to => {
                 let in_library = last.in_library || range.in_library;
-                *last = Range { from: last.from, to: last.to.max(range.to), certain: false, in_library };
+                // One that only ends in several branches is one declaration.
+                let certain = range.from == last.from && last.certain && range.certain;
+                *last = Range { from: last.from, to: last.to.max(range.to), certain, in_library };
             }
             _ => out.push(range),
         }

@@ -214,3 +214,15 @@ fn declarations_that_count_keep_their_numbers() {
     let kept = left(text, "k");
     assert!(kept.contains("first") && !kept.contains("second"), "{kept}");
 }
+
+#[test]
+fn a_declaration_that_ends_in_several_branches_is_one() {
+    let text = "#include <cublas_v2.h>\nint gemm(cublasHandle_t handle, float *c,\n#if defined(AMD)\n  int algo);\n#else\n  long algo);\n#endif\n\
+        int other(cublasHandle_t handle);\n__global__ void k(float *x) { x[0] = 1; }\n";
+    let kept = left(text, "k");
+    assert!(!kept.contains("gemm") && !kept.contains("algo") && !kept.contains("other"), "{kept}");
+    assert!(kept.contains("#if defined(AMD)") && kept.contains("#endif") && kept.contains("x[0] = 1"), "{kept}");
+    // Another declaration stands in one of the branches.
+    let kept = left(&text.replace("  int algo);\n", "  int algo); int more(float y);\n"), "k");
+    assert!(kept.contains("gemm") && kept.contains("more"), "{kept}");
+}
