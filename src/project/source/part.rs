@@ -286,7 +286,9 @@ fn add_declarators_of_macros(whole: &[Token], macros: &Macros, names: &mut BTree
         } else if token.is_word() && macros.contains(&token.text) {
             let reached = macros.reached(std::slice::from_ref(token))?;
             if reached.iter().any(comma) {
-                names.extend(reached.into_iter().filter(|word| !is_keyword(word)));
+                let given = whole.get(at + 1).filter(|t| t.is("(")).and_then(|_| closing(whole, at + 1)).unwrap_or(at);
+                let given = whole[at..=given].iter().filter(|t| t.is_word()).map(|t| t.text.clone());
+                names.extend(reached.into_iter().chain(given).filter(|word| !is_keyword(word)));
             }
         }
         at += 1;
