@@ -44,7 +44,7 @@ impl Sources<'_> {
                         let declared = part.names.iter().all(|name| primary.contains(name));
                         let host_only = HOST_ONLY.iter().any(|name| part.header[at].is(name));
                         let library = all.range.in_library || is_qualified(part, at);
-                        (!declared && !host_only && (library || unknown) || library && !host_only).then_some(at)
+                        (!host_only && (library || unknown && !declared)).then_some(at)
                     }
                     None => (all.range.in_library && part.what == What::Function && usable).then_some(0),
                 };

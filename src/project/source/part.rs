@@ -239,6 +239,7 @@ pub(super) fn part(text: &[Token], macros: &Macros, places: &Positions) -> Optio
     }
     let mut all = merged(found)?;
     add_enumerators(&whole, macros, places, &mut all.names)?;
+    add_declarators_of_macros(&whole, macros, &mut all.names)?;
     if !selected.all {
         all.take_for_anything(&whole);
     }
@@ -265,6 +266,32 @@ fn add_enumerators(whole: &[Token], macros: &Macros, places: &Positions, names: 
             return None;
         }
         names.extend(enumerators(&made.tokens));
+    }
+    Some(())
+}
+
+/// Adds the words of macros that may make further declarators: those outside brackets whose text holds a comma. None if these are too many.
+fn add_declarators_of_macros(whole: &[Token], macros: &Macros, names: &mut BTreeSet<String>) -> Option<()> {
+    if !whole.last().is_some_and(|t| t.is(";")) {
+        return Some(());
+    }
+    let comma = |name: &String| {
+        let bodies = macros.all.get(name).into_iter().flat_map(|meanings| &meanings.definitions);
+        bodies.flat_map(|definition| &definition.body).any(|t| t.is(","))
+    };
+    let mut at = 0;
+    while let Some(token) = whole.get(at) {
+        if ["(", "[", "{"].iter().any(|open| token.is(open)) {
+            at = closing(whole, at).unwrap_or(whole.len());
+        } else if token.is_word() && macros.contains(&token.text) {
+            let reached = macros.reached(std::slice::from_ref(token))?;
+            if reached.iter().any(comma) {
+                let given = whole.get(at + 1).filter(|t| t.is("(")).and_then(|_| closing(whole, at + 1)).unwrap_or(at);
+                let given = whole[at..=given].iter().filter(|t| t.is_word()).map(|t| t.text.clone());
+                names.extend(reached.into_iter().chain(given).filter(|word| !is_keyword(word)));
+            }
+        }
+        at += 1;
     }
     Some(())
 }

@@ -32,6 +32,8 @@ fn every_declarator_declares_a_name() {
         ("typedef float (&F)[4];", "F"),
         ("struct S : A, B { int x; } a = {1}, *b = nullptr;", "b"),
         ("static union { int a; float b; };", "b"),
+        ("#define AND_B , b = 3\nconstexpr int a = 2 AND_B;", "b"),
+        ("#define AND(n, v) , n = v\nconstexpr int a = 2 AND(b, 3);", "b"),
     ] {
         assert!(stays(text, name), "{text} {name}");
         assert!(!stays(text, "other"), "{text}");
