@@ -741,3 +741,39 @@ fn values_that_are_indices_are_asked_for() {
         assert_eq!(found.text.contains(says), asked, "{body}\n{}", found.text);
     }
 }
+
+#[test]
+fn constants_that_host_code_fills_are_inputs() {
+    let text = |declared: &str, read: &str| {
+        format!("#define TAPS 5\nconstexpr int K = 3;\nstruct S {{ int a; }};\n{declared}\n__device__ float tap(int i) {{ return {read}; }}
+__global__ void scale(const float *x, float *y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = tap(i) * x[i]; }}
+void f(int n) {{ cudaMemcpyToSymbol(c, host, sizeof(float)); scale<<<(n + 63) / 64, 64>>>(p, q, n); }}")
+    };
+    for (declared, shape) in [
+        ("__constant__ float c[TAPS];", "dtype = \"f32\", shape = [5]"),
+        ("__constant__ float unread[9], c[K * 2][TAPS];", "dtype = \"f32\", shape = [6, 5]"),
+        ("static __constant__ double c;", "dtype = \"f64\", shape = [1]"),
+        ("__constant__ float4 c[2];", "dtype = \"f32\", shape = [2, 4]"),
+        ("__constant__ float c[2] = {1, 2};", "dtype = \"f32\", shape = [2]"),
+    ] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        let input = format!(
+            "inputs.c = {{ {shape} }} # check: host code fills this constant: state its shape and how its values are drawn"
+        );
+        says(&found, &[&input, "constants.c = \"c\" # check: `c` is a constant that host code fills"]);
+        assert!(found.known == 0 && !found.text.contains("unread"), "{}", found.text);
+    }
+    for declared in ["__constant__ S c;", "namespace ns { __constant__ float c[2]; } using namespace ns;"] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        assert!(!found.text.contains("inputs.c"), "{}", found.text);
+        says(
+            &found,
+            &["args = [\"x\", \"y\", \"n\"] # check: `c` is a constant that host code fills, and no input here"],
+        );
+    }
+    // One that is not read, and one that its declaration fills.
+    let found = of(&[("s.cu", &text("__constant__ float c[2];", "1.f"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+    let found = of(&[("s.cu", &text("__constant__ float d[2] = {1, 2}; __constant__ float c[2];", "d[0]"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+}
