@@ -42,6 +42,8 @@ pub(super) struct Kernel {
     pub(super) integers: BTreeMap<String, Expression>,
     /// The pointers for which the launch passes none.
     pub(super) nulls: BTreeSet<String>,
+    /// Numbers that host code checks to divide parameters.
+    pub(super) checked: Vec<(String, i64)>,
     /// The constants that host code fills.
     pub(super) constants: Vec<Constant>,
     pub(super) grid: Extents,
@@ -192,6 +194,7 @@ fn kernel(
             dims: vec![],
             integers: BTreeMap::new(),
             nulls: BTreeSet::new(),
+            checked: vec![],
             constants: vec![],
             grid: Extents::default(),
             block: Extents::default(),
@@ -356,6 +359,11 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
             })
             .map(|(name, _)| Expression::Name(format!("{OF_KERNEL}{name}")))
     };
+    let of_parameter = |(e, by): &(Expression, i64)| match by_argument(e)? {
+        Expression::Name(name) => Some((name.trim_start_matches(OF_KERNEL).to_string(), *by)),
+        _ => None,
+    };
+    kernel.checked = launch.checked.iter().filter_map(of_parameter).collect();
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
     let stated = |all: Vec<(Expression, String)>,
                   known: &dyn Fn(&Expression) -> Option<Expression>,
