@@ -32,6 +32,13 @@ pub(super) fn multiples(kernel: &Kernel, guess: &Guess, words: &[String]) -> (BT
             add(dim, by, format!("the launch divides `{dim}` by {by} and does not round up"));
         }
     }
+    for (name, by) in &kernel.checked {
+        let dim = match kernel.integers.get(name) {
+            Some(Expression::Name(dim)) => dim,
+            _ => name,
+        };
+        add(dim, *by, format!("host code checks that {by} divides `{dim}` before the launch"));
+    }
     let by_name = words.iter().filter_map(|w| lanes_of_word(w)).max().unwrap_or(1);
     let element = guess.tensors.iter().map(|t| bytes(t.dtype)).max().unwrap_or(1);
     let by_body = vector_bytes(&kernel.body).map_or(1, |bytes| bytes / element.max(1));

@@ -175,6 +175,12 @@ fn base(kernel: &Kernel) -> Guess {
     };
     let passed = kernel.parameters.iter().filter(|p| p.pointer && !kernel.nulls.contains(&p.name));
     let mut tensors: Vec<Tensor> = passed.map(tensor).collect();
+    let asked = "host code fills this constant: state its shape and how its values are drawn";
+    tensors.extend(kernel.constants.iter().filter_map(|constant| {
+        let (dtype, shape) = constant.tensor.clone()?;
+        let (name, check) = (constant.name.clone(), Some(asked.to_string()));
+        Some(Tensor { name, role: Role::Input, dtype, shape, check })
+    }));
     tensors.sort_by_key(|t| t.role);
     let float = |p: &&Parameter| !p.pointer && p.dtype.is_some_and(|d| d.starts_with(['f', 'b']) && d != "bool");
     let floats = kernel.parameters.iter().filter(float).map(|p| (p.name.clone(), p.dtype.unwrap_or("f32")));
@@ -197,7 +203,8 @@ fn base(kernel: &Kernel) -> Guess {
 pub(super) fn guess(kernel: &Kernel) -> Guess {
     let words = words(&kernel.name);
     let mut guess = base(kernel);
-    let more = words.iter().any(|word| MORE.contains(&word.as_str()));
+    // What is in the constants is a part of what it computes.
+    let more = words.iter().any(|word| MORE.contains(&word.as_str())) || !kernel.constants.is_empty();
     let lanes = kernel.parameters.iter().any(|p| p.lanes > 1 && p.pointer);
     let odd = kernel.parameters.iter().any(|p| p.dtype.is_none() || p.dtype == Some("bool") && !p.pointer);
     if !more && !lanes && !odd {

@@ -8,6 +8,7 @@ use super::super::macros::spelled;
 use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
+use super::constants::{Constant, constants};
 use super::expression::{Expression, Scope, expression, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
@@ -41,6 +42,10 @@ pub(super) struct Kernel {
     pub(super) integers: BTreeMap<String, Expression>,
     /// The pointers for which the launch passes none.
     pub(super) nulls: BTreeSet<String>,
+    /// Numbers that host code checks to divide parameters.
+    pub(super) checked: Vec<(String, i64)>,
+    /// The constants that host code fills.
+    pub(super) constants: Vec<Constant>,
     pub(super) grid: Extents,
     pub(super) block: Extents,
     pub(super) shared: Option<Extents>,
@@ -189,11 +194,14 @@ fn kernel(
             dims: vec![],
             integers: BTreeMap::new(),
             nulls: BTreeSet::new(),
+            checked: vec![],
+            constants: vec![],
             grid: Extents::default(),
             block: Extents::default(),
             shared: None,
             launched: launch.map(|l| Place { file: l.file.clone(), line: l.launch.line }),
         };
+        kernel.constants = stateable(constants(sources, &kernel.body, aliases), &kernel.parameters);
         if let Some(launch) = launch {
             let passed = kernel.parameters.iter().zip(&launch.launch.arguments);
             let nulls = passed.filter(|(p, argument)| p.pointer && is_null(argument, &launch.launch.scope));
@@ -215,6 +223,15 @@ fn kernel(
         found.entry_check = Some(format!("launched also as {}", others.join(", ")));
     }
     found
+}
+
+/// Constants, those as tensors whose names a manifest can use beside parameters.
+fn stateable(mut all: Vec<Constant>, parameters: &[Parameter]) -> Vec<Constant> {
+    for one in &mut all {
+        one.tensor =
+            one.tensor.take().filter(|_| is_usable(&one.name) && parameters.iter().all(|p| p.name != one.name));
+    }
+    all
 }
 
 /// Whether an argument is a null pointer: `nullptr`, `(float *)NULL`, `0`, or a variable that is one.
@@ -342,6 +359,11 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
             })
             .map(|(name, _)| Expression::Name(format!("{OF_KERNEL}{name}")))
     };
+    let of_parameter = |(e, by): &(Expression, i64)| match by_argument(e)? {
+        Expression::Name(name) => Some((name.trim_start_matches(OF_KERNEL).to_string(), *by)),
+        _ => None,
+    };
+    kernel.checked = launch.checked.iter().filter_map(of_parameter).collect();
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
     let stated = |all: Vec<(Expression, String)>,
                   known: &dyn Fn(&Expression) -> Option<Expression>,

@@ -2,6 +2,7 @@
 
 use super::super::declarations::{closing, closing_angle};
 use super::super::tokens::Token;
+use super::checked::checked;
 use super::expression::{Expression, Formula, Scope, expression, split};
 use super::scope::{end, scope};
 
@@ -17,6 +18,8 @@ pub(super) struct Launch {
     pub(super) configuration: Vec<Vec<Token>>,
     pub(super) arguments: Vec<Vec<Token>>,
     pub(super) scope: Scope,
+    /// What host code checks before: what is divided, and by what.
+    pub(super) checked: Vec<(Expression, i64)>,
 }
 
 fn is_chevron(text: &[Token], at: usize, sign: &str) -> bool {
@@ -60,13 +63,15 @@ fn launch(text: &[Token], open: usize, global: &Scope) -> Option<Launch> {
         None => pointed(text, at, &kernel).unwrap_or((kernel, template)),
         Some(_) => (kernel, template),
     };
+    let scope = scope(text, at, global);
     Some(Launch {
         line: text[open].line,
         kernel,
         template,
         configuration: many(&text[open + 3..end]),
         arguments: many(&text[end + 4..close]),
-        scope: scope(text, at, global),
+        checked: checked(text, at, &scope),
+        scope,
     })
 }
 
@@ -127,7 +132,9 @@ fn call(text: &[Token], at: usize, global: &Scope) -> Option<Launch> {
         (kernel, configured(text, at, &config.last()?.text)?, arguments.to_vec())
     };
     let (kernel, template) = valued(kernel, text, at)?;
-    Some(Launch { line: text[at].line, kernel, template, configuration, arguments, scope: scope(text, at, global) })
+    let scope = scope(text, at, global);
+    let checked = checked(text, at, &scope);
+    Some(Launch { line: text[at].line, kernel, template, configuration, arguments, scope, checked })
 }
 
 /// The elements of an array of addresses: `void *args[] = { &x, (void *)&n };`, without `&`.

@@ -394,6 +394,11 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
     if !kernel.include.is_empty() {
         let _ = writeln!(out, "include = {}", list(kernel.include.iter().map(|folder| text(folder))));
     }
+    for constant in kernel.constants.iter().filter(|constant| constant.tensor.is_some()) {
+        let name = &constant.name;
+        let asked = Some(format!("`{name}` is a constant that host code fills"));
+        let _ = writeln!(out, "constants.{name} = {}{}", text(name), check(asked));
+    }
     if !guess.multiples.is_empty() {
         let conditions = guess
             .multiples
@@ -463,6 +468,8 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
         }
     });
     let arguments = list(arguments.collect::<Vec<_>>());
+    let unstated = kernel.constants.iter().filter(|constant| constant.tensor.is_none());
+    asked.extend(unstated.map(|one| format!("`{}` is a constant that host code fills, and no input here", one.name)));
     let asked = (!asked.is_empty()).then(|| asked.join("; "));
     let _ = writeln!(out, "args = {arguments}{}", check(asked));
 }

@@ -18,6 +18,8 @@
 //! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
 //! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 
+mod checked;
+mod constants;
 mod demands;
 mod expression;
 mod guess;

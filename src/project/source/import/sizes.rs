@@ -225,7 +225,7 @@ fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
                 (common_multiple(step.max(1), by), i64::MAX)
             }
             Cover::Serial | Cover::Grid(_) | Cover::Loop(_) => (common_multiple(8, by), i64::MAX),
-            Cover::Threads(threads) => (by, threads),
+            Cover::Threads(threads) => (common_multiple(4, by), threads),
             Cover::Block => (common_multiple(8, by), 512),
         };
         while sizes[..at].contains(&sizes[at]) && sizes[at] + unit <= most {

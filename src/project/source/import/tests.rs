@@ -741,3 +741,72 @@ fn values_that_are_indices_are_asked_for() {
         assert_eq!(found.text.contains(says), asked, "{body}\n{}", found.text);
     }
 }
+
+#[test]
+fn constants_that_host_code_fills_are_inputs() {
+    let text = |declared: &str, read: &str| {
+        format!("#define TAPS 5\nconstexpr int K = 3;\nstruct S {{ int a; }};\n{declared}\n__device__ float tap(int i) {{ return {read}; }}
+__global__ void scale(const float *x, float *y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = tap(i) * x[i]; }}
+void f(int n) {{ cudaMemcpyToSymbol(c, host, sizeof(float)); scale<<<(n + 63) / 64, 64>>>(p, q, n); }}")
+    };
+    for (declared, shape) in [
+        ("__constant__ float c[TAPS];", "dtype = \"f32\", shape = [5]"),
+        ("__constant__ float unread[9], c[K * 2][TAPS];", "dtype = \"f32\", shape = [6, 5]"),
+        ("static __constant__ double c;", "dtype = \"f64\", shape = [1]"),
+        ("__constant__ float4 c[2];", "dtype = \"f32\", shape = [2, 4]"),
+        ("__constant__ float c[2] = {1, 2};", "dtype = \"f32\", shape = [2]"),
+    ] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        let input = format!(
+            "inputs.c = {{ {shape} }} # check: host code fills this constant: state its shape and how its values are drawn"
+        );
+        says(&found, &[&input, "constants.c = \"c\" # check: `c` is a constant that host code fills"]);
+        assert!(found.known == 0 && !found.text.contains("unread"), "{}", found.text);
+    }
+    for declared in ["__constant__ S c;", "namespace ns { __constant__ float c[2]; } using namespace ns;"] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        assert!(!found.text.contains("inputs.c"), "{}", found.text);
+        says(
+            &found,
+            &["args = [\"x\", \"y\", \"n\"] # check: `c` is a constant that host code fills, and no input here"],
+        );
+    }
+    // One that is not read, and one that its declaration fills.
+    let found = of(&[("s.cu", &text("__constant__ float c[2];", "1.f"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+    let found = of(&[("s.cu", &text("__constant__ float d[2] = {1, 2}; __constant__ float c[2];", "d[0]"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+}
+
+#[test]
+fn what_host_code_checks_before_a_launch_is_required() {
+    let launch = "relu<<<(n / 4 + 63) / 64, 64>>>(p, q, n);";
+    for (host, demanded) in [
+        ("TORCH_CHECK(n % 4 == 0, \"n\"); LAUNCH", true),
+        ("assert(n > 0 && n % 4 == 0); LAUNCH", true),
+        ("if (n % 4 != 0) return; LAUNCH", true),
+        ("if (n % 4) { throw 1; } LAUNCH", true),
+        ("if (!(n % 4 == 0)) { return; } LAUNCH", true),
+        ("if (n % 4 == 0) { LAUNCH }", true),
+        ("if (n < 1 || n % 4 != 0) return; LAUNCH", true),
+        ("if (n % 4 == 0) { return; } LAUNCH", false),
+        ("if (n % 4 != 0) { LAUNCH }", false),
+        ("if (n % 4 != 0) use(n); LAUNCH", false),
+        ("assert(n == 1 || n % 4 == 0); LAUNCH", false),
+        ("if (n > 9) { assert(n % 4 == 0); } LAUNCH", false),
+        ("int rest = n % 4; LAUNCH", false),
+        ("LAUNCH", false),
+    ] {
+        let text = format!("__global__ void relu(const float *x, float *y, int count) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (4 * i < count) reinterpret_cast<float4 *>(y)[i] = reinterpret_cast<const float4 *>(x)[i]; else for (int j = 4 * i; j < count; j++) y[j] = x[j]; }}
+void f(int n) {{ {} }}", host.replace("LAUNCH", launch));
+        let found = of(&[("s.cu", &text)]);
+        let line = "requires = [\"count % 4 == 0\"] # check: host code checks that 4 divides `count` before the launch";
+        assert_eq!(found.text.contains(line), demanded, "{host}\n{}", found.text);
+    }
+    let tensors = "__global__ void softmax_k(const float *x, float *y, int rows, int cols) { y[blockIdx.x] = x[cols]; }
+void f(torch::Tensor t) { int m = t.size(0); int n = t.size(1); TORCH_CHECK(n % 8 == 0, \"n\"); softmax_k<<<m, 64>>>(p, q, m, n); }";
+    says(
+        &of(&[("s.cu", tensors)]),
+        &["requires = [\"cols % 8 == 0\"] # check: host code checks that 8 divides `cols` before the launch"],
+    );
+}
