@@ -9,6 +9,7 @@ pub(crate) const PARTS: &[Part] = &[
         name: "emulator/compiler",
         files: &[
             "abi.rs",
+            "asked.rs",
             "assembly.rs",
             "bounds.rs",
             "cccl.rs",
@@ -34,6 +35,7 @@ pub(crate) const PARTS: &[Part] = &[
         name: "emulator/runtime",
         files: &[
             ".",
+            "!asked.rs",
             "!assembly.rs",
             "!bounds.rs",
             "!cccl.rs",
