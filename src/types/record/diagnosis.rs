@@ -24,7 +24,7 @@ pub struct Diagnosis {
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Fit {
     /// The distance of each element to its expected value or to the value of the pattern, whichever is nearer. `want` of a point is that value. Elements that are
-    /// far off and of which the pattern says nothing are left out.
+    /// far off and about which the pattern says nothing are left out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub nearest: Vec<FrontPoint>,
     /// The distance of each element to the value of the pattern, where it says one.

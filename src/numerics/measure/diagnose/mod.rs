@@ -10,7 +10,7 @@
 //! | when is an element wrong? | when it is far off, or differs in an exact output, as in [`super::compare`] | an observation reads no tolerance |
 //! | when does a value fit? | within a thousandth, or the distance of values of its type if that is larger; exactly in integers and in types with coarser values | what a pattern predicts is rounded as the kernel's own result was |
 //! | how many elements are enough? | at least [`ENOUGH`], with [`ENOUGH`] expected values that are clearly apart | a constant output fits every pattern |
-//! | what of elements of which a pattern says nothing? | at most a tenth of the wrong ones; the sentence counts them | a shift has an edge |
+//! | how many elements may a pattern say nothing about? | at most a tenth of the wrong ones; the sentence counts them | a shift has an edge |
 //! | which elements does a tolerance ask about? | all: each must be near its expected value or near the pattern's, as the fit shows | an element that is slightly wrong may have another cause |
 //! | several patterns fit? | one of the whole output before one of its wrong elements, then the first in the order of [`FAMILIES`] | each is a true statement, and the more particular ones come first |
 //! | elements that were not written? | the caller leaves them out: only [`element::written_part`] speaks of them | they hold poison |

@@ -104,7 +104,7 @@ fn why_a_use_stays_is_said() {
     let expected = "k.cu:6: `MAKE` may make host code also, and stays as it is: what it stands for depends on conditions, `#undef` or `push_macro`\n";
     assert_eq!(out.why_whole(), expected);
     assert!(out.listed("k.cu").contains(expected.trim()));
-    assert!(!out.files["k.cu"].contains("MAKE(sub)"), "a use of which nothing is needed goes");
+    assert!(!out.files["k.cu"].contains("MAKE(sub)"), "a use that makes nothing needed is left out");
 }
 
 #[test]

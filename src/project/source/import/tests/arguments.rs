@@ -1,0 +1,155 @@
+//! Arguments of launches and templates as import drafts them, and what it knows of their values.
+
+use super::*;
+
+#[test]
+fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
+    let globals = "enum class Mode { Copy, Scale };\nnamespace ns { enum Kind { A, B }; struct Own {}; constexpr int four = 4; }\n\
+        __device__ float three(float x) { return 3; }\ntemplate <class T> struct Three { static constexpr int v = 3; };\n";
+    let kernel = "__global__ void copy(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i]; }\n";
+    for (template, arguments, entry) in [
+        ("class... T", "float, int", "copy<float, int>"),
+        ("int A, int... R", "1, 2, 3", "copy<1, 2, 3>"),
+        ("int... R", "1,2,3", "copy<1, 2, 3>"),
+        ("int... R", "", "copy<>"),
+        ("int B", "(1<<4)", "copy<(1<<4)>"),
+        ("int B", "sizeof(int) == 4 ? 4 : 8", "copy<sizeof(int) == 4 ? 4 : 8>"),
+        ("int B", "(1 << L)", "copy<(1 << 3)>"),
+        ("int B", "-3", "copy<-3>"),
+        ("Mode M", "Mode::Scale", "copy<Mode::Scale>"),
+        ("ns::Kind K, class T", "ns::B, ns::Own", "copy<ns::B, ns::Own>"),
+        ("char B", "'a'", "copy<'a'>"),
+        ("float (*F)(float)", "three", "copy<three>"),
+        ("template <class> class P", "Three", "copy<Three>"),
+        ("class T, int B = sizeof(T) * 2", "float", "copy<float>"),
+        ("int A, int B = A * 2", "8", "copy<8, 16>"),
+        ("class T, class = std::enable_if_t<sizeof(T) == 4>", "float", "copy<float>"),
+        ("class T", "Local", "copy<float>"),
+    ] {
+        let host = format!(
+            "void run(float *a, float *b, int n) {{ const int L = 3; using Local = float; copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
+        );
+        let found = of(&[("s.cu", &format!("{globals}template <{template}> {kernel}{host}"))]);
+        assert_eq!(found.kernels[0].entry, entry, "{template}\n{}", found.text);
+        assert!(!found.text.lines().any(|l| l.starts_with("entry") && l.contains("check")), "{}", found.text);
+    }
+    // In a namespace, what it declares has its name.
+    let inside = format!(
+        "namespace ns {{ enum Kind {{ A, B }}; namespace in {{ constexpr int one = 1; }} template <Kind K, int I> {kernel} void run(float *a, float *b, int n) {{ copy<B, (in::one << 2)><<<ceil_div(n, 64), 64>>>(a, b, n); }} }}"
+    );
+    assert_eq!(of(&[("s.cu", &inside)]).kernels[0].entry, "ns::copy<ns::B, (ns::in::one << 2)>");
+    // What only the launching function knows is asked for, by its name.
+    for (template, arguments, asked) in [
+        ("int B", "(m << 1)", "`B` of the template is `(m << 1)` at its launch: state it; 256 is a placeholder"),
+        ("int B", "T::value", "`B` of the template is `T::value` at its launch: state it; 256 is a placeholder"),
+        ("float (*F)(float)", "f", "`F` of the template is `f` at its launch: state it; 256 is a placeholder"),
+        ("int", "m", "argument 1 of the template is `m` at its launch: state it; 256 is a placeholder"),
+    ] {
+        let host = format!(
+            "template <class T> void run(float *a, float *b, int n, float (*f)(float), int m) {{ copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
+        );
+        let found = of(&[("s.cu", &format!("{globals}template <{template}> {kernel}{host}"))]);
+        assert!(found.text.contains(&format!("# check: {asked}")), "{template}\n{}", found.text);
+    }
+    let host = "void run(float *a, float *b, int n) { copy<<<(n + 255) / 256, 256>>>(a, b, n); }";
+    let found = of(&[("s.cu", &format!("template <class T> {}{host}", kernel.replace("float *x", "T *x")))]);
+    assert!(
+        found.text.contains("# check: the launch does not write `T` of the template: state it; float is a placeholder"),
+        "{}",
+        found.text
+    );
+}
+
+#[test]
+fn a_null_pointer_at_a_launch_is_no_tensor() {
+    let kernel = "__global__ void relu(const float *x, const float *extra, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = fmaxf(x[i] + (extra ? extra[i] : 0), 0.f); }\n";
+    for (before, null) in [
+        ("", "nullptr"),
+        ("", "NULL"),
+        ("", "0"),
+        ("", "(const float *)nullptr"),
+        ("", "static_cast<const float *>(nullptr)"),
+        ("const float *none = nullptr;", "none"),
+    ] {
+        let host =
+            format!("void f(float *a, float *b, int n) {{ {before} relu<<<(n + 63) / 64, 64>>>(a, {null}, b, n); }}");
+        let found = of(&[("s.cu", &format!("{kernel}{host}"))]);
+        says(
+            &found,
+            &["args = [\"x\", { null = true }, \"y\", \"n\"] # check: the launch passes a null pointer for `extra`"],
+        );
+        assert!(found.known == 1 && !found.text.contains("inputs.extra"), "{null}\n{}", found.text);
+    }
+    // A launch that passes a tensor says more, and a variable that changes is one.
+    for host in [
+        "void f(float *a, float *b, int n) { relu<<<(n + 63) / 64, 64>>>(a, nullptr, b, n); relu<<<(n + 63) / 64, 64>>>(a, b, b, n); }",
+        "void f(float *a, float *b, int n) { float *c = nullptr; if (a) c = a; relu<<<(n + 63) / 64, 64>>>(a, c, b, n); }",
+        "void f(float *a, float *b, int n) { float *c = nullptr; cudaMalloc(&c, n); relu<<<(n + 63) / 64, 64>>>(a, c, b, n); }",
+    ] {
+        let found = of(&[("s.cu", &format!("{kernel}{host}"))]);
+        says(&found, &["args = [\"x\", \"extra\", \"y\", \"n\"]"]);
+    }
+}
+
+#[test]
+fn a_sum_in_f64_has_the_derived_tolerance() {
+    for (dtype, stated) in [("float", true), ("double", false)] {
+        let text = format!("__global__ void row_sum(const {dtype} *x, {dtype} *y, int rows, int cols) {{ int r = blockIdx.x; {dtype} s = 0; for (int c = 0; c < cols; c++) s += x[r * cols + c]; y[r] = s; }}
+void f({dtype} *a, {dtype} *b, int rows, int cols) {{ row_sum<<<rows, 1>>>(a, b, rows, cols); }}");
+        let found = of(&[("s.cu", &text)]);
+        assert!(found.known == 1 && found.text.contains("tolerance = ") == stated, "{}", found.text);
+    }
+}
+
+#[test]
+fn values_that_are_indices_are_asked_for() {
+    for (body, asked) in [
+        ("y[i] = x[ids[i]];", true),
+        ("int t = ids[i]; y[i] = x[t * 4 + 1];", true),
+        ("const int t = __ldg(&ids[i]); y[i] = x[t];", true),
+        ("y[i] = x[i] * ids[i];", false),
+    ] {
+        let text = format!(
+            "__global__ void embedding(const int *ids, const float *x, float *y, int n) {{ int i = threadIdx.x; if (i < n) {{ {body} }} }}"
+        );
+        let found = of(&[("s.cu", &text)]);
+        let says = "# check: state the shape; its values index `x`; state `init = { range = [0, N] }`";
+        assert_eq!(found.text.contains(says), asked, "{body}\n{}", found.text);
+    }
+}
+
+#[test]
+fn constants_that_host_code_fills_are_inputs() {
+    let text = |declared: &str, read: &str| {
+        format!("#define TAPS 5\nconstexpr int K = 3;\nstruct S {{ int a; }};\n{declared}\n__device__ float tap(int i) {{ return {read}; }}
+__global__ void scale(const float *x, float *y, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = tap(i) * x[i]; }}
+void f(int n) {{ cudaMemcpyToSymbol(c, host, sizeof(float)); scale<<<(n + 63) / 64, 64>>>(p, q, n); }}")
+    };
+    for (declared, shape) in [
+        ("__constant__ float c[TAPS];", "dtype = \"f32\", shape = [5]"),
+        ("__constant__ float unread[9], c[K * 2][TAPS];", "dtype = \"f32\", shape = [6, 5]"),
+        ("static __constant__ double c;", "dtype = \"f64\", shape = [1]"),
+        ("__constant__ float4 c[2];", "dtype = \"f32\", shape = [2, 4]"),
+        ("__constant__ float c[2] = {1, 2};", "dtype = \"f32\", shape = [2]"),
+    ] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        let input = format!(
+            "inputs.c = {{ {shape} }} # check: host code fills this constant: state its shape and how its values are drawn"
+        );
+        says(&found, &[&input, "constants.c = \"c\" # check: `c` is a constant that host code fills"]);
+        assert!(found.known == 0 && !found.text.contains("unread"), "{}", found.text);
+    }
+    for declared in ["__constant__ S c;", "namespace ns { __constant__ float c[2]; } using namespace ns;"] {
+        let found = of(&[("s.cu", &text(declared, "c[0]"))]);
+        assert!(!found.text.contains("inputs.c"), "{}", found.text);
+        says(
+            &found,
+            &["args = [\"x\", \"y\", \"n\"] # check: `c` is a constant that host code fills, and no input here"],
+        );
+    }
+    // One that is not read, and one that its declaration fills.
+    let found = of(&[("s.cu", &text("__constant__ float c[2];", "1.f"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+    let found = of(&[("s.cu", &text("__constant__ float d[2] = {1, 2}; __constant__ float c[2];", "d[0]"))]);
+    assert!(!found.text.contains("constant"), "{}", found.text);
+}
