@@ -164,11 +164,13 @@ fn defects_of_a_vectorized_sum_fail_at_the_imported_shapes() {
 }
 
 #[test]
+#[ignore = "second tier: many compilations"]
 fn defects_of_a_layer_norm_fail_at_the_imported_shapes() {
     only_the_honest_one_passes("layernorm", |text| text);
 }
 
 #[test]
+#[ignore = "second tier: many compilations"]
 fn defects_of_a_transpose_fail_at_the_imported_shapes() {
     only_the_honest_one_passes("transpose", |text| text);
 }

@@ -19,7 +19,8 @@ pub struct Wrong<'a> {
 }
 
 /// The diagnoses of outputs that were judged wrong, each with a description of its inputs: at most one for each output, and none for an output with several
-/// explanations. If some of its comparisons have no explanation, the sentence names the inputs of the first that has one.
+/// explanations. If some of its comparisons have no explanation, the sentence names the inputs of the first that has one. It speaks of the output as a whole only if
+/// every diagnosis does.
 pub fn agreed(wrong: &[Wrong<'_>]) -> Vec<OutputDiagnosis> {
     let mut outputs: Vec<&str> = vec![];
     for Wrong { seen, .. } in wrong {
@@ -36,13 +37,18 @@ pub fn agreed(wrong: &[Wrong<'_>]) -> Vec<OutputDiagnosis> {
 fn of_output<'a>(wrong: impl Iterator<Item = &'a Wrong<'a>> + Clone) -> Option<OutputDiagnosis> {
     let mut explained = wrong.clone().filter_map(|w| Some((&w.inputs, w.seen, w.diagnosis.as_ref()?)));
     let (inputs, first, diagnosis) = explained.next()?;
-    if explained.any(|(_, _, other)| !alike(&diagnosis.pattern, &other.pattern)) {
-        return None;
+    let mut whole = diagnosis.whole;
+    for (_, _, other) in explained {
+        if !alike(&diagnosis.pattern, &other.pattern) {
+            return None;
+        }
+        whole &= other.whole;
     }
-    let text = sentence(diagnosis, first);
+    let diagnosis = Diagnosis { whole, ..diagnosis.clone() };
+    let text = sentence(&diagnosis, first);
     let all = wrong.clone().all(|wrong| wrong.diagnosis.is_some());
     let text = if all { text } else { format!("in {inputs}, {text}") };
-    Some(OutputDiagnosis { output: first.output.clone(), text, diagnosis: diagnosis.clone() })
+    Some(OutputDiagnosis { output: first.output.clone(), text, diagnosis })
 }
 
 /// Whether two patterns are the same, up to the rounding of numbers that were derived from values.
@@ -66,9 +72,13 @@ mod tests {
     use kforge_types::record::Fit;
 
     fn seen(output: &str, pattern: Option<WrongPattern>) -> OutputObserved {
+        seen_in(output, pattern, true)
+    }
+
+    fn seen_in(output: &str, pattern: Option<WrongPattern>, whole: bool) -> OutputObserved {
         let mut comparison = Comparison::new(output, DType::F32, &[4, 4], 1.0, None);
         comparison.floats(0, &[0.0; 16], &[1.0; 16], None);
-        let diagnosis = pattern.map(|pattern| Diagnosis { pattern, wrong: 16, explained: 16, whole: true });
+        let diagnosis = pattern.map(|pattern| Diagnosis { pattern, wrong: 16, explained: 16, whole });
         OutputObserved { diagnosis, fit: Some(Fit::default()), ..comparison.finish() }
     }
 
@@ -80,6 +90,15 @@ mod tests {
             .map(|(at, seen)| Wrong { inputs: format!("trial {at} (uniform)"), seen, diagnosis: diagnosis(seen) })
             .collect();
         agreed(&wrong).into_iter().map(|found| format!("{}: {}", found.output, found.text)).collect()
+    }
+
+    #[test]
+    fn an_explanation_speaks_of_every_element_only_if_it_holds_for_every_element_of_all_inputs() {
+        let negated = |whole| seen_in("y", Some(WrongPattern::Negated), whole);
+        assert_eq!(texts(&[negated(true), negated(true)]), ["y: every element has the opposite sign"]);
+        let some = ["y: every wrong element has the opposite sign"];
+        assert_eq!(texts(&[negated(true), negated(false)]), some);
+        assert_eq!(texts(&[negated(false), negated(true)]), some);
     }
 
     #[test]

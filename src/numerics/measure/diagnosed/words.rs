@@ -18,9 +18,14 @@ pub fn sentence(diagnosis: &Diagnosis, seen: &OutputObserved) -> String {
         }
         WrongPattern::ElementSize { bytes } => {
             let part = if bytes * 2 == seen.dtype.bytes() { "half" } else { "quarter" };
+            let rounded = if (seen.elements * bytes).is_multiple_of(seen.dtype.bytes()) {
+                ""
+            } else {
+                ", rounded up to a whole element,"
+            };
             // What was written may be correct or not, so only the bytes are explained.
             return format!(
-                "exactly the first {part} of its bytes is written, as by a kernel whose elements have {} where those of {} have {}, or by one that is launched for a {part} of the elements",
+                "exactly the first {part} of its bytes{rounded} is written, as by a kernel whose elements have {} where those of {} have {}, or by one that is launched for a {part} of the elements",
                 kforge_foundation::base::count(*bytes, "byte"),
                 seen.dtype,
                 seen.dtype.bytes()
@@ -153,4 +158,23 @@ fn factored(each: &str, factor: f64, dim: Option<&str>) -> String {
     let dim = dim.map(|dim| format!("; {} is the value of `{dim}`", show(DType::F64, value))).unwrap_or_default();
     let times = if is_share { "of" } else { "times" };
     format!("{each} is {text} {times} its expected value{dim}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::measure::compare::Comparison;
+
+    #[test]
+    fn half_of_an_odd_number_of_elements_is_said_to_be_rounded() {
+        let text = |elements: u64| {
+            let seen = Comparison::new("y", DType::F32, &[elements], 1.0, None).finish();
+            let seen = OutputObserved { elements, ..seen };
+            let pattern = WrongPattern::ElementSize { bytes: 2 };
+            sentence(&Diagnosis { pattern, wrong: elements / 2, explained: elements / 2, whole: false }, &seen)
+        };
+        assert!(text(1028).starts_with("exactly the first half of its bytes is written"), "{}", text(1028));
+        let rounded = "exactly the first half of its bytes, rounded up to a whole element, is written";
+        assert!(text(1029).starts_with(rounded), "{}", text(1029));
+    }
 }
