@@ -238,7 +238,24 @@ impl Block {
                 }
             }
             warp::COLLECT => super::hooks::collect(&w.lanes, needed),
-            kind => warp::evaluate(kind, needed, &w.lanes, &mut results),
+            kind => warp::evaluate(kind, needed, &w.lanes, job.poison, &mut results),
+        }
+        if first.kind == warp::SHUFFLE
+            && self.watch.is_some()
+            && let Some((reader, source)) = warp::reads_absent(needed, &w.lanes)
+        {
+            let why = match warp * 32 + source {
+                beyond if beyond >= self.threads.len() => "the block has no such lane",
+                _ if self.exited_lanes[warp] >> source & 1 == 1 => "that lane has left the kernel",
+                _ => "the mask leaves that lane out",
+            };
+            let pc = w.lanes[reader].pc;
+            let message = format!(
+                "lane {reader} reads lane {source} in the shuffle at {}, and {why}: the value is undefined",
+                job.at(pc)
+            );
+            let thread = (warp * 32 + reader) as u32;
+            job.notebook.add(finding(job, FindingKind::AbsentLane, message, pc, self.linear, thread));
         }
         let skip = running.unwrap_or(u32::MAX);
         self.forget_resumed();

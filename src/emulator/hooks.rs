@@ -99,7 +99,7 @@ unsafe extern "C" fn warp(kind: u32, mask: u32, value: u64, arg: u32, _: u64, pc
             end(core, job, thread);
         }
         let warp = &mut block.warps[w];
-        warp.lanes[lane] = Pending { kind, mask, arg, value };
+        warp.lanes[lane] = Pending { kind, mask, arg, value, pc };
         warp.waiting |= 1 << lane;
         // Not before every lane of the mask has started: those not yet started have not exited either.
         if !block.try_warp(job, w, lane, Some(thread)) {

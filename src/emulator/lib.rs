@@ -17,7 +17,7 @@
 //! | shared memory | thread-local variables, filled with a pattern | blocks run in parallel; `static`, `extern` and template arrays stay legal C++ |
 //! | who meets at a barrier | threads that have not exited, at one barrier number in the source | as on compute capability 7.0 and later |
 //! | who meets at a warp operation | lanes of the mask that have not exited, with one operation and mask | CUDA lets branches meet at `__syncwarp` |
-//! | a shuffle from an absent lane | all bits set | undefined in CUDA; the value is conspicuous |
+//! | a shuffle from an absent lane | all bits set in one run, infinities of both signs in another; check builds report it beside a failure (`absent-lane`) | undefined in CUDA; the values are conspicuous also in maxima and minima |
 //! | `__activemask`, `coalesced_threads` | lanes at the same place when no other lane can arrive | what hardware usually gives; CUDA promises nothing |
 //! | what orders accesses | barriers, `__syncwarp`, launches, grid barriers, fence with atomic; not shuffles or votes | CUDA's memory model |
 //! | volatile accesses of C++ | relaxed atomics in global memory, plain in shared memory | classic warp-synchronous code is reported |

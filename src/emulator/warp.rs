@@ -20,8 +20,16 @@ const XOR: u32 = 15;
 /// Lanes hand over addresses; the last lane to arrive runs a function on all of them.
 pub(super) const COLLECT: u32 = 16;
 
-/// The result of a shuffle that reads an absent lane: undefined in CUDA, so the value is conspicuous.
-const POISON: u64 = u64::MAX;
+/// The result of a shuffle that reads an absent lane: undefined in CUDA, so the value is conspicuous. It depends on the byte that fills shared memory, so
+/// that it differs between the runs of a trial: all bits set is no number, which a maximum or a minimum discards, so other runs give infinities of both signs,
+/// which are large numbers in other types.
+fn undefined(poison: u8, source: u32) -> u64 {
+    match (poison, source % 2) {
+        (0xff, _) => u64::MAX,
+        (_, 0) => 0x7f80_0000_7f80_0000,
+        _ => 0xff80_0000_ff80_0000,
+    }
+}
 
 /// A lane that waits at an operation.
 #[derive(Debug, Clone, Copy, Default)]
@@ -30,6 +38,14 @@ pub(super) struct Pending {
     pub(super) mask: u32,
     pub(super) arg: u32,
     pub(super) value: u64,
+    /// The program counter of the call.
+    pub(super) pc: usize,
+}
+
+/// A lane that reads another lane in a shuffle in which that one takes no part, with the other one: the first, if there are several.
+pub(super) fn reads_absent(present: u32, pending: &[Pending; 32]) -> Option<(usize, usize)> {
+    let mut pairs = lanes(present).map(|lane| (lane, (pending[lane].arg & 31) as usize));
+    pairs.find(|(_, source)| present >> source & 1 == 0)
 }
 
 /// The lanes of a mask, ascending.
@@ -41,8 +57,9 @@ pub(super) fn lanes(mut mask: u32) -> impl Iterator<Item = usize> + Clone {
     })
 }
 
-/// Writes each present lane's result into `results`. `present`: the lanes of the mask that have not exited the kernel.
-pub(super) fn evaluate(kind: u32, present: u32, pending: &[Pending; 32], results: &mut [u64; 32]) {
+/// Writes each present lane's result into `results`. `present`: the lanes of the mask that have not exited the kernel. `poison`: the byte that fills shared
+/// memory at the start of a block.
+pub(super) fn evaluate(kind: u32, present: u32, pending: &[Pending; 32], poison: u8, results: &mut [u64; 32]) {
     let of = |p: &dyn Fn(u64, u64) -> u64| lanes(present).map(|l| pending[l].value).reduce(p).unwrap_or(0);
     let ballot = || lanes(present).filter(|l| pending[*l].value != 0).fold(0u64, |m, l| m | 1 << l);
     let signed = |v: u64| v as u32 as i32;
@@ -50,7 +67,8 @@ pub(super) fn evaluate(kind: u32, present: u32, pending: &[Pending; 32], results
         SHUFFLE => {
             for lane in lanes(present) {
                 let source = pending[lane].arg & 31;
-                results[lane] = if present >> source & 1 == 1 { pending[source as usize].value } else { POISON };
+                let there = present >> source & 1 == 1;
+                results[lane] = if there { pending[source as usize].value } else { undefined(poison, source) };
             }
             return;
         }
@@ -91,17 +109,24 @@ mod tests {
     fn run(kind: u32, present: u32, values: impl Fn(usize) -> u64, arg: impl Fn(usize) -> u32) -> [u64; 32] {
         let mut pending = [Pending::default(); 32];
         for (lane, p) in pending.iter_mut().enumerate() {
-            *p = Pending { kind, mask: present, arg: arg(lane), value: values(lane) };
+            *p = Pending { kind, mask: present, arg: arg(lane), value: values(lane), pc: 0 };
         }
         let mut results = [0; 32];
-        evaluate(kind, present, &pending, &mut results);
+        evaluate(kind, present, &pending, 0xff, &mut results);
         results
     }
 
     #[test]
     fn shuffles_read_the_source_lane_and_poison_where_it_is_absent() {
         let got = run(SHUFFLE, 0xff, |l| l as u64 * 10, |l| l as u32 + 4);
-        assert_eq!((got[0], got[3], got[4]), (40, 70, POISON));
+        assert_eq!((got[0], got[3], got[4]), (40, 70, u64::MAX));
+    }
+
+    #[test]
+    fn what_an_absent_lane_gives_changes_sums_maxima_and_minima_of_floats() {
+        let float = |value: u64| f32::from_bits(value as u32);
+        assert!(float(undefined(0xff, 0)).is_nan());
+        assert_eq!((float(undefined(0x5a, 0)), float(undefined(0x5a, 1))), (f32::INFINITY, f32::NEG_INFINITY));
     }
 
     #[test]

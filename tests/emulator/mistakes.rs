@@ -68,6 +68,9 @@ __global__ void left_early(int *out) {
   __syncthreads();                // left early
   out[threadIdx.x] = 1;
 }
+__global__ void absent(int *out) {
+  out[threadIdx.x] = __shfl_xor_sync(0xffffffffu, 1, 16); // absent
+}
 __global__ void wrong_mask(int *out) {
   if (threadIdx.x < 16) out[threadIdx.x] = __shfl_sync(0xffffffffu, 1, 0); // wrong mask
   else { while (true) __syncthreads(); }
@@ -104,7 +107,8 @@ __global__ void divides(int *out, int n) {
 }
 "#;
 
-const WRONG_ENTRIES: [&str; 23] = [
+const WRONG_ENTRIES: [&str; 24] = [
+    "absent",
     "shared_race",
     "neighbour_race",
     "twin_race",
@@ -222,6 +226,16 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         let ran = go(launch("left_early", 1, 64, vec![ptr("out")]), &[output("out", 64, 4)]);
         assert_eq!(ran.only(FindingKind::ExitedBeforeBarrier).line, wrong_line("left early"));
         assert_eq!(ran.ints("out")[..48], [1; 48]);
+
+        let ran = go(launch("absent", 1, 20, vec![ptr("out")]), &[output("out", 20, 4)]);
+        let found = ran.only(FindingKind::AbsentLane);
+        assert_eq!((found.line.clone(), found.count), (wrong_line("absent"), 1));
+        let said = "lane 4 reads lane 20 in the shuffle at ";
+        assert!(
+            found.message.starts_with(said) && found.message.contains("the block has no such lane"),
+            "{}",
+            found.message
+        );
 
         let ran = go(launch("wrong_mask", 1, 32, vec![ptr("out")]), &[output("out", 32, 4)]);
         let found = ran.only(FindingKind::WarpMask);

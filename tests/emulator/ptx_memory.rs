@@ -253,3 +253,44 @@ fn an_asynchronous_copy_reads_only_the_bytes_that_it_takes() {
         }
     }
 }
+
+const ADDRESSES: &str = r#"
+#include <cuda_runtime.h>
+__global__ void converted(int *y) {
+  __shared__ int s[32];
+  s[threadIdx.x] = threadIdx.x;
+  unsigned at = static_cast<unsigned>(__cvta_generic_to_shared(s)) + 4 * threadIdx.x;
+  int x, back = *static_cast<int *>(__cvta_shared_to_generic(at));
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
+  y[threadIdx.x] = x + back;
+}
+__global__ void low_half(int *y) {
+  __shared__ int s[32];
+  s[threadIdx.x] = threadIdx.x;
+  int x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(static_cast<unsigned>(reinterpret_cast<size_t>(s + threadIdx.x))) : "memory"); // low half
+  y[threadIdx.x] = x;
+}
+__global__ void generic(int *y) {
+  __shared__ int s[32];
+  s[threadIdx.x] = threadIdx.x;
+  int x;
+  asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "l"(s + threadIdx.x) : "memory"); // generic
+  y[threadIdx.x] = x;
+}
+"#;
+
+#[test]
+fn a_generic_address_is_no_shared_address_until_it_is_converted() {
+    let y = || output("y", 32, 4);
+    for check in [true, false] {
+        let built = build(ADDRESSES, &["converted", "low_half", "generic"], check);
+        let ran = run(&built, launch("converted", 1, 32, vec![ptr("y")]), &[y()]);
+        assert_eq!(ran.clean().ints("y"), (0..32).map(|i| 2 * i).collect::<Vec<_>>());
+        for (entry, mark) in [("low_half", "// low half"), ("generic", "// generic")] {
+            let ran = run(&built, launch(entry, 1, 32, vec![ptr("y")]), &[y()]);
+            let found = ran.only(FindingKind::OutOfBounds);
+            assert_eq!(found.line, Some(("k.cu".into(), line_of(ADDRESSES, mark))), "{}", found.message);
+        }
+    }
+}

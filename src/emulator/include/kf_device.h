@@ -78,7 +78,15 @@ KF_INLINE unsigned __isShared(const void *p) {
 }
 KF_INLINE unsigned __isGlobal(const void *p) { return !__isShared(p); }
 
-KF_INLINE size_t __cvta_generic_to_shared(const void *p) { return reinterpret_cast<size_t>(p); }
+// A shared address is the low 32 bits of the generic one plus this, so that arithmetic on it and its alignment are what they are on a device, and a generic
+// address that was not converted points nowhere.
+constexpr uint32_t KF_SHARED_FROM = 0x40000000;
+KF_INLINE size_t __cvta_generic_to_shared(const void *p) { return static_cast<uint32_t>(reinterpret_cast<size_t>(p)) + KF_SHARED_FROM; }
 KF_INLINE size_t __cvta_generic_to_global(const void *p) { return reinterpret_cast<size_t>(p); }
-KF_INLINE void *__cvta_shared_to_generic(size_t p) { return reinterpret_cast<void *>(p); }
+// The pointer near this thread's shared memory. An address may have lost its upper half on the way.
+KF_INLINE void *__cvta_shared_to_generic(size_t p) {
+  char *base = static_cast<char *>(kf_tls_anchor());
+  uint32_t low = static_cast<uint32_t>(p) - KF_SHARED_FROM;
+  return base + static_cast<int32_t>(low - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base)));
+}
 KF_INLINE void *__cvta_global_to_generic(size_t p) { return reinterpret_cast<void *>(p); }

@@ -1,13 +1,9 @@
 // Loads, stores, atomics and asynchronous copies of PTX. Every access is watched as one of C++ is. What caches do is not emulated: a load is a load.
-// Shared addresses are the low 32 bits of generic ones, so that arithmetic on them and their alignment are what they are on a device.
 #pragma once
 #include "kf_ptx_float.h"
 
-// The generic pointer of a shared address: the one near this thread's shared memory.
-KF_FN char *kf_ptx_shared(uint64_t address) {
-  char *base = static_cast<char *>(kf_tls_anchor());
-  return base + static_cast<int32_t>(static_cast<uint32_t>(address) - static_cast<uint32_t>(reinterpret_cast<uintptr_t>(base)));
-}
+KF_FN char *kf_ptx_shared(uint64_t address) { return static_cast<char *>(__cvta_shared_to_generic(address)); }
+KF_FN uint64_t kf_ptx_to_shared(uint64_t generic) { return __cvta_generic_to_shared(reinterpret_cast<const void *>(generic)); }
 KF_FN char *kf_ptx_generic(uint64_t address) { return reinterpret_cast<char *>(address); }
 KF_FN uint64_t kf_ptx_address(const void *p) { return reinterpret_cast<uintptr_t>(p); }
 KF_FN bool kf_ptx_is_shared(uint64_t address) { return __isShared(reinterpret_cast<const void *>(address)); }

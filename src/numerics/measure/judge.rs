@@ -176,10 +176,12 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     // of uninitialized memory that come with it.
     let mut findings: Vec<&Finding> = observation.findings.iter().collect();
     findings.sort_by_key(|f| f.kind);
-    for finding in &findings {
+    let shown = |finding: &Finding| {
         let times = if finding.count > 1 { format!(" ({} times)", finding.count) } else { String::new() };
-        let _ = writeln!(lines, "{}{times}", finding.message);
-    }
+        format!("{}{times}\n", finding.message)
+    };
+    let (explain, say): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.kind.only_explains());
+    lines.extend(say.into_iter().map(|finding| shown(finding)));
     let mut worst: f64 = 0.0;
     let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
     // Whether the kernel fails without what was drawn. What was drawn then adds nothing, and the judgement is the same each time.
@@ -216,6 +218,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     }
     let worst = (!observation.trials.is_empty()).then_some(worst);
     if let Some(why) = failed {
+        lines.extend(explain.into_iter().map(|finding| shown(finding)));
         return Judgement { diagnoses: agreed(&wrong), ..done(Verdict::Fail(why), lines, worst) };
     }
     if let Some(why) = &observation.not_launched {

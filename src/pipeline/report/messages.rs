@@ -261,6 +261,8 @@ fn of_judgement(step: &StepView<'_>, verify: Option<&StepView<'_>>, reader: &Rea
                 let mut text = (reader.places)(step.id, why);
                 let said = judgement.diagnoses.iter().filter_map(|found| said(&found.output));
                 text.extend(said.map(|said| format!("\n{said}")));
+                let explaining = findings.iter().filter(|finding| finding.kind.only_explains());
+                text.extend(explaining.map(|finding| format!("\n{}", (reader.places)(step.id, &finding.message))));
                 wrong.push(message(step, WRONG_VALUES, Severity::Error, text));
             }
             wrong
@@ -268,7 +270,7 @@ fn of_judgement(step: &StepView<'_>, verify: Option<&StepView<'_>>, reader: &Rea
         // Only a judgement that warns has findings that hardware allows.
         Verdict::Pass if step.notes.iter().any(|note| note.severity == Severity::Warning) => {
             let findings = seen().unwrap_or_default();
-            let allowed = findings.iter().filter(|finding| finding.kind.is_allowed());
+            let allowed = findings.iter().filter(|f| f.kind.is_allowed() && !f.kind.only_explains());
             allowed.map(|finding| of_finding(step, finding, Severity::Warning, reader)).collect()
         }
         Verdict::Unknown(Unknown::NotEmulated(what)) => {

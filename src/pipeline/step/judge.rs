@@ -41,7 +41,7 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     let (mut doubtful, mut would, mut refused, mut code) = (false, vec![], None, JUDGED);
     let judgement = match io::document::<VerifyObservation>(job, "observation")? {
         Some(observation) => {
-            doubtful = observation.findings.iter().any(|finding| finding.kind.is_allowed());
+            doubtful = observation.findings.iter().any(|f| f.kind.is_allowed() && !f.kind.only_explains());
             let first = observation.findings.iter().filter(|f| !f.kind.is_allowed()).min_by_key(|f| f.kind);
             let mut judgement = judge(&observation, &params.tolerance);
             judgement.verdict = decided(judgement.verdict, io::document(job, "calibration")?);

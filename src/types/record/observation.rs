@@ -25,6 +25,8 @@ pub enum FindingKind {
     ExitedBeforeBarrier,
     /// A warp operation whose mask names lanes that never arrive, or leaves out the calling lane.
     WarpMask,
+    /// A shuffle that reads a lane which takes no part in it.
+    AbsentLane,
     /// An access whose address is not a multiple of the alignment that its size requires.
     Misaligned,
     /// The bytes before or after a buffer were changed.
@@ -62,8 +64,14 @@ pub enum FindingKind {
 impl FindingKind {
     /// Whether hardware allows what such a finding reports. It is then shown but fails nothing. Since compute capability 7.0, a barrier waits only for the
     /// threads of the block that have not left. On older devices, or if the barrier protects what those threads wrote, it is a mistake.
+    /// CUDA leaves the value that a shuffle reads from an absent lane undefined, and many correct kernels discard it.
     pub fn is_allowed(self) -> bool {
-        self == FindingKind::ExitedBeforeBarrier
+        matches!(self, FindingKind::ExitedBeforeBarrier | FindingKind::AbsentLane)
+    }
+
+    /// Whether such a finding is shown only with a failure, which it may explain: it says nothing of a kernel whose results are correct.
+    pub fn only_explains(self) -> bool {
+        self == FindingKind::AbsentLane
     }
 }
 

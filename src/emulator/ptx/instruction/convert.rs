@@ -18,9 +18,12 @@ fn address(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {
         return Err(Refused);
     }
     let value = on.value(a, of)?;
-    // A shared address may have lost its upper half on the way.
-    let generic = if to || space == "global" { value } else { format!("kf_ptx_address(kf_ptx_shared({value}))") };
-    on.put(d, of, &generic)
+    let address = match (space, to) {
+        ("global", _) => value,
+        (_, true) => format!("kf_ptx_to_shared({value})"),
+        (_, false) => format!("kf_ptx_address(kf_ptx_shared({value}))"),
+    };
+    on.put(d, of, &address)
 }
 
 fn convert(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> Code {

@@ -242,6 +242,23 @@ fn threads_that_left_before_a_barrier_are_shown_and_no_failure() {
 }
 
 #[test]
+fn an_absent_lane_is_shown_only_beside_a_failure() {
+    let mut seen = observation(&[1.0], &[1.0]);
+    seen.findings = vec![Finding::new(FindingKind::AbsentLane, "lane 0 reads lane 16")];
+    let judged = judge(&seen, &with(Tolerance::default()));
+    assert_eq!((judged.verdict, judged.explanation.as_str()), (Verdict::Pass, ""));
+    let mut wrong = observation(&[2.0], &[1.0]);
+    wrong.findings = seen.findings;
+    let judged = judge(&wrong, &with(Tolerance::default()));
+    assert!(
+        matches!(&judged.verdict, Verdict::Fail(why) if why.starts_with("`y` is wrong at")),
+        "{:?}",
+        judged.verdict
+    );
+    assert!(judged.explanation.ends_with("\nlane 0 reads lane 16\n"), "{}", judged.explanation);
+}
+
+#[test]
 fn a_race_is_named_before_what_it_leads_to() {
     let mut seen = observation(&[1.0], &[1.0]);
     seen.findings =

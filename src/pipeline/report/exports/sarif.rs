@@ -196,6 +196,7 @@ fn described(code: &str) -> &'static str {
         "compile.error" => "The compiler refuses the source",
         "compile.warning" => "The compiler warns",
         "inspect.arguments" => "A launch does not fit the kernel's parameters",
+        "verify.absent-lane" => "A shuffle reads a lane that takes no part in it",
         "verify.assertion" => "An assertion failed in the kernel",
         "verify.canary" => "The bytes around a buffer were changed",
         "verify.crash" => "The kernel was killed by a signal",
