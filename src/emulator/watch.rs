@@ -7,13 +7,14 @@ use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
 use super::job::{Job, finding};
-use super::shadow::{Cell, Knowledge, Race, Record};
+use super::shadow::{Cell, Knowledge, Race, Record, same_warp};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
 mod global;
 mod looks;
+mod meetings;
 mod state;
 mod shared;
 mod stores;
@@ -21,6 +22,7 @@ mod report;
 
 pub(super) use bounds::{array_type, shared_of_type};
 use global::{global, image};
+use looks::Look;
 use report::{Place, by, found, race_found, stop, verb};
 use shared::shared;
 pub(super) use state::{BlockWatch, Watch};
@@ -105,6 +107,12 @@ fn may_look(a: &Access) -> bool {
         && a.address.is_multiple_of(a.size)
 }
 
+/// The access as a look.
+fn look_of(job: &Job, own: &BlockWatch, a: &Access) -> Look {
+    let (place, meetings) = (job.place(a.pc).unwrap_or(0), own.looks.meetings(a.thread));
+    Look { place, thread: a.thread, address: a.address, size: a.size, meetings }
+}
+
 /// Whether the access is an atomic operation that decides by itself, so that a read before it may have been a look.
 fn operates(kind: u32) -> bool {
     kind & (ATOMIC | WRITE | SETTLES) == ATOMIC | WRITE | SETTLES
@@ -133,7 +141,7 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
 /// The races of an access, over the cells that it touches.
 #[derive(Default)]
 struct Races {
-    /// The first that no value can decide.
+    /// The first that no value can decide, of two warps rather than of one.
     certain: Option<(Record, bool)>,
     /// The first of two stores to the same bytes, whether all of them are made in one instruction, and where: offset and bytes.
     stores: Option<(Record, bool)>,
@@ -152,18 +160,25 @@ impl Races {
                 for old in [Some(old), other].into_iter().flatten() {
                     match new.atomic && old.look {
                         true => self.looks.push((old, false)),
-                        false => drop(self.certain.get_or_insert((old, false))),
+                        false => self.certain(&new, old, false),
                     }
                 }
             }
             Some(Race::Write(old)) if new.look && old.atomic => self.looks.push((old, true)),
-            Some(Race::Write(old)) => drop(self.certain.get_or_insert((old, true))),
+            Some(Race::Write(old)) => self.certain(&new, old, true),
             Some(Race::Stores { old, together }) => {
                 let (first, all) = self.stores.unwrap_or((old, true));
                 // Named: the first that is a race whatever the values.
                 self.stores = Some((if all && !together { old } else { first }, all && together));
                 self.parts.push((start + usize::from(new.from), new.bytes));
             }
+        }
+    }
+
+    fn certain(&mut self, new: &Record, old: Record, wrote: bool) {
+        match &self.certain {
+            Some((known, _)) if !same_warp(known, new) || same_warp(&old, new) => {}
+            _ => self.certain = Some((old, wrote)),
         }
     }
 
@@ -177,10 +192,12 @@ impl Races {
             for (old, wrote) in &self.looks {
                 let block = &mut *(*core).block;
                 let Some(own) = &mut block.watch else { continue };
-                let (thread, place) =
-                    if *wrote { (a.thread, job.place(a.pc).unwrap_or(0)) } else { (old.thread, old.pc) };
+                let read = look_of(job, own, a);
+                let read =
+                    if *wrote { read } else { Look { place: old.pc, thread: old.thread, meetings: old.meetings, ..read } };
                 let here = *wrote || u64::from(old.block) == block.linear & 0xffff_ffff;
-                if own.looks.asks(place, here.then_some((thread, a.address, a.size)), block.epoch) {
+                let place = read.place;
+                if own.looks.asks(place, here.then_some(read), block.epoch) {
                     job.notebook.look(place, race_found(core, job, a, at, old, *wrote));
                 }
             }
