@@ -2,7 +2,7 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WRITE};
+use super::abi::{ATOMIC, COPY, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WHOLE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
@@ -12,6 +12,7 @@ use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
+mod copies;
 mod global;
 mod looks;
 mod meetings;
@@ -21,6 +22,7 @@ mod stores;
 mod report;
 
 pub(super) use bounds::{array_type, shared_of_type};
+pub(super) use copies::Copies;
 use global::{global, image};
 use looks::Look;
 use report::{Place, by, found, race_found, stop, verb};
@@ -49,9 +51,12 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
     unsafe {
         let job = &*(*core).job;
         let Some(watch) = &job.watch else { return };
-        settle(core, job);
         let thread = (*core).ctx.linear;
         let access = Access { address, size, kind, pc, thread };
+        let continues = copies::continues(core, &access);
+        if !continues {
+            settle(core, job);
+        }
         if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
             global(core, job, watch, &access);
         } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
@@ -61,6 +66,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
             }
             shared(core, job, &access);
         } else if (*core).on_stack(address) || (*core).is_own(address) {
+            (*core).copies = Copies::None;
             return;
         } else if (job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&address) {
             image(core, job, watch, &access);
@@ -75,6 +81,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
                 finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread),
             );
         }
+        copies::checked(core, job, watch, &access, continues);
         if kind & WRITE != 0 {
             (*core).writes += 1;
         } else if kind & VOLATILE != 0 {
@@ -119,10 +126,13 @@ fn operates(kind: u32) -> bool {
 }
 
 /// Whether an access reads what was never written, given which of its bytes were. A load of the widest vector may use only those elements that were written: how
-/// wide they are is not known, so it counts only if it reads none. A narrower load may be that of one element, an atomic operation is that of one, and a copy of
-/// a number of bytes wants all of them.
+/// wide they are is not known. A read of a whole object need not use its padding, and not all of its members. So these count only if they read nothing that was
+/// written. A narrower load may be that of one element, and an atomic operation is that of one. A word of a copy to shared memory never counts: what uses it does.
 fn unwritten(a: &Access, mut written: impl Iterator<Item = bool>) -> bool {
-    match a.size == WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
+    if a.kind & (COPY | WHOLE) == COPY {
+        return false;
+    }
+    match a.kind & WHOLE != 0 || a.size == WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
         true => !written.any(|byte| byte),
         false => !written.all(|byte| byte),
     }
@@ -193,8 +203,11 @@ impl Races {
                 let block = &mut *(*core).block;
                 let Some(own) = &mut block.watch else { continue };
                 let read = look_of(job, own, a);
-                let read =
-                    if *wrote { read } else { Look { place: old.pc, thread: old.thread, meetings: old.meetings, ..read } };
+                let read = if *wrote {
+                    read
+                } else {
+                    Look { place: old.pc, thread: old.thread, meetings: old.meetings, ..read }
+                };
                 let here = *wrote || u64::from(old.block) == block.linear & 0xffff_ffff;
                 let place = read.place;
                 if own.looks.asks(place, here.then_some(read), block.epoch) {
