@@ -4,6 +4,8 @@
 mod atomics;
 #[path = "emulator/carries.rs"]
 mod carries;
+#[path = "emulator/copies.rs"]
+mod copies;
 #[path = "emulator/cub.rs"]
 mod cub;
 #[path = "emulator/defined.rs"]

@@ -84,6 +84,11 @@ pub(super) const READ_ONLY: u32 = 64;
 /// An atomic operation whose outcome does not depend on what its thread read before: compare-and-swap, minimum, maximum, and, or.
 pub(super) const SETTLES: u32 = 128;
 
+/// An access to all bytes of an object of any size, of which some may be padding or members without a value.
+pub(super) const WHOLE: u32 = 256;
+/// Half of a copy: a read, at once followed by a write of what was read. Without [`WHOLE`], a part of one to shared memory.
+pub(super) const COPY: u32 = 512;
+
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as the sixth argument; the thread
 /// sanitizer's hooks, as accesses; compare-and-swap; and one area that all `dynamic` names (undefined thread-local arrays) refer to. The hook for constructs
 /// that are not emulated is defined only if something calls it, so the binary itself shows whether it holds such a construct.
@@ -106,7 +111,7 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
                 function(&format!("__tsan_{prefix}{operation}{size}"), &body);
             }
         }
-        let body = format!("\tmovl ${}, %edx\n{}", kind | UNALIGNED, jump(ACCESS));
+        let body = format!("\tmovl ${}, %edx\n{}", kind | UNALIGNED | WHOLE, jump(ACCESS));
         function(&format!("__tsan_{operation}_range"), &body);
     }
     // The last one is clang++'s check of what a source only says of a pointer (`__builtin_assume_aligned`); accesses through it have a check of their own.
@@ -123,12 +128,13 @@ pub(super) fn stub(dynamic: &[String], unsupported: bool) -> String {
     // Copies and fills of check builds: each range is an access at the place of the call.
     for (name, reads) in [("memcpy", true), ("memmove", true), ("memset", false)] {
         let mut body = String::from("\ttestq %rdx, %rdx\n\tje 1f\n\tpushq %rdi\n\tpushq %rsi\n\tpushq %rdx\n");
+        let copy = if reads { COPY } else { 0 };
         let ranges = [(reads, 8, 0), (true, 16, WRITE)];
         for (_, from, kind) in ranges.into_iter().filter(|(asked, ..)| *asked) {
             let _ = write!(
                 body,
                 "\tmovq {from}(%rsp), %rdi\n\tmovq (%rsp), %rsi\n\tmovl ${}, %edx\n\tmovq 24(%rsp), %r9\n\tcall *.Ltargets+{}(%rip)\n",
-                kind | UNALIGNED,
+                kind | UNALIGNED | WHOLE | copy,
                 8 * ACCESS
             );
         }

@@ -231,6 +231,9 @@ impl Block {
         w.waiting &= !needed;
         self.events += 1;
         let mut results = [0u64; 32];
+        if let Some(watch) = &mut self.watch {
+            watch.met(warp, needed);
+        }
         match first.kind {
             warp::SYNC => {
                 if let Some(watch) = &mut self.watch {

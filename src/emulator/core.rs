@@ -16,7 +16,7 @@ use super::block::{Block, State};
 use super::fiber::{Fiber, switch};
 use super::job::Job;
 use super::stack::ThreadStack;
-use super::watch::ConflictingStore;
+use super::watch::{ConflictingStore, Copies};
 
 mod blocks;
 
@@ -65,6 +65,8 @@ pub(super) struct Core {
     pub(super) collecting: bool,
     /// The last store of a watched kernel, if its value decides whether it is a race.
     pub(super) store: Option<Box<ConflictingStore>>,
+    /// The last accesses of a watched kernel, if they may be a copy.
+    pub(super) copies: Copies,
     /// Number of stores of watched kernels: a sign of progress.
     pub(super) writes: u64,
     #[expect(clippy::vec_box, reason = "a block is pointed to while it runs")]
@@ -104,6 +106,7 @@ impl Core {
             landing_stack: ThreadStack::map(0)?,
             collecting: false,
             store: None,
+            copies: Copies::default(),
             writes: 0,
             spare: Vec::new(),
         }))

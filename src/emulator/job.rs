@@ -158,7 +158,7 @@ impl Notebook {
 
     /// Keeps a finding whose message is complete; one that repeats an earlier finding only increases its count.
     pub(super) fn add(&self, finding: Finding) {
-        self.note(PendingFinding { finding, hint: None, same_value: false });
+        self.note(PendingFinding { finding, hint: None, across: false, same_value: false });
     }
 
     /// Like [`Self::add`], for a finding whose message is not complete yet.
@@ -222,11 +222,10 @@ fn note(findings: &mut Vec<PendingFinding>, new: PendingFinding) {
     match like {
         Some(known) => {
             let known = &mut findings[known];
-            let count = known.finding.count + finding.count;
-            if finding.kind == FindingKind::Race && super::hint::shows_more(known, &new) {
-                *known = new;
+            match finding.kind {
+                FindingKind::Race => super::hint::merge(known, new),
+                _ => known.finding.count += finding.count,
             }
-            known.finding.count = count;
         }
         None if findings.len() < MOST_FINDINGS => findings.push(new),
         None => {}

@@ -36,6 +36,8 @@ pub(super) struct Record {
     pub(super) atomic: bool,
     /// Whether it is a plain aligned read of a word, which may be a look before an atomic operation (`watch::looks`).
     pub(super) look: bool,
+    /// The number of meetings of its warp (`watch::meetings`).
+    pub(super) meetings: u32,
 }
 
 /// The last write and two of the last reads of a granule: of two readers, at least one is not the next writer.
@@ -106,7 +108,8 @@ fn together(old: &Record, new: &Record, clocks: &Clocks) -> bool {
         && own(old.thread) == old.clock
 }
 
-fn same_warp(one: &Record, other: &Record) -> bool {
+/// Whether lanes of one warp make two accesses.
+pub(super) fn same_warp(one: &Record, other: &Record) -> bool {
     (one.block, one.thread / 32) == (other.block, other.thread / 32)
 }
 
@@ -132,11 +135,11 @@ impl Cell {
         overlap(&self.write, new).then(|| lanes.map(by).find(|old| !ordered(old, new, knows))).flatten()
     }
 
-    /// The places of the words that the thread of `new` read here since its last barrier.
-    pub(super) fn looks(&self, new: &Record) -> impl Iterator<Item = u32> {
-        let of = |r: &Record| (r.phase, r.block, r.thread, r.epoch);
+    /// The reads of words that the warp of `new` made here since its block's last barrier.
+    pub(super) fn looks(&self, new: &Record) -> impl Iterator<Item = Record> {
+        let of = |r: &Record| (r.phase, r.block, r.thread / 32, r.epoch);
         let (own, new) = (of(new), *new);
-        self.reads.into_iter().filter(move |r| r.look && of(r) == own && overlap(r, &new)).map(|r| r.pc)
+        self.reads.into_iter().filter(move |r| r.look && of(r) == own && overlap(r, &new))
     }
 
     /// The last write of these bytes, if it was in this phase or a later one.

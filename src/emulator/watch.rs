@@ -2,25 +2,29 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WRITE};
+use super::abi::{ATOMIC, COPY, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WHOLE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
 use super::job::{Job, finding};
-use super::shadow::{Cell, Knowledge, Race, Record};
+use super::shadow::{Cell, Knowledge, Race, Record, same_warp};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
+mod copies;
 mod global;
 mod looks;
+mod meetings;
 mod state;
 mod shared;
 mod stores;
 mod report;
 
 pub(super) use bounds::{array_type, shared_of_type};
+pub(super) use copies::Copies;
 use global::{global, image};
+use looks::Look;
 use report::{Place, by, found, race_found, stop, verb};
 use shared::shared;
 pub(super) use state::{BlockWatch, Watch};
@@ -47,9 +51,12 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
     unsafe {
         let job = &*(*core).job;
         let Some(watch) = &job.watch else { return };
-        settle(core, job);
         let thread = (*core).ctx.linear;
         let access = Access { address, size, kind, pc, thread };
+        let continues = copies::continues(core, &access);
+        if !continues {
+            settle(core, job);
+        }
         if (job.arena.start..job.arena.start + job.arena.bytes).contains(&address) {
             global(core, job, watch, &access);
         } else if (0..job.loaded.image.shared_window()).contains(&address.wrapping_sub((*core).tls)) {
@@ -59,6 +66,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
             }
             shared(core, job, &access);
         } else if (*core).on_stack(address) || (*core).is_own(address) {
+            (*core).copies = Copies::None;
             return;
         } else if (job.loaded.base..job.loaded.base + job.loaded.image.end as usize).contains(&address) {
             image(core, job, watch, &access);
@@ -73,6 +81,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
                 finding(job, FindingKind::OutOfBounds, message, pc, (*(*core).block).linear, thread),
             );
         }
+        copies::checked(core, job, watch, &access, continues);
         if kind & WRITE != 0 {
             (*core).writes += 1;
         } else if kind & VOLATILE != 0 {
@@ -105,16 +114,25 @@ fn may_look(a: &Access) -> bool {
         && a.address.is_multiple_of(a.size)
 }
 
+/// The access as a look.
+fn look_of(job: &Job, own: &BlockWatch, a: &Access) -> Look {
+    let (place, meetings) = (job.place(a.pc).unwrap_or(0), own.looks.meetings(a.thread));
+    Look { place, thread: a.thread, address: a.address, size: a.size, meetings }
+}
+
 /// Whether the access is an atomic operation that decides by itself, so that a read before it may have been a look.
 fn operates(kind: u32) -> bool {
     kind & (ATOMIC | WRITE | SETTLES) == ATOMIC | WRITE | SETTLES
 }
 
 /// Whether an access reads what was never written, given which of its bytes were. A load of the widest vector may use only those elements that were written: how
-/// wide they are is not known, so it counts only if it reads none. A narrower load may be that of one element, an atomic operation is that of one, and a copy of
-/// a number of bytes wants all of them.
+/// wide they are is not known. A read of a whole object need not use its padding, and not all of its members. So these count only if they read nothing that was
+/// written. A narrower load may be that of one element, and an atomic operation is that of one. A word of a copy to shared memory never counts: what uses it does.
 fn unwritten(a: &Access, mut written: impl Iterator<Item = bool>) -> bool {
-    match a.size == WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
+    if a.kind & (COPY | WHOLE) == COPY {
+        return false;
+    }
+    match a.kind & WHOLE != 0 || a.size == WIDEST && a.kind & (ATOMIC | UNALIGNED) == 0 {
         true => !written.any(|byte| byte),
         false => !written.all(|byte| byte),
     }
@@ -133,7 +151,7 @@ fn parts(offset: usize, size: usize, granule: usize) -> impl Iterator<Item = (us
 /// The races of an access, over the cells that it touches.
 #[derive(Default)]
 struct Races {
-    /// The first that no value can decide.
+    /// The first that no value can decide, of two warps rather than of one.
     certain: Option<(Record, bool)>,
     /// The first of two stores to the same bytes, whether all of them are made in one instruction, and where: offset and bytes.
     stores: Option<(Record, bool)>,
@@ -152,18 +170,25 @@ impl Races {
                 for old in [Some(old), other].into_iter().flatten() {
                     match new.atomic && old.look {
                         true => self.looks.push((old, false)),
-                        false => drop(self.certain.get_or_insert((old, false))),
+                        false => self.certain(&new, old, false),
                     }
                 }
             }
             Some(Race::Write(old)) if new.look && old.atomic => self.looks.push((old, true)),
-            Some(Race::Write(old)) => drop(self.certain.get_or_insert((old, true))),
+            Some(Race::Write(old)) => self.certain(&new, old, true),
             Some(Race::Stores { old, together }) => {
                 let (first, all) = self.stores.unwrap_or((old, true));
                 // Named: the first that is a race whatever the values.
                 self.stores = Some((if all && !together { old } else { first }, all && together));
                 self.parts.push((start + usize::from(new.from), new.bytes));
             }
+        }
+    }
+
+    fn certain(&mut self, new: &Record, old: Record, wrote: bool) {
+        match &self.certain {
+            Some((known, _)) if !same_warp(known, new) || same_warp(&old, new) => {}
+            _ => self.certain = Some((old, wrote)),
         }
     }
 
@@ -177,10 +202,15 @@ impl Races {
             for (old, wrote) in &self.looks {
                 let block = &mut *(*core).block;
                 let Some(own) = &mut block.watch else { continue };
-                let (thread, place) =
-                    if *wrote { (a.thread, job.place(a.pc).unwrap_or(0)) } else { (old.thread, old.pc) };
+                let read = look_of(job, own, a);
+                let read = if *wrote {
+                    read
+                } else {
+                    Look { place: old.pc, thread: old.thread, meetings: old.meetings, ..read }
+                };
                 let here = *wrote || u64::from(old.block) == block.linear & 0xffff_ffff;
-                if own.looks.asks(place, here.then_some((thread, a.address, a.size)), block.epoch) {
+                let place = read.place;
+                if own.looks.asks(place, here.then_some(read), block.epoch) {
                     job.notebook.look(place, race_found(core, job, a, at, old, *wrote));
                 }
             }

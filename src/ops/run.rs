@@ -3,7 +3,7 @@
 mod choose;
 mod result;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::path::PathBuf;
 
 pub use self::result::{Judged, Output, RunResult, StepEnd};
@@ -17,6 +17,7 @@ use crate::{Error, Session, explain};
 use kforge_engine::{Graph, Node, Source};
 use kforge_pipeline::plan::Goal;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
+use kforge_types::model::Arch;
 use kforge_types::record::StepKind;
 
 /// The request for a run.
@@ -170,7 +171,7 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
     // Which steps there are depends on the selection, so the last build's comes first.
     let open = request.package.is_none() && request.overlay.is_none();
     let last = if open { explain::in_last_build(session, text) } else { None };
-    let asked = match last {
+    let mut asked = match last {
         Some(last) => PlanRequest {
             overlay: last.overlay(),
             ..asked(
@@ -182,6 +183,9 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
         None => asked(session.select(&opened.workspace, &words)?, request, Goal::Build),
     };
     let packages = session.packages(&opened, &asked)?;
+    if let Some(targets) = cpu_targets(session, &packages, &asked, text) {
+        asked.selected.targets = targets;
+    }
     build(session, opened, &packages, &asked, |opened, ready| {
         let (graph, past) = ready.with_services(session, opened, |services| {
             let graph = kforge_engine::expanded(ready.graph.clone(), &ready.options, services);
@@ -196,6 +200,36 @@ fn step(session: &Session, request: &RunRequest, text: &str) -> Result<RunResult
         let judge = graph.nodes().find(|judge| node.kind == StepKind::Verify && judges(judge, &node)).cloned();
         Ok((graph, judge.unwrap_or(node)))
     })
+}
+
+/// The targets of a step and of the steps that it needs, if all of them are `cpu`: nothing needs to be resolved for the others. None if a device target is among
+/// them, or if a plan that resolves nothing does not have the step.
+fn cpu_targets(session: &Session, packages: &Packages, asked: &PlanRequest, text: &str) -> Option<Vec<String>> {
+    let is_cpu = |node: &Node, target: &str| {
+        let mut owners = packages.all().filter(|p| p.name == node.labels.package);
+        owners.any(|p| p.targets.get(target).is_some_and(|t| t.arch == Arch::Cpu))
+    };
+    if packages.all().flat_map(|p| p.targets.values()).all(|t| t.arch == Arch::Cpu) {
+        return None;
+    }
+    let opened = session.open().ok()?;
+    let looking = session.look_at(opened, asked.selected.clone(), asked.goal, asked.overlay.clone()).ok()?;
+    let planned = looking.plan(session, |opened, ready| {
+        ready.with_services(session, opened, |services| {
+            Ok::<_, Error>(kforge_engine::expanded(ready.graph.clone(), &ready.options, services))
+        })
+    });
+    let graph = planned.ok()?;
+    let id = explain::find(text, graph.nodes().map(|n| n.id.as_str())).ok()?;
+    let needed = alone(&graph, &id).ok()?;
+    let mut targets = BTreeSet::new();
+    for (node, target) in needed.nodes().filter_map(|n| Some((n, n.labels.target.as_ref()?))) {
+        if !is_cpu(node, target) {
+            return None;
+        }
+        targets.insert(target.clone());
+    }
+    (!targets.is_empty()).then(|| targets.into_iter().collect())
 }
 
 /// Whether a step judges the observation of a verification.

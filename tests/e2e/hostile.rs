@@ -261,3 +261,12 @@ fn left_in_the_home_directory(project: &Project) -> Vec<String> {
     let files = files.filter(|entry| entry.path() != key);
     files.map(|entry| entry.path().strip_prefix(&home).unwrap().display().to_string()).collect()
 }
+
+#[test]
+fn the_name_of_a_source_stays_on_its_line() {
+    let project = unbuilt();
+    project.edit("kernel.toml", "source = \"twice.cu\"", "source = \"twice\\nerror: forged.cu\"");
+    project.write("twice\nerror: forged.cu", TWICE);
+    let built = project.build(&["--keep-going"]).expect(101).says("cannot compile `twice\\nerror: forged.cu`");
+    assert!(!built.stderr().contains("\nerror: forged"), "{}", built.stderr());
+}

@@ -5,7 +5,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::project::{Built, Project, id, ids};
-use crate::sample::{ONE, one_kernel};
+use crate::sample::{ONE, one_kernel, unbuilt};
 use kforge::base::testing::skipped;
 use serde_json::Value;
 
@@ -209,4 +209,18 @@ fn machine_code_does_not_depend_on_places_the_environment_and_what_was_compiled_
     alone.edit("kernel.toml", "FILTER = [3, 5], CHANNELS = [4, 1]", "FILTER = [5], CHANNELS = [1]");
     let one = compiled(&alone, &[]);
     assert_eq!(one, first.into_iter().filter(|(id, _)| one[0].0 == *id).collect::<Vec<_>>());
+}
+
+#[test]
+fn a_run_of_a_step_for_cpu_resolves_no_toolchain_of_another_target() {
+    let project = unbuilt();
+    project.edit("kernel.toml", "[targets.cpu]", "[targets.cpu]\n\n[targets.big]\narch = \"sm_90\"");
+    let only = "source = \"twice.cu\"\ntargets = [\"cpu\"]";
+    project.edit("kernel.toml", only, &only.replace("[\"cpu\"]", "[\"cpu\", \"big\"]"));
+    for step in ["sample/twice/cpu/compile", "twice/cpu/tiny/judge"] {
+        let output = project.command(&["run", step]).output().unwrap();
+        let text = String::from_utf8_lossy(&output.stderr).into_owned() + &String::from_utf8_lossy(&output.stdout);
+        assert!(output.status.success(), "{text}");
+        assert!(!text.contains("Resolving") && !project.root().join("kforge.lock").exists(), "{text}");
+    }
 }

@@ -43,6 +43,51 @@ __global__ void largest_by_vote(const int *x, int *most, int n) {
     if (threadIdx.x % 32 == from) atomicMax(most, value);
   }
 }
+// All lanes look, and one of them operates for the warp, which only some warps do.
+__global__ void largest_of_warp(const int *x, int *most, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int mine = i < n ? x[i] : 0;
+  if (__any_sync(~0u, *most < mine)) {
+    int best = __reduce_max_sync(~0u, mine);
+    if (threadIdx.x % 32 == 0) atomicMax(most, best);
+  }
+}
+// The lane that operates is not one that looks.
+__global__ void largest_by_other(const int *x, int *most, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int mine = i < n ? x[i] : 0, lane = threadIdx.x % 32;
+  bool better = lane >= 16 && *most < mine;
+  unsigned which = __ballot_sync(~0u, better);
+  int best = __reduce_max_sync(~0u, better ? mine : 0);
+  if (which && lane == 0) atomicCAS(most, 0, best), atomicMax(most, best);
+}
+// One lane looks, and the others operate.
+__global__ void largest_by_shuffle(const int *x, int *most, int n) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, seen = 0;
+  if (threadIdx.x % 32 == 0) seen = *most;
+  seen = __shfl_sync(~0u, seen, 0);
+  int mine = i < n ? x[i] : 0;
+  if (threadIdx.x % 32 != 0 && seen < mine) atomicMax(most, mine);
+}
+__global__ void largest_by_shared(const int *x, int *most, int n) {
+  __shared__ int seen[2], own;
+  int i = blockIdx.x * blockDim.x + threadIdx.x, warp = threadIdx.x / 32;
+  if (threadIdx.x == 0) own = 0;
+  __syncthreads();
+  if (threadIdx.x % 32 == 31) seen[warp] = own;
+  __syncwarp();
+  int mine = i < n ? x[i] : 0, best = __reduce_max_sync(~0u, mine);
+  if (threadIdx.x % 32 == 5 && seen[warp] < best) atomicMax(&own, best);
+  __syncthreads();
+  if (threadIdx.x == 0) atomicMax(most, own);
+}
+__global__ void flags_of_warp(const int *x, unsigned *flags) {
+  unsigned bit = 1u << x[blockIdx.x * blockDim.x + threadIdx.x] % 32;
+  if (!__all_sync(~0u, *flags & bit)) {
+    unsigned bits = __reduce_or_sync(~0u, bit);
+    if (threadIdx.x % 32 == 31) atomicOr(flags, bits);
+  }
+}
 __global__ void test_and_set(int *lock, int *count) {
   for (bool done = false; !done;) {
     if (*lock == 0 && atomicCAS(lock, 0, 1) == 0) {
@@ -134,6 +179,68 @@ __global__ void lock_unasked(int *lock, int *out) {
     atomicExch(lock, 0);
   }
 }
+// Wrong: one lane takes the ticket that all of its warp have read.
+__global__ void ticket_of_warp(const int *x, int *next, int *out) {
+  int slot = *next; // ticket of warp
+  if (__any_sync(~0u, slot >= 0) && threadIdx.x % 32 == 0) atomicAdd(next, 1);
+  out[slot % 4] = x[slot % 4];
+}
+// Wrong: one lane asks for its warp, and another one takes the lock.
+__global__ void lock_of_warp(int *lock, int *out) {
+  int taken = 1, lane = threadIdx.x % 32;
+  for (int i = 0; i < 100 && taken; ++i) {
+    if (lane == 0) taken = *lock; // asks for the warp
+    taken = __shfl_sync(~0u, taken, 0);
+  }
+  if (lane == 1) {
+    atomicExch(lock, 1);
+    out[threadIdx.x / 32] = 1;
+    atomicExch(lock, 0);
+  }
+}
+// Wrong: the lanes that read have not met the one that operates.
+__global__ void unmet(const int *x, int *most, int *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (threadIdx.x % 32 == 0) atomicMax(most, x[i]);
+  else if (threadIdx.x % 32 == 1) out[i / 32 % 4] = *most; // unmet
+}
+// Wrong: only the upper half of the warp has met, and a lane of the lower half operates.
+__global__ void half_of_warp(const int *x, int *most, int *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, lane = threadIdx.x % 32;
+  if (lane >= 16) {
+    int seen = *most; // upper half
+    int any = __any_sync(0xffff0000u, seen < x[i]);
+    if (lane == 16) out[i / 32 % 4] = any;
+  } else if (__any_sync(0x0000ffffu, x[i] > 0) && lane == 0) {
+    atomicMax(most, x[i]);
+  }
+}
+// Wrong: they read after they met.
+__global__ void afterwards(const int *x, int *most, int *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  int best = __reduce_max_sync(~0u, x[i]);
+  if (threadIdx.x % 32 == 0) atomicMax(most, best);
+  __syncwarp();
+  if (threadIdx.x % 32 == 1) out[i / 32 % 4] = *most; // afterwards
+}
+// Wrong: the warp operates on another word than the one that it read.
+__global__ void other_word_of_warp(const int *x, int *both, int *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x, which = i / 32 % 2;
+  int seen = both[1 - which]; // other word of warp
+  int best = __reduce_max_sync(~0u, seen < x[i] ? x[i] : 0);
+  if (threadIdx.x % 32 == 0) atomicMax(&both[which], best);
+}
+// Wrong: the warps that read do not operate, and those that operate do not read.
+__global__ void other_warp(const int *x, int *most, int *out) {
+  int i = blockIdx.x * blockDim.x + threadIdx.x;
+  if (i / 32 % 2) {
+    bool more = __any_sync(~0u, *most < x[i]); // other warp
+    if (threadIdx.x % 32 == 0) out[blockIdx.x] = more;
+  } else {
+    int best = __reduce_max_sync(~0u, x[i]);
+    if (threadIdx.x % 32 == 0) atomicMax(most, best);
+  }
+}
 // Wrong: the block's barrier does not order what other blocks do.
 __global__ void long_ago(const int *x, int *most) {
   int seen = *most; // long ago
@@ -143,7 +250,19 @@ __global__ void long_ago(const int *x, int *most) {
 }
 "#;
 
-const ENTRIES: [&str; 16] = [
+const ENTRIES: [&str; 28] = [
+    "largest_of_warp",
+    "largest_by_other",
+    "largest_by_shuffle",
+    "largest_by_shared",
+    "flags_of_warp",
+    "ticket_of_warp",
+    "lock_of_warp",
+    "unmet",
+    "half_of_warp",
+    "afterwards",
+    "other_word_of_warp",
+    "other_warp",
     "doubles",
     "largest",
     "largest_by_block",
@@ -202,6 +321,34 @@ fn a_plain_read_before_an_atomic_operation_on_the_word_is_no_race() {
 }
 
 #[test]
+fn a_plain_read_before_an_atomic_operation_of_a_lane_that_met_the_reader_is_no_race() {
+    let built = build(LOOKS, &ENTRIES, true);
+    let kernels = ["largest_of_warp", "largest_by_other", "largest_by_shuffle", "largest_by_shared"];
+    for order in ORDERS {
+        for threads in [1, 2] {
+            let how = How { order, threads, ..How::default() };
+            // With the largest value anywhere, so that few or many warps operate.
+            for first in [0, 40, 130] {
+                let x: Vec<i32> = (0..256).map(|i| if i == first { 5000 } else { (i * 37) % 257 }).collect();
+                for entry in kernels {
+                    let args = vec![ptr("x"), ptr("most"), int(256)];
+                    let data = [ints("x", x.clone()), ints("most", [0]).writable()];
+                    let ran = run_with(&built, vec![launch(entry, 4, 64, args)], &data, &how);
+                    assert!(ran.findings.is_empty(), "{entry} {order:?} {first} {:#?}", ran.findings);
+                    let all = entry != "largest_by_shuffle" || first != 0;
+                    let all = all && (entry != "largest_by_other" || first % 32 >= 16);
+                    assert!(!all || ran.ints("most") == [5000], "{entry} {order:?} {first}");
+                }
+            }
+            let args = vec![ptr("x"), ptr("flags")];
+            let data = [ints("x", values(256)), ints("flags", [0]).writable()];
+            let ran = run_with(&built, vec![launch("flags_of_warp", 4, 64, args)], &data, &how).clean();
+            assert_eq!(ran.ints("flags"), [-1]);
+        }
+    }
+}
+
+#[test]
 fn a_read_of_what_others_change_atomically_is_a_race_unless_it_was_a_look() {
     let built = build(LOOKS, &ENTRIES, true);
     let x = || ints("x", values(512));
@@ -235,6 +382,25 @@ fn a_read_of_what_others_change_atomically_is_a_race_unless_it_was_a_look() {
         races("long_ago", 2, vec![ptr("x"), ptr("most")], &[x(), most()], "// long ago");
         let next = || ints("next", [0]).writable();
         races("ticket", 2, vec![ptr("x"), ptr("next"), ptr("out")], &[x(), next(), out()], "// ticket");
+        for (entry, mark) in [
+            ("ticket_of_warp", "// ticket of warp"),
+            ("unmet", "// unmet"),
+            ("half_of_warp", "// upper half"),
+            ("afterwards", "// afterwards"),
+            ("other_warp", "// other warp"),
+        ] {
+            let args = vec![ptr("x"), ptr("next"), ptr("out")];
+            races(entry, 2, args, &[x(), next(), out()], mark);
+        }
+        let both = ints("both", [0, 0]).writable();
+        races(
+            "other_word_of_warp",
+            2,
+            vec![ptr("x"), ptr("both"), ptr("out")],
+            &[x(), both, out()],
+            "// other word of warp",
+        );
+        races("lock_of_warp", 2, vec![ptr("next"), ptr("out")], &[next(), out()], "// asks for the warp");
         races("lock_unasked", 2, vec![ptr("next"), ptr("out")], &[next(), out()], "// free");
     }
 }

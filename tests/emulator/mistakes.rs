@@ -25,6 +25,24 @@ __global__ void twin_race(const float *x, float *y) {
   s[t] = x[t];
   y[t] = s[t ^ 1];
 }
+__global__ void unrolled_race(const float *x, float *y) {
+  __shared__ float s[256];
+  int t = threadIdx.x;
+  s[t] = x[t];
+  __syncthreads();
+#pragma unroll
+  for (int step = 128; step > 0; step /= 2)
+    if (t < step) s[t] += s[t + step];
+  if (t == 0) y[0] = s[0];
+}
+__global__ void same_value_race(const float *x, float *y) {
+  __shared__ float s[2];
+  int t = threadIdx.x;
+  s[0] = t == 1 ? 2 : 1; // same value, first
+  if (t % 32 == 0) s[0] = 1; // same value, second
+  __syncthreads();
+  y[t] = s[0];
+}
 __global__ void self_race(const float *x, float *y) {
   __shared__ float s[1];
   s[0] = x[threadIdx.x];
@@ -107,11 +125,13 @@ __global__ void divides(int *out, int n) {
 }
 "#;
 
-const WRONG_ENTRIES: [&str; 24] = [
+const WRONG_ENTRIES: [&str; 26] = [
     "absent",
     "shared_race",
     "neighbour_race",
     "twin_race",
+    "unrolled_race",
+    "same_value_race",
     "self_race",
     "global_race",
     "read_outside",
@@ -175,6 +195,32 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         let (message, _) = hint("self_race", 64);
         assert!(message.contains("race on element 0 of `s`") && !message.contains("__sync"), "{message}");
 
+        // Wherever a race of two warps shows, no message says that lanes of one warp are all that matters.
+        for (entry, threads) in [("unrolled_race", 256), ("same_value_race", 64)] {
+            let x = floats("x", (0..256).map(|i| i as f32));
+            let data = [x, output("y", 64, 4)];
+            let ran = go(launch(entry, 1, threads, vec![ptr("x"), ptr("y")]), &data);
+            let races: Vec<_> = ran.findings.iter().filter(|f| f.kind == FindingKind::Race).collect();
+            assert!(!races.is_empty() && races.iter().any(|f| f.message.contains("`__syncthreads`")), "{races:#?}");
+            assert!(races.iter().all(|f| !f.message.contains("__syncwarp")), "{entry}: {races:#?}");
+        }
+        let (message, _) = hint("shared_race", 64);
+        let (write, read) = (wrong_line("race: writes").unwrap().1, wrong_line("race: reads").unwrap().1);
+        let number = |text: &str| {
+            text.chars().map(|c| if c.is_ascii_digit() { '#' } else { c }).collect::<String>().replace("##", "#")
+        };
+        let plain = number(message.split_once(", with").unwrap().0);
+        let sentences = [
+            format!(
+                "it is read at k.cu:{read} by thread # of block # and written at k.cu:{write} by thread # of the same block"
+            ),
+            format!(
+                "it is written at k.cu:{write} by thread # of block # and read at k.cu:{read} by thread # of the same block"
+            ),
+        ];
+        let sentences = sentences.map(|text| number(&format!("race on element # of `s`: {text}")));
+        assert!(sentences.contains(&plain), "{message}");
+
         let ran = go(launch("global_race", 4, 1, vec![ptr("out")]), &[output("out", 1, 4)]);
         let found = ran.only(FindingKind::Race);
         assert_eq!((found.buffer.as_deref(), found.index, found.space), (Some("out"), Some(0), Some(Space::Global)));
@@ -183,6 +229,13 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
             (wrong_line("race: blocks"), wrong_line("race: blocks"))
         );
         assert_eq!(found.count, 3);
+        let line = found.line.as_ref().unwrap().1;
+        let twice = |one, other| {
+            format!(
+                "it is written at k.cu:{line} by thread 0 of block {one} and at k.cu:{line} by thread 0 of block {other}, "
+            )
+        };
+        assert!(found.message.contains(&twice(1, 0)), "{}", found.message);
 
         let ran = go(launch("read_outside", 3, 32, vec![ptr("x"), ptr("y"), int(64)]), &[x(), output("y", 1, 4)]);
         let found = ran.findings.iter().find(|f| f.kind == FindingKind::OutOfBounds).unwrap();

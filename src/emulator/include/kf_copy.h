@@ -1,11 +1,21 @@
 // Copies between global and shared memory by one thread or by each thread of a group its share; in words as wide as the addresses allow, so that every
 // access is seen as the hardware would make it. Knows bytes, not when a copy may be relied on.
 #pragma once
+#include "kf_device.h"
 #include "kf_runtime.h"
 #include "kf_vector_types.h"
 
 template <class W> KF_INLINE void kf_copy_as(void *to, const void *from, size_t bytes, size_t rank, size_t size) {
-  for (size_t i = rank; i < bytes / sizeof(W); i += size) static_cast<W *>(to)[i] = static_cast<const W *>(from)[i];
+  // Words without a value may be members that nobody uses; in shared memory, a use of them shows.
+  const uint32_t kind = __isShared(to) ? KF_COPY : KF_WHOLE | KF_COPY;
+  (void)kind;
+  for (size_t i = rank; i < bytes / sizeof(W); i += size) {
+    W *there = static_cast<W *>(to) + i;
+    const W *here = static_cast<const W *>(from) + i;
+    KF_WATCH(here, sizeof(W), kind);
+    KF_WATCH(there, sizeof(W), KF_WRITE | kind);
+    kf_copy_raw(there, here);
+  }
 }
 KF_INLINE void kf_copy_ranked(void *to, const void *from, size_t bytes, size_t rank, size_t size) {
   size_t all = reinterpret_cast<size_t>(to) | reinterpret_cast<size_t>(from) | bytes;

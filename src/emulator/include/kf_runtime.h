@@ -46,7 +46,7 @@ KF_CALL uint8_t kf_cas1(void *address, uint8_t expected, uint8_t desired);
 KF_CALL uint16_t kf_cas2(void *address, uint16_t expected, uint16_t desired);
 KF_CALL uint64_t kf_peek(const void *address, size_t size);
 
-enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16, KF_RELAXED = 32, KF_READ_ONLY = 64, KF_SETTLES = 128 };
+enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_UNALIGNED = 8, KF_EXCHANGE = 16, KF_RELAXED = 32, KF_READ_ONLY = 64, KF_SETTLES = 128, KF_WHOLE = 256, KF_COPY = 512 };
 
 // A source cannot name these attributes (`compile.rs`), but our headers can, by this name.
 #define KF_UNWATCHED __attribute__((no_sanitize("thread"), no_sanitize("bounds")))
@@ -72,6 +72,8 @@ enum : uint32_t { KF_READ = 0, KF_WRITE = 1, KF_VOLATILE = 2, KF_ATOMIC = 4, KF_
 #define KF_INLINE inline __attribute__((always_inline))
 // A load that the compiler neither watches nor splits into elements, after KF_WATCH.
 template <class T> KF_RAW T kf_get_raw(const T *p) { return *p; }
+// A copy that the compiler does not watch, after KF_WATCH of both sides.
+template <class T> KF_RAW void kf_copy_raw(T *to, const T *from) { *to = *from; }
 
 // Takes the next thread of the block that has not started; a coroutine whose thread never waits goes on with the next one itself.
 KF_RAW bool kf_next(kf_ctx *c) {

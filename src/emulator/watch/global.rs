@@ -9,7 +9,7 @@ use super::super::job::Job;
 use super::super::shadow::{Cell, Knowledge, Record};
 use super::report::{Place, by, found, stale_read, stop, verb};
 use super::state::{BlockWatch, CHUNK, Shadow, Watch, lock};
-use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
+use super::{Access, Races, look_of, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -141,9 +141,12 @@ unsafe fn in_global(
             bytes: 0,
             atomic,
             look: may_look(a),
+            meetings: own.looks.meetings(a.thread),
         };
         if operates(a.kind) {
             own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
+        } else if new.look {
+            own.looks.read(look_of(job, own, a), block.epoch);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
@@ -160,7 +163,7 @@ unsafe fn in_global(
                 stale = stale.or_else(|| chunk[cell % CHUNK].written_since(watch.launch.load(Ordering::Relaxed), &new));
             }
             if operates(a.kind) {
-                chunk[cell % CHUNK].looks(&new).for_each(|place| own.looks.found(place, job));
+                own.looks.shown(chunk[cell % CHUNK].looks(&new), &new, job);
             }
             races.check(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
         }

@@ -19,6 +19,16 @@ pub(super) fn verb(kind: u32) -> &'static str {
     }
 }
 
+/// What an access does to its target: the target *is read*.
+fn participle(kind: u32) -> &'static str {
+    match (kind & WRITE != 0, kind & ATOMIC != 0) {
+        (true, true) => "updated atomically",
+        (false, true) => "read atomically",
+        (true, false) => "written",
+        (false, false) => "read",
+    }
+}
+
 /// The thread of an access: `thread 3 of block 0`.
 pub(super) unsafe fn by(core: *mut Core, job: &Job, a: &Access) -> String {
     // SAFETY: as for `access`.
@@ -117,25 +127,26 @@ pub(super) unsafe fn race_found(
     // SAFETY: as for `access`.
     unsafe {
         let block = (*(*core).block).linear;
-        let did = if wrote { "written" } else { "read" };
+        let (does, did) = (participle(a.kind), if wrote { "written" } else { "read" });
+        let did = if does == did { String::new() } else { format!("{did} ") };
         let other = other(job, old, block);
         let reads = !wrote || a.kind & (WRITE | ATOMIC) == 0;
         let end = if reads { RACING_READ } else { "" };
         let message = format!(
-            "race on element {} of `{}`: {} at {} by {}, {did} at {} by {other}, with no synchronisation between them{end}",
+            "race on element {} of `{}`: it is {does} at {} by {} and {did}at {} by {other}, with no synchronisation between them{end}",
             at.element(),
             at.name,
-            verb(a.kind),
             job.at(a.pc),
             by(core, job, a),
             lines::mark(old.pc)
         );
         let within = u64::from(old.block) == block & 0xffff_ffff && at.space == Space::Shared;
         let same_place = job.place(a.pc) == Some(old.pc);
-        let order = || hint::order(job.block.iter().product(), [old.thread, a.thread], same_place);
+        let pair = [old.thread, a.thread];
+        let order = || hint::order(job.block.iter().product(), pair, same_place);
         let hint = within.then(order).flatten();
         let mut finding = found(core, job, a, FindingKind::Race, message, at);
         finding.other_line = Some(lines::pending(old.pc));
-        PendingFinding { finding, hint, same_value: false }
+        PendingFinding { finding, hint, across: within && hint::across(pair), same_value: false }
     }
 }

@@ -6,7 +6,7 @@ use super::super::core::Core;
 use super::super::job::Job;
 use super::super::shadow::{Knowledge, Record};
 use super::report::{Place, by, found, stop, verb};
-use super::{Access, Races, may_look, misaligned, operates, parts, reads, unwritten};
+use super::{Access, Races, look_of, may_look, misaligned, operates, parts, reads, unwritten};
 use kforge_foundation::base::count;
 use kforge_types::record::{FindingKind, Space};
 
@@ -75,6 +75,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
             bytes: 0,
             atomic,
             look: may_look(a),
+            meetings: own.looks.meetings(a.thread),
         };
         if a.size < own.granule && a.size.is_power_of_two() {
             own.refine(a.size);
@@ -85,6 +86,8 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if operates(a.kind) {
             own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
+        } else if new.look {
+            own.looks.read(look_of(job, own, a), block.epoch);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
         let knows =
@@ -93,7 +96,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         for (cell, from, bytes) in parts(offset, a.size, own.granule) {
             let new = Record { from, bytes, ..new };
             if operates(a.kind) {
-                own.cells[cell].looks(&new).for_each(|place| own.looks.found(place, job));
+                own.looks.shown(own.cells[cell].looks(&new), &new, job);
             }
             races.check(&mut own.cells[cell], cell * own.granule, new, a.kind, &knows);
         }

@@ -116,7 +116,7 @@ impl BlockWatch {
             written: vec![false; bytes],
             clocks: Clocks::new(threads),
             handover: Handover::default(),
-            looks: Looks::default(),
+            looks: Looks::new(threads),
             knows: HashMap::new(),
             releases: 0,
             fenced: false,
@@ -154,6 +154,11 @@ impl BlockWatch {
     pub(crate) fn barrier(&mut self) {
         self.clocks.level();
         self.ended.extend(self.pending.drain().map(|(_, address)| address));
+    }
+
+    /// Lanes of a warp have met in a warp operation. Of those, only a synchronization orders their accesses ([`Self::warp`]).
+    pub(crate) fn met(&mut self, warp: usize, mask: u32) {
+        self.looks.met(warp, mask);
     }
 
     /// Lanes of a warp have synchronized.

@@ -43,13 +43,14 @@ unsafe fn held(address: usize, bytes: u8) -> [u8; 16] {
     out
 }
 
-/// Settles the check that waits in the core, if any: the store was performed.
+/// Settles the check and the copy that wait in the core, if any: the store was performed.
 ///
 /// # Safety
 /// Called on the core's OS thread, before the block's shared memory is replaced and before any further store of the core.
 pub(crate) unsafe fn settle(core: *mut Core, job: &Job) {
     // SAFETY: only this OS thread uses `core`; the parts were readable when the check began, and stay mapped for the launch.
     unsafe {
+        super::copies::performed(core, job);
         let Some(store) = (*core).store.take() else { return };
         let same = store.parts.iter().all(|(address, bytes, before)| held(*address, *bytes) == *before);
         let ConflictingStore { together, mut race, .. } = *store;

@@ -17,4 +17,4 @@ pub use count::count;
 pub use diag::{Diagnostic, Label, Severity, SourceFile, Span};
 pub use digest::Digest;
 pub use witness::Witness;
-pub use words::worded;
+pub use words::{plain, worded};

@@ -23,6 +23,12 @@ pub fn are_hidden() -> bool {
     HIDDEN.load(Ordering::Relaxed)
 }
 
+/// A name that may hold anything, such as that of a file, on one line: control characters are escaped.
+pub fn plain(name: &str) -> String {
+    let shown = |c: char| if c.is_control() { c.escape_default().to_string() } else { c.to_string() };
+    name.chars().map(shown).collect()
+}
+
 /// A text for people: unchanged, or its length if words are hidden. An empty text stays empty.
 pub fn worded(text: impl Into<String>) -> String {
     let text = text.into();

@@ -4,7 +4,7 @@ use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
 use kforge_emulator::messages::messages;
 use kforge_emulator::unincluded::unincluded;
-use kforge_foundation::base::{Severity, count};
+use kforge_foundation::base::{Severity, count, plain};
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::system::{asks_only_of_toolchain, only_of_toolchain};
@@ -40,7 +40,7 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         |text: &str| Note::new(Severity::Warning, "compile.log", text.trim().to_string()).of_parts(messages(text));
     match emulator::compile(&what, &task.output) {
         Err(why) => {
-            let message = format!("cannot compile `{}`", params.main);
+            let message = format!("cannot compile `{}`", plain(&params.main));
             let response = refused(&params, message, &why.log, messages(&why.log));
             Err(remembered(response, why.ended, &why.log))
         }
