@@ -165,23 +165,25 @@ pub(super) unsafe fn step_together(core: *mut Core, pc: usize) {
     }
 }
 
-unsafe extern "C" fn fence(_scope: u32, _: u64, _: u64, _: u64, _: u64, _pc: usize) {
+unsafe extern "C" fn fence(scope: u32, _: u64, _: u64, _: u64, _: u64, _pc: usize) {
     std::sync::atomic::fence(std::sync::atomic::Ordering::SeqCst);
     // SAFETY: as for `barrier`.
     unsafe {
         let (core, _, thread) = here();
         let block = &mut *(*core).block;
         if let Some(watch) = &mut block.watch {
-            watch.fence(thread, block.epoch);
+            watch.fence(thread, block.epoch, scope == 0);
         }
     }
 }
 
-unsafe extern "C" fn poll(_: u64, _: u64, _: u64, _: u64, _: u64, pc: usize) {
+/// A thread polls. `unchanged`: by an atomic operation that was counted as a write and changed nothing.
+unsafe extern "C" fn poll(unchanged: u32, _: u64, _: u64, _: u64, _: u64, pc: usize) {
     // SAFETY: as for `barrier`.
     unsafe {
         let (core, _, thread) = here();
         (*core).ctx.polls = POLLS;
+        (*core).writes = (*core).writes.wrapping_sub(u64::from(unchanged));
         let at = &mut (&mut (*(*core).block).threads)[thread as usize];
         (at.state, at.pc) = (State::Poll, pc);
         park(core, thread);

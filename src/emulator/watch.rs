@@ -13,6 +13,7 @@ use kforge_types::record::{FindingKind, Space};
 
 mod bounds;
 mod copies;
+mod fences;
 mod global;
 mod looks;
 mod meetings;
@@ -83,7 +84,7 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
         }
         copies::checked(core, job, watch, &access, continues);
         if kind & WRITE != 0 {
-            (*core).writes += 1;
+            (*core).writes = (*core).writes.wrapping_add(1);
         } else if kind & VOLATILE != 0 {
             (*core).ctx.polls -= 1;
             if (*core).ctx.polls == 0 {

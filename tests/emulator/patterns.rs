@@ -14,7 +14,7 @@ struct Pattern {
     racy: &'static [(&'static str, &'static str)],
 }
 
-const PATTERNS: [Pattern; 9] = [
+const PATTERNS: [Pattern; 11] = [
     Pattern {
         name: "a histogram with a copy for each block",
         text: r#"
@@ -93,6 +93,49 @@ __global__ void k(const int *x, int *y, int *room, int n) {
 "#,
         want: |x| vec![x.iter().sum()],
         racy: &[("__threadfence(); // Gives.", ""), ("__syncthreads(); // Told.", "")],
+    },
+    Pattern {
+        name: "all threads fence, and one counts after a barrier",
+        text: r#"
+__global__ void k(const int *x, int *y, int *room, int n) {
+  __shared__ bool last;
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  room[1 + at] = x[at];
+  __threadfence(); // Gives.
+  __syncthreads();
+  if (threadIdx.x == 0) last = atomicAdd(&room[0], 1) == gridDim.x - 1;
+  __syncthreads();
+  if (last && threadIdx.x == 0) {
+    for (int i = 0; i < n; ++i) y[0] += room[1 + i];
+  }
+}
+"#,
+        want: |x| vec![x.iter().sum()],
+        racy: &[
+            ("__threadfence(); // Gives.", ""),
+            ("__threadfence(); // Gives.", "__threadfence_block();"),
+            ("room[1 + at] = x[at];\n  __threadfence(); // Gives.", "__threadfence();\n  room[1 + at] = x[at];"),
+        ],
+    },
+    Pattern {
+        name: "a barrier of the grid that asks by an atomic operation",
+        text: r#"
+__global__ void k(const int *x, int *y, int *room, int n) {
+  room[1 + blockIdx.x * blockDim.x + threadIdx.x] = x[blockIdx.x * blockDim.x + threadIdx.x];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    __threadfence();
+    atomicAdd(room, 1);
+  }
+  while (atomicAdd(room, 0) < gridDim.x) {}
+  __threadfence();
+  __syncthreads();
+  int from = ((blockIdx.x + 1) % gridDim.x) * blockDim.x + threadIdx.x;
+  y[blockIdx.x * blockDim.x + threadIdx.x] = room[1 + from];
+}
+"#,
+        want: |x| (0..256).map(|i| x[(i + 64) % 256]).collect(),
+        racy: &[("while (atomicAdd(room, 0) < gridDim.x) {}", "")],
     },
     Pattern {
         name: "a barrier of the grid",

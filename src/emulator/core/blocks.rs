@@ -125,7 +125,7 @@ unsafe fn run_blocks(core: *mut Core, job: &Job) {
         };
         // SAFETY: only this OS thread uses `core`.
         let (exited, writes) = unsafe { ((*core).ctx.exited, (*core).writes) };
-        let stamp = block.events + u64::from(exited) + writes;
+        let stamp = (block.events + u64::from(exited)).wrapping_add(writes);
         let advanced = turn != Turn::Polling || stamp != block.stamp || std::mem::take(&mut block.preempted);
         block.stamp = stamp;
         if advanced {

@@ -23,12 +23,14 @@ KF_INLINE uint64_t kf_cas(uint64_t *p, uint64_t e, uint64_t d) { return __sync_v
 template <class W> KF_INLINE W kf_load(const W *p) { return __atomic_load_n(p, __ATOMIC_RELAXED); }
 #endif
 
-KF_INLINE void kf_polled() {
+// `unchanged` is 1 after an operation that was watched as a write and changed nothing.
+KF_INLINE void kf_polled(uint32_t unchanged) {
 #ifdef KF_CHECK
-  kf_poll();
+  kf_poll(unchanged);
 #else
   kf_ctx *c = kf_self();
-  if (__builtin_expect(--c->polls == 0, 0)) kf_poll();
+  (void)unchanged;
+  if (__builtin_expect(--c->polls == 0, 0)) kf_poll(0);
 #endif
 }
 
@@ -36,7 +38,7 @@ KF_INLINE void kf_polled() {
 template <class T> KF_INLINE T kf_atomic_load(const T *address) {
   typedef typename kf_word<sizeof(T)>::type W;
   KF_WATCH(address, sizeof(T), KF_ATOMIC);
-  kf_polled();
+  kf_polled(0);
   W bits = kf_load(reinterpret_cast<const W *>(address));
   T value;
   __builtin_memcpy(static_cast<void *>(&value), &bits, sizeof(T));
@@ -55,7 +57,7 @@ template <class T, class F> KF_INLINE T kf_rmw(T *address, F f, uint32_t more = 
     after = f(before);
     W want;
     __builtin_memcpy(&want, static_cast<const void *>(&after), sizeof(T));
-    W was = want == old ? (kf_polled(), kf_load(p)) : kf_cas(p, old, want);
+    W was = want == old ? (kf_polled(1), kf_load(p)) : kf_cas(p, old, want);
     if (was == old) return before;
     old = was;
   }
@@ -68,7 +70,7 @@ template <class T, class F> KF_INLINE T kf_rmw(T *address, F f, uint32_t more = 
 #define KF_FETCH(builtin, p, v, expression, more)                                                                         \
   ({                                                                                                                   \
     auto kf_old = builtin(p, v, __ATOMIC_RELAXED);                                                                     \
-    if (__builtin_expect(static_cast<decltype(kf_old)>(expression) == kf_old, 0)) kf_polled();                         \
+    if (__builtin_expect(static_cast<decltype(kf_old)>(expression) == kf_old, 0)) kf_polled(0);                         \
     kf_old;                                                                                                            \
   })
 #endif

@@ -48,7 +48,7 @@ KF_INLINE long long clock64() { return static_cast<long long>(kf_clock(0)); }
 KF_INLINE clock_t kf_clock32() { return static_cast<clock_t>(kf_clock(0)); }
 #define clock() kf_clock32()
 KF_INLINE unsigned long long __globaltimer() { return kf_clock(1); }
-KF_INLINE void __nanosleep(unsigned) { kf_poll(); }
+KF_INLINE void __nanosleep(unsigned) { kf_poll(0); }
 KF_INLINE void __trap() { kf_trap(); }
 KF_INLINE void __brkpt() {}
 KF_INLINE void __prof_trigger(int) {}

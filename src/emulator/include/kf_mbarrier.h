@@ -45,17 +45,17 @@ KF_INLINE bool kf_mbar_parity_over(const uint64_t *bar, bool parity, bool acquir
 // The same, and lets others run before it says no, because it is asked in loops.
 KF_INLINE bool kf_mbar_try(const uint64_t *bar, uint64_t phase, bool acquires = true) {
   if (kf_mbar_over(bar, phase, acquires)) return true;
-  kf_poll();
+  kf_poll(0);
   return false;
 }
 KF_INLINE bool kf_mbar_try_parity(const uint64_t *bar, bool parity, bool acquires = true) {
   if (kf_mbar_parity_over(bar, parity, acquires)) return true;
-  kf_poll();
+  kf_poll(0);
   return false;
 }
 KF_INLINE void kf_mbar_wait(const uint64_t *bar, uint64_t phase) {
-  while (!kf_mbar_over(bar, phase)) kf_poll();
+  while (!kf_mbar_over(bar, phase)) kf_poll(0);
 }
 KF_INLINE void kf_mbar_wait_parity(const uint64_t *bar, bool parity) {
-  while (!kf_mbar_parity_over(bar, parity)) kf_poll();
+  while (!kf_mbar_parity_over(bar, parity)) kf_poll(0);
 }

@@ -58,17 +58,17 @@ template <class T, int N> KF_FN void kf_ptx_store_volatile(char *p, kf_ptx_vecto
 // Strong accesses, told to the runtime as atomic ones with a fence beside those that synchronise.
 template <class T> KF_FN T kf_ptx_load_strong(const char *p, bool acquire) {
   T value = kf_atomic_load(reinterpret_cast<const T *>(p));
-  if (acquire) kf_fence(0);
+  if (acquire) kf_fence(1);
   return value;
 }
 template <class T> KF_FN void kf_ptx_store_strong(char *p, T value, bool release) {
-  if (release) kf_fence(0);
+  if (release) kf_fence(1);
   kf_rmw(reinterpret_cast<T *>(p), [=](T) { return value; }, KF_EXCHANGE);
 }
 template <bool Release, bool Acquire, uint32_t More, class T, class F> KF_FN T kf_ptx_atom(char *p, F f) {
-  if (Release) kf_fence(0);
+  if (Release) kf_fence(1);
   T old = kf_rmw(reinterpret_cast<T *>(p), f, More);
-  if (Acquire) kf_fence(0);
+  if (Acquire) kf_fence(1);
   return old;
 }
 template <class T> KF_FN T kf_ptx_inc(T o, T v) { return o >= v ? T(0) : static_cast<T>(o + 1); }

@@ -31,7 +31,7 @@ KF_CALL int kf_barrier(uint32_t kind, uint32_t site, int value);
 KF_CALL uint64_t kf_warp(uint32_t kind, uint32_t mask, uint64_t value, uint32_t arg);
 KF_CALL uint32_t kf_converge(uint32_t site);
 KF_CALL void kf_fence(uint32_t scope);
-KF_CALL void kf_poll();
+KF_CALL void kf_poll(uint32_t unchanged);
 KF_CALL void kf_print(const char *text, size_t size);
 KF_CALL __attribute__((noreturn)) void kf_assert_failed(const char *text);
 KF_CALL __attribute__((noreturn)) void kf_trap();

@@ -129,13 +129,16 @@ unsafe fn in_global(
             own.pending.insert(a.thread, a.address);
             own.handover.atomic(a.thread, block.epoch, a.address, a.kind & WRITE != 0);
         }
+        let told = own.handover.taken(a.thread, block.epoch).is_some();
+        let hands_over = own.fences.covers(a.thread, told).filter(|_| atomic && a.kind & WRITE != 0);
         let new = Record {
             phase: watch.phase.load(Ordering::Relaxed),
             block: block.linear as u32,
             thread: a.thread,
             epoch: block.epoch,
             clock: own.clocks.of(a.thread as usize)[a.thread as usize % 32],
-            release: own.releases,
+            // Who takes over has seen the atomic write itself, as if it came before the fence.
+            release: hands_over.map_or(own.fences.passed(), |fence| fence - 1),
             pc: job.place(a.pc).unwrap_or(0),
             from: 0,
             bytes: 0,
@@ -167,8 +170,8 @@ unsafe fn in_global(
             }
             races.check(&mut chunk[cell % CHUNK], cell * shadow.granule, new, a.kind, &knows);
         }
-        if atomic && a.kind & WRITE != 0 && own.fenced {
-            release(watch, own, block.linear as u32, a.address);
+        if let Some(fence) = hands_over {
+            release(watch, own, (block.linear as u32, fence), a.address);
         }
         // Without an order between the two, it is also a race.
         if let Some(write) = stale {
@@ -189,11 +192,11 @@ fn acquire(watch: &Watch, own: &mut BlockWatch, address: usize) {
     }
 }
 
-fn release(watch: &Watch, own: &mut BlockWatch, block: u32, address: usize) {
-    own.releases += 1;
+/// Hands over at an address what the block knows, and what it did before a fence.
+fn release(watch: &Watch, own: &BlockWatch, (block, fence): (u32, u32), address: usize) {
     let mut all = lock(&watch.handed);
     let handed = all.entry(address).or_default();
-    for (block, seen) in own.knows.iter().map(|(b, s)| (*b, *s)).chain([(block, own.releases)]) {
+    for (block, seen) in own.knows.iter().map(|(b, s)| (*b, *s)).chain([(block, fence)]) {
         let known = handed.entry(block).or_default();
         *known = (*known).max(seen);
     }

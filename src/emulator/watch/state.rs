@@ -10,6 +10,7 @@ use super::super::job::Loaded;
 use super::super::memory::Arena;
 use super::super::shadow::{Cell, Clocks};
 use super::super::warp;
+use super::fences::Fences;
 use super::looks::Looks;
 
 /// Bytes per cell: of shared memory until a smaller access is seen, and of globals.
@@ -98,8 +99,7 @@ pub(crate) struct BlockWatch {
     pub(super) handover: Handover,
     pub(super) looks: Looks,
     pub(super) knows: HashMap<u32, u32>,
-    pub(super) releases: u32,
-    pub(super) fenced: bool,
+    pub(super) fences: Fences,
     /// The address of each thread's last atomic or volatile access, until its next access. A thread may wait in the middle of an operation while others go on.
     pub(super) pending: HashMap<u32, usize>,
     /// The addresses of operations that have ended since the block's last access to global memory: other threads may know their outcome.
@@ -118,8 +118,7 @@ impl BlockWatch {
             handover: Handover::default(),
             looks: Looks::new(threads),
             knows: HashMap::new(),
-            releases: 0,
-            fenced: false,
+            fences: Fences::default(),
             pending: HashMap::new(),
             ended: BTreeSet::new(),
         }
@@ -137,8 +136,7 @@ impl BlockWatch {
         self.handover.begin();
         self.looks.begin();
         self.knows.clear();
-        self.releases = 0;
-        self.fenced = false;
+        self.fences.begin();
         self.pending.clear();
         self.ended.clear();
     }
@@ -153,12 +151,14 @@ impl BlockWatch {
     /// All threads of the block have met.
     pub(crate) fn barrier(&mut self) {
         self.clocks.level();
+        self.fences.all_met();
         self.ended.extend(self.pending.drain().map(|(_, address)| address));
     }
 
     /// Lanes of a warp have met in a warp operation. Of those, only a synchronization orders their accesses ([`Self::warp`]).
     pub(crate) fn met(&mut self, warp: usize, mask: u32) {
         self.looks.met(warp, mask);
+        self.fences.have_met(warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32));
     }
 
     /// Lanes of a warp have synchronized.
@@ -166,12 +166,16 @@ impl BlockWatch {
         self.clocks.join(warp, mask);
         let lanes = warp::lanes(mask).map(|lane| (warp * 32 + lane) as u32);
         lanes.clone().for_each(|thread| self.end(thread));
+        self.fences.have_met(lanes.clone());
         self.handover.together(lanes);
     }
 
-    /// A thread has passed a fence: its next atomic or volatile store hands over everything before the fence.
-    pub(crate) fn fence(&mut self, thread: u32, epoch: u32) {
-        self.fenced = true;
+    /// A thread has passed a fence: its next atomic or volatile store hands over everything before the fence; to other blocks only if the fence is not one of
+    /// the block alone.
+    pub(crate) fn fence(&mut self, thread: u32, epoch: u32, of_block: bool) {
+        if !of_block {
+            self.fences.passes(thread);
+        }
         self.end(thread);
         self.handover.fence(thread, epoch, &mut self.clocks);
     }
@@ -194,7 +198,7 @@ mod tests {
         let mut block = BlockWatch::new(64, 0);
         let due = |block: &BlockWatch| block.ended.iter().copied().collect::<Vec<_>>();
         block.pending.extend([(0, 0x100), (1, 0x200), (2, 0x300), (40, 0x400)]);
-        block.fence(1, 0);
+        block.fence(1, 0, false);
         assert_eq!(due(&block), [0x200]);
         block.warp(0, 0b101);
         assert_eq!(due(&block), [0x100, 0x200, 0x300], "thread 40 is of another warp");

@@ -53,7 +53,7 @@ pub(super) fn translated(on: &Operands, op: &mut Op<'_>, given: &[Operand]) -> C
             if of != u32 {
                 return Err(Refused);
             }
-            Ok(format!("static_cast<void>({}); kf_poll();", on.value(time, u32)?))
+            Ok(format!("static_cast<void>({}); kf_poll(0);", on.value(time, u32)?))
         }
         "trap" | "brkpt" => {
             op.end()?;
