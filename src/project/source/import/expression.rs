@@ -44,6 +44,12 @@ pub(super) struct Scope {
     pub(super) hidden: BTreeSet<String>,
 }
 
+/// The longest text that is read as an expression: it bounds how deep its tree is.
+const LONGEST: usize = 500;
+
+/// How many tokens are shown of a longer one.
+const SHOWN: usize = 16;
+
 /// How deep definitions are followed.
 const DEEPEST: usize = 12;
 
@@ -69,8 +75,19 @@ pub(super) fn split(text: &[Token]) -> Vec<&[Token]> {
     out
 }
 
-/// The expression of tokens; opaque if it has anything else in it.
+/// A text as the source spells it, shortened where no person would read it.
+pub(super) fn shown(text: &[Token]) -> String {
+    match text.get(..SHOWN).filter(|_| text.len() > LONGEST) {
+        Some(first) => format!("{} ...", spelled(first)),
+        None => spelled(text),
+    }
+}
+
+/// The expression of tokens; opaque if it has anything else in it, or is longer than any that a person writes.
 pub(super) fn expression(text: &[Token], scope: &Scope) -> Expression {
+    if text.len() > LONGEST {
+        return Opaque(shown(text));
+    }
     let mut reader = Reader { text, at: 0, scope };
     match reader.sum() {
         Some(found) if reader.at == text.len() => found,
@@ -122,19 +139,40 @@ impl Reader<'_> {
         Some(inside)
     }
 
+    /// An operand with the signs and casts before it.
     fn operand(&mut self) -> Option<Expression> {
-        let token = self.text.get(self.at)?;
-        if token.is("-") {
-            self.at += 1;
-            return Some(binary('-', Int(0), self.operand()?));
+        let mut negative = false;
+        loop {
+            if self.is("-") {
+                // `--n` changes `n`.
+                if self.text.get(self.at + 1).is_some_and(|t| t.is("-") && t.glued) {
+                    return None;
+                }
+                negative = !negative;
+                self.at += 1;
+            } else if !self.cast() {
+                break;
+            }
         }
+        let found = self.unsigned()?;
+        Some(if negative { binary('-', Int(0), found) } else { found })
+    }
+
+    /// Goes past a cast in C's style, if one is here.
+    fn cast(&mut self) -> bool {
+        let close = if self.is("(") { closing(self.text, self.at) } else { None };
+        let of = close.filter(|close| is_type(&self.text[self.at + 1..*close]));
+        let before_operand = |t: &Token| t.is("(") || t.is("-") || t.kind != Kind::Punctuation;
+        let Some(close) = of.filter(|close| self.text.get(close + 1).is_some_and(before_operand)) else { return false };
+        self.at = close + 1;
+        true
+    }
+
+    fn unsigned(&mut self) -> Option<Expression> {
+        let token = self.text.get(self.at)?;
         if token.is("(") {
             let (from, to) = self.bracketed()?;
-            let inside = &self.text[from..to];
-            if is_type(inside) && self.text.get(self.at).is_some_and(|t| t.is("(") || t.kind != Kind::Punctuation) {
-                return self.operand();
-            }
-            let found = expression(inside, self.scope);
+            let found = expression(&self.text[from..to], self.scope);
             return if self.is(".") || self.is("->") { None } else { Some(found) };
         }
         if token.kind == Kind::Number {

@@ -11,7 +11,7 @@ use super::super::tokens::{Token, tokens};
 use super::super::{File, Sources};
 use super::expression::{Expression, Formula, Scope, expression};
 use super::kernel::namespaces;
-use super::launch::{Launch, constant, formula, launches};
+use super::launch::{Launch, constants, formula, launches};
 
 /// A launch that was found.
 #[derive(Debug, Clone)]
@@ -60,9 +60,13 @@ pub(super) fn launched(sources: &Sources<'_>) -> Vec<Launched> {
         let text = places.macros_at(sources, group.file, group.range.from).0.expand(&part.tokens);
         match part.what {
             What::Variable => {
-                if let Some((name, value)) = constant(&text, &none) {
-                    definitions.push(Definition { spaces: spaces(), name, value });
-                }
+                let found = constants(&text, &none);
+                let spaces = if found.is_empty() { vec![] } else { spaces() };
+                definitions.extend(found.into_iter().map(|(name, value)| Definition {
+                    spaces: spaces.clone(),
+                    name,
+                    value,
+                }));
             }
             _ => {
                 if let Some((name, formula)) = formula(&text, &none) {

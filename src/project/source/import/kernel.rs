@@ -9,7 +9,7 @@ use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
 use super::constants::{Constant, constants};
-use super::expression::{Expression, Scope, expression, split};
+use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
 use super::parameter::{Parameter, parameters};
@@ -331,17 +331,17 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
         .collect();
     let read = |at: usize| -> Vec<(Expression, String)> {
         let Some(text) = launch.configuration.get(at) else { return vec![] };
-        let whole = spelled(text);
+        let whole = shown(text);
         if let [one] = &text[..]
             && let Some(all) = scope.extents.get(&one.text)
         {
-            return all.iter().map(|e| (e.clone(), shown(e, &whole))).collect();
+            return all.iter().map(|e| (e.clone(), unstated(e, &whole))).collect();
         }
         if text.first().is_some_and(|t| t.is("dim3"))
             && let Some(open) = text.iter().position(|t| t.is("(") || t.is("{"))
             && let Some(close) = closing(text, open)
         {
-            return split(&text[open + 1..close]).into_iter().map(|t| (expression(t, &scope), spelled(t))).collect();
+            return split(&text[open + 1..close]).into_iter().map(|t| (expression(t, &scope), shown(t))).collect();
         }
         vec![(expression(text, &scope), whole)]
     };
@@ -457,7 +457,7 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
 }
 
 /// How an extent that cannot be stated is shown.
-fn shown(e: &Expression, whole: &str) -> String {
+fn unstated(e: &Expression, whole: &str) -> String {
     match e {
         Expression::Opaque(text) => text.clone(),
         Expression::Name(name) => name.clone(),

@@ -9,7 +9,7 @@ use super::super::macros::spelled;
 use super::super::part::is_keyword;
 use super::super::split::Group;
 use super::super::tokens::{Kind, Token};
-use super::expression::{Expression, Scope, expression, split};
+use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::Launched;
 use super::kernel::namespaces;
 use super::parameter::{dtype, followed};
@@ -156,7 +156,7 @@ pub(super) fn instance(
                     }
                 }
                 None => {
-                    let (guess, text) = (generic.placeholder(), spelled(text));
+                    let (guess, text) = (generic.placeholder(), shown(text));
                     out.check =
                         Some(asked(format!("NAME is `{text}` at its launch: state it; {guess} is a placeholder")));
                     out.add(generic, Argument { entry: guess.to_string(), meaning: guess.to_string() });

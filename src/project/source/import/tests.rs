@@ -1,7 +1,10 @@
 //! Tests of what import reads from sources and writes into a manifest, on texts. `tests/cli` and `tests/e2e` run the command and build what it writes.
 
 mod arguments;
+mod constants;
 mod demands;
+mod hostile;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
