@@ -9,7 +9,8 @@ use super::ImportedKernel;
 use super::expression::Expression;
 use super::guess::{Guess, Role, Tensor, guess};
 use super::kernel::{Extents, Kernel};
-use super::sizes::{Cover, Size, covers, joined, launch_of, least, sizes};
+use super::sizes::{Cover, Size, covers, exceed_threads, joined, launch_of, least, sizes};
+use super::strides::{Pass, exceed, pass};
 use kforge_foundation::base::{Severity, SourceFile};
 use kforge_types::model::{inherit, parse};
 
@@ -37,6 +38,8 @@ struct Operator {
     covers: Vec<Cover>,
     /// The least size of each dim with which every kernel has a block.
     least: Vec<i64>,
+    /// The largest pass of a kernel whose grid has a limit.
+    pass: Option<Pass>,
 }
 
 impl Operator {
@@ -255,6 +258,7 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
                 operator.multiples.push(multiples);
                 operator.least =
                     operator.least.iter().zip(least(&kernels[index], guess)).map(|(a, b)| *a.max(&b)).collect();
+                operator.pass = operator.pass.take().into_iter().chain(pass(&kernels[index], guess)).max();
                 operator.covers = operator.covers.iter().zip(covers).map(|(a, b)| joined(*a, b)).collect();
             }
             None => out.push(Operator {
@@ -265,6 +269,7 @@ fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
                 multiples: vec![multiples],
                 covers,
                 least: least(&kernels[index], guess),
+                pass: pass(&kernels[index], guess),
             }),
         }
     }
@@ -355,12 +360,18 @@ fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
         };
         found.into_iter().enumerate().map(fitting).collect::<Vec<_>>()
     };
-    let mut out = vec![("small", of(Size::Small, &least), false), ("ragged", of(Size::Ragged, &least), false)];
+    let (mut ragged, mut large) = (of(Size::Ragged, &least), of(Size::Large, &all));
+    if let Some(pass) = &operator.pass {
+        exceed(pass, &of(Size::Small, &all), &mut ragged, &mut large, [&least, &all]);
+    }
+    let mut small = of(Size::Small, &least);
+    exceed_threads(&operator.covers, &ragged, &least, &mut small);
+    let mut out = vec![("small", small, false), ("ragged", ragged, false)];
     if all != least {
         // The kernels with the largest vectors or tiles serve none of those.
         out.push(("partial", of(Size::Ragged, &all), false));
     }
-    out.push(("large", of(Size::Large, &all), true));
+    out.push(("large", large, true));
     // The last one stays: it is timed.
     let mut seen: Vec<Vec<i64>> = vec![];
     out.reverse();

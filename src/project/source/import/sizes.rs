@@ -22,8 +22,23 @@ pub(super) enum Cover {
     Grid(i64),
     /// One of these threads takes one element, and there is no loop.
     Threads(i64),
+    /// Each of these threads takes some elements, in a loop that ends at another number: how many it serves is not known.
+    Unrolled(i64),
+    /// A block has so many threads, up to a limit.
+    Capped(Cap),
     /// A block has so many threads.
     Block,
+}
+
+/// The limit of a block whose threads follow a dim: `min(n, 1024)`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Cap {
+    /// How many of the dim the largest block takes.
+    step: i64,
+    /// How many of it a warp takes, where a smaller block has a thread for each one: a block that ends in part of a warp has no threads for its shuffles.
+    warp: i64,
+    /// Whether blocks share the dim, so that a loop is not needed.
+    shared: bool,
 }
 
 /// The threads of a block, where the launch states no number.
@@ -72,11 +87,13 @@ fn is_member(body: &[Token], at: usize, token: &Token, of: &str, axis: &str) -> 
 /// How a kernel goes through each of its dims.
 pub(super) fn covers(kernel: &Kernel, guess: &Guess) -> Vec<Cover> {
     let (grid, block) = launch_of(kernel, guess);
-    let numbers = block.iter().filter_map(|e| if let Expression::Int(count) = e { Some(*count) } else { None });
-    let threads = numbers.fold(1_i64, i64::saturating_mul).clamp(1, 1024);
+    let threads = threads(&block);
     let of = |dim: &String| {
         if block.iter().any(|e| e.mentions(dim)) {
-            return Cover::Block;
+            let shared = grid.iter().any(|e| e.mentions(dim));
+            let caps: Option<Vec<Cap>> =
+                block.iter().filter(|e| e.mentions(dim)).map(|e| cap(e, dim, shared)).collect();
+            return caps.and_then(|caps| caps.into_iter().max()).map_or(Cover::Block, Cover::Capped);
         }
         if let Some(step) = grid.iter().filter_map(|e| step(e, dim)).max_by(f64::total_cmp) {
             #[expect(clippy::cast_possible_truncation, reason = "the step of a launch is small; the cast saturates")]
@@ -88,6 +105,37 @@ pub(super) fn covers(kernel: &Kernel, guess: &Guess) -> Vec<Cover> {
         loop_over(kernel, &names, threads)
     };
     guess.dims.iter().map(of).collect()
+}
+
+/// The most threads of a block, as far as its extents say.
+pub(super) fn threads(block: &[Expression]) -> i64 {
+    let numbers = block.iter().filter_map(|e| match e {
+        Expression::Int(count) => Some(*count),
+        other => limit(other).map(|(_, count)| count),
+    });
+    numbers.fold(1_i64, i64::saturating_mul).clamp(1, 1024)
+}
+
+/// What a limit of an extent is for, and the limit: `n` and 1024 of `min(n, 1024)`.
+pub(super) fn limit(extent: &Expression) -> Option<(&Expression, i64)> {
+    match extent {
+        Expression::Call("min", both) => match &both[..] {
+            [Expression::Int(count), of] | [of, Expression::Int(count)] => Some((of, *count)),
+            _ => None,
+        },
+        Expression::Call("max", all) => all.iter().find_map(limit),
+        _ => None,
+    }
+}
+
+/// The limit of an extent of a block that follows a dim.
+fn cap(extent: &Expression, dim: &str, shared: bool) -> Option<Cap> {
+    let (of, most) = limit(extent).filter(|(_, most)| (2..=1024).contains(most))?;
+    #[expect(clippy::cast_possible_truncation, reason = "the step of a launch is small; the cast saturates")]
+    let each = (step(of, dim)?.ceil() as i64).clamp(1, 1 << 12);
+    // `ceil_div(n, 32) * 32`
+    let whole = matches!(of, Expression::Binary('*', _, by) if matches!(**by, Expression::Int(by) if by % 32 == 0));
+    Some(Cap { step: most * each, warp: if whole { 1 } else { 32 * each }, shared })
 }
 
 /// The least size of each dim with which the grid has a block, where it is a quotient that is not rounded up.
@@ -104,7 +152,7 @@ pub(super) fn least(kernel: &Kernel, guess: &Guess) -> Vec<i64> {
 }
 
 /// How many of a dim a block takes, where an extent of the grid depends on it.
-fn step(extent: &Expression, dim: &str) -> Option<f64> {
+pub(super) fn step(extent: &Expression, dim: &str) -> Option<f64> {
     let number = |e: &Expression| if let Expression::Int(value) = e { Some(*value as f64) } else { None };
     match extent {
         Expression::Name(name) => (name == dim).then_some(1.0),
@@ -152,7 +200,19 @@ fn loop_over(kernel: &Kernel, names: &[&String], threads: i64) -> Cover {
         found = found.max(Some(cover));
     }
     let used = body.iter().any(|t| t.is_word() && names.iter().any(|name| t.is(name)));
-    found.unwrap_or(if used { Cover::Threads(threads) } else { Cover::Serial })
+    let unrolled = || {
+        let loops = (0..body.len())
+            .filter(|at| body[*at].is("for"))
+            .map(|at| &body[at..super::scope::statement(body, at).min(body.len())]);
+        let compared =
+            |w: &[Token]| (w[0].is("<") || w[0].is(">") || w[0].is("=")) && names.iter().any(|name| w[1].is(name));
+        loops.into_iter().any(|text| text.windows(2).any(compared))
+    };
+    found.unwrap_or_else(|| match used {
+        true if unrolled() => Cover::Unrolled(threads),
+        true => Cover::Threads(threads),
+        false => Cover::Serial,
+    })
 }
 
 /// The step of a loop, if its header has `+=`: a number, or something else.
@@ -172,7 +232,12 @@ fn is_strided(header: &[Token]) -> bool {
 
 /// The cover that serves several kernels.
 pub(super) fn joined(a: Cover, b: Cover) -> Cover {
-    a.max(b)
+    match (a, b) {
+        // Blocks of one kernel may take more than the threads of the other.
+        (Cover::Threads(a), Cover::Grid(b)) | (Cover::Grid(b), Cover::Threads(a)) => Cover::Grid(a.max(b)),
+        (Cover::Threads(a), Cover::Loop(b)) | (Cover::Loop(b), Cover::Threads(a)) => Cover::Loop(a.max(b)),
+        _ => a.max(b),
+    }
 }
 
 /// How large a shape is.
@@ -225,7 +290,8 @@ fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
                 (common_multiple(step.max(1), by), i64::MAX)
             }
             Cover::Serial | Cover::Grid(_) | Cover::Loop(_) => (common_multiple(8, by), i64::MAX),
-            Cover::Threads(threads) => (common_multiple(4, by), threads),
+            Cover::Threads(threads) | Cover::Unrolled(threads) => (common_multiple(4, by), threads),
+            Cover::Capped(cap) => (common_multiple(cap.warp, by), i64::MAX),
             Cover::Block => (common_multiple(8, by), 512),
         };
         while sizes[..at].contains(&sizes[at]) && sizes[at] + unit <= most {
@@ -239,7 +305,7 @@ fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
 
 /// One size. Sizes of different dims differ, so that exchanged dims show. With less effort, what has no part in the grid is smaller.
 fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: usize, several: bool) -> i64 {
-    let odd = 2 * i64::try_from(at).unwrap_or(0);
+    let odd = 2 * number(at);
     let rest = |step: i64| (((step * (5 + odd) / 16) % step.max(1)) | 1).min(step - 1);
     let alone = count == 1;
     match (cover, size) {
@@ -312,12 +378,31 @@ fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: u
                 8
             }
         }
-        (Cover::Threads(threads), Size::Small) => (13 + odd).min(threads),
-        (Cover::Threads(threads), Size::Ragged) => {
+        (Cover::Unrolled(threads), Size::Ragged) => {
             let wanted = if effort > 2 { 37 + odd } else { 13 + odd };
             if wanted < threads { wanted } else { (threads - 3 - odd).max(1) }
         }
-        (Cover::Threads(threads), Size::Large) => threads.min(if effort > 2 { 64 } else { 16 }),
+        (Cover::Threads(threads) | Cover::Unrolled(threads), Size::Small) => (13 + odd).min(threads),
+        // A kernel that forgot the loop shows.
+        (Cover::Threads(threads), Size::Ragged) => match effort {
+            0..=2 => (13 + odd).min(threads),
+            _ => beyond(threads, odd),
+        },
+        (Cover::Threads(threads) | Cover::Unrolled(threads), Size::Large) => {
+            threads.min(if effort > 2 { 64 } else { 16 })
+        }
+        (Cover::Capped(cap), Size::Small) => cap.below(2 + number(at)),
+        // The rest of a second pass, in which not all threads have a part. With few warps, none may have one alone.
+        (Cover::Capped(cap), Size::Ragged) => match (effort, cap.shared) {
+            (0, _) => cap.below(3 + number(at)),
+            (2.., true) => 2 * cap.step + rest(cap.step).max(1),
+            _ => cap.step + if cap.step > 128 { 95 + odd } else { rest(cap.step).max(1) },
+        },
+        (Cover::Capped(cap), Size::Large) if effort > 0 => {
+            let of = if cap.shared { Cover::Grid(cap.step) } else { Cover::Loop(cap.step) };
+            one(of, at, count, kind, size, effort, several)
+        }
+        (Cover::Capped(cap), Size::Large) => cap.below(4 + number(at)),
         (Cover::Block, Size::Small) => {
             if several {
                 3 + odd
@@ -342,10 +427,46 @@ fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: u
     }
 }
 
+/// A size that the threads of a block do not cover at once.
+fn beyond(threads: i64, odd: i64) -> i64 {
+    threads + ((threads * (5 + odd) / 16 % threads.max(1)) | 1)
+}
+
+/// Makes sizes of less than one block exceed the threads of a block where ragged ones do not, as far as these are few enough elements.
+pub(super) fn exceed_threads(covers: &[Cover], ragged: &[i64], multiples: &[i64], small: &mut [i64]) {
+    for (at, cover) in covers.iter().enumerate() {
+        let Cover::Threads(threads) = *cover else { continue };
+        let by = multiples.get(at).copied().unwrap_or(1).max(1);
+        let size = (beyond(threads, 2 * number(at)) + by - 1) / by * by;
+        let others = small.iter().enumerate().filter(|(other, _)| *other != at);
+        let all = others.fold(size, |all, (_, size)| all.saturating_mul(*size));
+        if ragged[at] <= threads && all <= MOST_ELEMENTS {
+            small[at] = size;
+        }
+    }
+}
+
+impl Cap {
+    /// So many whole warps, as far as the largest block has more.
+    fn below(self, warps: i64) -> i64 {
+        match self.warp {
+            // Blocks are whole warps at every size.
+            1 => (7 * warps | 1).min(self.step - 1),
+            warp => (warp * warps).min((self.step - warp) / warp * warp).max(warp),
+        }
+    }
+}
+
+/// A position as a number.
+fn number(at: usize) -> i64 {
+    i64::try_from(at).unwrap_or(0)
+}
+
 /// The multiple of `by` for a size. A ragged one is no multiple of what a block takes, if there is such a size.
 fn fitted(wanted: i64, by: i64, cover: Cover, size: Size) -> i64 {
     let step = match cover {
         Cover::Grid(step) | Cover::Loop(step) => step.max(1),
+        Cover::Capped(cap) => cap.step,
         _ => 1,
     };
     let by = by.max(1);
