@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 
 use super::super::tokens::Token;
 use super::demands::{indices, multiples};
+use super::extent::extent;
 use super::kernel::Kernel;
 use super::parameter::{Access, Parameter};
 
@@ -573,6 +574,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         return None;
     }
     let names = [("x", x.name.as_str()), ("y", written.name.as_str())];
+    let mut settings = "";
     let mut out = match &guess.dims[..] {
         [_] if kind == "sum" => {
             // A sum of each block is another operator.
@@ -587,11 +589,20 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
         }
         [_, _] => {
             let (row, col) = rows(kernel, guess)?;
-            let shapes =
-                [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![row.clone()])];
+            // The index of the store says what is left of the input.
+            let left = extent(kernel, &written.name, &guess.dims);
+            let by_columns = left.as_ref() == Some(&col);
+            let over = if by_columns { col.clone() } else { row.clone() };
+            let shapes = [(x.name.as_str(), vec![row.clone(), col.clone()]), (written.name.as_str(), vec![over])];
             let mut out = shaped(guess, kind, &shapes);
+            if left.is_none()
+                && let Some(tensor) = out.tensors.iter_mut().find(|t| t.name == written.name)
+            {
+                tensor.check = Some(format!("that it has an element for each of `{row}` is a guess"));
+            }
             out.why = by_rows(&row, &col);
             (out.dims, out.sizes) = (named([row, col]), Sizes::Rows);
+            settings = if by_columns { "axis = 0" } else { "" };
             out
         }
         _ => return None,
@@ -599,7 +610,7 @@ fn sum(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     if out.sizes == Sizes::Rows || kind == "sum" {
         accumulated(kernel, written, &mut out).filter(|()| kind == "sum" || out.zeroed.is_none())?;
     }
-    out.reference = Some(builtin(kind, &names, ""));
+    out.reference = Some(builtin(kind, &names, settings));
     if kind == "sum" && ["f16", "f32"].contains(&x.dtype) {
         out.tolerance = match half_arithmetic(&kernel.body) && x.dtype == "f16" {
             true => Some("{ scaled = 1, acc = \"f16\" }"),

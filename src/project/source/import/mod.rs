@@ -24,6 +24,7 @@ mod checked;
 mod constants;
 mod demands;
 mod expression;
+mod extent;
 mod guess;
 mod host;
 mod kernel;

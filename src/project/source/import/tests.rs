@@ -3,6 +3,7 @@
 mod arguments;
 mod constants;
 mod demands;
+mod extents;
 mod hostile;
 mod sizes;
 
