@@ -219,7 +219,9 @@ pub(super) fn guess(kernel: &Kernel) -> Guess {
     for (name, indexed) in indices(kernel) {
         let tensor = guess.tensors.iter_mut().find(|t| t.name == name && t.role == Role::Input);
         if let Some(tensor) = tensor {
-            let asked = format!("{shape}its values index `{indexed}`; state `init = {{ range = [0, N] }}`");
+            let asked = format!(
+                "{shape}its values index `{indexed}`; state `init = {{ range = [0, \"N - 1\"] }}`, where N - 1 is the largest valid index: both ends are drawn"
+            );
             tensor.check = Some(tensor.check.take().map_or(asked.clone(), |other| format!("{other}; {asked}")));
         }
     }

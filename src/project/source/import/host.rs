@@ -326,6 +326,10 @@ pub(super) fn aliases(sources: &Sources<'_>) -> BTreeMap<String, Vec<String>> {
         } else {
             continue;
         };
+        // A type that is defined here has the name alone.
+        if value.contains('{') {
+            continue;
+        }
         let all = found.entry(text[name].text.clone()).or_default();
         if !all.contains(&value) {
             all.push(value);

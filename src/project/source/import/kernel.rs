@@ -13,6 +13,7 @@ use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
 use super::parameter::{Parameter, parameters};
+use super::structs::{Members, members};
 use super::template::{generics, instance};
 use kforge_types::model::expr::functions::named;
 use kforge_types::model::is_free_name;
@@ -32,6 +33,8 @@ pub(super) struct Kernel {
     /// What is to be checked of the entry.
     pub(super) entry_check: Option<String>,
     pub(super) parameters: Vec<Parameter>,
+    /// The members of parameters that are structs, as far as they can be read.
+    pub(super) structs: BTreeMap<String, Option<Members>>,
     /// The numbers that parameters of the template have.
     pub(super) values: BTreeMap<String, i64>,
     /// The body with macros expanded.
@@ -181,7 +184,10 @@ fn kernel(
             entry_check = entry_check.or_else(|| odd.map(|doubt| format!("the types of its parameters: {doubt}")));
         }
         let body = renamed(&mut parameters, &body);
+        let by_value = parameters.iter().filter(|p| !p.pointer && p.dtype.is_none());
+        let structs = by_value.filter_map(|p| Some((p.name.clone(), members(sources, &p.spelling, &types)?))).collect();
         let mut kernel = Kernel {
+            structs,
             name: name.clone(),
             place: place.clone(),
             source: sources.tree.main.to_string(),
@@ -365,9 +371,9 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     };
     kernel.checked = launch.checked.iter().filter_map(of_parameter).collect();
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
-    let stated = |all: Vec<(Expression, String)>,
-                  known: &dyn Fn(&Expression) -> Option<Expression>,
-                  allowed: &dyn Fn(&String) -> bool| {
+    let extents = |all: Vec<(Expression, String)>,
+                   known: &dyn Fn(&Expression) -> Option<Expression>,
+                   allowed: &dyn Fn(&String) -> bool| {
         let mut out = Extents::default();
         for (e, text) in all {
             let e = e.rewritten(&scope, known, 12);
@@ -392,10 +398,10 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     let shared = |known: &dyn Fn(&Expression) -> Option<Expression>, allowed: &dyn Fn(&String) -> bool| {
         let all = read(2);
         let some = all.iter().any(|(e, _)| e.resolved(&scope) != Expression::Int(0));
-        some.then(|| stated(all, known, allowed))
+        some.then(|| extents(all, known, allowed))
     };
-    kernel.grid = stated(read(0), &by_argument, &of_kernel).unmarked();
-    kernel.block = stated(read(1), &by_argument, &of_kernel).unmarked();
+    kernel.grid = extents(read(0), &by_argument, &of_kernel).unmarked();
+    kernel.block = extents(read(1), &by_argument, &of_kernel).unmarked();
     kernel.shared = shared(&by_argument, &of_kernel).map(Extents::unmarked);
     if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
         return;
@@ -422,8 +428,8 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
         found.map(|(name, _)| Expression::Name(name.clone()))
     };
     let any = |_: &String| true;
-    let grid = stated(read(0), &alone, &any);
-    let block = stated(read(1), &alone, &any);
+    let grid = extents(read(0), &alone, &any);
+    let block = extents(read(1), &alone, &any);
     let arguments: Option<BTreeMap<String, Expression>> = resolved
         .iter()
         .map(|(name, e)| {

@@ -322,7 +322,7 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
         }
         None => {
             let asked = Some(
-                "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
+                "state what it computes: a built-in of docs/references.md, or a function of yours: `ref.py::NAME`, or `ref.cpp::NAME`, which needs no numpy",
             );
             let _ = writeln!(out, "{NO_REFERENCE}{}", check(asked));
         }
@@ -383,6 +383,23 @@ fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
     });
     out.reverse();
     out
+}
+
+/// What is asked for an argument that is no number.
+fn by_value(kernel: &Kernel, name: &str, spelling: &str) -> String {
+    let value = format!("state `{name}`, a `{spelling}`");
+    let members = match kernel.structs.get(name) {
+        Some(Some(members)) => members,
+        Some(None) => return format!("{value}: `{{ struct = [...] }}` with its members"),
+        None => return value,
+    };
+    let pointers: Vec<String> = members.pointers.iter().map(|pointer| format!("`{pointer}`")).collect();
+    let tensors = match &pointers[..] {
+        [] => String::new(),
+        [one] => format!(", where {one} is a tensor of the operator"),
+        all => format!(", where {} are tensors of the operator", all.join(", ")),
+    };
+    format!("{value}: `{{ struct = {} }}`{tensors}", list(members.all.iter().map(|member| text(member))))
 }
 
 fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kernel, guess: &Guess) {
@@ -473,7 +490,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
                 "{ value = \"true\", dtype = \"bool\" }".into()
             }
             _ => {
-                asked.push(format!("state `{}`, a `{}`", p.name, p.spelling));
+                asked.push(by_value(kernel, &p.name, &p.spelling));
                 "\"0\"".into()
             }
         }

@@ -34,6 +34,7 @@ mod parameter;
 mod scope;
 mod sizes;
 mod strides;
+mod structs;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};
