@@ -32,6 +32,20 @@ fn long_runs_of_operators_are_not_read_and_end_soon() {
 }
 
 #[test]
+fn the_longest_expressions_that_are_read_end_soon() {
+    for grid in [
+        format!("{}n", "- ".repeat(499)),
+        format!("{}n", "n + ".repeat(249)),
+        format!("{}n", "n / ".repeat(249)),
+        format!("{}n{}", "-(".repeat(166), ")".repeat(166)),
+        format!("{}n{}", "(n - 1 + ".repeat(90), ")".repeat(90)),
+        format!("{}n{}", "min(n, ".repeat(99), ")".repeat(99)),
+    ] {
+        launched(&grid);
+    }
+}
+
+#[test]
 fn signs_and_casts_before_an_operand_are_read() {
     for (grid, expected) in [
         ("(n - -255) / 256", "ceil_div(n, 256)"),
