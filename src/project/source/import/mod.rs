@@ -22,6 +22,7 @@
 
 mod checked;
 mod constants;
+mod covers;
 mod demands;
 mod expression;
 mod extent;
@@ -30,6 +31,7 @@ mod host;
 mod kernel;
 mod launch;
 mod manifest;
+mod operators;
 mod parameter;
 mod scope;
 mod sizes;

@@ -1,10 +1,10 @@
 //! Sizes at which a grid of a limited number of blocks must go through its elements more than once: `min(ceil_div(n, 256), 1024)`. A kernel without that loop
 //! passes at every smaller size. Knows limits of grids, and how many elements are few enough to try.
 
+use super::covers::{launch_of, limit, step, threads};
 use super::expression::Expression;
 use super::guess::Guess;
 use super::kernel::Kernel;
-use super::sizes::{launch_of, limit, step, threads};
 
 /// What all blocks of a limited grid take at once.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -54,7 +54,7 @@ impl Pass {
         let mut out = sizes.to_vec();
         let others = self.product(&out) / out.get(last)?.max(&1);
         let by = multiples.get(last).copied().unwrap_or(1).max(1);
-        let wanted = self.total / others.max(1) + 2 * self.step + (self.step * 5 / 16 | 1).min(self.step - 1).max(0);
+        let wanted = self.total / others.max(1) + 2 * self.step + ((self.step * 5 / 16) | 1).min(self.step - 1).max(0);
         // With whole blocks alone, one more.
         out[last] = (wanted / by + i64::from(wanted % by != 0)) * by;
         let all = |sizes: &[i64]| sizes.iter().fold(1_i64, |all, size| all.saturating_mul(*size));
