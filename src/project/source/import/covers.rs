@@ -3,7 +3,8 @@
 
 use super::super::declarations::closing;
 use super::super::tokens::{Kind, Token};
-use super::expression::{Expression, binary, ceil_div};
+use super::arithmetic::{binary, ceil_div};
+use super::expression::Expression;
 use super::guess::{Guess, Sizes};
 use super::kernel::Kernel;
 use super::scope::statement;

@@ -20,6 +20,7 @@
 //! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
 //! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 
+mod arithmetic;
 mod checked;
 mod constants;
 mod covers;
@@ -31,6 +32,7 @@ mod host;
 mod kernel;
 mod launch;
 mod manifest;
+mod naming;
 mod operators;
 mod parameter;
 mod scope;
