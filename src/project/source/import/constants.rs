@@ -21,7 +21,7 @@ pub(super) struct Constant {
 }
 
 /// The longest declaration that is read for a number.
-const LONGEST: usize = 80;
+const LONGEST: usize = 400;
 
 /// The constants that a body reads, by itself or by the functions that it uses, in order of name.
 pub(super) fn constants(

@@ -20,6 +20,20 @@ fn every_declarator_of_a_declaration_is_a_constant() {
         let found = of(&[("a.cu", &source)]);
         says(&found, &["dims = [\"numel\"]", "grid = [\"ceil_div(numel, 512)\"]", "block = [128]"]);
     }
+    // A long list.
+    let list: String = (0..30).map(|at| format!("k{at} = {at}, ")).collect();
+    let long = format!(
+        "constexpr int {list}kLast = 64;\n__global__ void copy(float *y, const float *x, int n) {{ int i = blockIdx.x * 64 + threadIdx.x; if (i < n) y[i] = x[i]; }}\nvoid go(const float *a, float *c, int n) {{ copy<<<(n + kLast - 1) / kLast, kLast>>>(c, a, n); }}"
+    );
+    says(&of(&[("a.cu", &long)]), &["dims = [\"n\"]", "grid = [\"ceil_div(n, 64)\"]", "block = [64]"]);
+    let braced = long
+        .replace(
+            &format!("constexpr int {list}kLast = 64;"),
+            "struct S { static constexpr int kOther{2}, kLast{64}; };",
+        )
+        .replace("go(const", "S_go(const")
+        .replace("+ kLast - 1) / kLast, kLast", "+ S::kLast - 1) / S::kLast, S::kLast");
+    says(&of(&[("a.cu", &braced)]), &["dims = [\"n\"]", "grid = [\"ceil_div(n, 64)\"]", "block = [64]"]);
     // In a class, for its functions and for others.
     for (launcher, name) in [("", "S::"), ("static void run(const float *a, float *c, int n) { LAUNCH }", "")] {
         let launch =

@@ -10,7 +10,7 @@ fn launched(grid: &str) -> ImportedManifest {
     let start = Instant::now();
     let found =
         of(&[("a.cu", &format!("{KERNEL}void go(float *x, float *y, int n) {{ copy<<<{grid}, 256>>>(x, y, n); }}"))]);
-    assert!(start.elapsed() < Duration::from_secs(20), "{:?}", start.elapsed());
+    assert!(start.elapsed() < Duration::from_secs(60), "{:?}", start.elapsed());
     found
 }
 
