@@ -1,5 +1,5 @@
-//! How kernels go through their dims: by blocks of a grid, threads of a block and loops. Knows extents of launches and headers of loops; does not know what a kernel
-//! computes.
+//! How kernels go through their dims: by blocks of a grid, threads of a block and loops. Knows extents of launches and headers of loops; does not know
+//! what a kernel computes.
 
 use super::super::declarations::closing;
 use super::super::tokens::{Kind, Token};

@@ -1,5 +1,5 @@
-//! Which dim counts the elements of an output, by the index of its stores: `y[c] = ...` where the body compares `c` with a dim, or `y[blockIdx.x]` where the grid
-//! is one. Knows one index by one variable; products and sums are not plain.
+//! Which dim counts the elements of an output, by the index of its stores: `y[c] = ...` where the body compares `c` with a dim, or `y[blockIdx.x]` where
+//! the grid is one. Knows one index by one variable; products and sums are not plain.
 
 use super::super::declarations::closing;
 use super::super::tokens::Token;

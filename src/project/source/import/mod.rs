@@ -9,7 +9,7 @@
 //! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
 //! | an argument of a template is kept as the launch spells it, with its namespaces | the entry stands after the last line of the source |
 //! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
-//! | a size exceeds the threads of a block, a block's limit of threads and, where it is few enough, a grid's limit of blocks | a kernel that forgot to loop passes at every smaller size |
+//! | a size exceeds the threads of a block, and the limits of a block and of a grid if that is few enough | a forgotten loop passes at smaller ones |
 //! | below a block's limit of threads, a size is whole warps | part of a warp has no threads for the shuffles of an honest kernel |
 //! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
 //! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
