@@ -9,7 +9,7 @@ use super::super::macros::spelled;
 use super::super::part::{Part, What};
 use super::super::tokens::Token;
 use super::expression::{Expression, Scope, expression};
-use super::launch::constant;
+use super::launch;
 use super::parameter::{dtype, followed};
 
 /// A variable in constant memory.
@@ -21,7 +21,7 @@ pub(super) struct Constant {
 }
 
 /// The longest declaration that is read for a number.
-const LONGEST: usize = 80;
+const LONGEST: usize = 400;
 
 /// The constants that a body reads, by itself or by the functions that it uses, in order of name.
 pub(super) fn constants(
@@ -48,7 +48,7 @@ pub(super) fn constants(
     }
     let mut scope = Scope::default();
     for (_, part) in parts().filter(|(_, part)| part.what == What::Variable && part.tokens.len() < LONGEST) {
-        scope.values.extend(constant(&sources.macros.expand(&part.tokens), &Scope::default()));
+        scope.values.extend(launch::constants(&sources.macros.expand(&part.tokens), &Scope::default()));
     }
     let mut found = vec![];
     for (group, part) in parts().filter(|(_, part)| is_constant(part)) {

@@ -5,13 +5,14 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use super::super::declarations::closing;
 use super::super::macros::{Macros, spelled};
 use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{File, Sources};
 use super::expression::{Expression, Formula, Scope, expression};
 use super::kernel::namespaces;
-use super::launch::{Launch, constant, formula, launches};
+use super::launch::{Launch, constants, formula, launches};
 
 /// A launch that was found.
 #[derive(Debug, Clone)]
@@ -26,7 +27,7 @@ pub(super) struct Launched {
 }
 
 /// The longest declaration that is read for a constant or a function of one expression.
-const LONGEST: usize = 80;
+const LONGEST: usize = 400;
 
 /// A definition outside functions.
 struct Definition {
@@ -60,9 +61,13 @@ pub(super) fn launched(sources: &Sources<'_>) -> Vec<Launched> {
         let text = places.macros_at(sources, group.file, group.range.from).0.expand(&part.tokens);
         match part.what {
             What::Variable => {
-                if let Some((name, value)) = constant(&text, &none) {
-                    definitions.push(Definition { spaces: spaces(), name, value });
-                }
+                let found = constants(&text, &none);
+                let spaces = if found.is_empty() { vec![] } else { spaces() };
+                definitions.extend(found.into_iter().map(|(name, value)| Definition {
+                    spaces: spaces.clone(),
+                    name,
+                    value,
+                }));
             }
             _ => {
                 if let Some((name, formula)) = formula(&text, &none) {
@@ -126,13 +131,13 @@ fn members(text: &[Token], sources: &Sources<'_>) -> Vec<(String, Expression)> {
     let mut scope = Scope::default();
     let mut found = vec![];
     for at in open + 1..text.len().saturating_sub(1) {
-        let constant = || {
-            text[..at].iter().rev().take_while(|t| !t.is(";") && !t.is("{")).any(|t| t.is("constexpr") || t.is("const"))
-        };
-        if !text[at].is_word() || !text[at + 1].is("=") || !(is_enum || constant()) {
+        let constant = || declaration(text, at).iter().any(|t| t.is("constexpr") || t.is("const"));
+        let braced = text[at + 1].is("{") && !is_enum;
+        if !text[at].is_word() || !(text[at + 1].is("=") || braced) || !(is_enum || constant()) {
             continue;
         }
-        let value = &text[at + 2..super::scope::end(text, at + 2)];
+        let end = if braced { closing(text, at + 1) } else { Some(super::scope::end(text, at + 2)) };
+        let Some(value) = end.and_then(|end| text.get(at + 2..end)) else { continue };
         let value = expression(&sources.macros.expand(value), &scope).resolved(&scope);
         if let Expression::Int(_) = value {
             scope.values.insert(text[at].text.clone(), value.clone());
@@ -145,6 +150,21 @@ fn members(text: &[Token], sources: &Sources<'_>) -> Vec<(String, Expression)> {
         }
     }
     found
+}
+
+/// What precedes a declarator of a member in its declaration.
+fn declaration(text: &[Token], at: usize) -> &[Token] {
+    let mut from = at;
+    while let Some(before) = from.checked_sub(1).map(|i| &text[i]) {
+        // A brace that ends the declarator before this one: `int a{1}, b{2}`.
+        let value = before.is("}") && text[from].is(",");
+        if before.is(";") || before.is("{") || before.is("}") && !value {
+            break;
+        }
+        let open = if value { text[..from].iter().rposition(|t| t.is("{")) } else { None };
+        from = open.unwrap_or(from - 1);
+    }
+    &text[from..at]
 }
 
 /// What constants stand for in namespaces: those of the innermost one first. Qualified names are those that lead to them from here.
@@ -322,6 +342,10 @@ pub(super) fn aliases(sources: &Sources<'_>) -> BTreeMap<String, Vec<String>> {
         } else {
             continue;
         };
+        // A type that is defined here has the name alone.
+        if value.contains('{') {
+            continue;
+        }
         let all = found.entry(text[name].text.clone()).or_default();
         if !all.contains(&value) {
             all.push(value);

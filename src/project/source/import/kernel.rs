@@ -9,13 +9,13 @@ use super::super::part::{Part, What};
 use super::super::tokens::{Token, tokens};
 use super::super::{Place, Sources};
 use super::constants::{Constant, constants};
-use super::expression::{Expression, Scope, expression, split};
+use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::{Launched, aliases};
 use super::launch::Launch;
+use super::naming::{is_usable, renamed};
 use super::parameter::{Parameter, parameters};
+use super::structs::{Members, members};
 use super::template::{generics, instance};
-use kforge_types::model::expr::functions::named;
-use kforge_types::model::is_free_name;
 
 /// A kernel as its source states it.
 #[derive(Debug, Clone)]
@@ -32,6 +32,8 @@ pub(super) struct Kernel {
     /// What is to be checked of the entry.
     pub(super) entry_check: Option<String>,
     pub(super) parameters: Vec<Parameter>,
+    /// The members of parameters that are structs, as far as they can be read.
+    pub(super) structs: BTreeMap<String, Option<Members>>,
     /// The numbers that parameters of the template have.
     pub(super) values: BTreeMap<String, i64>,
     /// The body with macros expanded.
@@ -181,7 +183,10 @@ fn kernel(
             entry_check = entry_check.or_else(|| odd.map(|doubt| format!("the types of its parameters: {doubt}")));
         }
         let body = renamed(&mut parameters, &body);
+        let by_value = parameters.iter().filter(|p| !p.pointer && p.dtype.is_none());
+        let structs = by_value.filter_map(|p| Some((p.name.clone(), members(sources, &p.spelling, &types)?))).collect();
         let mut kernel = Kernel {
+            structs,
             name: name.clone(),
             place: place.clone(),
             source: sources.tree.main.to_string(),
@@ -247,45 +252,6 @@ fn is_null(argument: &[Token], scope: &Scope) -> bool {
     }
 }
 
-/// Gives parameters whose names mean something else in a manifest other names, and returns the body with them.
-fn renamed(parameters: &mut [Parameter], body: &[Token]) -> Vec<Token> {
-    let mut body = body.to_vec();
-    for at in 0..parameters.len() {
-        let old = parameters[at].name.clone();
-        let twice = parameters[..at].iter().any(|p| p.name == old);
-        if is_usable(&old) && !twice {
-            continue;
-        }
-        let taken = |new: &String, parameters: &[Parameter], body: &[Token]| {
-            !is_usable(new) || parameters.iter().any(|p| p.name == *new) || body.iter().any(|t| t.is(new))
-        };
-        let new = usable(&old, &|new| taken(new, parameters, &body));
-        for token in body.iter_mut().filter(|t| t.is_word() && t.text == old) {
-            token.text.clone_from(&new);
-        }
-        parameters[at].name = new;
-    }
-    body
-}
-
-/// Words that are keys where a manifest names tensors.
-const KEYS: [&str; 4] = ["builtin", "names", "got", "want"];
-
-/// Whether a manifest can use a name.
-fn is_usable(name: &str) -> bool {
-    is_free_name(name) && !KEYS.contains(&name) && named(name).is_none()
-}
-
-/// A name that a manifest can use, and that is not taken, for one that it cannot.
-fn usable(name: &str, taken: &dyn Fn(&String) -> bool) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    let plain = plain.trim_matches('_');
-    let base =
-        if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain.to_string() } else { format!("p{plain}") };
-    let mut all = [base.clone(), format!("{base}_")].into_iter().chain((2..).map(|n| format!("{base}_{n}")));
-    all.find(|new| is_usable(new) && !taken(new)).unwrap_or(base)
-}
-
 /// The types of parameters without names, with aliases and arguments of templates in place.
 fn unnamed(text: &str, types: &BTreeMap<String, Vec<String>>) -> String {
     let (all, _) = tokens(text);
@@ -331,17 +297,17 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
         .collect();
     let read = |at: usize| -> Vec<(Expression, String)> {
         let Some(text) = launch.configuration.get(at) else { return vec![] };
-        let whole = spelled(text);
+        let whole = shown(text);
         if let [one] = &text[..]
             && let Some(all) = scope.extents.get(&one.text)
         {
-            return all.iter().map(|e| (e.clone(), shown(e, &whole))).collect();
+            return all.iter().map(|e| (e.clone(), unstated(e, &whole))).collect();
         }
         if text.first().is_some_and(|t| t.is("dim3"))
             && let Some(open) = text.iter().position(|t| t.is("(") || t.is("{"))
             && let Some(close) = closing(text, open)
         {
-            return split(&text[open + 1..close]).into_iter().map(|t| (expression(t, &scope), spelled(t))).collect();
+            return split(&text[open + 1..close]).into_iter().map(|t| (expression(t, &scope), shown(t))).collect();
         }
         vec![(expression(text, &scope), whole)]
     };
@@ -365,9 +331,9 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     };
     kernel.checked = launch.checked.iter().filter_map(of_parameter).collect();
     let parameters: BTreeSet<&String> = integers.iter().map(|(_, name)| name).collect();
-    let stated = |all: Vec<(Expression, String)>,
-                  known: &dyn Fn(&Expression) -> Option<Expression>,
-                  allowed: &dyn Fn(&String) -> bool| {
+    let extents = |all: Vec<(Expression, String)>,
+                   known: &dyn Fn(&Expression) -> Option<Expression>,
+                   allowed: &dyn Fn(&String) -> bool| {
         let mut out = Extents::default();
         for (e, text) in all {
             let e = e.rewritten(&scope, known, 12);
@@ -392,10 +358,10 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
     let shared = |known: &dyn Fn(&Expression) -> Option<Expression>, allowed: &dyn Fn(&String) -> bool| {
         let all = read(2);
         let some = all.iter().any(|(e, _)| e.resolved(&scope) != Expression::Int(0));
-        some.then(|| stated(all, known, allowed))
+        some.then(|| extents(all, known, allowed))
     };
-    kernel.grid = stated(read(0), &by_argument, &of_kernel).unmarked();
-    kernel.block = stated(read(1), &by_argument, &of_kernel).unmarked();
+    kernel.grid = extents(read(0), &by_argument, &of_kernel).unmarked();
+    kernel.block = extents(read(1), &by_argument, &of_kernel).unmarked();
     kernel.shared = shared(&by_argument, &of_kernel).map(Extents::unmarked);
     if kernel.grid.unknown.is_none() && kernel.block.unknown.is_none() {
         return;
@@ -422,8 +388,8 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
         found.map(|(name, _)| Expression::Name(name.clone()))
     };
     let any = |_: &String| true;
-    let grid = stated(read(0), &alone, &any);
-    let block = stated(read(1), &alone, &any);
+    let grid = extents(read(0), &alone, &any);
+    let block = extents(read(1), &alone, &any);
     let arguments: Option<BTreeMap<String, Expression>> = resolved
         .iter()
         .map(|(name, e)| {
@@ -457,7 +423,7 @@ fn configure(kernel: &mut Kernel, launch: Option<&Launch>) {
 }
 
 /// How an extent that cannot be stated is shown.
-fn shown(e: &Expression, whole: &str) -> String {
+fn unstated(e: &Expression, whole: &str) -> String {
     match e {
         Expression::Opaque(text) => text.clone(),
         Expression::Name(name) => name.clone(),

@@ -166,12 +166,22 @@ fn configured(text: &[Token], until: usize, config: &str) -> Option<Vec<Vec<Toke
     Some(all.into_iter().chain(member("dynamicSmemBytes")).collect())
 }
 
-/// A constant of a namespace, given as its declaration.
-pub(super) fn constant(text: &[Token], global: &Scope) -> Option<(String, Expression)> {
+/// The constants that a declaration of a namespace declares: `a` and `b` of `constexpr int a = 1, b{2};`.
+pub(super) fn constants(text: &[Token], global: &Scope) -> Vec<(String, Expression)> {
     let fixed = text.iter().any(|t| t.is("const") || t.is("constexpr"));
-    let equals = text.iter().position(|t| t.is("=")).filter(|at| fixed && *at > 0)?;
-    let value = expression(&text[equals + 1..end(text, equals + 1)], global);
-    let name = &text[equals - 1];
+    // The value of a template depends on its arguments.
+    if !fixed || text.first().is_some_and(|t| t.is("template")) {
+        return vec![];
+    }
+    split(text).into_iter().filter_map(|declarator| constant(declarator, global)).collect()
+}
+
+/// The constant that a declarator declares, the first one with the type before it.
+fn constant(text: &[Token], global: &Scope) -> Option<(String, Expression)> {
+    let at = text.iter().position(|t| t.is("=") || t.is("{")).filter(|at| *at > 0)?;
+    let close = if text[at].is("{") { closing(text, at)? } else { end(text, at + 1) };
+    let value = expression(&text[at + 1..close], global);
+    let name = &text[at - 1];
     (name.is_word() && !matches!(value, Expression::Opaque(_))).then(|| (name.text.clone(), value))
 }
 

@@ -6,10 +6,11 @@ use std::fmt::Write as _;
 use std::sync::Arc;
 
 use super::ImportedKernel;
+use super::covers::launch_of;
 use super::expression::Expression;
-use super::guess::{Guess, Role, Tensor, guess};
+use super::guess::{Guess, Role, guess};
 use super::kernel::{Extents, Kernel};
-use super::sizes::{Cover, Size, covers, joined, launch_of, least, sizes};
+use super::operators::{Operator, identifier, operators, shapes};
 use kforge_foundation::base::{Severity, SourceFile};
 use kforge_types::model::{inherit, parse};
 
@@ -22,53 +23,6 @@ pub(super) struct Written {
     /// How many places are to be checked.
     pub(super) checks: usize,
 }
-
-/// An operator that is written once.
-struct Operator {
-    name: String,
-    /// What is equal for all kernels that share it.
-    key: String,
-    guess: Guess,
-    /// The kernels by index.
-    kernels: Vec<usize>,
-    /// By position of a dim: the number that divides it for each kernel, in the order of `kernels`.
-    multiples: Vec<Vec<i64>>,
-    /// How its kernels go through each dim.
-    covers: Vec<Cover>,
-    /// The least size of each dim with which every kernel has a block.
-    least: Vec<i64>,
-}
-
-impl Operator {
-    fn known(&self) -> bool {
-        self.guess.reference.is_some()
-    }
-
-    /// For a dim: the number that divides it in shapes that every kernel serves, and in those that the least demanding kernel serves.
-    fn divisors(&self, dim: usize) -> (i64, i64) {
-        let of = |kernel: &Vec<i64>| kernel.get(dim).copied().unwrap_or(1);
-        let all = self.multiples.iter().map(of).fold(1, common_multiple);
-        let least = self.multiples.iter().min_by_key(|kernel| kernel.iter().product::<i64>());
-        (all, least.map_or(1, of))
-    }
-}
-
-/// The least number that both divide.
-pub(super) fn common_multiple(a: i64, b: i64) -> i64 {
-    let (mut x, mut y) = (a, b);
-    while y != 0 {
-        (x, y) = (y, x % y);
-    }
-    a / x.max(1) * b
-}
-
-/// What divides the dims of a kernel, by position.
-fn multiples(guess: &Guess) -> Vec<i64> {
-    guess.dims.iter().map(|dim| guess.multiples.get(dim).copied().unwrap_or(1).max(1)).collect()
-}
-
-/// The largest divisor of a dim with which kernels share an operator: its large shape must be one that they all serve.
-const MOST_SHARED: i64 = 512;
 
 /// Writes the manifest of a package.
 pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) -> Written {
@@ -203,12 +157,6 @@ fn list(all: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", all.into_iter().collect::<Vec<_>>().join(", "))
 }
 
-/// A name of the manifest: letters, digits and `_`.
-fn identifier(name: &str) -> String {
-    let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
-    if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("k{plain}") }
-}
-
 /// The names of kernels in the manifest: their own, with the file's where two have one.
 fn names(kernels: &[Kernel]) -> Vec<String> {
     let count = |name: &str| kernels.iter().filter(|k| k.name == name).count();
@@ -225,66 +173,6 @@ fn names(kernels: &[Kernel]) -> Vec<String> {
             number += 1;
         }
         out.push(name);
-    }
-    out
-}
-
-/// What kernels that share an operator have in common.
-fn key(guess: &Guess) -> String {
-    let dim =
-        |text: &String| guess.dims.iter().position(|d| d == text).map_or_else(|| text.clone(), |at| format!("#{at}"));
-    let tensor = |t: &Tensor| format!("{:?} {} {:?}", t.role, t.dtype, t.shape.iter().map(dim).collect::<Vec<_>>());
-    let floats: Vec<&str> = guess.floats.iter().map(|(_, d)| *d).collect();
-    let tensors: Vec<String> = guess.tensors.iter().map(tensor).collect();
-    format!("{} {tensors:?} {floats:?} {:?} {}", guess.kind, guess.tolerance, guess.dims.len())
-}
-
-/// Operators in order of their first kernels, those with a reference first.
-fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> {
-    let mut out: Vec<Operator> = vec![];
-    for (index, guess) in guesses.iter().enumerate() {
-        let multiples = multiples(guess);
-        let shared = guess.reference.is_some()
-            && guess.tensors.iter().all(|t| t.check.is_none())
-            && multiples.iter().all(|by| *by <= MOST_SHARED && by & (by - 1) == 0);
-        let own = if shared { key(guess) } else { format!("{index}") };
-        let covers = covers(&kernels[index], guess);
-        match out.iter_mut().find(|o| o.key == own) {
-            Some(operator) => {
-                operator.kernels.push(index);
-                operator.multiples.push(multiples);
-                operator.least =
-                    operator.least.iter().zip(least(&kernels[index], guess)).map(|(a, b)| *a.max(&b)).collect();
-                operator.covers = operator.covers.iter().zip(covers).map(|(a, b)| joined(*a, b)).collect();
-            }
-            None => out.push(Operator {
-                name: String::new(),
-                key: own,
-                guess: guess.clone(),
-                kernels: vec![index],
-                multiples: vec![multiples],
-                covers,
-                least: least(&kernels[index], guess),
-            }),
-        }
-    }
-    out.sort_by_key(|operator| operator.guess.reference.is_none());
-    let mut taken = BTreeSet::new();
-    for operator in &mut out {
-        let base = match operator.guess.reference {
-            Some(_) => {
-                let dtype = operator.guess.tensors.first().map_or("", |t| t.dtype);
-                identifier(&format!("{}_{dtype}", operator.guess.kind))
-            }
-            None => identifier(&kernels[operator.kernels[0]].name),
-        };
-        let mut name = base.clone();
-        let mut number = 2;
-        while !taken.insert(name.clone()) {
-            name = format!("{base}_{number}");
-            number += 1;
-        }
-        operator.name = name;
     }
     out
 }
@@ -317,7 +205,7 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
         }
         None => {
             let asked = Some(
-                "state what it computes: a built-in of docs/references.md, or `ref.py::NAME`, a function of yours",
+                "state what it computes: a built-in of docs/references.md, or a function of yours: `ref.py::NAME`, or `ref.cpp::NAME`, which needs no numpy",
             );
             let _ = writeln!(out, "{NO_REFERENCE}{}", check(asked));
         }
@@ -337,41 +225,21 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
     }
 }
 
-/// The shapes of an operator: name, a size for each dim, whether it is timed.
-fn shapes(operator: &Operator) -> Vec<(&'static str, Vec<i64>, bool)> {
-    let guess = &operator.guess;
-    if guess.dims.is_empty() {
-        return vec![("only", vec![], false)];
-    }
-    let divisors: Vec<(i64, i64)> = (0..guess.dims.len()).map(|dim| operator.divisors(dim)).collect();
-    let all: Vec<i64> = divisors.iter().map(|(all, _)| *all).collect();
-    let least: Vec<i64> = divisors.iter().map(|(_, least)| *least).collect();
-    let of = |size: Size, multiples: &[i64]| {
-        let found = sizes(&operator.covers, guess.sizes, size, multiples);
-        let fitting = |(at, size): (usize, i64)| {
-            let by = multiples.get(at).copied().unwrap_or(1).max(1);
-            let least = operator.least.get(at).copied().unwrap_or(1);
-            if size < least { (least + by - 1) / by * by } else { size }
-        };
-        found.into_iter().enumerate().map(fitting).collect::<Vec<_>>()
+/// What is asked for an argument that is no number.
+fn by_value(kernel: &Kernel, name: &str, spelling: &str) -> String {
+    let value = format!("state `{name}`, a `{spelling}`");
+    let members = match kernel.structs.get(name) {
+        Some(Some(members)) => members,
+        Some(None) => return format!("{value}: `{{ struct = [...] }}` with its members"),
+        None => return value,
     };
-    let mut out = vec![("small", of(Size::Small, &least), false), ("ragged", of(Size::Ragged, &least), false)];
-    if all != least {
-        // The kernels with the largest vectors or tiles serve none of those.
-        out.push(("partial", of(Size::Ragged, &all), false));
-    }
-    out.push(("large", of(Size::Large, &all), true));
-    // The last one stays: it is timed.
-    let mut seen: Vec<Vec<i64>> = vec![];
-    out.reverse();
-    out.retain(|(_, sizes, _)| {
-        !seen.contains(sizes) && {
-            seen.push(sizes.clone());
-            true
-        }
-    });
-    out.reverse();
-    out
+    let pointers: Vec<String> = members.pointers.iter().map(|pointer| format!("`{pointer}`")).collect();
+    let tensors = match &pointers[..] {
+        [] => String::new(),
+        [one] => format!(", where {one} is a tensor of the operator"),
+        all => format!(", where {} are tensors of the operator", all.join(", ")),
+    };
+    format!("{value}: `{{ struct = {} }}`{tensors}", list(members.all.iter().map(|member| text(member))))
 }
 
 fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kernel, guess: &Guess) {
@@ -462,7 +330,7 @@ fn write_kernel(out: &mut String, name: &str, operator: &Operator, kernel: &Kern
                 "{ value = \"true\", dtype = \"bool\" }".into()
             }
             _ => {
-                asked.push(format!("state `{}`, a `{}`", p.name, p.spelling));
+                asked.push(by_value(kernel, &p.name, &p.spelling));
                 "\"0\"".into()
             }
         }

@@ -9,6 +9,8 @@
 //! | a variable that changes has no value, and one that is assigned in branches has one of several, which the line to check names | branches are not followed |
 //! | an argument of a template is kept as the launch spells it, with its namespaces | the entry stands after the last line of the source |
 //! | each axis of a grid is tried at several blocks and a rest | one block shows no wrong index of a block, no missing check and no race between blocks |
+//! | a size exceeds the threads of a block, and the limits of a block and of a grid if that is few enough | a forgotten loop passes at smaller ones |
+//! | below a block's limit of threads, a size is whole warps | part of a warp has no threads for the shuffles of an honest kernel |
 //! | a size that would hide a forgotten check is not left out | a kernel that serves only some sizes fails, and the person says so |
 //! | what kforge's own reader refuses is a comment with the reason, and names that it refuses get a suffix | the manifest loads |
 //! | the first launch that can be stated most completely counts | a launch by variables of a tensor library says less than one by numbers |
@@ -18,18 +20,25 @@
 //! | kernels share an operator if name, types and roles are equal; sizes that one does not serve are in its `requires` | they are compared at the shapes that they share, and a ragged shape goes to those that serve it |
 //! | where one folder of the package alone has a header that a source includes, the kernel's `include` names it | its build passes that folder to the compiler |
 
+mod arithmetic;
 mod checked;
 mod constants;
+mod covers;
 mod demands;
 mod expression;
+mod extent;
 mod guess;
 mod host;
 mod kernel;
 mod launch;
 mod manifest;
+mod naming;
+mod operators;
 mod parameter;
 mod scope;
 mod sizes;
+mod strides;
+mod structs;
 mod template;
 
 use std::collections::{BTreeMap, BTreeSet};

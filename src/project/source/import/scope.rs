@@ -104,7 +104,7 @@ fn limit(text: &[Token], until: usize) -> usize {
 }
 
 /// The position after the statement that a loop's word begins.
-fn statement(text: &[Token], at: usize) -> usize {
+pub(super) fn statement(text: &[Token], at: usize) -> usize {
     let mut body = at + 1;
     if text.get(body).is_some_and(|t| t.is("(")) {
         body = closing(text, body).map_or(text.len(), |close| close + 1);

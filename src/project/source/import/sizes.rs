@@ -1,179 +1,12 @@
-//! Sizes at which kernels are tried, from the numbers of their launches: less than one block, several blocks with a rest, whole blocks. Knows grids, blocks and
-//! loops; does not know what a kernel computes.
+//! Sizes at which kernels are tried, from the numbers of their launches: less than one block, several blocks with a rest, whole blocks. Does not know
+//! kernels, only how they go through their dims.
 //!
 //! A kernel that runs in one block shows neither a wrong index of a block nor a missing check of bounds, and races between blocks do not exist. So each axis that
 //! a grid covers has a size of at least two blocks and a rest, as far as the kernel serves such a size.
 
-use super::super::declarations::closing;
-use super::super::tokens::{Kind, Token};
-use super::expression::{Expression, binary, ceil_div};
-use super::guess::{Guess, Sizes};
-use super::kernel::Kernel;
-use super::manifest::common_multiple;
-
-/// How a kernel goes through a dim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Cover {
-    /// Each thread goes through all of it, or nothing is known.
-    Serial,
-    /// The threads of a block go through it in steps of so many.
-    Loop(i64),
-    /// Blocks share it, and each takes so many.
-    Grid(i64),
-    /// One of these threads takes one element, and there is no loop.
-    Threads(i64),
-    /// A block has so many threads.
-    Block,
-}
-
-/// The threads of a block, where the launch states no number.
-const USUAL: i64 = 256;
-
-/// The extents of a kernel's grid and block: those of the launch, or a guess.
-pub(super) fn launch_of(kernel: &Kernel, guess: &Guess) -> (Vec<Expression>, Vec<Expression>) {
-    let plane = kernel.body.iter().enumerate().any(|(at, t)| is_member(&kernel.body, at, t, "threadIdx", "y"));
-    let block = match kernel.block.unknown {
-        None => kernel.block.known.clone(),
-        Some(_) if plane => vec![Expression::Int(16), Expression::Int(16)],
-        Some(_) => vec![Expression::Int(USUAL)],
-    };
-    if kernel.grid.unknown.is_none() {
-        return (kernel.grid.known.clone(), block);
-    }
-    let threads = |axis: usize| match block.get(axis) {
-        Some(Expression::Int(count)) => *count,
-        None => 1,
-        Some(_) => USUAL,
-    };
-    let name = |dim: &String| Expression::Name(dim.clone());
-    let many = |dim: &String, count: i64| ceil_div(name(dim), Expression::Int(count));
-    let blocks = kernel.body.iter().any(|t| t.is("blockDim") || t.is("gridDim"));
-    let grid = match &guess.dims[..] {
-        [] => vec![Expression::Int(1)],
-        [rows, columns] if plane => vec![many(columns, threads(0)), many(rows, threads(1))],
-        [rows, columns, _] if plane && guess.sizes == Sizes::Product => {
-            vec![many(columns, threads(0)), many(rows, threads(1))]
-        }
-        [rows, _] if guess.sizes == Sizes::Rows && !blocks => vec![name(rows)],
-        dims => {
-            let all = dims.iter().map(name).reduce(|a, b| binary('*', a, b));
-            let all = all.unwrap_or(Expression::Int(1));
-            vec![ceil_div(all, Expression::Int(threads(0) * threads(1)))]
-        }
-    };
-    (grid, block)
-}
-
-/// Whether a position of a body is `of.axis`.
-fn is_member(body: &[Token], at: usize, token: &Token, of: &str, axis: &str) -> bool {
-    token.is(of) && body.get(at + 1).is_some_and(|t| t.is(".")) && body.get(at + 2).is_some_and(|t| t.is(axis))
-}
-
-/// How a kernel goes through each of its dims.
-pub(super) fn covers(kernel: &Kernel, guess: &Guess) -> Vec<Cover> {
-    let (grid, block) = launch_of(kernel, guess);
-    let numbers = block.iter().filter_map(|e| if let Expression::Int(count) = e { Some(*count) } else { None });
-    let threads = numbers.fold(1_i64, i64::saturating_mul).clamp(1, 1024);
-    let of = |dim: &String| {
-        if block.iter().any(|e| e.mentions(dim)) {
-            return Cover::Block;
-        }
-        if let Some(step) = grid.iter().filter_map(|e| step(e, dim)).max_by(f64::total_cmp) {
-            #[expect(clippy::cast_possible_truncation, reason = "the step of a launch is small; the cast saturates")]
-            return Cover::Grid((step.ceil() as i64).clamp(1, 1 << 16));
-        }
-        // What the launch passes for a dim of its own has the names of parameters in the body.
-        let names: Vec<&String> =
-            kernel.integers.iter().filter(|(_, e)| e.mentions(dim)).map(|(name, _)| name).chain([dim]).collect();
-        loop_over(kernel, &names, threads)
-    };
-    guess.dims.iter().map(of).collect()
-}
-
-/// The least size of each dim with which the grid has a block, where it is a quotient that is not rounded up.
-pub(super) fn least(kernel: &Kernel, guess: &Guess) -> Vec<i64> {
-    let (grid, _) = launch_of(kernel, guess);
-    let of = |dim: &String| {
-        let quotients = grid.iter().flat_map(Expression::quotients);
-        let steps = quotients.filter_map(|(dividend, by)| divided(&dividend, &Expression::Int(by), dim));
-        #[expect(clippy::cast_possible_truncation, reason = "the step of a launch is small; the cast saturates")]
-        let steps = steps.map(|step| (step.ceil() as i64).clamp(1, 1 << 16));
-        steps.max().unwrap_or(1)
-    };
-    guess.dims.iter().map(of).collect()
-}
-
-/// How many of a dim a block takes, where an extent of the grid depends on it.
-fn step(extent: &Expression, dim: &str) -> Option<f64> {
-    let number = |e: &Expression| if let Expression::Int(value) = e { Some(*value as f64) } else { None };
-    match extent {
-        Expression::Name(name) => (name == dim).then_some(1.0),
-        Expression::Binary('*', a, b) => match (number(a), number(b)) {
-            (_, Some(by)) => step(a, dim).map(|s| s / by.max(1.0)),
-            (Some(by), _) => step(b, dim).map(|s| s / by.max(1.0)),
-            _ => step(a, dim).or_else(|| step(b, dim)),
-        },
-        Expression::Binary('/', a, b) => divided(a, b, dim),
-        Expression::Call("ceil_div", both) => divided(&both[0], &both[1], dim),
-        Expression::Binary(_, a, b) => [step(a, dim), step(b, dim)].into_iter().flatten().max_by(f64::total_cmp),
-        Expression::Call(_, all) => all.iter().filter_map(|e| step(e, dim)).max_by(f64::total_cmp),
-        Expression::Int(_) | Expression::Opaque(_) | Expression::Either(..) => None,
-    }
-}
-
-/// The step of a quotient. Of a product, the last dim makes the blocks: the others only repeat them.
-fn divided(a: &Expression, b: &Expression, dim: &str) -> Option<f64> {
-    let whole = step(a, dim)?;
-    let Expression::Int(by) = b else { return Some(whole) };
-    let names = a.names().unwrap_or_default();
-    match names.last().is_none_or(|last| last == dim) {
-        true => Some(whole * *by as f64),
-        false => Some(whole.min(1.0)),
-    }
-}
-
-/// How the loops of a body go through what has one of these names.
-fn loop_over(kernel: &Kernel, names: &[&String], threads: i64) -> Cover {
-    let body = &kernel.body;
-    let mut found = None;
-    for at in (0..body.len()).filter(|at| body[*at].is("for") || body[*at].is("while")) {
-        let Some(close) = closing(body, at + 1) else { continue };
-        let header = &body[at + 1..close];
-        if !header.iter().any(|t| t.is_word() && names.iter().any(|name| t.is(name))) {
-            continue;
-        }
-        let cover = match by(header, kernel) {
-            Some(Some(number)) => Cover::Loop(number),
-            Some(None) if is_strided(header) => Cover::Loop(threads),
-            Some(None) => Cover::Loop(threads.min(USUAL)),
-            None if is_strided(header) => Cover::Loop(threads),
-            None => Cover::Serial,
-        };
-        found = found.max(Some(cover));
-    }
-    let used = body.iter().any(|t| t.is_word() && names.iter().any(|name| t.is(name)));
-    found.unwrap_or(if used { Cover::Threads(threads) } else { Cover::Serial })
-}
-
-/// The step of a loop, if its header has `+=`: a number, or something else.
-fn by(header: &[Token], kernel: &Kernel) -> Option<Option<i64>> {
-    let at = header.windows(2).position(|w| w[0].is("+") && w[1].is("=") && w[1].glued)? + 2;
-    let [one] = &header[at..] else { return Some(None) };
-    let literal = || (one.kind == Kind::Number).then(|| one.text.parse().ok()).flatten();
-    let number = kernel.values.get(&one.text).copied().or_else(literal);
-    Some(number.filter(|step| *step > 1))
-}
-
-/// Whether the header of a loop begins or goes on at the index of a thread or block.
-fn is_strided(header: &[Token]) -> bool {
-    let of_threads = |t: &Token| ["threadIdx", "blockIdx", "blockDim", "gridDim"].iter().any(|word| t.is(word));
-    header.iter().any(of_threads)
-}
-
-/// The cover that serves several kernels.
-pub(super) fn joined(a: Cover, b: Cover) -> Cover {
-    a.max(b)
-}
+use super::covers::{Cap, Cover};
+use super::guess::Sizes;
+use super::operators::common_multiple;
 
 /// How large a shape is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -225,7 +58,8 @@ fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
                 (common_multiple(step.max(1), by), i64::MAX)
             }
             Cover::Serial | Cover::Grid(_) | Cover::Loop(_) => (common_multiple(8, by), i64::MAX),
-            Cover::Threads(threads) => (common_multiple(4, by), threads),
+            Cover::Threads(threads) | Cover::Unrolled(threads) => (common_multiple(4, by), threads),
+            Cover::Capped(cap) => (common_multiple(cap.warp, by), i64::MAX),
             Cover::Block => (common_multiple(8, by), 512),
         };
         while sizes[..at].contains(&sizes[at]) && sizes[at] + unit <= most {
@@ -239,7 +73,7 @@ fn apart(sizes: &mut [i64], covers: &[Cover], multiples: &[i64]) {
 
 /// One size. Sizes of different dims differ, so that exchanged dims show. With less effort, what has no part in the grid is smaller.
 fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: usize, several: bool) -> i64 {
-    let odd = 2 * i64::try_from(at).unwrap_or(0);
+    let odd = 2 * number(at);
     let rest = |step: i64| (((step * (5 + odd) / 16) % step.max(1)) | 1).min(step - 1);
     let alone = count == 1;
     match (cover, size) {
@@ -312,12 +146,31 @@ fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: u
                 8
             }
         }
-        (Cover::Threads(threads), Size::Small) => (13 + odd).min(threads),
-        (Cover::Threads(threads), Size::Ragged) => {
+        (Cover::Unrolled(threads), Size::Ragged) => {
             let wanted = if effort > 2 { 37 + odd } else { 13 + odd };
             if wanted < threads { wanted } else { (threads - 3 - odd).max(1) }
         }
-        (Cover::Threads(threads), Size::Large) => threads.min(if effort > 2 { 64 } else { 16 }),
+        (Cover::Threads(threads) | Cover::Unrolled(threads), Size::Small) => (13 + odd).min(threads),
+        // A kernel that forgot the loop shows.
+        (Cover::Threads(threads), Size::Ragged) => match effort {
+            0..=2 => (13 + odd).min(threads),
+            _ => beyond(threads, odd),
+        },
+        (Cover::Threads(threads) | Cover::Unrolled(threads), Size::Large) => {
+            threads.min(if effort > 2 { 64 } else { 16 })
+        }
+        (Cover::Capped(cap), Size::Small) => cap.below(2 + number(at)),
+        // The rest of a second pass, in which not all threads have a part. With few warps, none may have one alone.
+        (Cover::Capped(cap), Size::Ragged) => match (effort, cap.shared) {
+            (0, _) => cap.below(3 + number(at)),
+            (2.., true) => 2 * cap.step + rest(cap.step).max(1),
+            _ => cap.step + if cap.step > 128 { 95 + odd } else { rest(cap.step).max(1) },
+        },
+        (Cover::Capped(cap), Size::Large) if effort > 0 => {
+            let of = if cap.shared { Cover::Grid(cap.step) } else { Cover::Loop(cap.step) };
+            one(of, at, count, kind, size, effort, several)
+        }
+        (Cover::Capped(cap), Size::Large) => cap.below(4 + number(at)),
         (Cover::Block, Size::Small) => {
             if several {
                 3 + odd
@@ -342,10 +195,46 @@ fn one(cover: Cover, at: usize, count: usize, kind: Sizes, size: Size, effort: u
     }
 }
 
+/// A size that the threads of a block do not cover at once.
+fn beyond(threads: i64, odd: i64) -> i64 {
+    threads + ((threads * (5 + odd) / 16 % threads.max(1)) | 1)
+}
+
+/// Makes sizes of less than one block exceed the threads of a block where ragged ones do not, as far as these are few enough elements.
+pub(super) fn exceed_threads(covers: &[Cover], ragged: &[i64], multiples: &[i64], small: &mut [i64]) {
+    for (at, cover) in covers.iter().enumerate() {
+        let Cover::Threads(threads) = *cover else { continue };
+        let by = multiples.get(at).copied().unwrap_or(1).max(1);
+        let size = (beyond(threads, 2 * number(at)) + by - 1) / by * by;
+        let others = small.iter().enumerate().filter(|(other, _)| *other != at);
+        let all = others.fold(size, |all, (_, size)| all.saturating_mul(*size));
+        if ragged[at] <= threads && all <= MOST_ELEMENTS {
+            small[at] = size;
+        }
+    }
+}
+
+impl Cap {
+    /// So many whole warps, as far as the largest block has more.
+    fn below(self, warps: i64) -> i64 {
+        match self.warp {
+            // Blocks are whole warps at every size.
+            1 => ((7 * warps) | 1).min(self.step - 1),
+            warp => (warp * warps).min((self.step - warp) / warp * warp).max(warp),
+        }
+    }
+}
+
+/// A position as a number.
+fn number(at: usize) -> i64 {
+    i64::try_from(at).unwrap_or(0)
+}
+
 /// The multiple of `by` for a size. A ragged one is no multiple of what a block takes, if there is such a size.
 fn fitted(wanted: i64, by: i64, cover: Cover, size: Size) -> i64 {
     let step = match cover {
         Cover::Grid(step) | Cover::Loop(step) => step.max(1),
+        Cover::Capped(cap) => cap.step,
         _ => 1,
     };
     let by = by.max(1);
@@ -366,71 +255,4 @@ fn fitted(wanted: i64, by: i64, cover: Cover, size: Size) -> i64 {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_axis_of_a_grid_has_several_blocks_and_a_rest_and_less_than_one_block() {
-        for step in [2, 4, 8, 16, 32, 64, 128, 192, 256, 1024] {
-            for count in 1..=3 {
-                for kind in [Sizes::Elements, Sizes::Rows, Sizes::Product, Sizes::Unknown] {
-                    let covers = vec![Cover::Grid(step); count];
-                    let none = vec![1; count];
-                    let of = |size| sizes(&covers, kind, size, &none);
-                    assert!(of(Size::Small).iter().all(|n| *n >= 1 && *n < step), "{covers:?}");
-                    let ragged = of(Size::Ragged);
-                    assert!(ragged.iter().all(|n| *n > step && n % step != 0), "{covers:?} {ragged:?}");
-                    assert!(of(Size::Large).iter().all(|n| *n >= 2 * step && n % step == 0), "{covers:?}");
-                    if count == 1 {
-                        assert!(ragged[0] > 2 * step);
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn sizes_are_multiples_of_what_a_kernel_serves() {
-        for by in [2, 4, 8, 32, 128, 512] {
-            for step in [1, 32, 256] {
-                for size in [Size::Small, Size::Ragged, Size::Large] {
-                    let found = sizes(&[Cover::Grid(step)], Sizes::Elements, size, &[by]);
-                    assert!(found[0] > 0 && found[0] % by == 0, "{by} {step} {size:?} {found:?}");
-                    if size == Size::Ragged {
-                        assert!(found[0] > 2 * step.min(by) && (by % step == 0 || found[0] % step != 0), "{found:?}");
-                    }
-                }
-            }
-        }
-    }
-
-    #[test]
-    fn many_dims_stay_few_elements() {
-        for cover in [Cover::Serial, Cover::Loop(256), Cover::Threads(256), Cover::Block, Cover::Grid(1)] {
-            for size in [Size::Small, Size::Ragged, Size::Large] {
-                let all = [cover, Cover::Grid(16), Cover::Grid(16), cover];
-                let found = sizes(&all, Sizes::Unknown, size, &[1; 4]);
-                assert!(found.iter().product::<i64>() <= MOST_ELEMENTS * 6, "{all:?} {size:?} {found:?}");
-            }
-        }
-    }
-
-    #[test]
-    fn whole_blocks_of_different_dims_differ() {
-        for cover in
-            [Cover::Serial, Cover::Loop(256), Cover::Threads(16), Cover::Block, Cover::Grid(1), Cover::Grid(32)]
-        {
-            for kind in [Sizes::Elements, Sizes::Rows, Sizes::Product, Sizes::Unknown] {
-                for by in [1, 4, 16] {
-                    for count in 2..=3 {
-                        let by = if matches!(cover, Cover::Threads(_)) { 1 } else { by };
-                        let found = sizes(&vec![cover; count], kind, Size::Large, &vec![by; count]);
-                        let different: std::collections::BTreeSet<&i64> = found.iter().collect();
-                        assert_eq!(different.len(), count, "{cover:?} {kind:?} {by} {found:?}");
-                        assert!(found.iter().all(|size| *size > 0 && size % by == 0), "{found:?}");
-                    }
-                }
-            }
-        }
-    }
-}
+mod tests;

@@ -9,7 +9,7 @@ use super::super::macros::spelled;
 use super::super::part::is_keyword;
 use super::super::split::Group;
 use super::super::tokens::{Kind, Token};
-use super::expression::{Expression, Scope, expression, split};
+use super::expression::{Expression, Scope, expression, shown, split};
 use super::host::Launched;
 use super::kernel::namespaces;
 use super::parameter::{dtype, followed};
@@ -20,6 +20,7 @@ enum Stands {
     Type,
     /// A value of a type of integers that every source knows.
     Integer,
+    Truth,
     /// Another value: of an enumeration, a pointer, `auto`.
     Value,
     Template,
@@ -58,14 +59,16 @@ fn generic(text: &[Token], aliases: &BTreeMap<String, Vec<String>>) -> Generic {
     let kept = |t: &&Token| !["const", "volatile", "."].iter().any(|word| t.is(word));
     let of_value: Vec<Token> = declared[..named.unwrap_or(declared.len())].iter().filter(kept).cloned().collect();
     let spelling = spelled(&of_value);
-    let integer = dtype(followed(&spelling, aliases).0)
-        .is_some_and(|(dtype, lanes)| lanes == 1 && (dtype.starts_with(['i', 'u']) || dtype == "bool"));
+    let scalar = dtype(followed(&spelling, aliases).0).filter(|(_, lanes)| *lanes == 1).map(|(dtype, _)| dtype);
+    // `float *` is no float.
+    let scalar = scalar.filter(|_| pointed.is_none());
     Generic {
         name: named.map(|at| declared[at].text.clone()).unwrap_or_default(),
         stands: match () {
             () if is_type => Stands::Type,
             () if nested => Stands::Template,
-            () if integer => Stands::Integer,
+            () if scalar == Some("bool") => Stands::Truth,
+            () if scalar.is_some_and(|dtype| dtype.starts_with(['i', 'u'])) => Stands::Integer,
             () => Stands::Value,
         },
         pack: declared.windows(3).any(|w| w.iter().all(|t| t.is("."))),
@@ -131,7 +134,7 @@ pub(super) fn instance(
             if let Some((found, doubts)) = default.and_then(|text| stated(text, &at_kernel)) {
                 out.add(generic, found);
                 if !doubts.is_empty() {
-                    out.check = Some(asked(format!("NAME is a guess: {}", doubts.join(", "))));
+                    out.ask(asked(format!("NAME is a guess: {}", doubts.join(", "))));
                 }
                 continue;
             }
@@ -140,11 +143,11 @@ pub(super) fn instance(
                 break;
             }
             let guess = generic.placeholder();
-            out.check = Some(asked(match launched {
-                None => "no launch was found: state NAME".to_string(),
+            out.ask(asked(match launched {
+                None => format!("no launch was found: state NAME; {guess} is a placeholder"),
                 Some(_) => format!("the launch does not write NAME: state it; {guess} is a placeholder"),
             }));
-            out.add(generic, Argument { entry: guess.to_string(), meaning: guess.to_string() });
+            out.add(generic, Argument { entry: guess.clone(), meaning: guess });
             continue;
         }
         for text in given {
@@ -152,14 +155,13 @@ pub(super) fn instance(
                 Some((found, doubts)) => {
                     out.add(generic, found);
                     if !doubts.is_empty() {
-                        out.check = Some(asked(format!("NAME is a guess: {}", doubts.join(", "))));
+                        out.ask(asked(format!("NAME is a guess: {}", doubts.join(", "))));
                     }
                 }
                 None => {
-                    let (guess, text) = (generic.placeholder(), spelled(text));
-                    out.check =
-                        Some(asked(format!("NAME is `{text}` at its launch: state it; {guess} is a placeholder")));
-                    out.add(generic, Argument { entry: guess.to_string(), meaning: guess.to_string() });
+                    let (guess, text) = (generic.placeholder(), shown(text));
+                    out.ask(asked(format!("NAME is `{text}` at its launch: state it; {guess} is a placeholder")));
+                    out.add(generic, Argument { entry: guess.clone(), meaning: guess });
                 }
             }
         }
@@ -168,12 +170,24 @@ pub(super) fn instance(
 }
 
 impl Generic {
-    fn placeholder(&self) -> &'static str {
-        if self.stands == Stands::Type { "float" } else { "256" }
+    /// What stands for an argument until a person states it. Of what is neither a type nor a number, nothing is invented: its name does not compile.
+    fn placeholder(&self) -> String {
+        match self.stands {
+            Stands::Type => "float".into(),
+            Stands::Integer => "256".into(),
+            Stands::Truth => "true".into(),
+            Stands::Value | Stands::Template if self.name.is_empty() => "UNKNOWN".into(),
+            Stands::Value | Stands::Template => self.name.clone(),
+        }
     }
 }
 
 impl Instance {
+    /// Adds what is to be checked of an argument.
+    fn ask(&mut self, what: String) {
+        self.check = Some(self.check.take().map_or(what.clone(), |other| format!("{other}; {what}")));
+    }
+
     fn add(&mut self, generic: &Generic, argument: Argument) {
         if !generic.pack && !generic.name.is_empty() {
             if generic.stands == Stands::Type {
@@ -206,7 +220,7 @@ fn argument(text: &[Token], stands: Stands, place: &Place<'_>) -> Option<(Argume
     let qualified = || place.qualified(text);
     let same = |text: String| Argument { entry: text.clone(), meaning: text };
     let found = match stands {
-        Stands::Integer => number.or_else(qualified).map(same),
+        Stands::Integer | Stands::Truth => number.or_else(qualified).map(same),
         Stands::Value => qualified().or(number).map(same),
         Stands::Template => qualified().map(same),
         Stands::Type => match &value {

@@ -1,7 +1,11 @@
 //! Tests of what import reads from sources and writes into a manifest, on texts. `tests/cli` and `tests/e2e` run the command and build what it writes.
 
 mod arguments;
+mod constants;
 mod demands;
+mod extents;
+mod hostile;
+mod sizes;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -199,7 +203,8 @@ fn a_kernel_of_which_nothing_is_known_asks_for_its_reference() {
             "params.t = { dtype = \"f32\", value = 1.5 }",
         ],
     );
-    assert!(found.text.contains("reference = \"\" # check: state what it computes"), "{}", found.text);
+    let asked = "reference = \"\" # check: state what it computes: a built-in of docs/references.md, or a function of yours: `ref.py::NAME`, or `ref.cpp::NAME`, which needs no numpy";
+    says(&found, &[asked]);
     assert!(
         found
             .text

@@ -42,11 +42,18 @@ fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
     for (template, arguments, asked) in [
         ("int B", "(m << 1)", "`B` of the template is `(m << 1)` at its launch: state it; 256 is a placeholder"),
         ("int B", "T::value", "`B` of the template is `T::value` at its launch: state it; 256 is a placeholder"),
-        ("float (*F)(float)", "f", "`F` of the template is `f` at its launch: state it; 256 is a placeholder"),
+        ("float (*F)(float)", "f", "`F` of the template is `f` at its launch: state it; F is a placeholder"),
+        (
+            "float (*)(float)",
+            "f",
+            "argument 1 of the template is `f` at its launch: state it; UNKNOWN is a placeholder",
+        ),
+        ("bool B", "m", "`B` of the template is `m` at its launch: state it; true is a placeholder"),
+        ("Mode M", "mode", "`M` of the template is `mode` at its launch: state it; M is a placeholder"),
         ("int", "m", "argument 1 of the template is `m` at its launch: state it; 256 is a placeholder"),
     ] {
         let host = format!(
-            "template <class T> void run(float *a, float *b, int n, float (*f)(float), int m) {{ copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
+            "template <class T> void run(float *a, float *b, int n, float (*f)(float), int m, Mode mode) {{ copy<{arguments}><<<(n + 255) / 256, 256>>>(a, b, n); }}"
         );
         let found = of(&[("s.cu", &format!("{globals}template <{template}> {kernel}{host}"))]);
         assert!(found.text.contains(&format!("# check: {asked}")), "{template}\n{}", found.text);
@@ -58,6 +65,71 @@ fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
         "{}",
         found.text
     );
+}
+
+#[test]
+fn every_argument_of_a_template_that_is_invented_is_asked_for() {
+    let kernel = "typedef void (*fetch_t)(const float *, int, float &);\ntemplate <int QK, int QR, fetch_t FETCH, typename T> __global__ void deq(const float *x, T *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; float v; FETCH(x, i, v); if (i < n) y[i] = v; }\n";
+    let found = of(&[("s.cu", kernel)]);
+    let asked = |name: &str, guess: &str| {
+        format!("no launch was found: state `{name}` of the template; {guess} is a placeholder")
+    };
+    let all = [asked("QK", "256"), asked("QR", "256"), asked("FETCH", "FETCH"), asked("T", "float")].join("; ");
+    says(&found, &[&format!("entry = \"deq<256, 256, FETCH, float>\" # check: {all}")]);
+    let host = "template <int QK, int QR, typename T> void run(const float *x, T *y, int n) { deq<QK, QR><<<(n + 255) / 256, 256>>>(x, y, n); }";
+    let found = of(&[("s.cu", &format!("{kernel}{host}"))]);
+    for asked in [
+        "`QK` of the template is `QK` at its launch: state it; 256 is a placeholder",
+        "`QR` of the template is `QR` at its launch: state it; 256 is a placeholder",
+        "the launch does not write `FETCH` of the template: state it; FETCH is a placeholder",
+        "the launch does not write `T` of the template: state it; float is a placeholder",
+    ] {
+        assert!(found.text.contains(asked), "{asked}\n{}", found.text);
+    }
+}
+
+#[test]
+fn a_struct_is_asked_for_with_its_members() {
+    for (declared, of_type, asked) in [
+        (
+            "struct P { const float *x; float *y; int n; float alpha; };",
+            "P",
+            "state `p`, a `P`: `{ struct = [\"x\", \"y\", \"n:i32\", \"alpha:f32\"] }`, where `x`, `y` are tensors of the operator",
+        ),
+        (
+            "typedef struct { int n, m; half h; } P;",
+            "const P",
+            "state `p`, a `P`: `{ struct = [\"n:i32\", \"m:i32\", \"h:f16\"] }`",
+        ),
+        (
+            "namespace ns { using real = double; struct P { public: static constexpr int k = 3; real a{}; }; }",
+            "ns::P",
+            "state `p`, a `ns::P`: `{ struct = [...] }` with its members",
+        ),
+        (
+            "#define N 2\nstruct P { size_t size[N] = {1, 2}; float *__restrict__ x; };",
+            "struct P",
+            "state `p`, a `P`: `{ struct = [...] }` with its members",
+        ),
+        (
+            "#define N 2\nstruct P { size_t size[N]; float *__restrict__ x = nullptr; };",
+            "struct P",
+            "state `p`, a `P`: `{ struct = [\"size_0:u64\", \"size_1:u64\", \"x\"] }`, where `x` is a tensor of the operator",
+        ),
+        (
+            "struct Q { int a; }; struct P : Q { int b; };",
+            "P",
+            "state `p`, a `P`: `{ struct = [...] }` with its members",
+        ),
+        ("enum class P { A };", "P", "state `p`, a `P`"),
+    ] {
+        let text = format!(
+            "{declared}\n__global__ void frob(float *z, {of_type} p) {{ z[0] = 1; }}\nvoid go(float *z, {of_type} p) {{ frob<<<1, 32>>>(z, p); }}"
+        );
+        let found = of(&[("s.cu", &text)]);
+        let line = format!("# args = [\"z\", \"0\"] # check: {asked}");
+        assert!(found.text.lines().any(|l| l == line), "{line}\n{}", found.text);
+    }
 }
 
 #[test]
@@ -113,7 +185,7 @@ fn values_that_are_indices_are_asked_for() {
             "__global__ void embedding(const int *ids, const float *x, float *y, int n) {{ int i = threadIdx.x; if (i < n) {{ {body} }} }}"
         );
         let found = of(&[("s.cu", &text)]);
-        let says = "# check: state the shape; its values index `x`; state `init = { range = [0, N] }`";
+        let says = "# check: state the shape; its values index `x`; state `init = { range = [0, \"N - 1\"] }`, where N - 1 is the largest valid index: both ends are drawn";
         assert_eq!(found.text.contains(says), asked, "{body}\n{}", found.text);
     }
 }
