@@ -1,6 +1,8 @@
 //! Splits tokens into the declarations of namespaces: functions, types, variables, uses of macros. Knows brackets, bodies and conditional sections; does not
 //! know what a declaration means. Conditions are not evaluated: each branch is read from where the first one began.
 
+use std::hash::{Hash, Hasher};
+
 use super::brackets::opens_requirements;
 pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
 use super::branches::{End, Section, agreement};
@@ -21,6 +23,8 @@ pub(super) struct Range {
     pub(super) certain: bool,
     /// Whether it stands in a namespace of the C++ library or of CUDA's: `std`.
     pub(super) in_library: bool,
+    /// The namespace that it stands in: equal for those in one.
+    pub(super) scope: u64,
 }
 
 /// Where a text stands, so that macros mean what they mean there.
@@ -377,6 +381,22 @@ impl Reader<'_> {
         self.state.scopes.iter().find(|brace| !is_language(brace)).is_some_and(|brace| opened(*brace))
     }
 
+    /// The namespace that is open, by the names of all that are.
+    pub(super) fn scope(&self) -> u64 {
+        let mut hasher = std::hash::DefaultHasher::new();
+        for brace in &self.state.scopes {
+            let before = self.text[..*brace].iter().rev().take_while(|t| !t.is("namespace") && !t.is("extern"));
+            let names: Vec<&str> = match self.text[*brace].is("{") {
+                true if brace.checked_sub(2).is_some_and(|at| self.text[at].is("extern")) => continue,
+                true => before.take(16).map(|t| t.text.as_str()).collect(),
+                // A macro opens it.
+                false => vec![&self.text[*brace].text],
+            };
+            names.hash(&mut hasher);
+        }
+        hasher.finish()
+    }
+
     fn finish(&mut self, last: usize) -> usize {
         if let Some(open) = self.state.open.take() {
             let (forked, opens) = std::mem::take(&mut self.forked);
@@ -386,7 +406,8 @@ impl Reader<'_> {
                 self.out.broken |= opens != 0 || swallows(text);
             }
             let in_library = self.in_library();
-            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain, in_library });
+            let scope = self.scope();
+            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain, in_library, scope });
         }
         last + 1
     }
@@ -427,7 +448,7 @@ fn apart(mut all: Vec<Range>) -> Vec<Range> {
                 let in_library = last.in_library || range.in_library;
                 // One that only ends in several branches is one declaration.
                 let certain = range.from == last.from && last.certain && range.certain;
-                *last = Range { from: last.from, to: last.to.max(range.to), certain, in_library };
+                *last = Range { from: last.from, to: last.to.max(range.to), certain, in_library, scope: last.scope };
             }
             _ => out.push(range),
         }
