@@ -1,14 +1,13 @@
 //! Splits tokens into the declarations of namespaces: functions, types, variables, uses of macros. Knows brackets, bodies and conditional sections; does not
 //! know what a declaration means. Conditions are not evaluated: each branch is read from where the first one began.
 
-use std::hash::{Hash, Hasher};
+use std::collections::BTreeMap;
 
 use super::brackets::opens_requirements;
 pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
 use super::branches::{End, Section, agreement};
 use super::macros::Macros;
 use super::order::{Positions, guard};
-use super::spaces::KNOWN;
 use super::tokens::{Kind, Token};
 
 /// How deeply brackets may nest. What nests deeper is not split.
@@ -116,6 +115,7 @@ pub(super) fn declarations(text: &[Token], macros: &Macros, place: At<'_>) -> De
         uncertain: false,
         forked: (0, 0),
         unbalanced: 0,
+        hashes: BTreeMap::new(),
         out: Declarations::default(),
     };
     let mut at = 0;
@@ -139,6 +139,8 @@ pub(super) struct Reader<'a> {
     forked: (usize, i64),
     /// The namespaces that such sections open between declarations, less those that they close.
     unbalanced: i64,
+    /// The namespaces by their braces.
+    pub(super) hashes: BTreeMap<usize, u64>,
     pub(super) out: Declarations,
 }
 
@@ -365,36 +367,6 @@ impl Reader<'_> {
             _ => {}
         }
         at + 1
-    }
-
-    /// Whether the outermost namespace that is open is one of the C++ library or of CUDA's.
-    pub(super) fn in_library(&self) -> bool {
-        let opened = |brace: usize| {
-            if !self.text[brace].is("{") {
-                // A macro opens it.
-                return self.macros.words(&self.text[brace].text).iter().any(|word| KNOWN.contains(&word.as_str()));
-            }
-            let before = self.text[..brace].iter().rev().take_while(|t| !t.is("namespace") && !t.is("extern"));
-            before.take(16).filter(|t| t.is_word()).last().is_some_and(|t| KNOWN.contains(&t.text.as_str()))
-        };
-        let is_language = |brace: &usize| brace.checked_sub(2).is_some_and(|at| self.text[at].is("extern"));
-        self.state.scopes.iter().find(|brace| !is_language(brace)).is_some_and(|brace| opened(*brace))
-    }
-
-    /// The namespace that is open, by the names of all that are.
-    pub(super) fn scope(&self) -> u64 {
-        let mut hasher = std::hash::DefaultHasher::new();
-        for brace in &self.state.scopes {
-            let before = self.text[..*brace].iter().rev().take_while(|t| !t.is("namespace") && !t.is("extern"));
-            let names: Vec<&str> = match self.text[*brace].is("{") {
-                true if brace.checked_sub(2).is_some_and(|at| self.text[at].is("extern")) => continue,
-                true => before.take(16).map(|t| t.text.as_str()).collect(),
-                // A macro opens it.
-                false => vec![&self.text[*brace].text],
-            };
-            names.hash(&mut hasher);
-        }
-        hasher.finish()
     }
 
     fn finish(&mut self, last: usize) -> usize {

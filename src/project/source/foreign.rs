@@ -204,6 +204,9 @@ impl Sources<'_> {
                         _ => out.any = true,
                     }
                 }
+                // `auto p = nullptr;`
+                out.any |= token.is("nullptr_t")
+                    || token.is("nullptr") && at > 2 && text[at - 1].is("=") && text[at - 3].is("auto");
                 match token.text.as_str() {
                     "(" if token.kind == Kind::Punctuation => open.push(at),
                     ")" if token.kind == Kind::Punctuation => drop(open.pop()),

@@ -46,6 +46,7 @@ mod needs;
 mod order;
 mod part;
 mod reach;
+mod scopes;
 mod siblings;
 mod spaces;
 mod split;

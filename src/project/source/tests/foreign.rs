@@ -99,7 +99,13 @@ fn a_function_stays_where_an_argument_may_be_converted_to_its_foreign_type() {
     for null in ["nullptr", "0", "NULL", "{}"] {
         check(&pointers, &[], &format!("x[0] = act(x[1], {null})"));
     }
-    check(&pointers[..1], &pointers[1..], "x[0] = act(x[1], 2.0)");
+    check(&pointers, &[], "auto p = nullptr; x[0] = act(x[1], p)");
+    check(&pointers, &[], "x[0] = act<float>(x[1], nullptr)");
+    check(
+        &pointers[..1],
+        &pointers[1..],
+        "x[0] = act(x[1], 2.0); other(nullptr); more<float>(0); k<<<1, 2>>>(nullptr)",
+    );
 }
 
 #[test]
