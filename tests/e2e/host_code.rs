@@ -202,6 +202,64 @@ fn a_macro_that_makes_a_kernel_and_host_code_means_what_it_means_where_it_is_use
 }
 
 #[test]
+fn an_overload_that_may_be_chosen_without_a_missing_header_is_not_left_out() {
+    // As they are written, with the header, these kernels triple.
+    let source = |declarations: &str, value: &str| {
+        format!(
+            "#include <torch/extension.h>\n#include <type_traits>\n{declarations}\n__global__ void twice_kernel(float *y, const float *x, int n) {{\n  int i = blockIdx.x * blockDim.x + threadIdx.x;\n  \
+             if (i < n) y[i] = {value};\n}}\ntorch::Tensor host(torch::Tensor x) {{ return x; }}\n"
+        )
+    };
+    let negated = source(
+        "template <typename T, typename = void> struct Op { static __device__ T run(T v) { return 2 * v; } };\n\
+         template <typename T> struct Op<T, std::enable_if_t<!c10::is_complex<T>::value>> { static __device__ T run(T v) { return 3 * v; } };",
+        "Op<float>::run(x[i])",
+    );
+    let default = source(
+        "__device__ float act(double v) { return 2 * v; }\n__device__ float act(float v, at::Tensor *t = nullptr) { return 3 * v; }",
+        "act(x[i])",
+    );
+    let half = source(
+        "template <typename T> struct Tr { static constexpr int F = 2; };\ntemplate <> struct Tr<c10::Half> : at::Base { static constexpr int F = 3; };\n\
+         __device__ float act(float v) { return v; }\n__device__ float act(const c10::Half &v) { return 3 * v; }",
+        "Tr<float>::F * act(x[i])",
+    );
+    let project = doubling(&[("default", "", &default), ("half", "", &half), ("negated", "", &negated)]);
+    let built = project.build(&["--keep-going"]);
+    let found = verdicts(&built);
+    assert!(found.contains(&("half".into(), "pass".into())), "{found:?}\n{}", built.stderr());
+    for (kernel, missing) in [("default", "at::Tensor"), ("negated", "c10::is_complex")] {
+        let why = &found.iter().find(|(found, _)| found == kernel).unwrap().1;
+        assert!(why.contains("unknown") && why.contains(missing), "{why}");
+    }
+}
+
+#[test]
+fn a_source_that_fixes_the_meaning_of_a_tunable_is_an_error() {
+    let project = |head: &str, parameters: &str| {
+        let source = format!(
+            "{head}__global__ void twice_kernel(float *y, const float *x, {parameters}) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) y[i] = 2 * x[i];\n}}\n"
+        );
+        let project = doubling(&[("tuned", "", &source)]);
+        project.edit("kernel.toml", "defines = {  }", "tune.BLOCK = [32, 64]");
+        project.edit("kernel.toml", "ceil_div(n, 32)\"], block = [32]", "ceil_div(n, BLOCK)\"], block = [\"BLOCK\"]");
+        project
+    };
+    let torch = "#include <torch/extension.h>\n";
+    let constant = "static constexpr int BLOCK = 128;\n";
+    for (head, parameters, said) in [
+        ("#define BLOCK 32\n", "int n", "tuned.cu:1 defines `BLOCK`, so the tunable `BLOCK` has no effect"),
+        (constant, "int n", "tuned.cu:1 declares `BLOCK`, and the tunable `BLOCK` is a macro of that name"),
+        (&format!("{torch}{constant}"), "int n", "tuned.cu:2 declares `BLOCK`, and the tunable `BLOCK` is a macro"),
+        ("", "int n, int BLOCK = 32", "tuned.cu:1: kernel `twice_kernel` has a parameter `BLOCK`, and the tunable"),
+    ] {
+        project(head, parameters).build(&[]).expect(101).says(said).says("give the tunable");
+    }
+    passes(&project("#ifndef BLOCK\n#define BLOCK 256\n#endif\n", "int n"), &["tuned"]);
+    passes(&project(&format!("#ifndef BLOCK\n{constant}#endif\n"), "int n"), &["tuned"]);
+}
+
+#[test]
 #[ignore = "second tier: many compilations"]
 fn each_kind_of_project_passes_as_it_is() {
     passes(&recreated("trainer"), &["scalar", "strided"]);

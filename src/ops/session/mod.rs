@@ -29,6 +29,7 @@ pub(crate) mod sources;
 pub(crate) mod standing;
 pub mod tools;
 pub mod trust;
+mod tunables;
 pub(crate) mod workers;
 mod written_kernel;
 

@@ -257,6 +257,7 @@ fn reach(
             Ok(found) => {
                 if source == kernel.source {
                     wrong.extend(super::entries::check(kernel, member.package.operator(&kernel.operator), &found));
+                    wrong.extend(super::tunables::check(kernel, &include, &found));
                 }
                 let seen =
                     kernel.tune.iter().map(|(n, _)| n.value.clone()).filter(|n| found.sees(n)).collect::<BTreeSet<_>>();

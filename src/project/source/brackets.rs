@@ -39,6 +39,7 @@ pub(super) fn head(text: &[Token]) -> Option<&str> {
             | "concept") => {
                 return Some(word);
             }
+            "requires" => at = constraint(text, at + 1)?.checked_sub(1)?,
             word if is_attribute(word) && text.get(at + 1).is_some_and(|t| t.is("(")) => at = closing(text, at + 1)?,
             "[" if token.kind == Kind::Punctuation && text.get(at + 1).is_some_and(|t| t.is("[")) => {
                 at = closing(text, at)?;
@@ -51,6 +52,30 @@ pub(super) fn head(text: &[Token]) -> Option<&str> {
         at += 1;
     }
     None
+}
+
+/// The position behind the constraint of a `requires` clause that begins at a position.
+fn constraint(text: &[Token], from: usize) -> Option<usize> {
+    let is = |at: usize, what: &[&str]| text.get(at).is_some_and(|t| what.iter().any(|word| t.is(word)));
+    let mut at = from;
+    loop {
+        while is(at, &["!", "::"]) {
+            at += 1;
+        }
+        let requirements = is(at, &["requires"]);
+        at = if is(at, &["("]) { closing(text, at)? + 1 } else { at + 1 };
+        while is(at, &["::", "<"]) || requirements && is(at, &["(", "{"]) {
+            at = match text[at].text.as_str() {
+                "<" => closing_angle(text, at)? + 1,
+                "::" => at + 2,
+                _ => closing(text, at)? + 1,
+            };
+        }
+        if !(is(at, &["&", "|"]) && is(at + 1, &["&", "|"])) {
+            return (at <= text.len()).then_some(at);
+        }
+        at += 2;
+    }
 }
 
 /// The position of the bracket that closes the one at `open`.

@@ -1,12 +1,13 @@
 //! Splits tokens into the declarations of namespaces: functions, types, variables, uses of macros. Knows brackets, bodies and conditional sections; does not
 //! know what a declaration means. Conditions are not evaluated: each branch is read from where the first one began.
 
+use std::collections::BTreeMap;
+
 use super::brackets::opens_requirements;
 pub(super) use super::brackets::{closing, closing_angle, head, is_attribute};
 use super::branches::{End, Section, agreement};
 use super::macros::Macros;
 use super::order::{Positions, guard};
-use super::spaces::KNOWN;
 use super::tokens::{Kind, Token};
 
 /// How deeply brackets may nest. What nests deeper is not split.
@@ -21,6 +22,8 @@ pub(super) struct Range {
     pub(super) certain: bool,
     /// Whether it stands in a namespace of the C++ library or of CUDA's: `std`.
     pub(super) in_library: bool,
+    /// The namespace that it stands in: equal for those in one.
+    pub(super) scope: u64,
 }
 
 /// Where a text stands, so that macros mean what they mean there.
@@ -112,6 +115,7 @@ pub(super) fn declarations(text: &[Token], macros: &Macros, place: At<'_>) -> De
         uncertain: false,
         forked: (0, 0),
         unbalanced: 0,
+        hashes: BTreeMap::new(),
         out: Declarations::default(),
     };
     let mut at = 0;
@@ -135,6 +139,8 @@ pub(super) struct Reader<'a> {
     forked: (usize, i64),
     /// The namespaces that such sections open between declarations, less those that they close.
     unbalanced: i64,
+    /// The namespaces by their braces.
+    pub(super) hashes: BTreeMap<usize, u64>,
     pub(super) out: Declarations,
 }
 
@@ -363,20 +369,6 @@ impl Reader<'_> {
         at + 1
     }
 
-    /// Whether the outermost namespace that is open is one of the C++ library or of CUDA's.
-    pub(super) fn in_library(&self) -> bool {
-        let opened = |brace: usize| {
-            if !self.text[brace].is("{") {
-                // A macro opens it.
-                return self.macros.words(&self.text[brace].text).iter().any(|word| KNOWN.contains(&word.as_str()));
-            }
-            let before = self.text[..brace].iter().rev().take_while(|t| !t.is("namespace") && !t.is("extern"));
-            before.take(16).filter(|t| t.is_word()).last().is_some_and(|t| KNOWN.contains(&t.text.as_str()))
-        };
-        let is_language = |brace: &usize| brace.checked_sub(2).is_some_and(|at| self.text[at].is("extern"));
-        self.state.scopes.iter().find(|brace| !is_language(brace)).is_some_and(|brace| opened(*brace))
-    }
-
     fn finish(&mut self, last: usize) -> usize {
         if let Some(open) = self.state.open.take() {
             let (forked, opens) = std::mem::take(&mut self.forked);
@@ -386,7 +378,8 @@ impl Reader<'_> {
                 self.out.broken |= opens != 0 || swallows(text);
             }
             let in_library = self.in_library();
-            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain, in_library });
+            let scope = self.scope();
+            self.out.all.push(Range { from: open.from, to: last + 1, certain: !open.uncertain, in_library, scope });
         }
         last + 1
     }
@@ -427,7 +420,7 @@ fn apart(mut all: Vec<Range>) -> Vec<Range> {
                 let in_library = last.in_library || range.in_library;
                 // One that only ends in several branches is one declaration.
                 let certain = range.from == last.from && last.certain && range.certain;
-                *last = Range { from: last.from, to: last.to.max(range.to), certain, in_library };
+                *last = Range { from: last.from, to: last.to.max(range.to), certain, in_library, scope: last.scope };
             }
             _ => out.push(range),
         }

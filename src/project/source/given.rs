@@ -17,6 +17,11 @@ impl<'a> Given<'a> {
         Given { defines: Some(defines), flags }
     }
 
+    /// The names that are given values, without those of flags.
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.defines.into_iter().flat_map(|defines| defines.keys()).map(String::as_str)
+    }
+
     /// Every text of them.
     pub(super) fn texts(&self) -> impl Iterator<Item = &'a str> {
         let defines = self.defines.into_iter().flatten().flat_map(|(name, value)| [name, value]);

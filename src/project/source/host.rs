@@ -96,7 +96,7 @@ impl Known<'_> {
     }
 
     /// The positions at which a name in a namespace begins that nothing here declares.
-    fn foreign_at(&self, text: &[Token]) -> impl Iterator<Item = usize> {
+    pub(super) fn foreign_at(&self, text: &[Token]) -> impl Iterator<Item = usize> {
         let own = own(text);
         text.windows(3).enumerate().filter_map(move |(at, w)| {
             let first = w[0].is_word() && !is_keyword(&w[0].text) && w[1].is("::") && w[2].is_word();

@@ -84,7 +84,8 @@ impl Reader<'_> {
     fn whole(&mut self, at: usize, to: usize, certain: bool) -> usize {
         let from = self.carried.take().unwrap_or(at);
         let certain = certain && !std::mem::take(&mut self.uncertain);
-        self.out.all.push(Range { from, to, certain, in_library: self.in_library() });
+        let (in_library, scope) = (self.in_library(), self.scope());
+        self.out.all.push(Range { from, to, certain, in_library, scope });
         to
     }
 

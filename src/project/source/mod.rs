@@ -12,8 +12,10 @@
 //! | specializations and functions in namespaces of the library, and `begin`, `end`, `get`, are kept for the types that they name | the library and the language use them without their names |
 //! | functions without annotation that can only be host code are never kept | a local variable in a kernel may have the name of one |
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
-//! | of several overloads and specializations, those are left out that name a namespace which only an absent header can declare | nobody can choose them without that namespace, because conversions by a user's type are chosen last |
+//! | of several overloads and specializations, those are left out that are for a type of a namespace which only an absent header can declare ([`foreign`]) | nobody can choose them without a value of that type |
+//! | one that names such a namespace anywhere else stays: in a condition of a template, a default argument, a base, a return type, a value | it may be chosen for types that are here, and the compiler then names what is missing |
 //! | a type or a variable that names one is never left out for another of its name | it may hide that one |
+//! | what declares the name of a macro that the compiler is given stays ([`fixed`] reports it before) | the macro would take its place |
 //! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
 //! | directives stay, except pragmas and includes in what is left out that act on nothing else ([`edit`]) | what they define may be used anywhere |
 //! | what holds another include, or a `_Pragma` that acts on what follows, is not left out | it would act elsewhere |
@@ -30,6 +32,8 @@ mod declarators;
 mod edit;
 mod entry;
 mod expand;
+mod fixed;
+mod foreign;
 mod given;
 mod host;
 mod implied;
@@ -42,6 +46,7 @@ mod needs;
 mod order;
 mod part;
 mod reach;
+mod scopes;
 mod siblings;
 mod spaces;
 mod split;
@@ -53,6 +58,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use declarations::{At, Declarations, declarations};
 use edit::{Edit, can_go, edited};
 pub use entry::{addressed, with_parameters};
+use fixed::declares_one;
+pub use fixed::{Fixed, FixedBy, fixed};
 pub use given::Given;
 use host::{Known, qualified};
 pub use include::headers_asked_about;
@@ -209,6 +216,8 @@ impl<'a> Sources<'a> {
         for (index, file) in files.iter().enumerate().filter(|(_, file)| !file.fragment) {
             for range in &file.declarations.all {
                 let mut group = group(index, &file.name, &file.tokens, *range, &macros);
+                // It would not compile with that macro, and without it the macro would silently take its place.
+                group.stays |= declares_one(&file.tokens[range.from..range.to], given.names());
                 group.stays |= !can_go(&file.tokens[range.from..range.to], &file.name, &tree, &macros);
                 groups.push(group);
             }

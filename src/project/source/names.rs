@@ -212,6 +212,17 @@ fn declarators(text: &[Token]) -> Vec<String> {
 
 /// The name of the function that a header declares, the class before its name, and its parameters.
 fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
+    let (name, qualifier, (open, close)) = located(header)?;
+    Some((name, qualifier, spelled(&header[open + 1..close])))
+}
+
+/// The parentheses around the parameters of the function that a header without attributes declares.
+pub(super) fn parameter_list(header: &[Token]) -> Option<(usize, usize)> {
+    located(header).map(|(.., list)| list)
+}
+
+/// The name of the function that a header declares, the class before its name, and the parentheses around its parameters.
+fn located(header: &[Token]) -> Option<(String, Option<String>, (usize, usize))> {
     let mut at = 0;
     while at < header.len() {
         let token = &header[at];
@@ -220,7 +231,7 @@ fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
         } else if token.is("operator") {
             let open = (at + 1..header.len()).find(|i| header[*i].is("(") && !header[*i - 1].is("operator"))?;
             let close = closing(header, open)?;
-            return Some(("operator".into(), None, spelled(&header[open + 1..close])));
+            return Some(("operator".into(), None, (open, close)));
         } else if token.is("[") {
             at = closing(header, at)?;
         } else if token.is("{") {
@@ -250,7 +261,7 @@ fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
                             false => q,
                         });
                     let qualifier = qualifier.map(|q| &header[q]).filter(|t| t.is_word()).map(|t| t.text.clone());
-                    return Some((word.text.clone(), qualifier, spelled(&header[at + 1..close])));
+                    return Some((word.text.clone(), qualifier, (at, close)));
                 }
             }
             at = close;
@@ -261,7 +272,7 @@ fn function(header: &[Token]) -> Option<(String, Option<String>, String)> {
 }
 
 /// The position of the `<` that `close` closes.
-fn opening_angle(text: &[Token], close: usize) -> Option<usize> {
+pub(super) fn opening_angle(text: &[Token], close: usize) -> Option<usize> {
     let mut depth = 0;
     for at in (0..=close).rev() {
         match text[at].text.as_str() {

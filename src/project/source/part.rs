@@ -54,6 +54,8 @@ pub(super) struct Part {
     pub(super) constexpr: bool,
     /// The parameters of a function as text.
     pub(super) parameters: String,
+    /// The headers that other branches and other meanings of macros give it, where they differ.
+    pub(super) other_headers: Vec<Vec<Token>>,
 }
 
 impl Part {
@@ -64,15 +66,20 @@ impl Part {
 
     /// The position in its header of the name that it specializes: `A` of `template <> struct std::A<int>`.
     pub(super) fn specialized(&self) -> Option<usize> {
-        let template = self.header.iter().position(|t| t.is("template")).filter(|at| *at < 2)?;
-        let mut at = closing_angle(&self.header, template + 1)? + 1;
-        while let Some(token) = self.header.get(at) {
+        self.specialized_in(&self.header)
+    }
+
+    /// The same in another header of it.
+    pub(super) fn specialized_in(&self, header: &[Token]) -> Option<usize> {
+        let template = header.iter().position(|t| t.is("template")).filter(|at| *at < 2)?;
+        let mut at = closing_angle(header, template + 1)? + 1;
+        while let Some(token) = header.get(at) {
             let named = token.is_word() && self.names.contains(&token.text);
             match token.text.as_str() {
                 ":" | "{" => return None,
-                "(" | "[" if token.kind == Kind::Punctuation => at = closing(&self.header, at)?,
-                _ if named && self.header.get(at + 1).is_some_and(|t| t.is("<")) => return Some(at),
-                "<" => at = closing_angle(&self.header, at)?,
+                "(" | "[" if token.kind == Kind::Punctuation => at = closing(header, at)?,
+                _ if named && header.get(at + 1).is_some_and(|t| t.is("<")) => return Some(at),
+                "<" => at = closing_angle(header, at)?,
                 _ => {}
             }
             at += 1;
@@ -195,6 +202,7 @@ fn read(tokens: &[Token], header: Vec<Token>, written: usize) -> Part {
         surely_device: device,
         constexpr: has("constexpr") || has("consteval"),
         parameters,
+        other_headers: vec![],
         tokens: tokens.to_vec(),
         header,
     }
@@ -309,6 +317,11 @@ pub(super) fn merged(parts: Vec<Part>) -> Option<Part> {
     let mut parts = parts.into_iter();
     let mut all = parts.next()?;
     for other in parts {
+        let same = |header: &Vec<Token>| header.iter().map(|t| &t.text).eq(other.header.iter().map(|t| &t.text));
+        if !std::iter::once(&all.header).chain(&all.other_headers).any(same) {
+            all.other_headers.push(other.header);
+        }
+        all.other_headers.extend(other.other_headers);
         if other.what != all.what {
             all.what = What::Several;
         }

@@ -38,8 +38,7 @@ impl Sources<'_> {
         by_name.entry(COUNTER).or_default().extend(&counters);
         let host = self.host_code(&by_name);
         // Where every header is here, such a name is a mistake, which the compiler reports.
-        let is_foreign = |at: &(usize, usize)| self.lacks_library && known.foreign(&self.part(*at).header).is_some();
-        let foreign: BTreeSet<(usize, usize)> = every().filter(is_foreign).collect();
+        let foreign = if self.lacks_library { self.foreign(&by_name, &host) } else { BTreeSet::new() };
         let mut kept: BTreeSet<(usize, usize)> = BTreeSet::new();
         let mut seen: BTreeSet<String> = BTreeSet::new();
         let mut open: VecDeque<String> = entries.iter().flat_map(|entry| words(entry)).collect();

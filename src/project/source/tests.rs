@@ -2,6 +2,8 @@
 
 use super::*;
 
+mod fixed;
+mod foreign;
 mod hostile;
 mod names;
 mod reading;
