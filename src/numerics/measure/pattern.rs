@@ -85,7 +85,7 @@ impl Places {
         let tile = bottom - top + 1 == rows.len() as u64;
         Some(if end + 1 == columns {
             let last = if count == 1 { "the last".into() } else { format!("the last {count}") };
-            format!("{last} of {columns} columns: a ragged edge")
+            format!("{last} of {columns} columns")
         } else if tile {
             format!("one tile: rows {top} to {bottom}, columns {start} to {end}")
         } else {
@@ -137,12 +137,12 @@ mod tests {
 
     #[test]
     fn plain_patterns_are_named() {
-        assert_eq!(explain(&[8, 257], |_, c| c == 256).unwrap(), "the last of 257 columns: a ragged edge");
+        assert_eq!(explain(&[8, 257], |_, c| c == 256).unwrap(), "the last of 257 columns");
         assert_eq!(
             explain(&[64, 64], |r, c| (16..32).contains(&r) && (32..48).contains(&c)).unwrap(),
             "one tile: rows 16 to 31, columns 32 to 47"
         );
-        assert_eq!(explain(&[8, 257], |_, c| c >= 255).unwrap(), "the last 2 of 257 columns: a ragged edge");
+        assert_eq!(explain(&[8, 257], |_, c| c >= 255).unwrap(), "the last 2 of 257 columns");
         assert_eq!(explain(&[128, 16], |r, _| r % 32 == 5).unwrap(), "one row in 32, from row 5");
         assert_eq!(explain(&[10, 16], |r, _| r == 9).unwrap(), "row 9 of 10");
         assert_eq!(explain(&[1000], |_, c| c >= 960).unwrap(), "the last 40 of 1000 elements");
