@@ -14,7 +14,7 @@ struct Pattern {
     racy: &'static [(&'static str, &'static str)],
 }
 
-const PATTERNS: [Pattern; 11] = [
+const PATTERNS: [Pattern; 12] = [
     Pattern {
         name: "a histogram with a copy for each block",
         text: r#"
@@ -115,6 +115,36 @@ __global__ void k(const int *x, int *y, int *room, int n) {
             ("__threadfence(); // Gives.", ""),
             ("__threadfence(); // Gives.", "__threadfence_block();"),
             ("room[1 + at] = x[at];\n  __threadfence(); // Gives.", "__threadfence();\n  room[1 + at] = x[at];"),
+        ],
+    },
+    Pattern {
+        name: "one counts by an operation that releases after a barrier",
+        text: r#"
+#include <cuda/atomic>
+__global__ void k(const int *x, int *y, int *room, int n) {
+  __shared__ bool last;
+  const int at = blockIdx.x * blockDim.x + threadIdx.x;
+  room[1 + at] = x[at];
+  __syncthreads();
+  if (threadIdx.x == 0) {
+    cuda::atomic_ref<int, cuda::thread_scope_device> count(room[0]);
+    // None.
+    last = count.fetch_add(1, cuda::memory_order_acq_rel) == gridDim.x - 1;
+  }
+  __syncthreads();
+  if (last && threadIdx.x == 0) {
+    for (int i = 0; i < n; ++i) y[0] += room[1 + i];
+  }
+}
+"#,
+        want: |x| vec![x.iter().sum()],
+        racy: &[
+            ("memory_order_acq_rel", "memory_order_acquire"),
+            ("memory_order_acq_rel", "memory_order_relaxed"),
+            (
+                "// None.\n    last = count.fetch_add(1, cuda::memory_order_acq_rel)",
+                "cuda::atomic_thread_fence(cuda::memory_order_seq_cst, cuda::thread_scope_block);\n    last = count.fetch_add(1, cuda::memory_order_relaxed)",
+            ),
         ],
     },
     Pattern {

@@ -55,10 +55,10 @@ template <class T, int N> KF_FN void kf_ptx_store_volatile(char *p, kf_ptx_vecto
   for (int i = 0; i < N; ++i) kf_ptx_set_volatile_word(reinterpret_cast<W *>(p) + i, kf_bits<W>(value.v[i]));
 }
 
-// Strong accesses, told to the runtime as atomic ones with a fence beside those that synchronise.
+// Strong accesses, told to the runtime as atomic ones with a fence beside those that synchronise. What one acquires is not handed over to other blocks by that alone.
 template <class T> KF_FN T kf_ptx_load_strong(const char *p, bool acquire) {
   T value = kf_atomic_load(reinterpret_cast<const T *>(p));
-  if (acquire) kf_fence(1);
+  if (acquire) kf_fence(0);
   return value;
 }
 template <class T> KF_FN void kf_ptx_store_strong(char *p, T value, bool release) {
@@ -68,7 +68,7 @@ template <class T> KF_FN void kf_ptx_store_strong(char *p, T value, bool release
 template <bool Release, bool Acquire, uint32_t More, class T, class F> KF_FN T kf_ptx_atom(char *p, F f) {
   if (Release) kf_fence(1);
   T old = kf_rmw(reinterpret_cast<T *>(p), f, More);
-  if (Acquire) kf_fence(1);
+  if (Acquire) kf_fence(0);
   return old;
 }
 template <class T> KF_FN T kf_ptx_inc(T o, T v) { return o >= v ? T(0) : static_cast<T>(o + 1); }

@@ -182,6 +182,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     };
     let (explain, say): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.kind.only_explains());
     lines.extend(say.into_iter().map(|finding| shown(finding)));
+    let after_findings = lines.len();
     let mut worst: f64 = 0.0;
     let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
     // Whether the kernel fails without what was drawn. What was drawn then adds nothing, and the judgement is the same each time.
@@ -218,7 +219,8 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     }
     let worst = (!observation.trials.is_empty()).then_some(worst);
     if let Some(why) = failed {
-        lines.extend(explain.into_iter().map(|finding| shown(finding)));
+        let explained: String = explain.into_iter().map(|finding| shown(finding)).collect();
+        lines.insert_str(after_findings, &explained);
         return Judgement { diagnoses: agreed(&wrong), ..done(Verdict::Fail(why), lines, worst) };
     }
     if let Some(why) = &observation.not_launched {
