@@ -121,14 +121,15 @@ impl Session {
         }
     }
 
-    /// The same session for another folder, with outputs in `target`.
+    /// The same session for another folder, with outputs in `target`. Files that its options name are those of the folder that it is in now.
     pub fn elsewhere(&self, cwd: PathBuf, target: PathBuf) -> Session {
+        let trust = self.options.trust.as_ref().map(|path| self.cwd.join(path));
         Session {
             began: self.began,
             environment: self.environment.clone(),
             settings: self.settings.clone(),
             cwd,
-            options: Options { manifest_path: None, target_dir: Some(target), ..self.options.clone() },
+            options: Options { manifest_path: None, target_dir: Some(target), trust, ..self.options.clone() },
             worker: self.worker.clone(),
             interrupted: self.interrupted.clone(),
             reporter: Reporter::new(self.reporter.observer().clone()),
