@@ -181,7 +181,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         format!("{}{times}\n", finding.message)
     };
     let (explain, say): (Vec<_>, Vec<_>) = findings.iter().partition(|finding| finding.kind.only_explains());
-    lines.extend(say.into_iter().map(|finding| shown(finding)));
+    lines.extend(say.into_iter().copied().map(shown));
     let after_findings = lines.len();
     let mut worst: f64 = 0.0;
     let mut failed: Option<String> = findings.iter().find(|f| !f.kind.is_allowed()).map(|f| f.message.clone());
@@ -219,7 +219,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
     }
     let worst = (!observation.trials.is_empty()).then_some(worst);
     if let Some(why) = failed {
-        let explained: String = explain.into_iter().map(|finding| shown(finding)).collect();
+        let explained: String = explain.into_iter().copied().map(shown).collect();
         lines.insert_str(after_findings, &explained);
         return Judgement { diagnoses: agreed(&wrong), ..done(Verdict::Fail(why), lines, worst) };
     }
