@@ -211,6 +211,11 @@ fn split(guess: &Guess) -> Option<(Vec<&Tensor>, &Tensor)> {
     let (one, None) = (written.next()?, written.next()) else { return None };
     Some((guess.tensors.iter().filter(|t| t.role == Role::Input).collect(), one))
 }
+/// The names of these tensors in the order of the kernel's parameters.
+fn in_order<'a>(kernel: &'a Kernel, tensors: &[&Tensor]) -> Vec<&'a str> {
+    let names = kernel.parameters.iter().map(|p| p.name.as_str());
+    names.filter(|name| tensors.iter().any(|t| t.name == *name)).collect()
+}
 fn quoted(text: &str) -> String {
     format!("\"{text}\"")
 }

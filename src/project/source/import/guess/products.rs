@@ -4,7 +4,7 @@ use super::super::super::declarations::closing;
 use super::super::super::tokens::Token;
 use super::super::kernel::Kernel;
 use super::reductions::accumulated;
-use super::{Guess, Role, Sizes, builtin, has, shaped, split};
+use super::{Guess, Role, Sizes, builtin, has, in_order, shaped, split};
 
 pub(super) fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<Guess> {
     if !has(words, &["matmul", "gemm", "sgemm", "dgemm", "hgemm", "mm"]) {
@@ -25,12 +25,7 @@ pub(super) fn matmul(kernel: &Kernel, words: &[String], guess: &Guess) -> Option
     if (written.role == Role::Inout) != beta {
         return None;
     }
-    let order: Vec<&str> = kernel
-        .parameters
-        .iter()
-        .map(|p| p.name.as_str())
-        .filter(|name| inputs.iter().any(|t| t.name == *name))
-        .collect();
+    let order = in_order(kernel, &inputs);
     let of = |name: &str, usual: &str, turned: &str| turned_by(&kernel.body, name, usual, turned);
     let (by_a, by_b) = if m == k { (None, None) } else { (of(order[0], &k, &m), of(order[1], &n, &k)) };
     // By the convention of BLAS, both operands of `tn` are stored along k.

@@ -2,7 +2,7 @@
 
 use super::super::expression::Expression::{Binary, Int, Name};
 use super::super::kernel::Kernel;
-use super::{Guess, Role, Sizes, builtin, has, quoted, shaped, split};
+use super::{Guess, Role, Sizes, builtin, has, in_order, quoted, shaped, split};
 
 /// Rows and columns, by names where they say so.
 pub(super) fn rows(kernel: &Kernel, guess: &Guess) -> Option<(String, String)> {
@@ -88,12 +88,7 @@ pub(super) fn norm(kernel: &Kernel, words: &[String], guess: &Guess) -> Option<G
         return None;
     }
     let whole = vec![row.clone(), col.clone()];
-    let order: Vec<&str> = kernel
-        .parameters
-        .iter()
-        .map(|p| p.name.as_str())
-        .filter(|name| inputs.iter().any(|t| t.name == *name))
-        .collect();
+    let order = in_order(kernel, &inputs);
     let mut shapes = vec![(order[0], whole.clone()), (written.name.as_str(), whole)];
     shapes.extend(order.iter().skip(1).map(|name| (*name, vec![col.clone()])));
     let mut names = vec![("x", order[0]), ("y", written.name.as_str())];
