@@ -42,6 +42,7 @@ mod host;
 mod implied;
 pub mod import;
 mod include;
+mod inside;
 mod macros;
 mod makers;
 mod names;

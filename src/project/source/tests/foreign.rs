@@ -198,6 +198,8 @@ fn a_function_that_a_macro_of_an_absent_header_may_annotate_is_no_host_overload(
         check(&[plain], &[host], "x[0] = act(x[1])");
     }
     // Where every header is here, an unknown word is a mistake.
-    let text = format!("{plain}\nMYLIB_FN float act(float v) {{ return 3; }}\n__global__ void k(float *x) {{ x[0] = act(x[1]); }}\n");
+    let text = format!(
+        "{plain}\nMYLIB_FN float act(float v) {{ return 3; }}\n__global__ void k(float *x) {{ x[0] = act(x[1]); }}\n"
+    );
     assert!(!left(&text, "k").contains("MYLIB_FN"));
 }
