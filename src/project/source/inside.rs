@@ -17,7 +17,8 @@ pub(super) fn inside(tree: SourceTree<'_>, names: &[&str], kernels: &[&str]) -> 
         if text.iter().any(undefined) {
             return None;
         }
-        Some(names.iter().any(|name| text.iter().any(|t| t.is(name))))
+        let named = |at: &usize| text[*at].is_word() && names.contains(&text[*at].text.as_str());
+        Some((1..text.len()).filter(named).any(|at| may_declare(&text, at)))
     };
     let all: Option<Vec<bool>> = tree.files.values().map(may).collect();
     if !all?.contains(&true) {
@@ -59,6 +60,15 @@ pub(super) fn inside(tree: SourceTree<'_>, names: &[&str], kernels: &[&str]) -> 
         })
     });
     found.min_by(|a, b| (a.place.file != tree.main, &a.place).cmp(&(b.place.file != tree.main, &b.place)))
+}
+
+/// Whether what surrounds a name allows it to be declared there, whatever the words before it are: only then is the source read.
+fn may_declare(text: &[Token], at: usize) -> bool {
+    const STATEMENTS: [&str; 8] = ["return", "case", "else", "goto", "sizeof", "throw", "new", "typename"];
+    let before = &text[at - 1];
+    let named = before.is_word() && !STATEMENTS.iter().any(|word| before.is(word));
+    let begins = named || ["*", "&", ">"].iter().any(|sign| before.is(sign));
+    begins && ["=", ";", "[", "{", ",", ":", ")", ">"].iter().any(|sign| text.get(at + 1).is_some_and(|t| t.is(sign)))
 }
 
 /// Whether a word is a type of numbers or of a vector of them, and never a value.
