@@ -89,6 +89,9 @@ pub(super) const WHOLE: u32 = 256;
 /// Half of a copy: a read, at once followed by a write of what was read. Without [`WHOLE`], a part of one to shared memory.
 pub(super) const COPY: u32 = 512;
 
+/// What a shared address is above the low half of a generic one: `KF_SHARED_FROM` of the headers.
+pub(super) const SHARED_FROM: usize = 0x4000_0000;
+
 /// The assembly that every binary is linked with: calls that jump through `kf_targets`, each passing its return address as the sixth argument; the thread
 /// sanitizer's hooks, as accesses; compare-and-swap; and one area that all `dynamic` names (undefined thread-local arrays) refer to. The hook for constructs
 /// that are not emulated is defined only if something calls it, so the binary itself shows whether it holds such a construct.

@@ -2,7 +2,7 @@
 //! Knows buffers, shared variables and globals by address; the rules of races are in `shadow`.
 #![expect(unsafe_code, reason = "called from kernels with raw addresses, which it looks up and does not follow")]
 
-use super::abi::{ATOMIC, COPY, EXCHANGE, RELAXED, SETTLES, UNALIGNED, VOLATILE, WHOLE, WRITE};
+use super::abi::{ATOMIC, COPY, EXCHANGE, RELAXED, SETTLES, SHARED_FROM, UNALIGNED, VOLATILE, WHOLE, WRITE};
 use super::block::State;
 use super::core::{Core, POLLS, park};
 use super::hooks;
@@ -33,6 +33,10 @@ pub(super) use stores::{ConflictingStore, settle};
 
 /// The most bytes that one access of a device has.
 const WIDEST: usize = 16;
+
+/// The end of a message about an address that was not converted.
+const NOT_CONVERTED: &str =
+    ": a generic address of shared memory where PTX takes a shared one; convert it with `__cvta_generic_to_shared`";
 
 /// An access that is about to happen, as the functions below pass it on.
 struct Access {
@@ -73,8 +77,14 @@ pub(super) unsafe fn access(core: *mut Core, address: usize, size: usize, kind: 
             image(core, job, watch, &access);
         } else if !(*core).on_any_stack(address) {
             let what = if address < 4096 { "a null pointer" } else { "an address in no buffer" };
-            let message =
-                format!("{} of {} through {what} ({address:#x}) at {}", verb(kind), count(size, "byte"), job.at(pc));
+            // PTX takes what was not converted for a shared address.
+            let unconverted = address.wrapping_add(SHARED_FROM).wrapping_sub((*core).tls);
+            let hint = match (0..job.loaded.image.shared_window()).contains(&unconverted) {
+                true => NOT_CONVERTED,
+                false => "",
+            };
+            let bytes = count(size, "byte");
+            let message = format!("{} of {bytes} through {what} ({address:#x}) at {}{hint}", verb(kind), job.at(pc));
             stop(
                 core,
                 job,

@@ -224,27 +224,50 @@ fn an_overload_that_may_be_chosen_without_a_missing_header_is_not_left_out() {
          __device__ float act(float v) { return v; }\n__device__ float act(const c10::Half &v) { return 3 * v; }",
         "Tr<float>::F * act(x[i])",
     );
-    let project = doubling(&[("default", "", &default), ("half", "", &half), ("negated", "", &negated)]);
+    let overload =
+        |second: &str| source(&format!("__device__ float act(double v) {{ return 2 * v; }}\n{second}"), "act(x[i])");
+    let alias = overload("__device__ float act(mylib::Real v) { return 3 * v; }");
+    let annotated = overload("MYLIB_FN float act(float v) { return 3 * v; }");
+    let constant = source(
+        "constexpr float scale = 2;\nnamespace ops { const mylib::real<4> scale = 3; __device__ float act(float v) { return scale * v; } }",
+        "ops::act(x[i])",
+    );
+    let project = doubling(&[
+        ("alias", "", &alias),
+        ("annotated", "", &annotated),
+        ("constant", "", &constant),
+        ("default", "", &default),
+        ("half", "", &half),
+        ("negated", "", &negated),
+    ]);
     let built = project.build(&["--keep-going"]);
     let found = verdicts(&built);
     assert!(found.contains(&("half".into(), "pass".into())), "{found:?}\n{}", built.stderr());
-    for (kernel, missing) in [("default", "at::Tensor"), ("negated", "c10::is_complex")] {
+    for (kernel, missing) in [
+        ("alias", "mylib::Real"),
+        ("annotated", "MYLIB_FN"),
+        ("constant", "mylib::real"),
+        ("default", "at::Tensor"),
+        ("negated", "c10::is_complex"),
+    ] {
         let why = &found.iter().find(|(found, _)| found == kernel).unwrap().1;
-        assert!(why.contains("unknown") && why.contains(missing), "{why}");
+        let needs = format!("{missing}, which a missing header declares, at {kernel}.cu:");
+        assert!(why.contains("unknown") && why.contains(&needs), "{why}");
     }
 }
 
 #[test]
 fn a_source_that_fixes_the_meaning_of_a_tunable_is_an_error() {
-    let project = |head: &str, parameters: &str| {
+    let with_call = |head: &str, parameters: &str, call: &str| {
         let source = format!(
-            "{head}__global__ void twice_kernel(float *y, const float *x, {parameters}) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) y[i] = 2 * x[i];\n}}\n"
+            "{head}__global__ void twice_kernel(float *y, const float *x, {parameters}) {{\n  int i = blockIdx.x * BLOCK + threadIdx.x;\n  if (i < n) y[i] = 2 * x[i]{call};\n}}\n"
         );
         let project = doubling(&[("tuned", "", &source)]);
         project.edit("kernel.toml", "defines = {  }", "tune.BLOCK = [32, 64]");
         project.edit("kernel.toml", "ceil_div(n, 32)\"], block = [32]", "ceil_div(n, BLOCK)\"], block = [\"BLOCK\"]");
         project
     };
+    let project = |head: &str, parameters: &str| with_call(head, parameters, "");
     let torch = "#include <torch/extension.h>\n";
     let constant = "static constexpr int BLOCK = 128;\n";
     for (head, parameters, said) in [
@@ -255,6 +278,30 @@ fn a_source_that_fixes_the_meaning_of_a_tunable_is_an_error() {
     ] {
         project(head, parameters).build(&[]).expect(101).says(said).says("give the tunable");
     }
+    for (head, call, said) in [
+        (
+            "",
+            "; const int BLOCK = 4",
+            "tuned.cu:3: `twice_kernel` has a variable `BLOCK`, and the tunable `BLOCK` is a macro",
+        ),
+        (
+            "__device__ float one(int BLOCK) { return 1; }\n",
+            " * one(2)",
+            "tuned.cu:1: `one` has a parameter `BLOCK`, and the",
+        ),
+        (
+            "struct One {\n  float BLOCK;\n};\n",
+            " * One{1}.BLOCK",
+            "tuned.cu:2: `One` has a member `BLOCK`, and the tunable",
+        ),
+    ] {
+        with_call(head, "int n", call).build(&[]).expect(101).says(said).says("give the tunable or the ");
+    }
+    // What no kernel uses is left out, as host code is.
+    passes(
+        &with_call("#include <torch/extension.h>\n__device__ float one(int BLOCK) { return 1; }\n", "int n", ""),
+        &["tuned"],
+    );
     passes(&project("#ifndef BLOCK\n#define BLOCK 256\n#endif\n", "int n"), &["tuned"]);
     passes(&project(&format!("#ifndef BLOCK\n{constant}#endif\n"), "int n"), &["tuned"]);
 }

@@ -220,7 +220,12 @@ fn undivided(params: &SelectParams, known: &SelectInputs) -> Vec<Champion> {
                 let is_timed = |c: &Contender| time(c, &shapes, params, known).is_some();
                 let seen = |c: &Contender| (standing(c, &shapes, known) == Standing::Correct, is_timed(c));
                 let built = built.collect::<Vec<_>>();
-                let found = provisional(class, &built, |c| supposed(c, &shapes, known), seen, params);
+                let elsewhere = |c: &Contender| match shapes.iter().all(|s| c.serves.contains(s)) {
+                    true => None,
+                    false if known.unbuilt.contains(&c.order) => None,
+                    false => Some(supposed(c, &c.serves, known)),
+                };
+                let found = provisional(class, &built, |c| supposed(c, &shapes, known), elsewhere, seen, params);
                 Champion { shapes, ..found }
             }
         });
@@ -246,12 +251,14 @@ pub fn select(params: &SelectParams, known: &SelectInputs) -> Selection {
     }
 }
 
-/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong, unless its operator is indecisive. `seen`
-/// says for a contender whether the target itself found it correct, and whether it was timed there.
+/// The first correct variant in declaration order; if none is known to be correct, the first not known to be wrong, unless its operator is indecisive. `elsewhere`
+/// is the standing of a contender that does not serve every shape of the class, at the shapes that it serves. `seen` says for a contender whether the target itself
+/// found it correct, and whether it was timed there.
 fn provisional(
     class: &str,
     serving: &[&Contender],
     standing: impl Fn(&Contender) -> Standing,
+    elsewhere: impl Fn(&Contender) -> Option<Standing>,
     seen: impl Fn(&Contender) -> (bool, bool),
     params: &SelectParams,
 ) -> Champion {
@@ -274,8 +281,15 @@ fn provisional(
         true => "timed, but the times count only once it is known to be correct at every shape",
         false => "not timed",
     };
+    // An earlier one that is as good where it runs was passed over.
+    let least = if right.is_some() { Standing::Correct } else { Standing::Unknown };
+    let before = |order: u32| params.candidates.iter().filter(move |c| c.order < order);
+    let passed = |order: u32| before(order).any(|c| elsewhere(c).is_some_and(|found| found >= least));
     let because = match found {
         Some((_, true)) => format!("pinned in kforge.lock, {what}; {times}"),
+        Some((order, false)) if passed(order) => {
+            format!("first {variant} in declaration order that serves every shape of the class; {times}")
+        }
         Some((_, false)) => format!("first {variant} in declaration order; {times}"),
         None if serving.is_empty() => "no variant that was built serves every shape of the class".into(),
         None if serving.iter().any(|c| standing(c) == Standing::Indecisive) => {
@@ -750,6 +764,12 @@ mod tests {
         k.judgements.insert((1, 1), Judgement::bare(Verdict::Pass));
         let s = select(&p, &k);
         assert_eq!(s.champions.iter().map(|c| c.variant).collect::<Vec<_>>(), [Some(0), Some(1)]);
+        let said: Vec<&str> = s.champions.iter().map(|c| c.because.as_str()).collect();
+        let serves = "first correct variant in declaration order that serves every shape of the class; not timed";
+        assert_eq!(said, ["first correct variant in declaration order; not timed", serves]);
+        // A wrong one would not have been the champion anyway.
+        k.judgements.insert((0, 0), Judgement::bare(Verdict::Fail("x".into())));
+        assert_eq!(select(&p, &k).champions[1].because, "first correct variant in declaration order; not timed");
     }
 
     #[test]

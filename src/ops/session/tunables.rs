@@ -39,6 +39,12 @@ pub(super) fn check(kernel: &Kernel, include: &[String], found: &Closure) -> Opt
     let fixed = fixed(SourceTree { files: &files, main: &kernel.source, include }, &names, &kernels)?;
     let tunable = kernel.tune.iter().map(|(name, _)| name).find(|name| name.value == fixed.name)?;
     let (name, place) = (&fixed.name, &fixed.place);
+    let inner = |of: &str, what: &str| {
+        (
+            format!("{place}: {of} has a {what} `{name}`, and the tunable `{name}` is a macro of that name"),
+            format!("give the tunable or the {what} another name"),
+        )
+    };
     let (message, hint) = match &fixed.by {
         FixedBy::Define => (
             format!("{place} defines `{name}`, so the tunable `{name}` has no effect"),
@@ -52,12 +58,10 @@ pub(super) fn check(kernel: &Kernel, include: &[String], found: &Closure) -> Opt
                 "write `#ifndef {name}` before the declaration and `#endif` behind it, or give the tunable another name"
             ),
         ),
-        FixedBy::Parameter { kernel } => (
-            format!(
-                "{place}: kernel `{kernel}` has a parameter `{name}`, and the tunable `{name}` is a macro of that name"
-            ),
-            "give the tunable or the parameter another name".into(),
-        ),
+        FixedBy::Parameter { kernel } => inner(&format!("kernel `{kernel}`"), "parameter"),
+        FixedBy::InnerParameter { function } => inner(&format!("`{function}`"), "parameter"),
+        FixedBy::Local { function } => inner(&format!("`{function}`"), "variable"),
+        FixedBy::Member { class } => inner(&format!("`{class}`"), "member"),
     };
     Some(tunable.place.error("kernel.tunable-fixed", message).hint(hint))
 }

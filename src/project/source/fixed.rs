@@ -9,6 +9,7 @@ use super::declarations::{At, declarations};
 use super::declarators::without_attributes;
 use super::foreign::list;
 use super::include::Include;
+use super::inside::inside;
 use super::macros::Macros;
 use super::names::parameter_list;
 use super::order::guard;
@@ -28,6 +29,21 @@ pub enum FixedBy {
         /// The kernel.
         kernel: String,
     },
+    /// The parameter of another function that the kernels use, or of its template.
+    InnerParameter {
+        /// The function.
+        function: String,
+    },
+    /// A variable in a function.
+    Local {
+        /// The function.
+        function: String,
+    },
+    /// A member of a class.
+    Member {
+        /// The class.
+        class: String,
+    },
 }
 
 /// A name whose meaning a source fixes.
@@ -41,10 +57,11 @@ pub struct Fixed {
     pub by: FixedBy,
 }
 
-/// The first of these names that the source defines or declares outside every condition. `kernels` are the functions whose parameters count.
+/// The first of these names that the source defines or declares outside every condition. `kernels` are the functions that are launched: their parameters count, and
+/// what the code that they reach declares inside itself.
 pub fn fixed(tree: SourceTree<'_>, names: &[&str], kernels: &[&str]) -> Option<Fixed> {
     let mut reader = Reader { tree, names, kernels, seen: BTreeSet::new() };
-    reader.file(tree.main)
+    reader.file(tree.main).or_else(|| inside(tree, names, kernels))
 }
 
 struct Reader<'a> {
@@ -61,17 +78,7 @@ impl Reader<'_> {
             return None;
         }
         let (text, _) = tokens(text);
-        // The condition that surrounds a header so that it is read once is none. `#ifndef BLOCK` around `#define BLOCK` is one.
-        let once = guard(&text).is_some_and(|name| !self.names.contains(&name));
-        let (mut depth, mut certain) = (0_usize, vec![]);
-        for token in &text {
-            match token.directive() {
-                Some(("if" | "ifdef" | "ifndef", _)) => depth += 1,
-                Some(("endif", _)) => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            certain.push(depth <= usize::from(once));
-        }
+        let certain = certain(&text, self.names);
         let found = self.declared(name, &text, &certain);
         for token in text.iter().zip(&certain).filter(|(_, certain)| **certain).map(|(token, _)| token) {
             let place = || Place { file: name.to_string(), line: token.line };
@@ -123,6 +130,21 @@ impl Reader<'_> {
     }
 }
 
+/// Which tokens of a file stand under no condition. The one that surrounds a header so that it is read once is none; `#ifndef BLOCK` around `#define BLOCK` is one.
+pub(super) fn certain(text: &[Token], names: &[&str]) -> Vec<bool> {
+    let once = guard(text).is_some_and(|name| !names.contains(&name));
+    let mut depth = 0_usize;
+    let of = |token: &Token| {
+        match token.directive() {
+            Some(("if" | "ifdef" | "ifndef", _)) => depth += 1,
+            Some(("endif", _)) => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth <= usize::from(once)
+    };
+    text.iter().map(of).collect()
+}
+
 /// Whether a declaration, as it is written, declares one of these names.
 pub(super) fn declares_one<'n>(written: &[Token], mut names: impl Iterator<Item = &'n str>) -> bool {
     names.any(|name| {
@@ -141,7 +163,7 @@ fn declarator(whole: &[Token], name: &str) -> bool {
 }
 
 /// The names of a function's parameters and of its template's.
-fn parameters(part: &Part) -> Vec<Token> {
+pub(super) fn parameters(part: &Part) -> Vec<Token> {
     let text = without_attributes(&part.header);
     let template =
         text.first().filter(|t| t.is("template")).and_then(|_| closing_angle(&text, 1)).map(|close| (1, close));

@@ -10,14 +10,15 @@
 //! | another one | nothing uses it without its name |
 //!
 //! Return types, bases, conditions of templates and values may name it without needing it: `enable_if_t<!c10::is_complex<T>::value>` may hold for every type here.
-//! A foreign name that may be an alias of a trait (`at::opmath_type<T>`) is no type that is spelled directly.
+//! Such a type is one of the classes that [`super::classes`] lists. Any other foreign name, with arguments or without, may be an alias of `float`.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Sources;
 use super::brackets::{closing, closing_angle};
+use super::classes::is_class;
 use super::declarators::without_attributes;
-use super::host::Known;
+use super::host::{Known, qualified};
 use super::names::{opening_angle, parameter_list};
 use super::part::{Part, What, is_keyword};
 use super::tokens::{Kind, Token};
@@ -297,7 +298,7 @@ fn words_of_type(text: &[Token], (from, to): (usize, usize)) -> Vec<&str> {
     words
 }
 
-/// How a parameter or an argument spells a foreign type, with its name; none if it does not, or may be another type.
+/// How a parameter or an argument spells a foreign class, with its name; none if it does not, or may be another type.
 fn direct<'h>(header: &Header<'h>, known: &Known<'_>, from: usize, to: usize) -> Option<(Direct, Option<&'h str>)> {
     let text = header.text;
     let is = |at: usize, what: &[&str]| at < to && what.iter().any(|word| text[at].is(word));
@@ -311,18 +312,15 @@ fn direct<'h>(header: &Header<'h>, known: &Known<'_>, from: usize, to: usize) ->
     if !header.foreign.contains(&at) || known.macros.contains(&text[at].text) {
         return None;
     }
+    if !is_class(&qualified(text, at)) {
+        return None;
+    }
     while is(at + 1, &["::"]) && at + 2 < to && text[at + 2].is_word() {
         at += 2;
     }
-    let last = &text[at].text;
     at += 1;
-    let mut trait_like = last.ends_with("_t") || last.ends_with("_type") || last == "type";
     if is(at, &["<"]) {
-        trait_like |= last.to_lowercase().contains("type");
         at = closing_angle(text, at).filter(|close| *close < to)? + 1;
-    }
-    if trait_like {
-        return None;
     }
     let (mut pointer, mut references, mut name) = (false, 0, None);
     while at < to {

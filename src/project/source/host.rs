@@ -3,7 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::classes::is_class;
+use super::declarators::without_attributes;
 use super::macros::Macros;
+use super::names::after_template;
 use super::part::{Part, What, is_keyword};
 use super::spaces::{KNOWN, is_known};
 use super::tokens::Token;
@@ -79,6 +82,8 @@ pub(super) struct Known<'a> {
     pub(super) spaces: &'a BTreeSet<String>,
     /// Macros that only host code can use.
     pub(super) host_macros: &'a BTreeSet<String>,
+    /// Whether a header that is not here may declare a namespace.
+    pub(super) lacks_library: bool,
 }
 
 impl Known<'_> {
@@ -128,12 +133,29 @@ impl Known<'_> {
         let numbers =
             ["bool", "char", "short", "int", "long", "float", "double", "unsigned", "signed", "size_t", "auto"];
         let is = |t: &Token| numbers.iter().any(|word| t.is(word));
+        let number = || part.header.iter().any(is) || self.may_be_number(&part.header);
         let constant = part.header.iter().any(|t| t.is("const")) && !part.header.iter().any(|t| t.is("*"));
-        if part.what == What::Variable && constant && part.header.iter().any(is) {
+        if part.what == What::Variable && constant && number() {
             return false;
         }
         let host_only = part.header.iter().any(|t| t.is("__host__"));
-        host_only || part.names.contains("main") || self.in_host_words(&part.tokens, self.host_macros)
+        if host_only || part.names.contains("main") {
+            return true;
+        }
+        match self.may_be_annotated(part) {
+            // Code of the device may name what only a header that is not here declares.
+            true => self.in_host_words(&part.tokens, &BTreeSet::new()),
+            false => self.names_foreign_or_host(&part.tokens, self.host_macros),
+        }
+    }
+
+    /// Whether a foreign name that may be an alias of a number is the type of a variable.
+    fn may_be_number(&self, header: &[Token]) -> bool {
+        let header = without_attributes(header);
+        let header = after_template(&header);
+        let specifier = |t: &&Token| !t.is_word() || is_keyword(&t.text);
+        let at = header.iter().take_while(specifier).count();
+        self.foreign_at(header).any(|foreign| foreign == at) && !is_class(&qualified(header, at))
     }
 
     /// Macros that only host code can use: each of their definitions names what device code does not have.
@@ -148,7 +170,7 @@ impl Known<'_> {
         let mut open: Vec<&String> = self.macros.all.keys().collect();
         while let Some(name) = open.pop() {
             let mut all = self.macros.all[name].definitions.iter();
-            if !found.contains(name) && all.all(|m| self.in_host_words(&m.body, &found)) {
+            if !found.contains(name) && all.all(|m| self.names_foreign_or_host(&m.body, &found)) {
                 found.insert(name.clone());
                 open.extend(users.get(name).into_iter().flatten());
             }
@@ -156,10 +178,11 @@ impl Known<'_> {
         found
     }
 
+    fn names_foreign_or_host(&self, text: &[Token], host_macros: &BTreeSet<String>) -> bool {
+        self.foreign(text).is_some() || self.in_host_words(text, host_macros)
+    }
+
     fn in_host_words(&self, text: &[Token], host_macros: &BTreeSet<String>) -> bool {
-        if self.foreign(text).is_some() {
-            return true;
-        }
         (0..text.len()).any(|at| {
             let token = &text[at];
             if text[at..].len() > 2 && text[at..at + 3].iter().all(|t| t.is("<")) {

@@ -28,6 +28,7 @@ pub(super) struct Implied {
 impl Sources<'_> {
     /// The declarations that the library or the language may use for a type that an entry uses.
     pub(super) fn implied(&self) -> Implied {
+        let known = self.known();
         let mut out = Implied::default();
         let parts = || self.groups.iter().flat_map(|group| &group.parts);
         let primary: BTreeSet<&String> = parts().filter(|p| p.specialized().is_none()).flat_map(|p| &p.names).collect();
@@ -35,6 +36,7 @@ impl Sources<'_> {
         for (group, all) in self.groups.iter().enumerate() {
             for (index, part) in all.parts.iter().enumerate() {
                 let usable = part.device || part.constexpr || self.all_device || part.header.iter().any(is_annotation);
+                let usable = usable || known.may_be_annotated(part);
                 let called = part.what == What::Function && CALLED.iter().any(|name| part.names.contains(*name));
                 if called && usable {
                     out.always.insert((group, index));

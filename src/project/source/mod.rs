@@ -12,8 +12,9 @@
 //! | specializations and functions in namespaces of the library, and `begin`, `end`, `get`, are kept for the types that they name | the library and the language use them without their names |
 //! | functions without annotation that can only be host code are never kept | a local variable in a kernel may have the name of one |
 //! | of a name that device functions have too, functions without annotation are host overloads | so CUDA says; a launcher often has its kernel's name |
-//! | of several overloads and specializations, those are left out that are for a type of a namespace which only an absent header can declare ([`foreign`]) | nobody can choose them without a value of that type |
-//! | one that names such a namespace anywhere else stays: in a condition of a template, a default argument, a base, a return type, a value | it may be chosen for types that are here, and the compiler then names what is missing |
+//! | what a word precedes that may be a macro of an absent header is no host overload ([`annotations`]) | the macro may stand for `__device__` |
+//! | of several overloads and specializations, those are left out that are for a known class of a library whose header is absent ([`foreign`], [`classes`]) | nobody can choose them without a value of that class |
+//! | one that names another type of such a namespace, or names it anywhere else, stays: in a condition of a template, a default argument, a base, a return type, a value | the name may be an alias of `float`, and the compiler then names what is missing |
 //! | a type or a variable that names one is never left out for another of its name | it may hide that one |
 //! | what declares the name of a macro that the compiler is given stays ([`fixed`] reports it before) | the macro would take its place |
 //! | kept text stays byte for byte, and in its line | messages and `__LINE__` mean the source that the user sees |
@@ -25,8 +26,10 @@
 //! | a file whose brackets match only under conditions stays whole | its declarations are not known |
 //! | declarations that use `__COUNTER__` stay if one of them does | each gets a number by its place |
 
+mod annotations;
 mod brackets;
 mod branches;
+mod classes;
 mod declarations;
 mod declarators;
 mod edit;
@@ -39,6 +42,7 @@ mod host;
 mod implied;
 pub mod import;
 mod include;
+mod inside;
 mod macros;
 mod makers;
 mod names;
@@ -257,6 +261,7 @@ impl<'a> Sources<'a> {
             namespaces: &self.namespaces,
             spaces: &self.spaces,
             host_macros: &self.host_macros,
+            lacks_library: self.lacks_library,
         }
     }
 

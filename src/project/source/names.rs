@@ -46,7 +46,7 @@ pub(super) fn declared(header: &[Token], rest: &[Token]) -> (What, BTreeSet<Stri
 }
 
 /// A header behind its lists of template parameters.
-fn after_template(header: &[Token]) -> &[Token] {
+pub(super) fn after_template(header: &[Token]) -> &[Token] {
     let mut text = header;
     while text.first().is_some_and(|t| t.is("template"))
         && text.get(1).is_some_and(|t| t.is("<"))

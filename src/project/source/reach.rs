@@ -99,7 +99,8 @@ impl Sources<'_> {
                 let forward = device.iter().any(|other| self.part(**other).parameters == part.parameters);
                 let annotated = part.header.iter().any(is_annotation);
                 let host = !part.device && !part.constexpr && !annotated && !self.all_device;
-                part.what == What::Function && host && !device.is_empty() && !forward
+                let host = host && !device.is_empty() && !forward;
+                part.what == What::Function && host && !known.may_be_annotated(part)
             };
             let left_out = |at: &(usize, usize)| {
                 host.contains(at)

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 
 use super::expression::Expression::{self, Binary, Call, Either, Int, Name, Opaque};
 
+/// By how many bits a number can be shifted.
+const WIDTH: std::ops::RangeInclusive<i64> = 0..=62;
+
 /// An operation, computed where both sides are known.
 pub(super) fn binary(sign: char, a: Expression, b: Expression) -> Expression {
     let known = |a: i64, b: i64| match sign {
@@ -11,10 +14,15 @@ pub(super) fn binary(sign: char, a: Expression, b: Expression) -> Expression {
         '-' => a.checked_sub(b),
         '*' => a.checked_mul(b),
         '/' => a.checked_div(b),
+        '<' if WIDTH.contains(&b) => a.checked_mul(1 << b).filter(|all| i32::try_from(*all).is_ok()),
+        '>' if WIDTH.contains(&b) => Some(a >> b),
+        '<' | '>' => None,
         _ => a.checked_rem(b),
     };
     match (&a, sign, &b) {
         (Int(x), _, Int(y)) => known(*x, *y).map_or_else(|| Binary(sign, Box::new(Int(*x)), Box::new(Int(*y))), Int),
+        // Sizes are not negative.
+        (_, '<' | '>', Int(by)) if WIDTH.contains(by) => binary(if sign == '<' { '*' } else { '/' }, a, Int(1 << by)),
         (_, '*' | '/', Int(1)) | (_, '+' | '-', Int(0)) => a,
         (Int(1), '*', _) | (Int(0), '+', _) => b,
         (_, '/', _) => quotient(a, b),

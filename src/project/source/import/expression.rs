@@ -16,7 +16,7 @@ pub(super) enum Expression {
     Name(String),
     /// What has no value here, as the source spells it: `x.size(0)`.
     Opaque(String),
-    /// A sum, difference, product, quotient or remainder.
+    /// A sum, difference, product, quotient or remainder; `<` and `>` are shifts by what is not known.
     Binary(char, Box<Expression>, Box<Expression>),
     /// A call of `ceil_div`, `min` or `max`.
     Call(&'static str, Vec<Expression>),
@@ -61,6 +61,7 @@ pub(super) fn split(text: &[Token]) -> Vec<&[Token]> {
         match text[at].text.as_str() {
             _ if text[at].kind != Kind::Punctuation => {}
             "(" | "[" | "{" => at = closing(text, at).unwrap_or(text.len()),
+            "<" if is_shift(text, at) => at += 1,
             "<" if at > 0 && text[at - 1].is_word() => at = closing_angle(text, at).unwrap_or(at),
             "," => {
                 out.push(&text[from..at]);
@@ -74,6 +75,16 @@ pub(super) fn split(text: &[Token]) -> Vec<&[Token]> {
         out.push(&text[from..]);
     }
     out
+}
+
+/// Whether a shift to the left begins here: two signs that touch, and no third.
+fn is_shift(text: &[Token], at: usize) -> bool {
+    let (same, other) = (|at: usize| text.get(at).is_some_and(|t| t.is("<")), |at: usize| text[at].glued);
+    same(at)
+        && same(at + 1)
+        && other(at + 1)
+        && !(same(at + 2) && other(at + 2))
+        && !(other(at) && at > 0 && same(at - 1))
 }
 
 /// A text as the source spells it, shortened where no person would read it.
@@ -90,7 +101,7 @@ pub(super) fn expression(text: &[Token], scope: &Scope) -> Expression {
         return Opaque(shown(text));
     }
     let mut reader = Reader { text, at: 0, scope };
-    match reader.sum() {
+    match reader.shift() {
         Some(found) if reader.at == text.len() => found,
         _ => Opaque(spelled(text)),
     }
@@ -112,6 +123,25 @@ impl Reader<'_> {
         let sign = token.text.chars().next().filter(|_| token.text.len() == 1)?;
         let assigns = self.text.get(self.at + 1).is_some_and(|t| t.is("=") && t.glued);
         any.contains(&sign).then_some(sign).filter(|_| !assigns)
+    }
+
+    fn shift(&mut self) -> Option<Expression> {
+        let mut left = self.sum()?;
+        while let Some(sign) = self.shifted() {
+            self.at += 2;
+            left = binary(sign, left, self.sum()?);
+        }
+        Some(left)
+    }
+
+    /// The sign of a shift that stands here: two that touch, without a third or `=`.
+    fn shifted(&self) -> Option<char> {
+        let at = |offset: usize| self.text.get(self.at + offset).filter(|t| t.kind == Kind::Punctuation);
+        let first = at(0)?;
+        let sign = ['<', '>'].into_iter().find(|sign| first.text.len() == 1 && first.text.starts_with(*sign))?;
+        let two = at(1).is_some_and(|t| t.glued && t.text == first.text);
+        let more = at(2).is_some_and(|t| t.glued && (t.text == first.text || t.is("=")));
+        (two && !more).then_some(sign)
     }
 
     fn sum(&mut self) -> Option<Expression> {
@@ -353,7 +383,7 @@ impl Expression {
         match self {
             Int(_) => Some(vec![]),
             Name(name) => Some(vec![name.clone()]),
-            Opaque(_) | Either(..) => None,
+            Opaque(_) | Either(..) | Binary('<' | '>', ..) => None,
             Binary(_, a, b) => Some([a.names()?, b.names()?].concat()),
             Call(_, all) => all.iter().try_fold(vec![], |names, e| Some([names, e.names()?].concat())),
         }
@@ -364,6 +394,13 @@ impl Expression {
         match self {
             Int(value) => value.to_string(),
             Name(name) | Opaque(name) => name.clone(),
+            Binary(sign @ ('<' | '>'), a, b) => {
+                let inner = |e: &Expression| match e {
+                    Binary(..) => format!("({})", e.text()),
+                    _ => e.text(),
+                };
+                format!("{} {sign}{sign} {}", inner(a), inner(b))
+            }
             Binary(sign, a, b) => {
                 let tight = matches!(sign, '*' | '/' | '%');
                 let left = match &**a {

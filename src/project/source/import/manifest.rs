@@ -11,6 +11,7 @@ use super::expression::Expression;
 use super::guess::{Guess, Role, guess};
 use super::kernel::{Extents, Kernel};
 use super::operators::{Operator, identifier, operators, shapes};
+use super::through::written_through_structs;
 use kforge_foundation::base::{Severity, SourceFile};
 use kforge_types::model::{inherit, parse};
 
@@ -182,8 +183,10 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
     let first = &kernels[operator.kernels[0]];
     let _ = write!(out, "\n[operator.{}]\n", operator.name);
     let written = guess.tensors.iter().any(|t| t.role != Role::Input);
-    let asked =
-        (!written).then_some("no parameter of the kernel is written: state in `outputs` or `inouts` what it writes");
+    let asked = (!written).then(|| {
+        let none = "no parameter of the kernel is written: state in `outputs` or `inouts` what it writes";
+        written_through_structs(first).unwrap_or_else(|| none.into())
+    });
     let _ = writeln!(out, "dims = {}{}", list(guess.dims.iter().map(|d| text(d))), check(asked));
     let unknown = guess.reference.is_none();
     for tensor in &guess.tensors {

@@ -40,6 +40,7 @@ mod sizes;
 mod strides;
 mod structs;
 mod template;
+mod through;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,6 +49,7 @@ use super::include::include_folders;
 use super::{Place, SourceTree, Sources, Unfinished};
 use host::launched;
 use kernel::kernels;
+pub(super) use parameter::dtype;
 
 /// A kernel in the manifest.
 #[derive(Debug, Clone, PartialEq, Eq)]

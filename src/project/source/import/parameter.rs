@@ -39,7 +39,7 @@ pub(super) struct Parameter {
 }
 
 /// The dtype of a type of C++, and how many elements it has.
-pub(super) fn dtype(spelling: &str) -> Option<(&'static str, i64)> {
+pub(in crate::source) fn dtype(spelling: &str) -> Option<(&'static str, i64)> {
     let last = spelling.rsplit("::").next().unwrap_or(spelling).trim();
     Some(match last {
         "float" => ("f32", 1),
@@ -180,7 +180,7 @@ fn aliases(name: &str, body: &[Token]) -> BTreeSet<String> {
 }
 
 /// What a body does with the memory behind a pointer.
-fn access(name: &str, body: &[Token]) -> Access {
+pub(super) fn access(name: &str, body: &[Token]) -> Access {
     let names = aliases(name, body);
     // By position: a write takes place at the end of its statement.
     let mut found: Vec<(usize, Access)> = vec![];
@@ -213,7 +213,7 @@ fn access(name: &str, body: &[Token]) -> Access {
 }
 
 /// What one use of a pointer does; none if it only moves or copies the pointer.
-fn at_use(body: &[Token], at: usize) -> Option<Access> {
+pub(super) fn at_use(body: &[Token], at: usize) -> Option<Access> {
     let (mut first, mut last) = (at, at);
     let mut element = false;
     loop {

@@ -114,6 +114,23 @@ fn what_a_launch_does_not_say_is_asked_for() {
 }
 
 #[test]
+fn constants_may_be_computed_by_every_integer_operator() {
+    let kernel = "__global__ void relu(const float *x, float *y, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) y[i] = x[i] > 0 ? x[i] : 0; }\n";
+    for (constants, block) in [
+        ("constexpr int T = 64;\nconst int B = T << 1;", 128),
+        ("#define T (1 << 5)\nconst int B = T << 1, unused = 1 >> 1;", 64),
+        ("const int T = 1024, S = 2;\nconst int B = (T >> S) - T / (4 * 2) + 32;", 160),
+        ("enum { LOG = 7 };\nstatic const unsigned B = 1u << LOG;", 128),
+    ] {
+        let host = "void f(int n) { relu<<<(n + B - 1) / B, B>>>(p, q, n); }";
+        let found = of(&[("s.cu", &format!("{constants}\n{kernel}{host}"))]);
+        says(&found, &[&format!("grid = [\"ceil_div(n, {block})\"]"), &format!("block = [{block}]")]);
+    }
+    let host = "void f(int n) { const int T = 64; int B = T << 1; relu<<<n + B - 1 >> 7, T << 1, B >> 8>>>(p, q, n); }";
+    says(&of(&[("s.cu", &format!("{kernel}{host}"))]), &["grid = [\"ceil_div(n, 128)\"]", "block = [128]"]);
+}
+
+#[test]
 fn a_template_takes_its_arguments_from_a_launch_or_asks() {
     let kernel = "template <typename T, int B> __global__ void relu_kernel(const T *x, T *y, int n) { int i = blockIdx.x * B + threadIdx.x; if (i < n) y[i] = x[i] > T(0) ? x[i] : T(0); }\n";
     let found = of(&[(

@@ -62,6 +62,61 @@ fn a_parameter_of_a_kernel_that_is_launched_is_found() {
 }
 
 #[test]
+fn what_the_kernels_reach_declares_a_tunable_inside_itself() {
+    let (local, parameter, member) = (
+        |function: &str| FixedBy::Local { function: function.into() },
+        |function: &str| FixedBy::InnerParameter { function: function.into() },
+        || FixedBy::Member { class: "P".into() },
+    );
+    let helped = |helper: &str| format!("{helper}\n__global__ void k(float *x) {{ x[0] = f(2); }}");
+    let taken = |class: &str| format!("{class}\n__global__ void k(float *x, P p) {{ x[0] = 1; }}");
+    for (text, by) in [
+        ("__global__ void k(float *x) {\n  const int BLOCK = 4; x[0] = BLOCK; }".to_string(), local("k")),
+        ("__global__ void k(float *x) {\n  for (int BLOCK = 0; BLOCK < 4; ++BLOCK) x[0] = 1; }".into(), local("k")),
+        ("__global__ void k(float *x) {\n  __shared__ float BLOCK[4]; }".into(), local("k")),
+        ("__global__ void k(float *x) {\n  float *const BLOCK = x, y; }".into(), local("k")),
+        ("struct V { int x; };\n__global__ void k(float *x) { V BLOCK; V *other; }".into(), local("k")),
+        (helped("\n__device__ int f(int n) { uint4 BLOCK{}; return n; }"), local("f")),
+        (helped("\n__device__ int f(int BLOCK) { return BLOCK; }"), parameter("f")),
+        (helped("template <int BLOCK>\n__device__ int f(int n) { return n; }"), parameter("f")),
+        (
+            helped("constexpr int g(int *BLOCK) { return 1; }\n__device__ int f(int n) { return g(&n); }"),
+            parameter("g"),
+        ),
+        (taken("struct P {\n  int n, m;\n  int BLOCK; };"), member()),
+        (taken("struct P { int n; __device__ int g() {\n  int BLOCK = n; return 2; } };"), local("P")),
+        (taken("struct P { float\n*BLOCK; };"), member()),
+        (taken("typedef struct P_ { size_t BLOCK[2]; } P;"), FixedBy::Member { class: "P_".into() }),
+    ] {
+        let found = of(&[("k.cu", &text)]).map(|(_, by)| by);
+        assert_eq!(found, Some(by), "{text}");
+        let line = text.lines().position(|line| line.contains("BLOCK")).unwrap() + 1;
+        assert_eq!(of(&[("k.cu", &text)]).unwrap().0, format!("BLOCK k.cu:{line}"), "{text}");
+        for kept in [
+            format!("#ifndef BLOCK\n{text}\n#endif"),
+            format!("{text}\n#undef BLOCK\n"),
+            text.replace("void k(", "void other("),
+        ] {
+            assert_eq!(of(&[("k.cu", &kept)]), None, "{kept}");
+        }
+        assert!(of(&[("k.cu", "#include \"a.h\"\n"), ("a.h", &text)]).is_some(), "{text}");
+    }
+    for used in [
+        "int n = BLOCK; return BLOCK;",
+        "int n = x[0] * BLOCK, m = (int)BLOCK; n = n * BLOCK;",
+        "int y[BLOCK]; V<float, BLOCK> v; unsigned u{BLOCK}; S::BLOCK = 2; x.BLOCK = 3;",
+        "switch (n) { case BLOCK: break; } if (int(BLOCK) == 3) f(BLOCK); else BLOCK;",
+        "auto f = [](int n = BLOCK) { return n; }; UNROLL BLOCK; p->BLOCK = 2;",
+        "static_assert(BLOCK > 1); y = sizeof(float) * BLOCK; a = b & BLOCK;",
+    ] {
+        let text = format!(
+            "struct S {{ int v[BLOCK]; static constexpr int n = BLOCK; }};\n__global__ void k(float *x, S s) {{ {used} }}"
+        );
+        assert_eq!(of(&[("k.cu", &text)]), None, "{used}");
+    }
+}
+
+#[test]
 fn what_a_condition_surrounds_or_only_uses_a_tunable_is_none() {
     for text in [
         "#ifndef BLOCK\n#define BLOCK 256\n#endif\n",

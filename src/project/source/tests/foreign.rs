@@ -26,6 +26,10 @@ fn a_specialization_stays_unless_it_is_for_a_foreign_type() {
         "template <> struct Op<float> : at::Base { };",
         "template <typename T> struct Op<T, typename c10::Void<T>::type> { };",
         "template <> struct Op<at::opmath_type<float>> { };",
+        "template <> struct Op<mylib::real> { };",
+        "template <> struct Op<mylib::Real> { };",
+        "template <> struct Op<mylib::real<4>> { };",
+        "template <> struct Op<at::native::Half> { };",
         "template <typename T> requires at::Number<T> struct Op<T> { };",
         "#ifdef HALF\ntemplate <> struct Op<c10::Half>\n#else\ntemplate <> struct Op<float>\n#endif\n{ int both; };",
     ] {
@@ -61,6 +65,13 @@ fn a_function_stays_unless_a_parameter_has_a_foreign_type() {
         "template <typename T> __device__ auto act(T v) -> at::opmath_type<T> { return 3; }",
         "template <typename T, std::enable_if_t<!c10::is_complex<T>::value, int> = 0> __device__ T act(T v) { return 3; }",
         "template <typename T> __device__ T act(at::opmath_type<T> v) { return 3; }",
+        "__device__ float act(mylib::real v) { return 3; }",
+        "__device__ float act(const mylib::Real &v) { return 3; }",
+        "__device__ float act(const ::mylib::Scalar v) { return 3; }",
+        "__device__ float act(mylib::real<4> v) { return 3; }",
+        "template <int N> __device__ float act(mylib::Real<N> v) { return 3; }",
+        "template <> __device__ float act<mylib::Real>(float v) { return 3; }",
+        "__device__ float act(mylib::Real v, mylib::Real *w) { return 3; }",
         "template <typename T> __device__ T act(typename at::OpMath<T>::type v) { return 3; }",
         "__device__ float act(float v, int (*a)[sizeof(at::Half)] = 0) { return 3; }",
         "template <typename... T> __device__ float act(float v, c10::complex<T>... t) { return 3; }",
@@ -138,4 +149,57 @@ fn operators_and_lookups_of_the_library_stay_unless_they_are_for_a_foreign_type(
     ];
     check(&[own, plain], &foreign, "V v; v + 1.0f");
     check(&[own, "namespace std { template <> struct tuple_size<V> : at::Size<2> { }; }"], &[], "V v; auto [a] = v");
+}
+
+#[test]
+fn a_constant_whose_foreign_type_may_be_a_number_is_no_host_code() {
+    let outer = "constexpr float scale = 2;";
+    for hides in [
+        "namespace ops { const mylib::real scale = 3; }",
+        "namespace ops { static mylib::Real const scale = 3; }",
+        "namespace ops { template <int N> const ::mylib::real<N> scale = 3; }",
+    ] {
+        check(&[outer, hides], &[], "x[0] = x[1] * scale");
+    }
+    for host in ["namespace ops { const at::Tensor scale; }", "namespace ops { mylib::Table scale; }"] {
+        let gone = host.trim_start_matches("namespace ops { ").trim_end_matches(" }");
+        check(&[outer], &[gone], "x[0] = x[1] * scale");
+    }
+}
+
+#[test]
+fn a_function_that_a_macro_of_an_absent_header_may_annotate_is_no_host_overload() {
+    let plain = "__device__ float act(double v) { return 2; }";
+    for overload in [
+        "MYLIB_FN float act(float v) { return 3; }",
+        "static MYLIB_FN inline float act(float v) { return 3; }",
+        "inline MYLIB_FN(3) float act(float v) { return 3; }",
+        "template <typename T> MYLIB_FN T act(T v) { return 3; }",
+        "template <typename T> MYLIB_FN std::enable_if_t<true, T> act(T v) { return 3; }",
+        "MYLIB_FN auto act(float v) -> float { return 3; }",
+        "MYLIB_FN float act(mylib::real v) { return 3; }",
+        "MYLIB_FN size_t act(float v) { return mylib::three(v); }",
+    ] {
+        check(&[plain, overload], &[], "x[0] = act(x[1])");
+    }
+    let own = ["struct V { float x; };", "__device__ V operator+(V a, double b) { return a; }"];
+    check(&[own[0], own[1], "MYLIB_FN V operator+(V a, float b) { return a; }"], &[], "V v; v + 1.0f");
+    for host in [
+        "float act(float v) { return 3; }",
+        "static __inline__ size_t act(float v) { return 3; }",
+        "[[nodiscard]] Own act(float v) { return {}; }",
+        "mylib::deep::Real act(float v) { return {}; }",
+        "typename mylib::Trait<float>::type act(float v) { return {}; }",
+        "unsigned long long act(float v) { return 3; }",
+        "MYLIB_API void act(float *v) { act<<<1, 2>>>(v); }",
+        "MYLIB_API void act(float v) { std::vector<float> all; }",
+        "MYLIB_API void act(at::Tensor v) { cudaDeviceSynchronize(); }",
+    ] {
+        check(&[plain], &[host], "x[0] = act(x[1])");
+    }
+    // Where every header is here, an unknown word is a mistake.
+    let text = format!(
+        "{plain}\nMYLIB_FN float act(float v) {{ return 3; }}\n__global__ void k(float *x) {{ x[0] = act(x[1]); }}\n"
+    );
+    assert!(!left(&text, "k").contains("MYLIB_FN"));
 }

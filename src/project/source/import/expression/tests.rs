@@ -42,6 +42,17 @@ fn the_rest_keeps_its_meaning() {
         ("(n + 254) / 256", "(n + 254) // 256"),
         ("a * (b + c) - (d - 1)", "a * (b + c) - (d - 1)"),
         ("2 * 3 + 4 % 3", "7"),
+        ("1 << 4", "16"),
+        ("(BLOCK << 1) + 1", "513"),
+        ("BLOCK << 1 + 1", "1024"),
+        ("4096 >> 2 >> 1", "512"),
+        ("n << 3", "n * 8"),
+        ("n * 4 >> 1", "n * 4 // 2"),
+        ("(n + 255) >> 8", "ceil_div(n, 256)"),
+        ("1 << (BLOCK / 64)", "16"),
+        ("1 << n + 1", "1 << (n + 1)"),
+        ("1 << 31", "1 << 31"),
+        ("1 << 64", "1 << 64"),
         ("BLOCK / (4)", "64"),
         ("std::min(n, 1024)", "min(n, 1024)"),
         ("block.x * block.y * block.z", "256"),
@@ -52,6 +63,8 @@ fn the_rest_keeps_its_meaning() {
     ] {
         assert_eq!(text(of), expected, "{of}");
     }
-    assert_eq!(expression(&tokens("x.size(0)").0, &Scope::default()).names(), None);
+    for unknown in ["x.size(0)", "1 << n", "n << -1", "n <<= 1", "n < < 1", "n <<< 1", "n >>= 1"] {
+        assert_eq!(expression(&tokens(unknown).0, &Scope::default()).names(), None, "{unknown}");
+    }
     assert_eq!(expression(&tokens("n > 1 ? 2 : 3").0, &Scope::default()).names(), None);
 }

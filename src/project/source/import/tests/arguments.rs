@@ -12,9 +12,9 @@ fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
         ("int A, int... R", "1, 2, 3", "copy<1, 2, 3>"),
         ("int... R", "1,2,3", "copy<1, 2, 3>"),
         ("int... R", "", "copy<>"),
-        ("int B", "(1<<4)", "copy<(1<<4)>"),
+        ("int B", "(1<<4)", "copy<16>"),
         ("int B", "sizeof(int) == 4 ? 4 : 8", "copy<sizeof(int) == 4 ? 4 : 8>"),
-        ("int B", "(1 << L)", "copy<(1 << 3)>"),
+        ("int B", "(1 << L)", "copy<8>"),
         ("int B", "-3", "copy<-3>"),
         ("Mode M", "Mode::Scale", "copy<Mode::Scale>"),
         ("ns::Kind K, class T", "ns::B, ns::Own", "copy<ns::B, ns::Own>"),
@@ -37,7 +37,7 @@ fn arguments_of_a_template_are_kept_as_the_launch_spells_them() {
     let inside = format!(
         "namespace ns {{ enum Kind {{ A, B }}; namespace in {{ constexpr int one = 1; }} template <Kind K, int I> {kernel} void run(float *a, float *b, int n) {{ copy<B, (in::one << 2)><<<ceil_div(n, 64), 64>>>(a, b, n); }} }}"
     );
-    assert_eq!(of(&[("s.cu", &inside)]).kernels[0].entry, "ns::copy<ns::B, (ns::in::one << 2)>");
+    assert_eq!(of(&[("s.cu", &inside)]).kernels[0].entry, "ns::copy<ns::B, 4>");
     // What only the launching function knows is asked for, by its name.
     for (template, arguments, asked) in [
         ("int B", "(m << 1)", "`B` of the template is `(m << 1)` at its launch: state it; 256 is a placeholder"),
@@ -86,6 +86,33 @@ fn every_argument_of_a_template_that_is_invented_is_asked_for() {
     ] {
         assert!(found.text.contains(asked), "{asked}\n{}", found.text);
     }
+}
+
+#[test]
+fn a_kernel_that_writes_through_a_struct_says_so() {
+    let state = "state what they point to in `outputs` or `inouts`, and their names in the `struct` of `args`";
+    let plain = "struct P { const float *x; float *y; float *z; int n; };";
+    for (declared, body, asked) in [
+        (plain, "p.y[0] = p.x[0];", "the kernel writes through `p.y`"),
+        (plain, "p.y[0] = p.x[0]; *p.z += 1;", "the kernel writes through `p.y`, `p.z`"),
+        (plain, "atomicAdd(p.z + 1, p.x[0]);", "the kernel writes through `p.z`"),
+        (plain, "float *y = p.y; y[0] = p.x[0];", "the kernel writes through `p.y`"),
+        (plain, "store(p, 1);", "the kernel may write through pointers in its struct `p`"),
+        (
+            "template <int N> struct Q { float *y; }; using P = Q<3>;",
+            "p.y[0] = 1;",
+            "the kernel writes through pointers in its struct `p`",
+        ),
+    ] {
+        let text =
+            format!("{declared}\n__global__ void frob(P p) {{ {body} }}\nvoid go(P p) {{ frob<<<1, 32>>>(p); }}");
+        let found = of(&[("s.cu", &text)]);
+        let line = format!("# dims = [] # check: {asked}: {state}\n");
+        assert!(found.text.contains(&line), "{line}\n{}", found.text);
+    }
+    let text = format!("{plain}\n__global__ void frob(P p) {{ float v = p.y[0]; }}\n");
+    let found = of(&[("s.cu", &text)]);
+    assert!(found.text.contains("# dims = [] # check: no parameter of the kernel is written"), "{}", found.text);
 }
 
 #[test]
