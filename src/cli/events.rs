@@ -6,7 +6,7 @@ use super::agent_progress::Asking;
 use super::args::Global;
 use super::console::Console;
 use super::rounds;
-use super::watch::Watching;
+use super::watch::{self, Watching};
 use super::words::listed;
 use kforge_engine::Graph;
 use kforge_foundation::base::count;
@@ -66,6 +66,10 @@ impl Observer for Listener {
 
     fn watch<'b>(&'b self, build: Steps<'b>, graph: &Graph) -> Box<dyn Watch + 'b> {
         Watching::begin(self, build, graph)
+    }
+
+    fn watch_elsewhere(&self) -> Box<dyn Watch + '_> {
+        watch::elsewhere(&self.console)
     }
 
     fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {

@@ -15,11 +15,65 @@ pub(super) struct Watching<'b> {
     console: &'b Console,
     teller: Teller<'b>,
     log: &'b dyn Fn(&str) -> String,
+    steps: Progress,
+    /// How many steps of each kind and kernel have started.
+    said: BTreeMap<(StepKind, String), u32>,
+}
+
+/// How far a build is: the steps in all, those that have ended, and those that run.
+#[derive(Default)]
+struct Progress {
     total: u64,
     ended: u64,
     running: BTreeMap<String, StepKind>,
-    /// How many steps of each kind and kernel have started.
-    said: BTreeMap<(StepKind, String), u32>,
+}
+
+impl Progress {
+    fn event(&mut self, event: &Event) {
+        match event {
+            Event::BuildStarted { planned, .. } => self.total = *planned,
+            Event::StepStarted { id, kind } => drop(self.running.insert(id.clone(), *kind)),
+            Event::StepFinished(step) => {
+                self.running.remove(&step.id);
+                self.ended += 1;
+                self.total = self.total.max(self.ended);
+            }
+            _ => {}
+        }
+    }
+
+    /// Shows it in the progress bar.
+    fn show(&self, console: &Console) {
+        let first = self.running.iter().next();
+        let first = first.map(|(id, kind)| format!("{} {id}", kind.verb().to_lowercase())).unwrap_or_default();
+        let more = if self.running.len() > 1 { format!(" and {} more", self.running.len() - 1) } else { String::new() };
+        console.progress("Building", self.ended, self.total, &format!("{first}{more}"));
+    }
+}
+
+/// Watches a build in another process, which prints nothing on this console: only the progress bar shows it.
+struct Elsewhere<'b> {
+    console: &'b Console,
+    steps: Progress,
+}
+
+/// The watcher of a build in another process.
+pub(super) fn elsewhere(console: &Console) -> Box<dyn Watch + '_> {
+    Box::new(Elsewhere { console, steps: Progress::default() })
+}
+
+impl Watch for Elsewhere<'_> {
+    fn event(&mut self, event: &Event) {
+        self.steps.event(event);
+        // Diagnostics come before the plan is known.
+        if self.steps.total > 0 {
+            self.steps.show(self.console);
+        }
+    }
+
+    fn ended(&mut self) {
+        self.console.finish();
+    }
 }
 
 /// Watches the build of a single requested step: the steps that it needs are reported only if they fail.
@@ -36,6 +90,7 @@ impl<'b> Watching<'b> {
                 format_version: FORMAT_VERSION,
                 kforge: env!("CARGO_PKG_VERSION").into(),
                 run: listener.run.clone(),
+                planned: graph.len() as u64,
             }),
             Purpose::Side => {}
         }
@@ -44,15 +99,12 @@ impl<'b> Watching<'b> {
             console,
             teller: teller.going_on(build.purpose == Purpose::Round).awaiting(steps),
             log: build.log,
-            total: graph.len() as u64,
-            ended: 0,
-            running: BTreeMap::new(),
+            steps: Progress { total: graph.len() as u64, ..Progress::default() },
             said: BTreeMap::new(),
         })
     }
 
     fn started(&mut self, id: &str, kind: StepKind) {
-        self.running.insert(id.to_string(), kind);
         let what = headline(id);
         // One line per kind and kernel, not per step; with -v, one per step.
         let count = self.said.entry((kind, what.clone())).or_default();
@@ -65,9 +117,6 @@ impl<'b> Watching<'b> {
     }
 
     fn finished(&mut self, step: &StepFinished) {
-        self.running.remove(&step.id);
-        self.ended += 1;
-        self.total = self.total.max(self.ended);
         self.teller.tell(step);
         if self.console.everything() && step.kind == StepKind::Compile {
             self.console.err(&unsaid(&(self.log)(&step.id), step));
@@ -77,15 +126,13 @@ impl<'b> Watching<'b> {
 
 impl Watch for Watching<'_> {
     fn event(&mut self, event: &Event) {
+        self.steps.event(event);
         match event {
             Event::StepStarted { id, kind } => self.started(id, *kind),
             Event::StepFinished(step) => self.finished(step),
             _ => {}
         }
-        let first = self.running.iter().next();
-        let first = first.map(|(id, kind)| format!("{} {id}", kind.verb().to_lowercase())).unwrap_or_default();
-        let more = if self.running.len() > 1 { format!(" and {} more", self.running.len() - 1) } else { String::new() };
-        self.console.progress("Building", self.ended, self.total, &format!("{first}{more}"));
+        self.steps.show(self.console);
         self.console.event(event);
     }
 

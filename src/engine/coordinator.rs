@@ -20,8 +20,8 @@ use super::state::{Done, NodeCheck, PendingStep, State, Walk};
 use super::work::{Report, Task, Tools, WorkResult, work};
 use super::{Graph, Index, NodeId};
 use kforge_foundation::base::Severity;
+use kforge_types::record::Outcome;
 use kforge_types::record::event::{Event, StepCounts, StepFinished, VerdictCounts};
-use kforge_types::record::{Outcome, Verdict};
 
 /// The outcome of a build.
 #[derive(Debug)]
@@ -310,11 +310,8 @@ impl Coordinator<'_, '_, '_> {
             Outcome::Skipped(_) => skipped,
             Outcome::Failed(_) => failed,
         } += 1;
-        match done.result.as_ref().and_then(|r| r.verdict.as_ref()) {
-            Some(Verdict::Pass) => self.verdicts.pass += 1,
-            Some(Verdict::Fail(_)) => self.verdicts.fail += 1,
-            Some(Verdict::Unknown(_)) => self.verdicts.unknown += 1,
-            None => {}
+        if let Some(verdict) = done.result.as_ref().and_then(|r| r.verdict.as_ref()) {
+            self.verdicts.add(verdict);
         }
         self.was_interrupted |= done.interrupted;
     }

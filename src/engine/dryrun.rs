@@ -188,29 +188,7 @@ pub struct Compiled {
 
 /// Lists the questions of a graph to devices.
 pub fn questions(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> Questions {
-    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
-    let dry = Dry::walk(graph, &keep_going, services);
-    let walk = &dry.walk;
-    let asks = |node: &Node| node.kind.observes_device() && node.resources.device.is_some();
-    let mut out = Questions::default();
-    for (index, node) in walk.graph.nodes().enumerate() {
-        if asks(node) {
-            let answered = matches!(&walk.states[index], State::Done(Done { result: Some(_), .. }));
-            out.asked.push(Question { node: node.clone(), spec: walk.spec(index as Index), answered });
-        }
-        let State::Done(Done { result: Some(result), .. }) = &walk.states[index] else { continue };
-        if node.expands {
-            out.decided.push((node.clone(), result.clone()));
-        }
-        if node.kind == StepKind::Compile
-            && let Some(spec) = walk.spec(index as Index).filter(makes_binary)
-        {
-            out.made.push(Compiled { node: node.clone(), spec, result: result.clone() });
-        }
-    }
-    let open = dry.will.iter().map(|(index, _)| walk.graph.node(*index)).filter(|node| !asks(node));
-    out.open = open.map(|node| node.id.clone()).collect();
-    out
+    Dry::walk(graph, &going_on(options), services).questions()
 }
 
 /// Everything that is known of a plan without running any of it.
@@ -224,15 +202,20 @@ pub struct ReadyResult {
 
 /// Collects what is known of a graph without running any of it.
 pub fn known(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> ReadyResult {
-    let keep_going = BuildOptions { keep_going: true, ..options.clone() };
-    let Dry { mut walk, will, .. } = Dry::walk(graph, &keep_going, services);
-    let open = will.iter().map(|(index, _)| walk.graph.node(*index).id.clone()).collect();
-    let states = std::mem::take(&mut walk.states);
-    let done = states.into_iter().map(|state| match state {
-        State::Done(done) => Some(done),
-        _ => None,
-    });
-    ReadyResult { steps: walk.graph.nodes().cloned().zip(done).collect(), open }
+    Dry::walk(graph, &going_on(options), services).known()
+}
+
+/// The same with the questions of the graph to devices, about the same steps. Results add steps to a plan once, so two walks do not give the same.
+pub fn known_and_asked(graph: Graph, options: &BuildOptions, services: &Services<'_>) -> (ReadyResult, Questions) {
+    let options = going_on(options);
+    let dry = Dry::walk(graph, &options, services);
+    let asked = dry.questions();
+    (dry.known(), asked)
+}
+
+/// The same options, but no failure ends the walk.
+fn going_on(options: &BuildOptions) -> BuildOptions {
+    BuildOptions { keep_going: true, ..options.clone() }
 }
 
 struct Dry<'a> {
@@ -302,6 +285,41 @@ impl<'a> Dry<'a> {
                 State::Unknown
             }
         }
+    }
+
+    fn questions(&self) -> Questions {
+        let walk = &self.walk;
+        let asks = |node: &Node| node.kind.observes_device() && node.resources.device.is_some();
+        let mut out = Questions::default();
+        for (index, node) in walk.graph.nodes().enumerate() {
+            if asks(node) {
+                let answered = matches!(&walk.states[index], State::Done(Done { result: Some(_), .. }));
+                out.asked.push(Question { node: node.clone(), spec: walk.spec(index as Index), answered });
+            }
+            let State::Done(Done { result: Some(result), .. }) = &walk.states[index] else { continue };
+            if node.expands {
+                out.decided.push((node.clone(), result.clone()));
+            }
+            if node.kind == StepKind::Compile
+                && let Some(spec) = walk.spec(index as Index).filter(makes_binary)
+            {
+                out.made.push(Compiled { node: node.clone(), spec, result: result.clone() });
+            }
+        }
+        let open = self.will.iter().map(|(index, _)| walk.graph.node(*index)).filter(|node| !asks(node));
+        out.open = open.map(|node| node.id.clone()).collect();
+        out
+    }
+
+    fn known(self) -> ReadyResult {
+        let Dry { mut walk, will, .. } = self;
+        let open = will.iter().map(|(index, _)| walk.graph.node(*index).id.clone()).collect();
+        let states = std::mem::take(&mut walk.states);
+        let done = states.into_iter().map(|state| match state {
+            State::Done(done) => Some(done),
+            _ => None,
+        });
+        ReadyResult { steps: walk.graph.nodes().cloned().zip(done).collect(), open }
     }
 
     /// Why a node runs, if it certainly does.

@@ -43,8 +43,8 @@ mod testing;
 
 pub use coordinator::{BuildOutcome, build};
 pub use dryrun::{
-    Compiled, DryRun, Lack, Question, Questions, ReadyResult, dry_run, expanded, explain, known, lacking, questions,
-    recalled,
+    Compiled, DryRun, Lack, Question, Questions, ReadyResult, dry_run, expanded, explain, known, known_and_asked,
+    lacking, questions, recalled,
 };
 pub use explain::{Earlier, Explanation, Prospect, result_digest, why};
 pub use graph::{Graph, GraphError, Index};

@@ -238,6 +238,11 @@ pub trait Observer: Send + Sync {
         Box::new(Unwatched)
     }
 
+    /// Called when a build in another process begins. Returns what watches its steps. The default watches nothing.
+    fn watch_elsewhere(&self) -> Box<dyn Watch + '_> {
+        Box::new(Unwatched)
+    }
+
     /// Called when these attempts at rounds are requested. Returns what watches them. The default watches nothing.
     fn asking<'b>(&'b self, attempts: &'b [AttemptRequest]) -> Box<dyn AskWatch + 'b> {
         let _ = attempts;

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 
 use crate::build::report::view;
 use crate::session::build::Ready;
+use crate::session::places::Places;
 use crate::session::rounds::Recorded;
 use crate::{Error, Session};
 use kforge_engine::{Blobs, ReadyResult};
@@ -61,7 +62,9 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
         let known = ready.with_services(session, opened, |services| {
             kforge_engine::known(ready.graph.clone(), &ready.options, services)
         });
-        let report = assembled(ready, &known);
+        let nodes: Vec<_> = known.steps.iter().map(|(node, _)| node).collect();
+        let places = Places::of_steps(&nodes, &ready.journal, &*ready.leaves);
+        let report = assembled(ready, &known, &places);
         let (mut lines, mut count) = (String::new(), 0u64);
         for recorded in ready.recorded.iter().filter(|r| {
             Selection::takes(&selected.kernels, &r.seat.kernel) && Selection::takes(&selected.targets, &r.seat.target)
@@ -75,7 +78,7 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
             let targets = report.packages.iter().filter(|p| p.name == seat.package).flat_map(|p| &p.kernels);
             let mut targets = targets.filter(|k| k.name == seat.kernel).flat_map(|k| &k.targets);
             let target = targets.find(|t| t.target == seat.target && t.types == seat.types);
-            let judged = judged(ready, &known, recorded);
+            let judged = judged(ready, &known, recorded, &places);
             let of = SeatContext {
                 seat: [&seat.package, &seat.kernel, &seat.types, &seat.target],
                 contract: &recorded.contract,
@@ -107,15 +110,15 @@ pub fn trajectories(session: &Session, request: &TrajectoriesRequest) -> Result<
 }
 
 /// A report of the known results.
-fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
+fn assembled(ready: &Ready<'_>, known: &ReadyResult, places: &Places<'_>) -> Report {
     let views: Vec<StepView<'_>> =
         known.steps.iter().filter_map(|(node, done)| Some(view(node, done.as_ref()?))).collect();
     let read = |digest: &kforge_foundation::base::Digest| ready.leaves.get(digest).ok().flatten();
     let reader = report::assemble::Reader {
         read: &read,
-        places: &|_, text| text.to_string(),
-        place: &|_, _| None,
-        first_place: &|_, _| None,
+        places: &|id, text| places.text(id, text),
+        place: &|id, place| places.place(id, place),
+        first_place: &|id, text| places.first_place(id, text),
     };
     let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
@@ -123,9 +126,9 @@ fn assembled(ready: &Ready<'_>, known: &ReadyResult) -> Report {
 }
 
 /// The judgements of a seat's variants. Where the confirmation of a champion fails, its judgement takes the place of the one that it was to confirm.
-fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<FoundVerdict> {
-    let mut judged = judgements(ready, known, recorded, false);
-    let confirmations = judgements(ready, known, recorded, true);
+fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded, places: &Places<'_>) -> Vec<FoundVerdict> {
+    let mut judged = judgements(ready, known, recorded, places, false);
+    let confirmations = judgements(ready, known, recorded, places, true);
     for failed in confirmations.iter().filter(|found| matches!(found.verdict, Verdict::Fail(_))) {
         for found in judged.iter_mut().filter(|f| (&f.variant, &f.shape) == (&failed.variant, &failed.shape)) {
             found.clone_from(failed);
@@ -135,7 +138,13 @@ fn judged(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded) -> Vec<Fo
 }
 
 /// The judgements of a seat's variants: of their verifications, or of the confirmations of those that became champions.
-fn judgements(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded, confirms: bool) -> Vec<FoundVerdict> {
+fn judgements(
+    ready: &Ready<'_>,
+    known: &ReadyResult,
+    recorded: &Recorded,
+    places: &Places<'_>,
+    confirms: bool,
+) -> Vec<FoundVerdict> {
     let seat = &recorded.seat;
     let found = |(node, done): &(kforge_engine::Node, Option<kforge_engine::Done>)| {
         let labels = &node.labels;
@@ -151,8 +160,8 @@ fn judgements(ready: &Ready<'_>, known: &ReadyResult, recorded: &Recorded, confi
         Some(FoundVerdict {
             variant: labels.variant.clone()?,
             shape: labels.shape.clone()?,
-            verdict: judgement.verdict,
-            explanation: judgement.explanation,
+            verdict: places.verdict(&node.id, judgement.verdict),
+            explanation: places.text(&node.id, &judgement.explanation),
         })
     };
     known.steps.iter().filter_map(found).collect()

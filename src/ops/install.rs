@@ -7,6 +7,7 @@
 //! | trust is judged at every installation, also of what is already there | a key can expire, or be withdrawn |
 //! | a tag or a version that names other contents than the lockfile says is an error | whoever moved it may not be who published it |
 //! | so is an older version, or another source with other contents, for an installed package | a signature does not say that what it signs is the newest |
+//! | the same contents from another source are installed, and the change of the source is told | the next installation asks that source |
 //! | nothing is read or written through a symbolic link below the folder | a repository may hold one that leads out of it |
 //! | a folder is replaced only if it holds exactly the files of an artifact of that package | nothing of the user's is lost |
 //! | without sources, each package is fetched by its digest | a lockfile gives the same bytes everywhere |
@@ -97,6 +98,8 @@ pub struct Installed {
     pub kernels: u64,
     /// Who had signed these contents before, by the lockfile, if it was another key.
     pub signed_before: Option<String>,
+    /// The source that the lockfile named before, if it was another place.
+    pub source_before: Option<String>,
 }
 
 /// Why an artifact cannot be installed.
@@ -247,9 +250,11 @@ fn install_locked(session: &Session, request: &InstallRequest) -> Result<Vec<Ins
         let replaced = replaces.as_ref().and_then(|found| found.index().ok()).map(|index| index.version);
         let before = old.get(&package.name).filter(|old| old.root == package.root && old.key != package.key);
         let signed_before = before.and_then(|old| old.signed_by.clone()).filter(|_| package.key.is_some());
+        let moved = old.get(&package.name).filter(|old| !work.is_same(&old.source, &package.source));
+        let source_before = moved.map(|old| old.source.clone());
         new.insert(package.clone());
         let VerifiedArtifact { kernels, distrusted, .. } = verified;
-        installed.push(Installed { package, status, replaced, distrusted, kernels, signed_before });
+        installed.push(Installed { package, status, replaced, distrusted, kernels, signed_before, source_before });
         if status != InstallStatus::Present {
             changed.push(Placed { base: &session.cwd, relative: one.folder, files: one.files, replaces });
         }

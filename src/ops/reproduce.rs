@@ -23,12 +23,13 @@ use crate::{Error, Session};
 use kforge_engine::Blobs;
 use kforge_engine::evidence::BINARY;
 use kforge_engine::temporary::{Purpose, Temporary};
-use kforge_foundation::process::{Command, End, run};
+use kforge_foundation::process::{Command, End, run_heard};
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::archive::EXTENSION;
 use kforge_pipeline::release::artifact::{ArtifactError, tar};
 use kforge_pipeline::release::committed::FOLDER;
 use kforge_project::workspace::select::SelectionArgs;
+use kforge_types::record::event::Event as StepEvent;
 
 /// The request to build twice.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -193,7 +194,7 @@ fn one(
     let home = folder.join("home");
     crate::session::fresh_home::fresh_home(session, &home)?;
     let program = session.worker.program();
-    let kforge = |words: &[&str]| -> Result<(End, String), Error> {
+    let kforge = |words: &[&str], heard: &mut dyn FnMut(&[u8])| -> Result<(End, String), Error> {
         let mut command = Command::new(program).args(words).dir(&workspace);
         for (name, value) in session.environment.all().iter().filter(|(name, _)| !LEFT_OUT.contains(&name.as_str())) {
             command = command.env(name, value);
@@ -204,7 +205,7 @@ fn one(
         let user = folder.join("user");
         command =
             command.env("HOME", &user).env("KFORGE_HOME", &home).env("KFORGE_MACHINE_KEY", folder.join("machine-key"));
-        let ended = run(&command, None, &session.interrupted)
+        let ended = run_heard(&command, None, &session.interrupted, heard)
             .map_err(|source| ReproduceError::NotStarted { program: program.into(), source })?;
         Ok((ended.end, ended.stderr.text()))
     };
@@ -216,10 +217,22 @@ fn one(
     chosen.extend(words.workspace.then_some("--workspace"));
     let trust = trust_file(session)?.map(|file| file.display().to_string());
     trust.iter().for_each(|file| chosen.extend(["--trust", file]));
-    let mut build = vec!["build", "--keep-going"];
+    let mut build = vec!["build", "--keep-going", "--message-format", "json"];
     circumstances.jobs.iter().for_each(|jobs| build.extend(["-j", jobs]));
     build.extend(&chosen);
-    let (end, said) = kforge(&build)?;
+    let mut watch = session.reporter.observer().watch_elsewhere();
+    let mut lines = vec![];
+    let built = kforge(&build, &mut |bytes| {
+        lines.extend_from_slice(bytes);
+        while let Some(end) = lines.iter().position(|byte| *byte == b'\n') {
+            let line: Vec<u8> = lines.drain(..=end).collect();
+            if let Ok(event) = serde_json::from_slice::<StepEvent>(&line) {
+                watch.event(&event);
+            }
+        }
+    });
+    watch.ended();
+    let (end, said) = built?;
     if end == End::Interrupted {
         return Err(Error::Interrupted);
     }
@@ -230,7 +243,7 @@ fn one(
     let to = out.display().to_string();
     let mut pack = vec!["package", "--allow-claimed", "--output", &to];
     pack.extend(&chosen);
-    let (end, said) = kforge(&pack)?;
+    let (end, said) = kforge(&pack, &mut |_| {})?;
     let archives = match end.success() {
         true => Ok(read(&out)?),
         false => Err(said),

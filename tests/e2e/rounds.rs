@@ -231,6 +231,16 @@ fn where_every_answer_is_wrong_the_build_says_so() {
 }
 
 #[test]
+fn exported_attempts_name_the_line_of_a_finding() {
+    let manifest = MANIFEST.replace("repairs = 2", "repairs = 0");
+    let project = project(&manifest, &[answer("y[i + 4096] = 2.0f * x[i] + 1.0f;")]);
+    optimize(&project, &[]).expect(100);
+    let output = project.command(&["export", "trajectories", "--offline"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(!text.is_empty() && !text.contains("@{"), "{text}");
+}
+
+#[test]
 #[ignore = "second tier: many rounds with an agent"]
 fn a_budget_is_that_of_all_questions_of_a_run_and_the_next_run_goes_on() {
     let command = "command = [\"./agent.sh\"]";

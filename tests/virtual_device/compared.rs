@@ -300,7 +300,7 @@ fn a_kernel_that_is_wrong_on_cpu_fails_the_comparison_of_its_times() {
 }
 
 /// The lab with its kernel for `cpu` too. The uncommitted kernel takes `ns`, and the committed one 1000.
-fn with_cpu(ns: f64, source: &str) -> Lab {
+pub(crate) fn with_cpu(ns: f64, source: &str) -> Lab {
     let lab = lab(ns).manifest("block = [\"64\"]", "block = [\"32\"]");
     let lab = lab.manifest("[targets.h]", "[targets.cpu]\n[targets.h]");
     let lab = lab.manifest("targets = [\"h\"]", "targets = [\"cpu\", \"h\"]");

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::compared::{commit, git, lab, machine, without};
+use crate::compared::{commit, git, lab, machine, with_cpu, without};
 use crate::lab::{Lab, SOURCE};
 
 /// `kforge ci --base HEAD WORDS`: its document, and what it printed.
@@ -57,6 +57,40 @@ fn a_wrong_kernel_is_worse_than_a_slow_one() {
     let (document, said) = ci(&lab, &[], 100);
     assert_eq!(document["conclusion"], "wrong");
     assert_eq!(document["comparison"]["wrong"][0]["kernel"], "k", "{said}");
+}
+
+#[test]
+fn documents_name_files_and_lines_and_count_verdicts_as_the_screen_does() {
+    // Each thread reads what another one writes, without a barrier between.
+    let races = "{ __shared__ float s[64]; int i = blockIdx.x * blockDim.x + threadIdx.x; s[threadIdx.x] = i;\n\
+                 if (i < n) y[i] = s[threadIdx.x ^ 1]; }";
+    let lab = with_cpu(1000.0, &SOURCE.replace("{}", races));
+    let (document, said) = ci(&lab, &[], 100);
+    let folder = lab.project.target().join("ci");
+    let mut checked = 0;
+    for entry in fs::read_dir(&folder).unwrap() {
+        let path = entry.unwrap().path();
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(!text.contains("@{") && !text.contains("@pc"), "{}: {text}", path.display());
+        checked += 1;
+    }
+    assert!(checked > 8 && !said.contains("@{"), "{said}");
+    let because = document["comparison"]["wrong"][0]["because"].as_str().unwrap();
+    assert!(because.contains("race") && because.contains("k.cu:2"), "{because}");
+    for name in ["summary.md", "comparison.md"] {
+        assert!(fs::read_to_string(folder.join(name)).unwrap().contains(because), "{name}");
+    }
+    // The screen, the document and the summary count the same.
+    let counts = ["pass", "fail", "unknown"].map(|kind| document["verdicts"][kind].as_u64().unwrap());
+    let [pass, fail, unknown] = counts;
+    assert!(pass > 0 && fail > 0, "{counts:?}");
+    assert!(said.contains(&format!("verdicts: {pass} pass, {fail} fail, {unknown} unknown")), "{said}");
+    let summary = fs::read_to_string(folder.join("summary.md")).unwrap();
+    let all: u64 = counts.iter().sum();
+    assert!(summary.contains(&format!("{all} verdicts: {pass} pass, {fail} fail, {unknown} unknown\n")), "{summary}");
+    let output = lab.project.command(&["report", "--format", "summary", "--offline"]).output().unwrap();
+    let again = String::from_utf8(output.stdout).unwrap();
+    assert!(again.contains(&format!("{all} verdicts: {pass} pass, ")) && !again.contains("@{"), "{again}");
 }
 
 #[test]
@@ -170,7 +204,8 @@ fn evidence_and_declarations_that_only_later_steps_read_touch_their_kernel() {
         let output = lab.project.command(&["affected", "HEAD", "--format", "json", "--offline"]).output().unwrap();
         serde_json::from_slice(&output.stdout).unwrap()
     };
-    assert_eq!(affected()["affected"], serde_json::json!([]));
+    let found = affected();
+    assert_eq!((&found["reason"], &found["affected"]), (&"affected".into(), &serde_json::json!([])));
     let words = ["evidence", "export", "--offline", "--output", "evidence/h.kfe"];
     fs::create_dir_all(lab.project.root().join("evidence")).unwrap();
     assert!(lab.project.command(&words).output().unwrap().status.success());

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 use std::time::Duration;
 
+use kforge::base::testing::skipped;
 use kforge::release::artifact::files::PackageIdentity;
 use kforge::release::artifact::{ArtifactFiles, INDEX, KERNELS, KernelsDocument, tar};
 use kforge::release::signature::{ARTIFACT_NAMESPACE, NAMESPACE, SigningKey};
@@ -56,7 +57,7 @@ pub(crate) fn run(lab: &Lab, words: &[&str], code: i32) -> String {
 pub(crate) fn key(lab: &Lab, namespace: &str) -> (PathBuf, PathBuf) {
     let (private, trusted) = (lab.project.place().join("key"), lab.project.place().join("trusted"));
     let _ = fs::remove_file(&private);
-    let made = std::process::Command::new("ssh-keygen")
+    let made = Command::new("ssh-keygen")
         .args(["-q", "-t", "ed25519", "-N", "", "-C", "me", "-f"])
         .arg(&private)
         .status()
@@ -238,6 +239,16 @@ fn a_file_that_is_no_artifact_is_not_shown() {
     fs::write(&path, "root:x:0:0:hidden:/root:/bin/sh\n".repeat(40)).unwrap();
     let said = verify(&lab, &path, 101);
     assert!(said.contains("not an artifact: neither a folder nor a tar archive") && !said.contains("root:"), "{said}");
+    // An archive that was cut off, and one that was compressed.
+    run(&lab, &["package"], 0);
+    let archive = fs::read(lab.project.root().join(ARCHIVE)).unwrap();
+    fs::write(&path, &archive[..archive.len() / 2]).unwrap();
+    let said = verify(&lab, &path, 101);
+    assert!(said.contains(&format!("the archive ends early, at byte {}: get it again", archive.len() / 2)), "{said}");
+    let gzip = Command::new("gzip").args(["-c", ARCHIVE]).current_dir(lab.project.root()).output();
+    fs::write(&path, gzip.unwrap().stdout).unwrap();
+    let said = verify(&lab, &path, 101);
+    assert!(said.contains("it is compressed with gzip") && said.contains("`gzip -d`"), "{said}");
 }
 
 #[test]
@@ -442,6 +453,15 @@ fn what_cannot_be_vouched_for_is_not_packaged_and_everything_is_listed() {
     let said = run(&dark, &["package"], 103);
     assert!(said.contains("its champion is provisional") && said.contains("no evidence"), "{said}");
     assert!(!dark.project.root().join("target/kforge/package").exists(), "nothing is written");
+    // What a build on the device would show is no reason before it.
+    let dark = dark.manifest("license = \"MIT\"\n", "");
+    assert!(run(&dark, &["package"], 101).contains("provisional"));
+    dark.on(&machine());
+    let said = run(&dark, &["package"], 101);
+    assert!(said.contains("states no licence") && !said.contains("provisional"), "{said}");
+    // Nor is anything of what a build here has shown.
+    let said = run(&built().manifest("license = \"MIT\"\n", ""), &["package"], 101);
+    assert!(said.contains("states no licence") && !said.contains("reasons"), "{said}");
     // Evidence that is only claimed.
     lab.on(&machine());
     lab.built(&[]);
@@ -576,6 +596,80 @@ fn a_dry_run_writes_nothing_and_two_at_once_or_a_kill_leave_nothing_half() {
     drop(living);
     verify();
     assert_eq!(names(&temporary), [""; 0]);
+}
+
+#[test]
+fn a_full_disk_is_one_error_that_names_the_file_and_leaves_nothing_half() {
+    let lab = built();
+    let can = Command::new("unshare").args(["-rm", "sh", "-c", "mount -t tmpfs -o size=64k none /tmp"]).output();
+    if !can.is_ok_and(|output| output.status.success()) {
+        return skipped("this system lets no test mount a small file system (`unshare -rm`)");
+    }
+    fs::create_dir(lab.project.place().join("small")).unwrap();
+    let place = lab.project.place().join("small/out");
+    let like = lab.project.command(&[]);
+    let mut named = vec![];
+    for size in (1..64).map(|at| 16 * at) {
+        let script = format!(
+            "mount -t tmpfs -o size={size}k none ../small && code=0 && \"$0\" -q package --offline --output {} || code=$?\nls -A ../small; exit $code",
+            place.display()
+        );
+        let mut command = Command::new("unshare");
+        command.args(["-rm", "sh", "-c", &script]).arg(lab.project.program()).current_dir(lab.project.root());
+        command.env_clear().envs(like.get_envs().filter_map(|(k, v)| Some((k, v?))));
+        let output = command.stdin(Stdio::null()).output().unwrap();
+        let (left, said) = (String::from_utf8(output.stdout).unwrap(), String::from_utf8(output.stderr).unwrap());
+        if output.status.success() {
+            break;
+        }
+        assert_eq!((output.status.code(), said.lines().count()), (Some(101), 1), "{said}");
+        assert!(said.contains("No space left on device") && !said.contains(".kforge-package-"), "{said}");
+        assert_eq!(left, "", "{size} KiB: {said}");
+        let file = said.split_once("small/out/").and_then(|(_, rest)| rest.split_once('`'));
+        named.push(file.unwrap_or_else(|| panic!("{said}")).0.to_string());
+    }
+    assert!(named.iter().any(|name| name.starts_with("p-0.1.0/")), "{named:?}");
+    assert!(named.contains(&"p-0.1.0.tar".to_string()), "{named:?}");
+}
+
+#[test]
+fn a_terminal_shows_the_progress_of_both_builds_of_a_reproduction() {
+    let lab = built();
+    let like = lab.project.command(&[]);
+    let mut command = Command::new("script");
+    command.args(["-qec", &format!("{} reproduce --offline", lab.project.program().display()), "/dev/null"]);
+    command.env_clear().envs(like.get_envs().filter_map(|(k, v)| Some((k, v?)))).env("TERM", "xterm");
+    command.current_dir(lab.project.root()).stdin(Stdio::null());
+    let Ok(output) = command.output() else { return skipped("there is no `script`") };
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(output.status.success(), "{said}");
+    let (_, after) = said.split_once("the first of two builds").unwrap();
+    for part in after.split("the second of two builds") {
+        assert!(part.contains("Building") && part.contains("] 0/"), "{said:?}");
+    }
+    assert_eq!(after.split("the second of two builds").count(), 2, "{said:?}");
+    // Elsewhere nobody waits and watches.
+    let said = run(&lab, &["reproduce"], 0);
+    assert!(!said.contains("] 0/"), "{said}");
+}
+
+#[test]
+fn programs_read_a_line_for_each_artifact() {
+    let lab = built();
+    let line = |words: &[&str]| -> Value {
+        let output =
+            lab.project.command(&[words, &["--message-format", "json", "--offline"]].concat()).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        assert_eq!(said.lines().count(), 1, "{said}");
+        serde_json::from_str(&said).unwrap()
+    };
+    let packaged = line(&["package"]);
+    assert_eq!(
+        [&packaged["reason"], &packaged["package"], &packaged["written"]],
+        [&Value::from("packaged"), &"p".into(), &true.into()]
+    );
+    let verified = line(&["verify-artifact", ARCHIVE, "--allow-untrusted"]);
+    assert_eq!([&verified["reason"], &verified["root"]], [&Value::from("artifact-verified"), &packaged["root"]]);
 }
 
 #[test]
@@ -776,7 +870,9 @@ fn a_verdict_that_is_unknown_here_is_missing_evidence_and_no_failure() {
 #[test]
 fn nothing_is_said_of_an_artifact_whose_device_is_not_here() {
     let said = rerun(&Machine { device: None, ..machine() }, 103);
-    assert!(said.contains("`k` on h: this machine has no device for it"), "{said}");
+    assert!(said.contains("Reran nothing on this machine: 2 shapes are unknown"), "{said}");
+    assert!(said.contains("`k` on h: not run: it needs a device sm_90a, and this machine has none"), "{said}");
+    assert!(!said.contains("0 of"), "{said}");
     let other = Machine { device: Some(("NVIDIA H100 80GB HBM3", "580.10")), ..machine() };
     let said = rerun(&other, 103);
     assert!(said.contains("the times are not compared"), "{said}");

@@ -152,9 +152,35 @@ fn an_artifact_goes_through_a_folder_to_somebody_who_trusts_its_key() {
     assert!(world.install(&["--locked"], 0).contains("Installed p 0.1.0"));
     assert_eq!(fs::read_to_string(world.at(LOCK)).unwrap(), text);
     let said = world.install(&[&registry, "--message-format", "json"], 0);
-    let (from, to) = (said.find("[\n").unwrap(), said.rfind(']').unwrap());
-    let value: Value = serde_json::from_str(&said[from..=to]).unwrap();
-    assert_eq!((&value[0]["status"], &value[0]["name"]), (&"present".into(), &"p".into()));
+    let value: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    assert_eq!([&value["reason"], &value["status"], &value["name"]], ["installed", "present", "p"]);
+    assert_eq!(value["source_before"], Value::Null);
+}
+
+#[test]
+fn a_layout_that_was_copied_without_types_is_read_and_what_else_lies_there_is_told() {
+    let world = world();
+    let registry = world.registry();
+    world.publish(&[&world.archive, &registry], 0);
+    let index = Path::new(&registry).join("index.json");
+    let whole: Value = serde_json::from_slice(&fs::read(&index).unwrap()).unwrap();
+    let changed = |change: &dyn Fn(&mut serde_json::Map<String, Value>)| {
+        let mut value = whole.clone();
+        value["manifests"].as_array_mut().unwrap().iter_mut().for_each(|entry| change(entry.as_object_mut().unwrap()));
+        fs::write(&index, value.to_string()).unwrap();
+    };
+    // The manifest itself says what it is.
+    changed(&|entry| drop(entry.remove("artifactType")));
+    assert!(world.install(&[&registry], 0).contains("Installed p 0.1.0"));
+    changed(&|entry| drop(entry.insert("artifactType".into(), "application/x.other".into())));
+    let said = world.install(&[&registry], 101);
+    assert!(said.contains("lists `0.1.0` of the type `application/x.other`"), "{said}");
+    assert!(said.contains("expected a manifest of the type `application/vnd.kforge.package.v1` with a tag"), "{said}");
+    changed(&|entry| drop(entry.remove("annotations")));
+    let said = world.install(&[&registry], 101);
+    assert!(said.contains("of the type `application/vnd.kforge.package.v1` without a tag"), "{said}");
+    changed(&|entry| drop(entry.insert("mediaType".into(), "application/x.other".into())));
+    world.install(&[&registry], 0);
 }
 
 #[test]
@@ -303,10 +329,17 @@ fn a_signed_artifact_under_a_false_tag_or_in_place_of_another_is_refused() {
     world.publish(&[&later, &elsewhere], 0);
     refused(&elsewhere, "holds p 0.3.0, with other contents and from another source, but");
     assert!(world.install(&[&elsewhere, "--update"], 0).contains("Installed p 0.3.0"));
-    // The same contents from elsewhere are the same.
+    // The same contents from elsewhere are the same, and the change of the source is told.
     fs::remove_dir_all(&both).unwrap();
     fs::rename(&elsewhere, &both).unwrap();
-    assert!(world.install(&[&format!("{both}//.")], 0).contains("Fresh p 0.3.0"));
+    let said = world.install(&[&both, "--locked"], 101);
+    assert!(said.contains(&format!("would change from 0.3.0 from `{elsewhere}`")), "{said}");
+    let told = |names: &str| format!("warning: `{LOCK}` {names} another source of p: `{both}`; it was `{elsewhere}`");
+    assert!(world.install(&[&both, "--dry-run"], 0).contains(&told("would name")));
+    assert_eq!(world.lock().get("p").unwrap().source, elsewhere);
+    let said = world.install(&[&format!("{both}//.")], 0);
+    assert!(said.contains("Fresh p 0.3.0") && said.contains(&told("now names")), "{said}");
+    assert!(!world.install(&[&format!("{both}//.")], 0).contains("another source"));
     assert_eq!(world.lock().get("p").unwrap().source, both);
     // A version whose contents differ, under another tag.
     let third = world.changed("license = \"MIT\"", "license = \"Apache-2.0\"", "0.3.0");
@@ -527,7 +560,8 @@ fn a_repository_for_kernels_gets_the_loader_and_a_page_and_keeps_what_others_put
     assert!(said.contains("its README.md is yours"), "{said}");
     assert!(fs::read_to_string(folder.join("README.md")).unwrap().contains("# My kernels"));
     let said = world.publish(&[&world.archive, &to, "--message-format", "json"], 0);
-    let value: Value = serde_json::from_str(&said[said.find('{').unwrap()..=said.rfind('}').unwrap()]).unwrap();
+    let value: Value = serde_json::from_str(said.lines().next().unwrap()).unwrap();
+    assert_eq!(value["reason"], "published");
     assert_eq!([&value["tag"], &value["manifest"], &value["status"]], [&Value::Null, &Value::Null, &"present".into()]);
 
     // The same version of other contents needs a flag, and so does another package.

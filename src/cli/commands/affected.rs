@@ -1,6 +1,6 @@
 //! `kforge affected`: the kernels that a change touches.
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{AffectedArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -12,7 +12,7 @@ pub fn run(context: &Context, args: &AffectedArgs) -> CommandResult {
     let request = AffectedRequest { base: args.base.clone(), words: args.select.words() };
     let found = affected(&context.session, &request)?;
     if args.format == MessageFormat::Json {
-        return print_json(context, &found);
+        return print_line(context, "affected", &found);
     }
     context.console.out(&found.text());
     context.console.status("Affected", &found.summary());

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{BindingsArgs, LoaderLanguage, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -40,7 +40,7 @@ pub fn run(context: &Context, args: &BindingsArgs) -> CommandResult {
             files,
             functions,
         };
-        return print_json(context, &view);
+        return print_line(context, "generated", &view);
     }
     let text = format!(
         "a {} loader of {} {} ({}, {}) in `{}`",

@@ -1,6 +1,6 @@
 //! `kforge compare`: the regression gate.
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{CompareArgs, CompareFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -26,7 +26,7 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
     match args.message_format {
         CompareFormat::Human => context.console.out(&compared.comparison.text()),
         CompareFormat::Markdown => context.console.out(&compared.comparison.markdown()),
-        CompareFormat::Json => drop(print_json(context, &compared.comparison)?),
+        CompareFormat::Json => drop(print_line(context, "compared", &compared.comparison)?),
     }
     Ok(exit(context, args, &compared))
 }

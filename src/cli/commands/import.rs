@@ -1,6 +1,6 @@
 //! `kforge import`: writes a manifest for kernels that somebody has.
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{ImportCommand, ImportCudaArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -30,7 +30,7 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
         }
     }
     if args.message_format == MessageFormat::Json {
-        return print_json(context, &document(&done));
+        return print_line(context, "imported", &document(&done));
     }
     if args.stdout {
         context.console.out(&done.manifest.text);

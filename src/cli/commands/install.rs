@@ -2,14 +2,14 @@
 
 use serde::Serialize;
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{InstallArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use crate::cli::words;
 use kforge_foundation::base::count;
 use kforge_ops::install::{InstallRequest, InstallStatus, Installed, install};
-use kforge_pipeline::release::install_lock::InstalledPackage;
+use kforge_pipeline::release::install_lock::{FILE_NAME, InstalledPackage};
 
 /// An installed artifact, for programs.
 #[derive(Serialize)]
@@ -18,6 +18,8 @@ struct InstalledView<'a> {
     package: &'a InstalledPackage,
     kernels: u64,
     status: &'static str,
+    /// The source that the lockfile named before, if it was another place.
+    source_before: Option<&'a str>,
     written: bool,
 }
 
@@ -34,7 +36,10 @@ pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
     context.interrupts()?;
     let installed = install(&context.session, &request)?;
     if args.message_format == MessageFormat::Json {
-        return print_json(context, &installed.iter().map(|one| view(one, !args.dry_run)).collect::<Vec<_>>());
+        for one in &installed {
+            print_line(context, "installed", &view(one, !args.dry_run))?;
+        }
+        return Ok(Exit::Done);
     }
     for one in &installed {
         let InstalledPackage { name, version, folder, signed_by, .. } = &one.package;
@@ -53,6 +58,13 @@ pub fn run(context: &Context, args: &InstallArgs) -> CommandResult {
             (InstallStatus::Replaced, true) => ("", format!("would install {text}{place}")),
         };
         context.console.status(word, &text);
+        if let Some(before) = &one.source_before {
+            let names = if args.dry_run { "would name" } else { "now names" };
+            context.console.warn(&format!(
+                "`{FILE_NAME}` {names} another source of {name}: `{}`; it was `{before}`",
+                one.package.source
+            ));
+        }
         if let Some(before) = &one.signed_before {
             let now = signed_by.as_deref().unwrap_or_default();
             context.console.warn(&format!("the contents of {name} {version} were signed by {before} before, and are signed with another key now, by {now}"));
@@ -65,6 +77,7 @@ fn view(one: &Installed, written: bool) -> InstalledView<'_> {
     InstalledView {
         package: &one.package,
         kernels: one.kernels,
+        source_before: one.source_before.as_deref(),
         status: match one.status {
             InstallStatus::Added => "added",
             InstallStatus::Replaced => "replaced",

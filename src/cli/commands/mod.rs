@@ -140,6 +140,21 @@ fn passphrase(key: &Path) -> Option<String> {
     is_there.then(|| rpassword::prompt_password(format!("Passphrase of `{}`: ", key.display())).ok()).flatten()
 }
 
+/// A line of `--message-format json`.
+#[derive(serde::Serialize)]
+struct Line<'a, T: serde::Serialize> {
+    reason: &'a str,
+    #[serde(flatten)]
+    value: &'a T,
+}
+
+/// Prints an object to standard output as a line of JSON, with the reason for which it is there.
+fn print_line(context: &Context, reason: &str, value: &impl serde::Serialize) -> CommandResult {
+    let line = serde_json::to_string(&Line { reason, value }).map_err(|e| context.fail(&e.to_string()))?;
+    context.console.out(&format!("{line}\n"));
+    Ok(Exit::Done)
+}
+
 /// Prints a value to standard output as a JSON document.
 fn print_json(context: &Context, value: &impl serde::Serialize) -> CommandResult {
     let text = serde_json::to_string_pretty(value).map_err(|e| context.fail(&e.to_string()))?;

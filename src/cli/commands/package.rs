@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CommandResult, passphrase, print_json};
+use super::{CommandResult, passphrase, print_line};
 use crate::cli::args::{MessageFormat, PackageArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -40,7 +40,10 @@ pub fn run(context: &Context, args: &PackageArgs) -> CommandResult {
     context.interrupts()?;
     let packaged = package(&context.session, &request, &passphrase)?;
     if args.message_format == MessageFormat::Json {
-        return print_json(context, &packaged.iter().map(|one| view(one, !args.dry_run)).collect::<Vec<_>>());
+        for one in &packaged {
+            print_line(context, "packaged", &view(one, !args.dry_run))?;
+        }
+        return Ok(Exit::Done);
     }
     for one in &packaged {
         let word = if args.dry_run { "Packaging" } else { "Packaged" };

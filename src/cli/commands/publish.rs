@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{MessageFormat, PublishArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -39,7 +39,7 @@ pub fn run(context: &Context, args: &PublishArgs) -> CommandResult {
     context.interrupts()?;
     let published = publish(&context.session, &request)?;
     if args.message_format == MessageFormat::Json {
-        return print_json(context, &view(&published, !args.dry_run));
+        return print_line(context, "published", &view(&published, !args.dry_run));
     }
     say(context, &published, args.dry_run);
     Ok(Exit::Done)

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{MessageFormat, ReproduceArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -32,7 +32,7 @@ pub fn run(context: &Context, args: &ReproduceArgs) -> CommandResult {
     context.interrupts()?;
     let found = reproduce(&context.session, &ReproduceRequest { words: args.select.words() })?;
     match args.message_format {
-        MessageFormat::Json => drop(print_json(context, &view(&found))?),
+        MessageFormat::Json => drop(print_line(context, "reproduced", &view(&found))?),
         MessageFormat::Human => say(context, &found),
     }
     Ok(if found.differences.is_empty() && found.unpackaged.is_none() { Exit::Done } else { Exit::NoEvidence })

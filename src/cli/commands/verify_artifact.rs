@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::{CommandResult, print_json};
+use super::{CommandResult, print_line};
 use crate::cli::args::{MessageFormat, VerifyArtifactArgs};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
@@ -36,6 +36,7 @@ struct RerunView<'a> {
     passing: u64,
     times: u64,
     holding: u64,
+    not_run: u64,
     findings: Vec<FindingView<'a>>,
 }
 
@@ -79,7 +80,7 @@ pub fn run(context: &Context, args: &VerifyArtifactArgs) -> CommandResult {
     };
     let verified = verify_artifact(&context.session, &request)?;
     match args.message_format {
-        MessageFormat::Json => drop(print_json(context, &view(&verified))?),
+        MessageFormat::Json => drop(print_line(context, "artifact-verified", &view(&verified))?),
         MessageFormat::Human => say(context, args, &verified),
     }
     let found = [verified.rebuilt.as_ref().map(exit), verified.rerun.as_ref().map(exit_of)];
@@ -92,9 +93,10 @@ fn exit_of(rerun: &Rerun) -> Exit {
     let code = |finding: &Finding| match &finding.what {
         RerunFault::Refused(why) => Exit::of_grounds([why.ground()].into_iter()),
         RerunFault::Slower { .. } => Exit::Slower,
-        RerunFault::NoDevice | RerunFault::OtherCode | RerunFault::NotVerified | RerunFault::OtherDevices { .. } => {
-            Exit::NoEvidence
-        }
+        RerunFault::NoDevice { .. }
+        | RerunFault::OtherCode
+        | RerunFault::NotVerified
+        | RerunFault::OtherDevices { .. } => Exit::NoEvidence,
     };
     let found: Vec<Exit> = rerun.findings.iter().map(code).collect();
     let all = [Exit::NotBuilt, Exit::Wrong, Exit::Slower, Exit::NoEvidence];
@@ -140,12 +142,13 @@ fn say(context: &Context, args: &VerifyArtifactArgs, verified: &VerifiedArtifact
 }
 
 fn say_rerun(context: &Context, rerun: &Rerun) {
-    let Rerun { shapes, passing, times, holding, findings } = rerun;
-    let text = format!(
-        "on this machine: {passing} of {} pass, {holding} of {} hold",
-        count(*shapes, "shape"),
-        count(*times, "time")
-    );
+    let Rerun { shapes, passing, times, holding, not_run, findings } = rerun;
+    let ran = format!("{passing} of {} pass, {holding} of {} hold", count(*shapes, "shape"), count(*times, "time"));
+    let text = match (shapes, not_run) {
+        (_, 0) => format!("on this machine: {ran}"),
+        (0, n) => format!("nothing on this machine: {} unknown", shapes_are(*n)),
+        (_, n) => format!("on this machine: {ran}; {} not run and unknown", shapes_are(*n)),
+    };
     context.console.status("Reran", &text);
     for finding in findings {
         context.console.warn(&format!("{}: {}", finding.place, finding.what));
@@ -166,6 +169,11 @@ fn say_rebuilt(context: &Context, args: &VerifyArtifactArgs, rebuilt: &Rebuilt) 
     for step in &rebuilt.lacking {
         console.warn(&format!("the evidence of `{}` does not answer `{step}` here", args.path.display()));
     }
+}
+
+/// `1 shape is`, `3 shapes are`.
+fn shapes_are(n: u64) -> String {
+    format!("{} {}", count(n, "shape"), if n == 1 { "is" } else { "are" })
 }
 
 /// `1 verdict is`, `3 verdicts are`.
@@ -204,6 +212,7 @@ fn view(verified: &VerifiedArtifact) -> VerifiedView<'_> {
             passing: rerun.passing,
             times: rerun.times,
             holding: rerun.holding,
+            not_run: rerun.not_run,
             findings: rerun
                 .findings
                 .iter()

@@ -25,4 +25,4 @@ pub use interactive::interactive;
 pub use limits::Limits;
 pub use line_protocol::{Died, Talker};
 pub use resource_limits::Room;
-pub use run::{Finished, run};
+pub use run::{Finished, run, run_heard};

@@ -26,11 +26,24 @@ pub struct Finished {
 /// Runs `command` to its end. Kills the child and everything it started after `limit`, or when `interrupted` is set. Also kills what the child left running in
 /// its group. An error means that the child could not be started, or that the system did not report how it ended.
 pub fn run(command: &Command, limit: Option<Duration>, interrupted: &AtomicBool) -> io::Result<Finished> {
+    run_heard(command, limit, interrupted, &mut |_| {})
+}
+
+/// Like [`run`], and passes what the child writes to standard output to `heard` as it comes, in pieces of any length.
+pub fn run_heard(
+    command: &Command,
+    limit: Option<Duration>,
+    interrupted: &AtomicBool,
+    heard: &mut dyn FnMut(&[u8]),
+) -> io::Result<Finished> {
     let start = Instant::now();
     let (mut child, mut channels) = Channels::start(command, true)?;
     let (mut stdout, mut stderr) = (Captured::new(command.capture), Captured::new(command.capture));
     let mut sink = |stream, bytes: &[u8]| match stream {
-        Stream::Out => stdout.push(bytes),
+        Stream::Out => {
+            heard(bytes);
+            stdout.push(bytes);
+        }
         Stream::Err => stderr.push(bytes),
     };
     let (mut ours, mut looked) = (None, start);

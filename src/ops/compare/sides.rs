@@ -13,6 +13,7 @@ use crate::event::Purpose;
 use crate::session::build::{Packages, PlanRequest, Ready};
 use crate::session::champions::Champion;
 use crate::session::evidence_policy::EvidencePolicy;
+use crate::session::places::Places;
 use crate::session::{Opened, Session};
 use kforge_engine::evidence::Record;
 use kforge_engine::{Blobs, BuildOptions, BuildOutcome, Done, Node};
@@ -119,8 +120,9 @@ pub(super) fn side<'a, 'p>(
     packages: &Packages,
     outcome: BuildOutcome,
 ) -> Result<Side<'a, 'p>, Error> {
-    let unbuilt = unbuilt(packages, &outcome).ok_or(CompareError::NotBuilt)?;
-    let wrong = wrong(&outcome);
+    let places = Places::new(&outcome.graph, &ready.journal, &*ready.leaves);
+    let unbuilt = unbuilt(packages, &outcome, &places).ok_or(CompareError::NotBuilt)?;
+    let wrong = wrong(&outcome, &places);
     let refused = refused(&outcome);
     // This build's measurements are stored now and need not be repeated.
     let options = BuildOptions { remeasure: None, ..ready.options.clone() };
@@ -147,7 +149,7 @@ pub(super) fn side<'a, 'p>(
 }
 
 /// What was not built, for targets that are not timed. None if a step failed that is not only for such a target.
-fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> {
+fn unbuilt(packages: &Packages, outcome: &BuildOutcome, places: &Places<'_>) -> Option<Vec<Unbuilt>> {
     let mut all = BTreeMap::new();
     for (node, done) in outcome.graph.nodes().zip(&outcome.steps) {
         let labels = &node.labels;
@@ -156,7 +158,7 @@ fn unbuilt(packages: &Packages, outcome: &BuildOutcome) -> Option<Vec<Unbuilt>> 
         let timed = declared.is_none_or(|t| t.arch != Arch::Cpu);
         let (failed, because) = match &done.outcome {
             Outcome::Failed(_) if timed => return None,
-            Outcome::Failed(why) => (true, format!("`{}` failed: {}", node.id, why.lines().next().unwrap_or_default())),
+            Outcome::Failed(why) => (true, format!("`{}` failed: {}", node.id, first_line(places, node, why))),
             Outcome::Unavailable(why) if !timed && node.kind == StepKind::Compile => (false, why.clone()),
             _ => continue,
         };
@@ -186,14 +188,19 @@ fn refused(outcome: &BuildOutcome) -> BTreeMap<[String; 4], String> {
     benches.filter_map(why).collect()
 }
 
+/// The first line of a step's text, with positions as files and lines.
+fn first_line(places: &Places<'_>, node: &Node, text: &str) -> String {
+    places.text(&node.id, text.lines().next().unwrap_or_default())
+}
+
 /// What is wrong: each kernel once per target, and each operator once, in the order of the plan.
-fn wrong(outcome: &BuildOutcome) -> Vec<Wrong> {
+fn wrong(outcome: &BuildOutcome, places: &Places<'_>) -> Vec<Wrong> {
     let name = |text: &Option<String>| text.clone().unwrap_or_default();
     let mut all: Vec<Wrong> = vec![];
     for (node, why) in failing(outcome) {
         let labels = &node.labels;
         let (kernel, operator, target) = (name(&labels.kernel), name(&labels.operator), name(&labels.target));
-        let because = format!("`{}`: {}", node.id, why.lines().next().unwrap_or_default());
+        let because = format!("`{}`: {}", node.id, first_line(places, node, why));
         let said = Wrong { package: labels.package.clone(), kernel, operator, target, because };
         let about = |w: &Wrong| [w.package.clone(), w.kernel.clone(), w.operator.clone(), w.target.clone()];
         if !all.iter().any(|other| about(other) == about(&said)) {

@@ -11,7 +11,7 @@ use rustix::io::Errno;
 
 use super::InstallError;
 use crate::Error;
-use crate::package::write::write_folder;
+use crate::package::write::write_folder_as;
 use crate::verify_artifact::{VerifyArtifactError, read};
 use kforge_pipeline::release::artifact::{ArtifactError, ArtifactFiles};
 
@@ -84,7 +84,7 @@ pub(super) fn write(artifacts: &[Placed<'_>]) -> Result<(), Error> {
         }
         let beside = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(parent).map_err(Error::write(parent))?;
         let new = beside.path().join("new");
-        write_folder(&new, &one.files)?;
+        write_folder_as(&new, &one.files, &folder)?;
         for name in one.files.all().keys() {
             let path = new.join(name);
             std::fs::File::open(&path).and_then(|file| file.sync_data()).map_err(Error::write(&path))?;

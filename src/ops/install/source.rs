@@ -82,7 +82,7 @@ impl Work<'_> {
     }
 
     /// Whether two texts of sources, without tags and digests, name one place.
-    fn is_same(&self, one: &str, other: &str) -> bool {
+    pub(super) fn is_same(&self, one: &str, other: &str) -> bool {
         identity(&self.session.cwd, one) == identity(&self.session.cwd, other)
     }
 

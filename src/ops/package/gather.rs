@@ -32,6 +32,7 @@ use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{CudaSpec, Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::record::event::Labels;
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
 use kforge_types::record::params::{
@@ -73,18 +74,25 @@ impl Known {
     /// What is known before anything is built.
     pub(super) fn without_building(session: &Session, opened: &Opened, ready: &Ready<'_>) -> Known {
         let (result, asked) = ready.with_services(session, opened, |services| {
-            let known = kforge_engine::known(ready.graph.clone(), &ready.options, services);
-            (known, kforge_engine::questions(ready.graph.clone(), &ready.options, services))
+            kforge_engine::known_and_asked(ready.graph.clone(), &ready.options, services)
         });
         Known { result, asked, claims: ClaimsOption::default() }
     }
 
     /// Whether building could do away with a reason: steps of its kernel have yet to run, and the reason is something that is not known yet.
     pub(super) fn may_change(&self, refusal: &Refusal) -> bool {
-        let of_kernel = format!("{}/", refusal.place);
+        let is_open = |node: &Node| self.result.open.contains(&node.id);
+        // The place may also name a choice of types, and the ids of steps name variants.
+        let is_its = |labels: &Labels| {
+            labels.kernel.as_ref().zip(labels.target.as_ref()).is_some_and(|(kernel, target)| {
+                refusal.place.starts_with(&format!("{}/{kernel}/", labels.package))
+                    && refusal.place.ends_with(&format!("/{target}"))
+            })
+        };
         match &refusal.why {
             RefusalReason::NotBuilt(_) => !self.result.open.is_empty(),
-            why => why.ground() == Ground::Unknown && self.result.open.iter().any(|id| id.starts_with(&of_kernel)),
+            why if why.ground() != Ground::Unknown => false,
+            _ => self.result.steps.iter().any(|(node, _)| is_its(&node.labels) && is_open(node)),
         }
     }
 

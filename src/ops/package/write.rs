@@ -1,23 +1,25 @@
 //! Writes an artifact: its folder, its archive and the statement beside them; and removes them. Each appears under its name only when it is complete; a process that is killed
 //! leaves at most folders whose names begin with [`TEMP_PREFIX`], which the next run removes.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::event::{Blocked, Event};
 use crate::package::PackageError;
 use crate::{Error, Session};
 use kforge_engine::lock::{Lock, Mode};
-use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::release::artifact::files::Index;
 use kforge_pipeline::release::artifact::{ArtifactFiles, INDEX, tar};
 
 /// The beginning of the names of folders that are not complete.
 const TEMP_PREFIX: &str = ".kforge-package-";
 
+/// The extension of the statement beside an archive.
+const STATEMENT: &str = "intoto.json";
+
 /// The file that is locked while artifacts are written, so that two processes do not write at once.
 const LOCK: &str = ".kforge-package.lock";
 
-/// Writes `NAME/`, `NAME.tar` and `NAME.intoto.json` into a folder, in place of earlier ones.
+/// Writes `NAME/`, `NAME.tar` and `NAME.intoto.json` into a folder, in place of earlier ones. All of them are complete before the first appears.
 pub(super) fn write(
     session: &Session,
     folder: &Path,
@@ -26,29 +28,53 @@ pub(super) fn write(
     archive: &[u8],
     statement: &[u8],
 ) -> Result<(), Error> {
+    let is_new = !folder.exists();
     std::fs::create_dir_all(folder).map_err(Error::write(folder))?;
     let mut blocked = || session.reporter.event(&Event::Blocked(Blocked::Workspace));
     let lock = Lock::acquire(&folder.join(LOCK), Mode::Exclusive, session.wait(&mut blocked));
     let lock = lock.map_err(Error::lock(Blocked::Workspace))?;
+    let written = write_locked(folder, name, files, [(tar::EXTENSION, archive), (STATEMENT, statement)]);
+    lock.remove();
+    if written.is_err() && is_new {
+        // It is empty unless another process writes there.
+        let _ = std::fs::remove_dir(folder);
+    }
+    written
+}
+
+/// The same by the holder of the lock. `beside` are the files beside the folder by their extensions.
+fn write_locked(folder: &Path, name: &str, files: &ArtifactFiles, beside: [(&str, &[u8]); 2]) -> Result<(), Error> {
     forget(folder)?;
     let place = folder.join(name);
-    if !is_equal(&place, files) {
-        let temporary =
-            tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(folder).map_err(Error::write(folder))?;
-        write_folder(&temporary.path().join("new"), files)?;
-        if place.exists() {
-            if !place.join(INDEX).is_file() {
-                return Err(PackageError::Occupied(place).into());
-            }
-            std::fs::rename(&place, temporary.path().join("old")).map_err(Error::write(&place))?;
+    let temporary = tempfile::Builder::new().prefix(TEMP_PREFIX).tempdir_in(folder).map_err(Error::write(folder))?;
+    let (new, old) = (temporary.path().join("new"), temporary.path().join("old"));
+    let mut staged: Vec<(PathBuf, PathBuf)> = vec![];
+    let replaces = !is_equal(&place, files);
+    if replaces {
+        if place.exists() && !place.join(INDEX).is_file() {
+            return Err(PackageError::Occupied(place).into());
         }
-        std::fs::rename(temporary.path().join("new"), &place).map_err(Error::write(&place))?;
+        write_folder_as(&new, files, &place)?;
     }
-    for (extension, bytes) in [(tar::EXTENSION, archive), ("intoto.json", statement)] {
+    for (extension, bytes) in beside {
         let path = folder.join(format!("{name}.{extension}"));
-        write_if_changed(&path, bytes).map_err(Error::write(&path))?;
+        if std::fs::read(&path).is_ok_and(|known| known == bytes) {
+            continue;
+        }
+        let own = temporary.path().join(extension);
+        // The file that is to be written is named, not the temporary one.
+        std::fs::write(&own, bytes).map_err(Error::write(&path))?;
+        staged.push((own, path));
     }
-    lock.remove();
+    if replaces {
+        if place.exists() {
+            std::fs::rename(&place, old).map_err(Error::write(&place))?;
+        }
+        std::fs::rename(new, &place).map_err(Error::write(&place))?;
+    }
+    for (own, path) in staged {
+        std::fs::rename(own, &path).map_err(Error::write(&path))?;
+    }
     Ok(())
 }
 
@@ -71,7 +97,7 @@ pub(crate) fn remove_artifacts(session: &Session, folder: &Path) -> Result<(), E
             continue;
         }
         // The folder shows which files beside it are of an artifact, so it goes last.
-        for extension in [tar::EXTENSION, "intoto.json"] {
+        for extension in [tar::EXTENSION, STATEMENT] {
             remove_file(&folder.join(format!("{name}.{extension}")))?;
         }
         std::fs::remove_dir_all(&place).map_err(Error::remove(&place))?;
@@ -96,11 +122,16 @@ fn remove_file(place: &Path) -> Result<(), Error> {
 
 /// Writes files into a new folder.
 pub(crate) fn write_folder(folder: &Path, files: &ArtifactFiles) -> Result<(), Error> {
+    write_folder_as(folder, files, folder)
+}
+
+/// The same for a folder that gets another name when it is complete. Errors name the files by that name.
+pub(crate) fn write_folder_as(folder: &Path, files: &ArtifactFiles, named: &Path) -> Result<(), Error> {
     for (name, bytes) in files.all() {
-        let path = folder.join(name);
+        let (path, named) = (folder.join(name), named.join(name));
         let parent = path.parent().unwrap_or(folder);
-        std::fs::create_dir_all(parent).map_err(Error::write(parent))?;
-        std::fs::write(&path, bytes).map_err(Error::write(&path))?;
+        std::fs::create_dir_all(parent).map_err(Error::write(named.parent().unwrap_or(&named)))?;
+        std::fs::write(&path, bytes).map_err(Error::write(&named))?;
     }
     Ok(())
 }

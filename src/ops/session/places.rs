@@ -5,7 +5,7 @@ use std::collections::HashMap;
 
 use kforge_emulator::lines::{Lines, PENDING, has_marks};
 use kforge_engine::journal::Journal;
-use kforge_engine::{Blobs, Graph, Source};
+use kforge_engine::{Blobs, Graph, Node, Source};
 use kforge_types::record::event::{Event, StepFinished};
 use kforge_types::record::{Outcome, StepKind, Verdict};
 
@@ -20,17 +20,22 @@ pub(crate) struct Places<'a> {
 impl<'a> Places<'a> {
     /// The positions of a graph's steps.
     pub(crate) fn new(graph: &Graph, journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
+        Places::of_steps(&graph.nodes().collect::<Vec<_>>(), journal, blobs)
+    }
+
+    /// The positions of these steps.
+    pub(crate) fn of_steps(nodes: &[&Node], journal: &'a Journal, blobs: &'a dyn Blobs) -> Self {
         let mut compiled = HashMap::new();
-        let from = |node: &kforge_engine::Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
+        let from = |node: &Node, input: &str| match node.inputs.get(input).map(|i| &i.source) {
             Some(Source::Output { node, .. }) => Some(node.clone()),
             _ => None,
         };
-        for node in graph.nodes() {
+        for node in nodes {
             if let (StepKind::Verify, Some(compile)) = (node.kind, from(node, "binary")) {
                 compiled.insert(node.id.clone(), compile);
             }
         }
-        for node in graph.nodes().filter(|n| n.kind == StepKind::Judge) {
+        for node in nodes.iter().filter(|n| n.kind == StepKind::Judge) {
             if let Some(compile) = from(node, "observation").and_then(|verify| compiled.get(&verify).cloned()) {
                 compiled.insert(node.id.clone(), compile);
             }

@@ -32,14 +32,16 @@ const MARGIN: f64 = 0.1;
 /// The result of running an artifact's champions again.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Rerun {
-    /// The number of shapes of the artifact.
+    /// The number of shapes of the artifact whose kernels were run.
     pub shapes: u64,
     /// The number of those at which the champion passes here.
     pub passing: u64,
-    /// The number of times in the artifact.
+    /// The number of times in the artifact of those kernels.
     pub times: u64,
     /// The number of those that hold here.
     pub holding: u64,
+    /// The number of shapes that were not run, because no device here runs their kernels.
+    pub not_run: u64,
     /// What does not hold, or is not known.
     pub findings: Vec<Finding>,
 }
@@ -64,8 +66,13 @@ pub struct Finding {
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum RerunFault {
     /// No device here runs the target.
-    #[error("this machine has no device for it, so nothing of it was run")]
-    NoDevice,
+    #[error("not run: it needs a device {needs}, and {}", there_is(.here))]
+    NoDevice {
+        /// The architecture that the target names, with the product if it names one.
+        needs: String,
+        /// The products of this machine.
+        here: Vec<String>,
+    },
     /// The champion is not known to be correct or fast here.
     #[error("{0}")]
     Refused(RefusalReason),
@@ -93,11 +100,18 @@ pub enum RerunFault {
     },
 }
 
+fn there_is(here: &[String]) -> String {
+    match here {
+        [] => "this machine has none".into(),
+        here => format!("this machine has only {}", here.join(", ")),
+    }
+}
+
 impl RerunFault {
     /// Whether nothing is known here, and nothing is wrong.
     pub fn is_unknown(&self) -> bool {
         match self {
-            Self::NoDevice | Self::OtherCode | Self::NotVerified | Self::OtherDevices { .. } => true,
+            Self::NoDevice { .. } | Self::OtherCode | Self::NotVerified | Self::OtherDevices { .. } => true,
             Self::Refused(why) => why.ground() == Ground::Unknown,
             Self::Slower { .. } => false,
         }
@@ -129,10 +143,17 @@ pub(super) fn rerun(
         target.is_some_and(|target| target.arch != Arch::Cpu) && devices.resolve(&kernel.arch, product).is_some()
     };
     let (here, absent): (Vec<&PackagedKernel>, Vec<&PackagedKernel>) = document.kernels.iter().partition(|k| runs(k));
-    let shapes = || document.kernels.iter().flat_map(|kernel| &kernel.shapes);
+    let shapes = || here.iter().flat_map(|kernel| &kernel.shapes);
     let times = shapes().filter(|shape| shape.time.is_some()).count() as u64;
-    let mut rerun = Rerun { shapes: shapes().count() as u64, times, ..Rerun::default() };
-    rerun.findings.extend(absent.iter().map(|kernel| Finding { place: kernel.title(), what: RerunFault::NoDevice }));
+    let not_run = absent.iter().map(|kernel| kernel.shapes.len() as u64).sum();
+    let mut rerun = Rerun { shapes: shapes().count() as u64, times, not_run, ..Rerun::default() };
+    let lacks = |kernel: &&PackagedKernel| {
+        let product = member.package.targets.get(&kernel.target).and_then(|target| target.device.as_deref());
+        let needs = product.map_or_else(|| kernel.arch.clone(), |product| format!("{} ({product})", kernel.arch));
+        let here = devices.0.iter().map(|device| device.class.product.clone()).collect();
+        Finding { place: kernel.title(), what: RerunFault::NoDevice { needs, here } }
+    };
+    rerun.findings.extend(absent.iter().map(lacks));
     if here.is_empty() {
         return Ok(rerun);
     }

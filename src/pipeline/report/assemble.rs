@@ -16,7 +16,7 @@ use super::search::SearchReport;
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
-use kforge_types::record::event::{EvidenceSeen, Labels};
+use kforge_types::record::event::{EvidenceSeen, Labels, VerdictCounts};
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::Searched;
@@ -119,6 +119,9 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     }
     for step in steps {
         let package = packages.get(&step.labels.package);
+        if let Some(verdict) = step.result.and_then(|result| result.verdict.as_ref()) {
+            counts_of(package, step.labels).add(verdict);
+        }
         match step.kind {
             StepKind::Calibrate => operator(package, step),
             StepKind::Search => search(package, step, names, reader),
@@ -241,6 +244,18 @@ impl Packages {
     }
 }
 
+/// The place at which a step's verdict is counted: with its kernel on its target if the report has that, otherwise with the package.
+fn counts_of<'p>(package: &'p mut PackageReport, labels: &Labels) -> &'p mut VerdictCounts {
+    let types = labels.types.as_deref().or(labels.variant.as_deref().map(types_of)).unwrap_or_default();
+    let kernel = package.kernels.iter_mut().find(|k| Some(&k.name) == labels.kernel.as_ref());
+    let targets = kernel.into_iter().flat_map(|k| &mut k.targets);
+    let mut mine = targets.filter(|t| Some(&t.target) == labels.target.as_ref() && t.types == types);
+    match mine.next() {
+        Some(target) => &mut target.verdicts,
+        None => &mut package.verdicts,
+    }
+}
+
 fn target_of<'p>(
     package: &'p mut PackageReport,
     kernel: &str,
@@ -345,7 +360,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     }
     match step.outcome {
         Outcome::Unavailable(why) => unavailable(report, step.kind, why),
-        Outcome::Failed(why) => report.failed.push((step.id.into(), why.clone())),
+        Outcome::Failed(why) => report.failed.push((step.id.into(), (reader.places)(step.id, why))),
         _ => {}
     }
     match step.kind {
@@ -355,7 +370,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 (step.outcome, &step.labels.shape)
                 && let Some(earlier) = report.shapes.iter_mut().find(|s| s.shape == *shape && s.variant == variant)
             {
-                earlier.not_confirmed = Some(why.clone());
+                earlier.not_confirmed = Some((reader.places)(step.id, why));
             }
         }
         StepKind::Judge => {
@@ -382,7 +397,9 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                             earlier.diagnoses = judgement.diagnoses;
                             earlier.refused = refused;
                         }
-                        Verdict::Unknown(why) => drop(earlier.not_confirmed.get_or_insert_with(|| why.to_string())),
+                        Verdict::Unknown(why) => {
+                            earlier.not_confirmed.get_or_insert_with(|| text(&why.to_string()));
+                        }
                     }
                     return;
                 }

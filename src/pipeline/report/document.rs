@@ -11,6 +11,7 @@ use super::rounds::RoundsReport;
 use super::search::SearchReport;
 use kforge_numerics::measure::interval::median_interval;
 use kforge_types::model::DType;
+use kforge_types::record::event::VerdictCounts;
 use kforge_types::record::params::{Attribution, Fate, Matched, OutputDiagnosis};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::timing::Series;
@@ -43,6 +44,9 @@ pub struct PackageReport {
     /// What steps reported about kernels and operators, each message once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<MessageReport>,
+    /// The number of verdicts of steps that are about no kernel on a target, such as calibrations.
+    #[serde(default, skip_serializing_if = "VerdictCounts::is_empty")]
+    pub verdicts: VerdictCounts,
 }
 
 /// Whether an operator's tolerance can tell correct from wrong.
@@ -118,6 +122,9 @@ pub struct TargetReport {
     pub times: Vec<TimeReport>,
     /// Verdicts of champions by shape, and of every variant that is wrong.
     pub shapes: Vec<ShapeReport>,
+    /// The number of verdicts of all its steps, also of variants that are no champions.
+    #[serde(default, skip_serializing_if = "VerdictCounts::is_empty")]
+    pub verdicts: VerdictCounts,
     /// Counts of variants: all, correct, wrong.
     pub variants: (u64, u64, u64),
     /// Machine code of champions.
@@ -391,6 +398,14 @@ impl Report {
 }
 
 impl Report {
+    /// The number of verdicts: those of all steps, as a build counts them.
+    pub fn verdicts(&self) -> VerdictCounts {
+        let targets = |package: &PackageReport| -> VerdictCounts {
+            package.kernels.iter().flat_map(|kernel| &kernel.targets).map(|target| target.verdicts).sum()
+        };
+        self.packages.iter().flat_map(|package| [package.verdicts, targets(package)]).sum()
+    }
+
     /// The report of a build that did not complete, without kernels that have no results.
     pub fn begun(mut self) -> Report {
         for package in &mut self.packages {

@@ -107,7 +107,7 @@ pub(super) fn all(steps: &[StepView<'_>], reader: &Reader<'_>) -> BTreeMap<Strin
             continue;
         }
         let said = match (step.outcome, step.kind) {
-            (Outcome::Failed(why), _) => of_failure(step, why),
+            (Outcome::Failed(why), _) => of_failure(step, &(reader.places)(step.id, why)),
             (_, StepKind::Compile) => of_compilers(step),
             (_, StepKind::Calibrate) => of_calibration(step),
             (_, StepKind::Inspect) => of_notes(step),

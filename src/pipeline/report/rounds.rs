@@ -301,7 +301,10 @@ impl Seat<'_> {
                 }
                 // A champion whose confirmation is missing is as correct as it was when it was selected.
                 _ if step.labels.confirms => {}
-                Some(Verdict::Unknown(why)) => drop(unknown.get_or_insert_with(|| format!("at {shape}: {why}"))),
+                Some(Verdict::Unknown(why)) => {
+                    let told = || (self.reader.places)(step.id, &why.to_string());
+                    unknown.get_or_insert_with(|| format!("at {shape}: {}", told()));
+                }
                 None => drop(unknown.get_or_insert_with(|| format!("at {shape}: no verdict"))),
             }
         }

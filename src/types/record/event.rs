@@ -145,6 +145,37 @@ pub struct VerdictCounts {
     pub unknown: u64,
 }
 
+impl VerdictCounts {
+    /// Counts a verdict.
+    pub fn add(&mut self, verdict: &Verdict) {
+        *match verdict {
+            Verdict::Pass => &mut self.pass,
+            Verdict::Fail(_) => &mut self.fail,
+            Verdict::Unknown(_) => &mut self.unknown,
+        } += 1;
+    }
+
+    /// The number of all verdicts.
+    pub fn total(&self) -> u64 {
+        self.pass + self.fail + self.unknown
+    }
+
+    /// Whether there is no verdict.
+    pub fn is_empty(&self) -> bool {
+        self.total() == 0
+    }
+}
+
+impl std::iter::Sum for VerdictCounts {
+    fn sum<I: Iterator<Item = Self>>(all: I) -> Self {
+        all.fold(VerdictCounts::default(), |a, b| VerdictCounts {
+            pass: a.pass + b.pass,
+            fail: a.fail + b.fail,
+            unknown: a.unknown + b.unknown,
+        })
+    }
+}
+
 /// A step that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepFinished {
@@ -199,6 +230,9 @@ pub enum Event {
         kforge: String,
         /// The id of this build in logs.
         run: String,
+        /// The number of steps of the plan; results may add more.
+        #[serde(default)]
+        planned: u64,
     },
     /// A step was started.
     StepStarted {

@@ -16,6 +16,18 @@ pub enum ArtifactError {
     /// It is neither a folder nor an archive. The cause is not kept: the words of the archive's reader repeat bytes of the file.
     #[error("not an artifact: neither a folder nor a tar archive")]
     NotArchive,
+    /// An archive was cut off, for example by a download that was interrupted.
+    #[error("the archive ends early, at byte {at}: get it again")]
+    EndsEarly {
+        /// The number of its bytes.
+        at: u64,
+    },
+    /// It is compressed.
+    #[error("it is compressed with {with}, and kforge reads the archive itself: unpack it first with `{with} -d`")]
+    Compressed {
+        /// The program that compresses in this form.
+        with: &'static str,
+    },
     /// A name could be written outside of a folder, or differs between systems.
     #[error(
         "it holds `{0}`: expected names of at most 255 bytes with `/`, none of them a folder of another, without `..`, empty parts or control characters"

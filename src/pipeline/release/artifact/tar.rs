@@ -41,6 +41,12 @@ pub fn unpack(bytes: &[u8]) -> Result<ArtifactFiles, ArtifactError> {
     if bytes.len() as u64 > LIMIT {
         return Err(ArtifactError::TooLarge { limit: LIMIT });
     }
+    if let Some(with) = compressed(bytes) {
+        return Err(ArtifactError::Compressed { with });
+    }
+    if ends_early(bytes) {
+        return Err(ArtifactError::EndsEarly { at: bytes.len() as u64 });
+    }
     let mut archive = tar::Archive::new(Cursor::new(bytes));
     let mut files = BTreeMap::new();
     for entry in archive.entries().map_err(|_| ArtifactError::NotArchive)? {
@@ -62,6 +68,56 @@ pub fn unpack(bytes: &[u8]) -> Result<ArtifactFiles, ArtifactError> {
     }
 }
 
+/// The program that compressed these bytes, by the bytes with which its form begins; none if no known one did.
+fn compressed(bytes: &[u8]) -> Option<&'static str> {
+    const FORMS: [(&[u8], &str); 4] = [
+        (&[0x1f, 0x8b], "gzip"),
+        (&[0x28, 0xb5, 0x2f, 0xfd], "zstd"),
+        (&[0xfd, b'7', b'z', b'X', b'Z', 0], "xz"),
+        (b"BZh", "bzip2"),
+    ];
+    FORMS.into_iter().find(|(begin, _)| bytes.starts_with(begin)).map(|(_, with)| with)
+}
+
+/// The size of a block: headers are one block, and contents whole ones.
+const BLOCK: usize = 512;
+
+/// Whether bytes are those of an archive up to a place before its end, which is two blocks of zeros.
+fn ends_early(bytes: &[u8]) -> bool {
+    let mut rest = bytes;
+    loop {
+        let Some((header, after)) = rest.split_first_chunk::<BLOCK>() else {
+            // After whole entries, anything that is not a header yet may be the beginning of one.
+            return bytes.len() != rest.len() || bytes.is_empty() || begins_header(rest);
+        };
+        if header.iter().all(|byte| *byte == 0) {
+            return after.len() < BLOCK && after.iter().all(|byte| *byte == 0);
+        }
+        let header = tar::Header::from_byte_slice(header);
+        let is_header = header.as_ustar().is_some() && is_sound(header);
+        let (true, Ok(size)) = (is_header, header.entry_size()) else { return false };
+        let Some(size) = usize::try_from(size).ok().and_then(|size| size.checked_next_multiple_of(BLOCK)) else {
+            return false;
+        };
+        match after.get(size..) {
+            Some(next) => rest = next,
+            None => return true,
+        }
+    }
+}
+
+/// Whether a header has the sum that it states, so that it is one.
+fn is_sound(header: &tar::Header) -> bool {
+    let mut summed = header.clone();
+    summed.set_cksum();
+    header.cksum().is_ok_and(|stated| summed.cksum().is_ok_and(|sum| sum == stated))
+}
+
+/// Whether bytes are the beginning of a header, as far as it has its mark.
+fn begins_header(bytes: &[u8]) -> bool {
+    bytes.get(257..).is_some_and(|after| after.starts_with(b"ustar\0"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -79,6 +135,31 @@ mod tests {
         let mut headers = tar::Archive::new(Cursor::new(&bytes));
         let names: Vec<_> = headers.entries().unwrap().map(|e| e.unwrap().path().unwrap().into_owned()).collect();
         assert_eq!(names, [std::path::Path::new("a/x"), std::path::Path::new("b")]);
+    }
+
+    #[test]
+    fn an_archive_that_was_cut_off_or_compressed_is_named_as_that() {
+        let bytes = pack(&files()).unwrap();
+        let cut = |at: usize| match unpack(&bytes[..at]) {
+            Err(ArtifactError::EndsEarly { at: said }) => said == at as u64,
+            other => panic!("{at}: {other:?}"),
+        };
+        // Within a header, at its end, within contents and their padding, after an entry, and before the last block.
+        for at in [0, 300, 512, 513, 700, 1023, 1024, 1300, 2047, 2048, 2560, bytes.len() - 1] {
+            assert!(cut(at), "{at}");
+        }
+        assert!(unpack(&bytes[..bytes.len() - 1]).unwrap_err().to_string().contains("at byte 3071"));
+        for (begin, with) in
+            [(&b"\x1f\x8b\x08"[..], "gzip -d"), (b"\x28\xb5\x2f\xfd", "zstd -d"), (b"BZh9", "bzip2 -d")]
+        {
+            let why = unpack(begin).unwrap_err().to_string();
+            assert!(why.contains("is compressed with") && why.ends_with(&format!("`{with}`")), "{why}");
+        }
+        // What is something else is not said to be cut off.
+        let mut other = bytes.clone();
+        other[0] ^= 1;
+        assert!(matches!(unpack(&other[..700]), Err(ArtifactError::NotArchive)));
+        assert!(matches!(unpack(&[0; 100]), Err(ArtifactError::NotArchive)));
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use super::challenge::NoChallenge;
 use super::credentials::CredentialsError;
 use super::digest::OciDigest;
+use super::manifest::ARTIFACT;
 use super::reference::NotReference;
 use crate::optimize::agents::ask::NotProxy;
 use crate::release::artifact::ArtifactError;
@@ -101,6 +102,14 @@ pub enum RegistryError {
         place: String,
         /// Its tags.
         known: Vec<String>,
+    },
+    /// A folder lists contents, and none are an artifact of kforge with a tag.
+    #[error("{place} lists {}: expected a manifest of the type `{ARTIFACT}` with a tag", shown(.found))]
+    NoArtifacts {
+        /// The folder.
+        place: String,
+        /// What it lists, in words.
+        found: Vec<String>,
     },
     /// There are no such contents.
     #[error("{place} does not hold {digest}")]
@@ -234,8 +243,13 @@ fn after_colon(message: &str) -> String {
 
 /// The tags that a message lists.
 fn listed(known: &[String]) -> String {
+    let tags: Vec<String> = known.iter().map(|tag| format!("`{tag}`")).collect();
+    if tags.is_empty() { "; it has no tags".into() } else { format!("; there are {}", shown(&tags)) }
+}
+
+/// The first of many names, and the number of the others.
+fn shown(names: &[String]) -> String {
     const MOST: usize = 12;
-    let shown: Vec<String> = known.iter().take(MOST).map(|tag| format!("`{tag}`")).collect();
-    let more = if known.len() > MOST { format!(" and {} more", known.len() - MOST) } else { String::new() };
-    if shown.is_empty() { "; it has no tags".into() } else { format!("; there are {}{more}", shown.join(", ")) }
+    let more = if names.len() > MOST { format!(" and {} more", names.len() - MOST) } else { String::new() };
+    format!("{}{more}", names.iter().take(MOST).cloned().collect::<Vec<_>>().join(", "))
 }

@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::digest::OciDigest;
 use super::error::RegistryError;
-use super::manifest::{Descriptor, ImageIndex, LARGEST, REF_NAME};
+use super::manifest::{Descriptor, INDEX as IMAGE_INDEX, ImageIndex, LARGEST, MANIFEST, Manifest, REF_NAME};
 use super::reference::check_tag;
 use super::repository::{Repository, is_artifact};
 use kforge_foundation::base::files::write_atomically;
@@ -26,6 +26,8 @@ const INDEX: &str = "index.json";
 const BLOBS: &str = "blobs";
 /// The only version of the form.
 const VERSION: &str = "1.0.0";
+/// The most entries of the list that are looked at.
+const MOST_ENTRIES: usize = 10_000;
 /// The beginning of the names of temporary files.
 const TEMP_PREFIX: &str = ".tmp-";
 
@@ -146,6 +148,17 @@ impl Layout {
         }
     }
 
+    /// Whether an entry is an artifact of kforge with a tag. What cannot be a tag of an artifact is not offered.
+    fn offers(&self, entry: &Descriptor) -> bool {
+        let has_tag = entry.annotations.get(REF_NAME).is_some_and(|tag| check_tag(tag).is_ok());
+        // Programs that copy a folder may leave out the type in the list. The manifest itself has it.
+        let is_untyped = entry.artifact_type.is_none() && entry.media_type == MANIFEST;
+        let manifest = || self.read(&entry.digest, LARGEST).ok().flatten();
+        has_tag
+            && (is_artifact(entry)
+                || is_untyped && manifest().is_some_and(|bytes| Manifest::artifact("", &bytes).is_ok()))
+    }
+
     fn entry(&self, tag: &str) -> Result<Option<Descriptor>, RegistryError> {
         let has_tag = |entry: &Descriptor| entry.annotations.get(REF_NAME).is_some_and(|name| name == tag);
         Ok(self.index()?.manifests.into_iter().find(has_tag))
@@ -178,10 +191,22 @@ impl Repository for Layout {
 
     fn tags(&self) -> Result<Vec<String>, RegistryError> {
         let entries = self.index()?.manifests;
-        let artifacts = entries.iter().filter(|entry| is_artifact(entry));
-        let tags = artifacts.filter_map(|entry| entry.annotations.get(REF_NAME));
-        // What cannot be a tag of an artifact is not offered.
-        Ok(tags.filter(|tag| check_tag(tag).is_ok()).cloned().collect())
+        let offered = entries.iter().take(MOST_ENTRIES).filter(|entry| self.offers(entry));
+        Ok(offered.filter_map(|entry| entry.annotations.get(REF_NAME)).cloned().collect())
+    }
+
+    fn others(&self) -> Result<Vec<String>, RegistryError> {
+        let entries = self.index()?.manifests;
+        let others = entries.iter().take(MOST_ENTRIES).filter(|entry| !self.offers(entry));
+        let in_words = |entry: &Descriptor| {
+            let kind = entry.artifact_type.as_ref().unwrap_or(&entry.media_type).escape_default();
+            match entry.annotations.get(REF_NAME) {
+                Some(tag) => format!("`{}` of the type `{kind}`", tag.escape_default()),
+                None => format!("{} of the type `{kind}` without a tag", entry.digest),
+            }
+        };
+        // The lists of signatures are no contents of their own.
+        Ok(others.filter(|entry| entry.media_type != IMAGE_INDEX).map(in_words).collect())
     }
 
     fn tagged(&self, tag: &str) -> Result<Option<Vec<u8>>, RegistryError> {

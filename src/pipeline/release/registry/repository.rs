@@ -23,6 +23,14 @@ pub trait Repository {
     /// The place cannot be read.
     fn tags(&self) -> Result<Vec<String>, RegistryError>;
 
+    /// What the place lists besides those tags, in words. A registry lists only tags.
+    ///
+    /// # Errors
+    /// The place cannot be read.
+    fn others(&self) -> Result<Vec<String>, RegistryError> {
+        Ok(vec![])
+    }
+
     /// The bytes of the manifest that a tag names; none if there is no such tag.
     ///
     /// # Errors
@@ -302,10 +310,14 @@ fn if_sound<T>(given: Result<T, RegistryError>) -> Result<Option<T>, RegistryErr
 /// The tag with the greatest version.
 fn newest(from: &dyn Repository) -> Result<String, RegistryError> {
     let tags = from.tags()?;
-    match tags.iter().filter_map(|tag| Some((numbers(tag)?, tag))).max() {
-        Some((_, tag)) => Ok(tag.clone()),
-        None => Err(RegistryError::NoVersion { place: from.place(), known: tags }),
+    if let Some((_, tag)) = tags.iter().filter_map(|tag| Some((numbers(tag)?, tag))).max() {
+        return Ok(tag.clone());
     }
+    let found = if tags.is_empty() { from.others()? } else { vec![] };
+    Err(match found.is_empty() {
+        true => RegistryError::NoVersion { place: from.place(), known: tags },
+        false => RegistryError::NoArtifacts { place: from.place(), found },
+    })
 }
 
 /// Whether a list of manifests holds an artifact of kforge.

@@ -11,6 +11,7 @@ use crate::report::rounds_text::duration;
 use crate::report::{provenance, text};
 use kforge_foundation::base::{Diagnostic, Severity, count};
 use kforge_types::record::Verdict;
+use kforge_types::record::event::VerdictCounts;
 
 /// The most rows of a table.
 const MOST_ROWS: usize = 25;
@@ -60,16 +61,13 @@ fn result(report: &Report, diagnostics: &[Diagnostic]) -> &'static str {
     }
 }
 
-/// The number of verdicts and failed steps.
+/// The number of verdicts, as the build counts them, and of failed steps.
 fn counted(report: &Report, diagnostics: &[Diagnostic]) -> String {
     let errors = diagnostics.iter().filter(|diagnostic| diagnostic.severity == Severity::Error).count();
-    let (mut pass, mut fail, mut unknown) = (0u64, 0u64, 0u64);
-    for shape in seats(report).flat_map(|(_, _, target)| &target.shapes) {
-        match shape.verdict {
-            Verdict::Pass => pass += 1,
-            Verdict::Fail(_) => fail += 1,
-            Verdict::Unknown(_) => unknown += 1,
-        }
+    let mut verdicts = report.verdicts();
+    // An earlier kforge did not store how many there were.
+    if verdicts.is_empty() {
+        seats(report).flat_map(|(_, _, target)| &target.shapes).for_each(|shape| verdicts.add(&shape.verdict));
     }
     let failed = seats(report).map(|(_, _, target)| target.failed.len()).sum::<usize>();
     let mut parts = vec![];
@@ -79,7 +77,7 @@ fn counted(report: &Report, diagnostics: &[Diagnostic]) -> String {
     if failed > 0 {
         parts.push(format!("{} failed", count(failed as u64, "step")));
     }
-    let all = count(pass + fail + unknown, "verdict");
+    let (all, VerdictCounts { pass, fail, unknown }) = (count(verdicts.total(), "verdict"), verdicts);
     parts.push(format!("{all}: {pass} pass, {fail} fail, {unknown} unknown"));
     parts.join("; ")
 }

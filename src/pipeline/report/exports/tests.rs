@@ -131,6 +131,7 @@ fn report() -> Report {
     };
     let other = SourcePlace { file: "src/k 1.cu".into(), line: 14, column: None };
     let package = PackageReport {
+        verdicts: kforge_types::record::event::VerdictCounts::default(),
         name: "p".into(),
         folder: Some("pkg".into()),
         operators: vec![OperatorReport {
