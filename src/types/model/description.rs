@@ -302,7 +302,7 @@ impl Describe<'_> {
             LaunchAction::Memset { buffer, value } => {
                 ActionDescription::Memset { buffer: buffer.value.clone(), value: *value }
             }
-            LaunchAction::Kernel { entry, grid, block, shared, args, attributes } => ActionDescription::Kernel {
+            LaunchAction::Kernel { entry, grid, block, shared, args, attributes, triton: _ } => ActionDescription::Kernel {
                 entry: self.kernel.substitute(&entry.value, self.variant, self.choice),
                 grid: texts(grid),
                 block: texts(block),

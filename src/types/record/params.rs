@@ -5,9 +5,11 @@ use std::fmt::{Display, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::contract::TritonFacts;
 use super::{Diagnosis, Unknown, Verdict};
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
+use crate::model::triton::TritonCompile;
 use crate::model::{Compare, Metric, Sanitizer, Tolerance};
 use kforge_foundation::base::Digest;
 
@@ -28,6 +30,8 @@ pub enum Compiler {
     Nvrtc,
     /// nvcc.
     Nvcc,
+    /// Triton.
+    Triton,
     /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
     /// The host's C++ compiler and the emulator, with every access watched.
@@ -67,6 +71,9 @@ pub struct CompileParams {
     /// The function that launches, if the kernel has its own launcher. The binary is then a shared library of host code that contains machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The signature and the options, if the kernel is written in Triton.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triton: Option<TritonCompile>,
 }
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
@@ -95,6 +102,9 @@ pub struct CompileFacts {
     pub symbols: Vec<String>,
     /// Bytes of spill stores and loads by symbol.
     pub spills: BTreeMap<String, (u64, u64)>,
+    /// What the binary asks of its launches, if Triton made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triton: Option<TritonFacts>,
 }
 
 /// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Output `inspection`: a [`super::Inspection`].
