@@ -286,6 +286,8 @@ pub enum Error {
 pub enum Locked {
     /// The wheels of a CUDA release.
     Cuda(String),
+    /// The wheels of a release of Triton.
+    Triton(String),
     /// A requirement of a header library.
     Requirement(String),
 }
@@ -294,6 +296,7 @@ impl Locked {
     fn missing(&self) -> String {
         match self {
             Locked::Cuda(release) => format!("names no wheels for CUDA {release}"),
+            Locked::Triton(release) => format!("names no wheels for Triton {release}"),
             Locked::Requirement(requirement) => format!("does not name `{requirement}`"),
         }
     }

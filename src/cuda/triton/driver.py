@@ -141,7 +141,7 @@ def signature(found, job):
 
 def options(backend, job):
     """Every option, spelled out. Those that this version of Triton does not have, and that the manifest does not change, are left out."""
-    known = type(backend.parse_options({})).__dataclass_fields__
+    known = type(backend.parse_options({"enable_fp_fusion": True})).__dataclass_fields__
     out = {}
     for name, value in job["options"].items():
         if name in known:

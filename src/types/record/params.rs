@@ -390,7 +390,8 @@ impl Judgement {
     }
 }
 
-/// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
+/// match. Inputs `on` and `off`: inspections of the variant with and without the method; `on:N` and `off:N` from 1, if it has several binaries. Output `match`:
+/// a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {
     /// The patterns to look for. None if there is no signature for this architecture.
@@ -398,6 +399,13 @@ pub struct MatchParams {
     /// Why there is no signature, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+}
+
+impl MatchParams {
+    /// The names of the inputs with a variant's binary of that number, with and without the method.
+    pub fn inputs(at: usize) -> [String; 2] {
+        ["on", "off"].map(|side| if at == 0 { side.into() } else { format!("{side}:{at}") })
+    }
 }
 
 /// Whether machine code shows a method.
