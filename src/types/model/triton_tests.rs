@@ -108,8 +108,8 @@ fn fewer_arguments_are_specialised_if_the_kernel_says_so() {
     let params = [param("x", false), param("n", false), param("m", false)];
     let kind = |specialize| types(&of(&[launch(vec![pointer(0), int(16), int(1)])], &params, specialize).unwrap());
     assert_eq!(kind(&Specialize::None), ["*fp16", "i32", "i32"]);
-    let place = || crate::model::Place::new(&std::sync::Arc::new(kforge_foundation::base::SourceFile::new("k", "")), 0..0);
-    let only = Specialize::Only(vec![Text { value: "n".into(), place: place() }]);
+    let file = std::sync::Arc::new(kforge_foundation::base::SourceFile { name: "k".into(), text: String::new() });
+    let only = Specialize::Only(vec![Text { value: "n".into(), place: Place::new(&file, 0..0) }]);
     assert_eq!(kind(&only), ["*fp16D", "i32D", "i32"]);
 }
 
