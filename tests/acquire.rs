@@ -60,7 +60,7 @@ fn params(entries: &[&str]) -> CompileParams {
         candidate: false,
         lined: false,
         ptx: false,
-        host: None,
+        host: None, triton: None,
     }
 }
 

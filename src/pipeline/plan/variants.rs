@@ -8,6 +8,7 @@ use super::input::{SourceReach, Tool};
 use super::memory;
 use super::node_builder::{self, ABLATION, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
+use super::triton::is_uncompiled;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
 use kforge_types::model::tensor_map::TensorMap;
@@ -165,9 +166,8 @@ impl Planner<'_> {
         };
         let class = specialised.as_ref().map_or("", |s| &s.class);
         let known = |planner: &Self, kind: StepKind| {
-            let parts = planner.parts(scope, build);
-            let id =
-                parts.into_iter().chain([plain, class, kind.name()]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
+            let parts = planner.parts(scope, build).into_iter().chain([plain, class, kind.name()]);
+            let id = parts.filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
             planner.ids.contains(&id).then_some(id)
         };
         // Every shape of a variant calls this; the first call plans the steps.
@@ -208,7 +208,7 @@ impl Planner<'_> {
                 arch,
                 entries,
                 disassemble: false,
-                launches: self.checked(scope, build, specialised),
+                launches: self.checked(scope, build, specialised.as_ref()),
                 host: kernel.host.is_some(),
             },
         )
@@ -254,9 +254,9 @@ impl Planner<'_> {
 
     /// The launches that an inspection checks. For a variant that a search asks for, only the arguments are checked: the search itself finds blocks that exceed
     /// the limits and drops the variant, which is no failure.
-    fn checked(&self, scope: Scope<'_>, build: &PlannedVariant, specialised: Option<Specialised>) -> Vec<Launch> {
+    fn checked(&self, scope: Scope<'_>, build: &PlannedVariant, specialised: Option<&Specialised>) -> Vec<Launch> {
         let mut launches = match specialised {
-            Some(specialised) => without_values(specialised.launches),
+            Some(specialised) => without_values(specialised.launches.clone()),
             None => Self::arguments(scope, build),
         };
         for launch in launches.iter_mut().filter(|_| self.wave > 0) {
@@ -354,6 +354,10 @@ impl Planner<'_> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
+        let compiled = match is_uncompiled(scope) {
+            true => None,
+            false => Some(self.compile(scope, build, compiler, phase, Some(&case.problem))?),
+        };
         let absent = self.absence(scope, case);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
@@ -373,11 +377,7 @@ impl Planner<'_> {
             }
         }
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
-        let within = !emulated || (case.work <= self.input.emulator_limit && compiler != Compiler::Triton);
-        let compiled = match emulated && compiler == Compiler::Triton {
-            true => None,
-            false => Some(self.compile(scope, build, compiler, phase, Some(&case.problem))?),
-        };
+        let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within)
             && let Some((compile, inspect)) = &compiled
         {
