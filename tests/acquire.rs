@@ -60,7 +60,8 @@ fn params(entries: &[&str]) -> CompileParams {
         candidate: false,
         lined: false,
         ptx: false,
-        host: None, triton: None,
+        host: None,
+        triton: None,
     }
 }
 

@@ -132,7 +132,9 @@ pub fn compile_within(
             Compiler::Nvcc => finish(params, by_nvcc(params, given, tools, within)?, "nvcc"),
             Compiler::Nvrtc => finish(params, by_nvrtc(params, given, shim, tools, within)?, "nvrtc"),
             Compiler::Auto => Err(CudaCompileError::failed("BUG: no attempt chooses a compiler".into())),
-            Compiler::Triton => Err(CudaCompileError::failed("BUG: a compilation by Triton without a signature".into())),
+            Compiler::Triton => {
+                Err(CudaCompileError::failed("BUG: a compilation by Triton without a signature".into()))
+            }
             Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
                 Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
             }

@@ -98,7 +98,9 @@ pub enum RefusalReason {
     )]
     OwnCompiler,
     /// A kernel is written in Triton.
-    #[error("kernel `{0}` is written in Triton: loaders cannot launch it yet, because they know neither its scratch memory nor its hidden parameters")]
+    #[error(
+        "kernel `{0}` is written in Triton: loaders cannot launch it yet, because they know neither its scratch memory nor its hidden parameters"
+    )]
     Triton(String),
     /// Steps gave no result.
     #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` gave no result")))]

@@ -92,7 +92,8 @@ impl Attack {
             candidate: false,
             lined: false,
             ptx: false,
-            host: None, triton: None,
+            host: None,
+            triton: None,
         };
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
     }

@@ -211,7 +211,8 @@ impl Bench {
             candidate: false,
             lined: false,
             ptx: false,
-            host: None, triton: None,
+            host: None,
+            triton: None,
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);

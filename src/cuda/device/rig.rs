@@ -42,7 +42,8 @@ impl<'a> Launchable<'a> {
 /// The parameters with launches and workspaces as the binary among the task's inputs whose names end in `suffix` asks for them.
 pub(super) fn completed(task: &Task, mut params: VerifyParams, suffix: &str) -> Result<VerifyParams, Response> {
     let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
-    complete(&mut params.launches, &mut params.workspaces, &facts).map_err(|why| failed(format!("the binary: {why}")))?;
+    complete(&mut params.launches, &mut params.workspaces, &facts)
+        .map_err(|why| failed(format!("the binary: {why}")))?;
     Ok(params)
 }
 

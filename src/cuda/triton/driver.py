@@ -129,13 +129,13 @@ def signature(found, job):
             if param.get("divisible") and aligned:
                 attributes[(at,)] = [["tt.divisibility", 16]]
             continue
-        if own.do_not_specialize and not own.is_constexpr and param["value"] == 1:
+        if own.do_not_specialize and not own.is_constexpr and param.get("value") == 1:
             raise Refused(
                 f"{job['main']}: parameter `{name}` of `{job['function']}` is in `do_not_specialize`, and it is 1 here: "
                 'state `specialize = "none"` in the kernel'
             )
         types_of[name] = "constexpr"
-        constants[name] = constant(param["value"])
+        constants[name] = own.default if "default" in param else constant(param["value"])
     return types_of, constants, attributes
 
 

@@ -161,7 +161,7 @@ impl Planner<'_> {
         let cases = self.cases(scope.package, scope.operator, scope.choice)?;
         self.calibrate(scope.package, scope.operator, scope.choice, &cases);
         // What every variant shares is planned now, in wave 0: otherwise two searches that share it would disagree about its wave.
-        self.generate(scope, &scope.kernel.source);
+        self.generate(scope, &scope.kernel.source, MAIN);
         for case in &cases {
             // Documents are collected before the build starts.
             self.own_functions(scope.package, &case.problem, &scope.operator.compare());

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
 use super::input::{SourceReach, Tool};
 use super::memory;
-use super::node_builder::{self, ABLATION, NodeBuilder};
+use super::node_builder::{self, ABLATION, MAIN, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
 use super::triton::is_uncompiled;
 use kforge_foundation::base::Diagnostic;
@@ -128,8 +128,9 @@ impl Planner<'_> {
         ]
     }
 
-    /// The generate step of a source.
-    pub fn generate(&mut self, scope: Scope<'_>, source: &str) -> String {
+    /// The generate step of a source. A source that replaces the kernel's where a method is off is known only with the champion, so its step has the phase of the
+    /// compilation that asks for it first.
+    pub fn generate(&mut self, scope: Scope<'_>, source: &str, phase: u8) -> String {
         let input = self.package_input(scope.package);
         let name = input.package.name.clone();
         let round = (scope.round > 0).then_some(scope.round);
@@ -143,6 +144,7 @@ impl Planner<'_> {
             labels,
             &GenerateParams { main: source.into() },
         )
+        .phase(if declared { MAIN } else { phase })
         .round(scope.round);
         for (file, digest) in input.sources.get(source).map(|r| &r.files).into_iter().flatten() {
             node = node.blob(&format!("file:{file}"), *digest);
@@ -175,7 +177,7 @@ impl Planner<'_> {
             return Ok((compile, inspect));
         }
         let scope = scope.of(build);
-        let source = self.generate(scope, &build.source);
+        let source = self.generate(scope, &build.source, phase);
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
         let params = self.compile_params(scope, build, compiler, problem)?;

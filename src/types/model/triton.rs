@@ -369,12 +369,9 @@ fn known(at: usize, arg: &Arg, typed: bool, given: &Given<'_>) -> Result<Known, 
             Known { ty: format!("*{}", name_of(dtype)), open: false, one: false, divisible }
         }
         Arg::Null => Known { ty: String::new(), open: false, one: false, divisible: false },
-        Arg::Scalar { dtype, value: Scalar::Int(value) } if !dtype.is_float() && *dtype != DType::Bool => Known {
-            ty: name_of(*dtype).into(),
-            open: !typed,
-            one: *value == 1,
-            divisible: value % 16 == 0,
-        },
+        Arg::Scalar { dtype, value: Scalar::Int(value) } if !dtype.is_float() && *dtype != DType::Bool => {
+            Known { ty: name_of(*dtype).into(), open: !typed, one: *value == 1, divisible: value % 16 == 0 }
+        }
         Arg::Scalar { dtype: DType::Bool, .. } => Known { ty: "u1".into(), open: false, one: false, divisible: false },
         Arg::Scalar { dtype, .. } => Known { ty: name_of(*dtype).into(), open: false, one: false, divisible: false },
         Arg::Struct(_) => return refused("a struct"),
@@ -453,7 +450,11 @@ fn class(compile: &TritonCompile, given: &Given<'_>) -> String {
         let _ = match &param.kind {
             TritonParamKind::Constant { value } if !(given.tunables)(name) => write!(part, "{name}={value}"),
             TritonParamKind::Typed { ty, divisible } if ty.starts_with('*') => {
-                if *divisible { Ok(()) } else { write!(part, "{name}%1") }
+                if *divisible {
+                    Ok(())
+                } else {
+                    write!(part, "{name}%1")
+                }
             }
             TritonParamKind::Typed { ty, divisible } if ty.starts_with(['i', 'u']) => match (ty.as_str(), divisible) {
                 ("i64", true) => write!(part, "{name}:i64%16"),

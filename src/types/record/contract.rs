@@ -66,7 +66,9 @@ pub enum ContractError {
     #[error("it writes {0} bytes of profile scratch for each block, which kforge does not read")]
     Profile(u64),
     /// It takes descriptors that were made on the host.
-    #[error("it takes {0} tensor descriptors, and kforge passes none: make them in the kernel with `tl.make_tensor_descriptor`")]
+    #[error(
+        "it takes {0} tensor descriptors, and kforge passes none: make them in the kernel with `tl.make_tensor_descriptor`"
+    )]
     Descriptors(u32),
     /// Its scratch needs an alignment that buffers do not have.
     #[error("its global scratch is aligned to {0} bytes, and buffers are aligned to {WORKSPACE_ALIGN}")]
@@ -239,7 +241,8 @@ mod tests {
     fn launches_that_may_overlap_have_scratch_of_their_own() {
         let of = |pdl| {
             let Launch::Kernel(kernel) = launch() else { unreachable!() };
-            let (mut launches, mut workspaces) = (vec![launch(), Launch::Kernel(KernelLaunch { pdl, ..kernel })], vec![]);
+            let (mut launches, mut workspaces) =
+                (vec![launch(), Launch::Kernel(KernelLaunch { pdl, ..kernel })], vec![]);
             let facts = TritonFacts { global_scratch_size: 128, global_scratch_align: 128, ..facts() };
             let facts = CompileFacts { triton: Some(facts), ..CompileFacts::default() };
             complete(&mut launches, &mut workspaces, &facts).unwrap();

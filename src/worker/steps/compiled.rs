@@ -6,8 +6,8 @@ use kforge_foundation::base::Severity;
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::task::{self, Task};
-use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::contract::complete;
+use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::{Finding, FindingKind, Note, Verdict};
 
 /// The name of nvcc in a task's tools.
@@ -85,7 +85,9 @@ pub fn inspect(task: &Task) -> Response {
         let mut launches = params.launches;
         let refused = match complete(&mut launches, &mut vec![], &facts) {
             Ok(()) => kforge_cuda::args::check(&launches, &found),
-            Err(why) => vec![Finding::new(FindingKind::LaunchRefused, format!("`{}`: {why}", params.entries.join("`, `")))],
+            Err(why) => {
+                vec![Finding::new(FindingKind::LaunchRefused, format!("`{}`: {why}", params.entries.join("`, `")))]
+            }
         };
         found.refused = refused.iter().map(|f| f.message.clone()).collect();
         task.write_document("inspection", &found)?;

@@ -64,8 +64,7 @@ impl Session {
         let triton_of = |p: &Package| resolved.tritons.get(&p.name).cloned().unwrap_or_else(no_triton);
         let of = (&cuda_of as tools::CudaOf<'_>, &triton_of as tools::TritonOf<'_>);
         let members = packages.members.iter();
-        let of_member =
-            |m: &Member| tools.of_package(&m.package, &host, of, cub.contains(&m.package.name), &digest_of);
+        let of_member = |m: &Member| tools.of_package(&m.package, &host, of, cub.contains(&m.package.name), &digest_of);
         let of_members = members.map(of_member).collect();
         let decided = host.witness.is_some();
         let mut witness = seen.take();

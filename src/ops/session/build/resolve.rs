@@ -108,9 +108,9 @@ impl Session {
             let name = triton::lock_name(release);
             let found = match lock.wheels.get(&name) {
                 Some(wheels) => Ok(wheels.clone()),
-                None if self.offline() || !asked.write => Err(format!(
-                    "kforge.lock names no wheels for Triton {release}: run `kforge build` with a network"
-                )),
+                None if self.offline() || !asked.write => {
+                    Err(format!("kforge.lock names no wheels for Triton {release}: run `kforge build` with a network"))
+                }
                 None if self.options.locked => return Err(Error::LockfileLacks(Locked::Triton(release.into()))),
                 None => {
                     self.reporter.event(&Event::Resolving(Resolving::Triton(release)));

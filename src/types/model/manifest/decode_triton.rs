@@ -162,7 +162,9 @@ impl Reader<'_> {
         if !RELEASES.contains(&release.as_str()) {
             let error = release.place.error("manifest.version", format!("kforge does not know Triton `{release}`"));
             let error = error.expected(format!("one of {}", RELEASES.join(", ")));
-            self.found.push(error.hint("each release of Triton launches kernels in its own way; later ones need a later kforge"));
+            self.found.push(
+                error.hint("each release of Triton launches kernels in its own way; later ones need a later kforge"),
+            );
             return None;
         }
         Some(Inheritable::Value(release))

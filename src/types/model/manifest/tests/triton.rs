@@ -73,7 +73,12 @@ fn what_makes_no_sense_in_triton_is_refused_where_it_stands() {
         (with("", ARGS).replace("\"f\"", "\"f<4>\""), "manifest.triton", "\"f<4>\"", "not a function of Python"),
         (with("", ARGS).replace("k.py", "k.cu"), "manifest.triton", "\"k.cu\"", "`.py`"),
         (with("targets = [\"h200\"]", ARGS).replace("sm_90a", "sm_90"), "manifest.triton", "\"h200\"", "sm_90a"),
-        (with("targets = [\"h200\"]", ARGS).replace("sm_90a", "sm_75"), "manifest.triton", "\"h200\"", "sm_80 or newer"),
+        (
+            with("targets = [\"h200\"]", ARGS).replace("sm_90a", "sm_75"),
+            "manifest.triton",
+            "\"h200\"",
+            "sm_80 or newer",
+        ),
         (
             with("", ARGS).replace("[targets.h200]", "toolchain.triton = \"3.4\"\n[targets.h200]").replace(
                 "[package]\nname = \"t\"\ntoolchain.triton = \"3.4\"\n",
@@ -105,7 +110,11 @@ fn keys_of_triton_are_refused_in_other_languages() {
 fn dims_that_are_specialised_restrict_what_the_kernel_serves() {
     let text = with("specialize = { n = 16 }", ARGS);
     let (_, _, found) = read(&text);
-    assert!(found.iter().any(|d| d.code == "manifest.unserved-shape"), "{:?}", found.iter().map(show).collect::<Vec<_>>());
+    assert!(
+        found.iter().any(|d| d.code == "manifest.unserved-shape"),
+        "{:?}",
+        found.iter().map(show).collect::<Vec<_>>()
+    );
     let package = package(&text.replace("n = 100", "n = 112"));
     assert_eq!(package.kernels[0].requires.len(), 1);
 }
