@@ -251,7 +251,7 @@ fn an_argument_of_one_at_one_shape_has_a_binary_of_its_own_with_one_parameter_fe
     let named = |part: &str| ids.iter().filter(|id| id.contains(part)).count();
     assert_eq!((ran.code, ids.len(), named("rows=1"), named("cols%16")), (Some(0), 3, 1, 2), "{}\n{ids:?}", ran.said);
     // The inspection compares the parameters of each binary with those that the launch passes.
-    assert_eq!(ran.executed("inspect").len(), 3);
+    assert_eq!(ran.steps("inspect").len(), 3);
 }
 
 #[test]

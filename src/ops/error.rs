@@ -2,7 +2,7 @@
 //! that operation.
 
 use crate::session::devices::DevicesError;
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::io;
 use std::path::PathBuf;
 
@@ -160,6 +160,9 @@ pub enum Error {
     /// A package has no CUDA.
     #[error(transparent)]
     Cuda(#[from] NoCuda),
+    /// There is no Triton for a package.
+    #[error(transparent)]
+    Triton(#[from] NoTriton),
     /// A toolchain cannot be installed.
     #[error(transparent)]
     Tools(#[from] MissingTools),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::session::build::PlanRequest;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{MissingTools, install, install_triton, needs_cuda};
+use crate::session::tools::{install, install_triton, needs_cuda};
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{self, Cuda, Group};
@@ -91,7 +91,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     }
     let mut wheels = BTreeMap::new();
     for found in session.tritons(&mut opened, &packages, &asked, &mut refused)?.into_values() {
-        let found = found.map_err(|why| if refused { Error::Refused } else { MissingTools::NoTriton(why).into() })?;
+        let found = found.map_err(|why| if refused { Error::Refused } else { Error::Triton(why) })?;
         let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
         let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
         let wheel = toolchain::triton::wheel_for(&found, &python).map_err(Error::Toolchain)?;

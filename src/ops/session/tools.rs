@@ -58,8 +58,13 @@ pub enum MissingTools {
         why: String,
     },
     /// Triton is not installed, and cannot be.
-    #[error("{0}")]
-    NoTriton(String),
+    #[error("{why}")]
+    TritonNotInstalled {
+        /// The version of the wheel.
+        version: String,
+        /// The error of pip or of the installation.
+        why: String,
+    },
     /// No plan of this build names the toolchain: a bug.
     #[error("BUG: an unknown toolchain")]
     Unknown,
@@ -112,11 +117,38 @@ impl NoCuda {
     }
 }
 
+/// Why a package has no Triton.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoTriton {
+    /// The package has no kernel that needs one.
+    #[error("the package has no kernel in Triton for a device target")]
+    NoKernel,
+    /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
+    #[error("kforge.lock names no wheels for Triton {0}: run `kforge build` with a network")]
+    NotLocked(String),
+    /// The release cannot be resolved.
+    #[error(transparent)]
+    Toolchain(Arc<toolchain::Error>),
+}
+
+impl From<toolchain::Error> for NoTriton {
+    fn from(why: toolchain::Error) -> Self {
+        NoTriton::Toolchain(Arc::new(why))
+    }
+}
+
+impl NoTriton {
+    /// The first line of the error, as a step reports it.
+    fn cause(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_string()
+    }
+}
+
 /// Returns the CUDA that a package requests (a folder, or locked wheels), or why there is none.
 pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
 
 /// Returns the wheels of the Triton that a package requests, one for each kind of Python, or why there are none.
-pub type TritonOf<'a> = &'a dyn Fn(&Package) -> Result<Vec<LockedWheel>, String>;
+pub type TritonOf<'a> = &'a dyn Fn(&Package) -> Result<Vec<LockedWheel>, NoTriton>;
 
 impl Tools {
     /// Without any toolchains yet. Toolchains are installed below `toolchains`.
@@ -213,7 +245,7 @@ impl Tools {
             found.headers.extend(host.headers);
             Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Cub, places)))
         });
-        let wheel = triton(package).and_then(|wheels| host.wheel(&wheels));
+        let wheel = triton(package).map_err(|why| why.cause()).and_then(|wheels| host.wheel(&wheels));
         let with_triton = wheel.clone().and_then(|(wheel, python)| {
             let found = toolchain::triton::fingerprint(&wheel, &python, digest);
             let found = found.map_err(|e| format!("could not read Python: {e}"))?;
@@ -362,7 +394,8 @@ pub fn install_triton(
     environment: &BTreeMap<String, String>,
     reporter: &Reporter,
 ) -> Result<PathBuf, MissingTools> {
-    let cannot = |why: toolchain::Error| MissingTools::NoTriton(why.to_string());
+    let version = || wheel.version.clone();
+    let cannot = |why: toolchain::Error| MissingTools::TritonNotInstalled { version: version(), why: why.to_string() };
     let mut progress = shown(reporter);
     if offline {
         return toolchain::triton::install(wheel, toolchains, Source::Offline, &mut progress).map_err(cannot);

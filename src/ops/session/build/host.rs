@@ -1,6 +1,6 @@
 //! The tools of this machine, and the toolchains of each package.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
@@ -60,8 +60,7 @@ impl Session {
             return Err(Error::Toolchain(error));
         }
         let cuda_of = |p: &Package| resolved.cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
-        let no_triton = || Err("the package has no kernel in Triton for a device".to_string());
-        let triton_of = |p: &Package| resolved.tritons.get(&p.name).cloned().unwrap_or_else(no_triton);
+        let triton_of = |p: &Package| resolved.tritons.get(&p.name).cloned().unwrap_or(Err(NoTriton::NoKernel));
         let of = (&cuda_of as tools::CudaOf<'_>, &triton_of as tools::TritonOf<'_>);
         let members = packages.members.iter();
         let of_member = |m: &Member| tools.of_package(&m.package, &host, of, cub.contains(&m.package.name), &digest_of);

@@ -1,6 +1,6 @@
 //! Toolchains and header libraries from `kforge.lock`. Those that it lacks are resolved and added, if that is allowed. Reports what cannot be resolved.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::libraries;
@@ -96,7 +96,7 @@ impl Session {
         packages: &Packages,
         asked: &PlanRequest,
         refused: &mut bool,
-    ) -> Result<BTreeMap<String, Result<Vec<LockedWheel>, String>>, Error> {
+    ) -> Result<BTreeMap<String, Result<Vec<LockedWheel>, NoTriton>>, Error> {
         let mut out = BTreeMap::new();
         let mut lock = opened.workspace.lock.clone();
         for member in packages.members.iter().filter(|member| tools::needs_triton(&member.package)) {
@@ -108,22 +108,20 @@ impl Session {
             let name = triton::lock_name(release);
             let found = match lock.wheels.get(&name) {
                 Some(wheels) => Ok(wheels.clone()),
-                None if self.offline() || !asked.write => {
-                    Err(format!("kforge.lock names no wheels for Triton {release}: run `kforge build` with a network"))
-                }
+                None if self.offline() || !asked.write => Err(NoTriton::NotLocked(release.into())),
                 None if self.options.locked => return Err(Error::LockfileLacks(Locked::Triton(release.into()))),
                 None => {
                     self.reporter.event(&Event::Resolving(Resolving::Triton(release)));
                     let pip = Pip::find(None, self.environment.all());
-                    let resolved = pip.and_then(|pip| triton::resolve(release, &pip)).map_err(|e| e.to_string());
+                    let resolved = pip.and_then(|pip| triton::resolve(release, &pip));
                     match &resolved {
                         Ok(wheels) => drop(lock.wheels.insert(name, wheels.clone())),
                         Err(why) => {
-                            self.reporter.event(&Event::Diagnostic(&tools::refusal(why)));
+                            self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
                             *refused = true;
                         }
                     }
-                    resolved.map_err(|why| why.lines().next().unwrap_or_default().to_string())
+                    resolved.map_err(NoTriton::from)
                 }
             };
             out.insert(member.package.name.clone(), found);

@@ -1,6 +1,6 @@
 //! The toolchains from kforge.lock or from pip.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::open::{Opened, Session};
@@ -14,7 +14,7 @@ pub(super) struct Resolved {
     /// By package with a device target, or with cub for `cpu`: its CUDA, or why it has none.
     pub(super) cudas: BTreeMap<String, Result<Cuda, NoCuda>>,
     /// By package with a kernel in Triton: the wheels of its Triton, or why there are none.
-    pub(super) tritons: BTreeMap<String, Result<Vec<LockedWheel>, String>>,
+    pub(super) tritons: BTreeMap<String, Result<Vec<LockedWheel>, NoTriton>>,
     /// Whether a toolchain could not be resolved although the network may be used.
     pub(super) unresolved: bool,
     /// Whether only the lockfile determines these toolchains.
