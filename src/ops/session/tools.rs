@@ -34,7 +34,7 @@ enum Behind {
     /// A group of a CUDA, installed or not, and additional tools of this machine.
     Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
     /// A wheel of Triton, installed or not, the Python that imports it, and the part of it that is used.
-    Triton(LockedWheel, Python, TritonPart),
+    Triton(LockedWheel, Box<Python>, TritonPart),
 }
 
 /// A part of Triton.
@@ -249,11 +249,11 @@ impl Tools {
         let with_triton = wheel.clone().and_then(|(wheel, python)| {
             let found = toolchain::triton::fingerprint(&wheel, &python, digest);
             let found = found.map_err(|e| format!("could not read Python: {e}"))?;
-            Ok(self.toolchain(&found, Behind::Triton(wheel, python, TritonPart::Compiler)))
+            Ok(self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Compiler)))
         });
         let triton_disassembler = wheel.map(|(wheel, python)| {
             let found = toolchain::triton::fingerprint_of_disassembler(&wheel);
-            self.toolchain(&found, Behind::Triton(wheel, python, TritonPart::Disassembler))
+            self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
         });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));

@@ -185,6 +185,7 @@ pub struct Attributes {
 
 /// What a launch does.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a kernel declares a handful of launches, and most launch an entry")]
 pub enum LaunchAction {
     /// Runs an entry.
     Kernel {
