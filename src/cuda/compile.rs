@@ -9,6 +9,7 @@ use super::attempts;
 use super::host_code::Headers;
 use super::load::Compilation;
 use super::stage::Given;
+use super::triton::compile_triton;
 use super::{elf, fatbin, log, nvcc, nvrtc};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::ToolSandbox;
@@ -109,6 +110,9 @@ pub fn compile_within(
     within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
+    if let Some(compile) = &params.triton {
+        return compile_triton(params, compile, source, tools, within);
+    }
     if let Some(function) = &params.host {
         let Some(nvcc) = tools.get("nvcc") else {
             let why = "the kernel has a launcher of its own, which is host code".to_string();
@@ -128,6 +132,9 @@ pub fn compile_within(
             Compiler::Nvcc => finish(params, by_nvcc(params, given, tools, within)?, "nvcc"),
             Compiler::Nvrtc => finish(params, by_nvrtc(params, given, shim, tools, within)?, "nvrtc"),
             Compiler::Auto => Err(CudaCompileError::failed("BUG: no attempt chooses a compiler".into())),
+            Compiler::Triton => {
+                Err(CudaCompileError::failed("BUG: a compilation by Triton without a signature".into()))
+            }
             Compiler::EmulatorPlain | Compiler::EmulatorCheck => {
                 Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
             }
@@ -180,7 +187,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> 
         symbols.extend(elf::kernels(cubin).map_err(|e| CudaCompileError::failed(e.to_string()))?);
     }
     symbols.sort();
-    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log) };
+    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log), triton: None };
     let (notes, log) = (log::warnings(&messages), log::timeless(&made.log));
     let library = made.result.map(|(library, _)| library).unwrap_or_default();
     Ok(CudaCompiled { cubin: library, ptx: None, facts, log, notes })
@@ -210,7 +217,8 @@ fn finish(params: &CompileParams, made: Compilation, compiler: &str) -> Result<C
         let why = format!("{compiler} gives no PTX of `{}` for {}", params.main, params.arch);
         return Err(CudaCompileError::failed(why));
     }
-    let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills: log::spills(&made.log) };
+    let spills = log::spills(&made.log);
+    let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills, triton: None };
     let notes = log::warnings(&messages);
     Ok(CudaCompiled { cubin, ptx: made.ptx, facts, log: log::timeless(&made.log), notes })
 }

@@ -134,6 +134,12 @@ pub(super) fn kernels(bytes: &[u8]) -> Result<BTreeSet<String>, ElfError> {
     Ok(kernels.filter_map(|symbol| Some(symbol.name().ok()?.to_string())).filter(|name| coded.contains(name)).collect())
 }
 
+/// The sizes of the parameters of a kernel, in order; none if the cubin has no such kernel.
+pub(super) fn parameters(bytes: &[u8], kernel: &str) -> Result<Option<Vec<u32>>, ElfError> {
+    let cubin = read(bytes)?;
+    Ok(cubin.functions.get(kernel).map(|function| function.params.iter().map(|(_, size)| *size).collect()))
+}
+
 /// Reads the whole cubin.
 pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
     let elf = parse(bytes)?;

@@ -19,6 +19,7 @@ mod nvcc;
 mod nvrtc;
 pub mod shim;
 mod stage;
+pub mod triton;
 
 pub use compile::{CudaCompileError, CudaCompiled, compile, compile_within};
 pub use compiler_process::{kept_process, prepare};
@@ -31,6 +32,7 @@ pub use line_tables::compile_lined;
 pub use log::tool_messages;
 pub use nvcc::HOST_HEADER;
 pub use shim::shim_headers;
+pub use triton::compile_triton;
 
 /// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.
 pub const IMPLEMENTATION: &[(&str, [u8; 32], u64)] = include!(concat!(env!("OUT_DIR"), "/implementation.rs"));

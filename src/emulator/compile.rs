@@ -315,7 +315,7 @@ pub(super) fn compile_as(
         fs::rename(cwd.join(name), out.join(name)).map_err(|e| fail(&format!("keep `{name}`"), e))?;
     }
     let symbols = (0..what.entries.len()).map(|i| format!("kf_entry_{i}")).collect();
-    let facts = CompileFacts { compiler: "emulator".into(), symbols, spills: BTreeMap::new() };
+    let facts = CompileFacts { compiler: "emulator".into(), symbols, ..CompileFacts::default() };
     Ok(Compiled { facts, log: log.replace("source/", ""), left_out: None, stand_ins, system, asked })
 }
 

@@ -2,7 +2,7 @@
 //! that operation.
 
 use crate::session::devices::DevicesError;
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::io;
 use std::path::PathBuf;
 
@@ -160,6 +160,9 @@ pub enum Error {
     /// A package has no CUDA.
     #[error(transparent)]
     Cuda(#[from] NoCuda),
+    /// There is no Triton for a package.
+    #[error(transparent)]
+    Triton(#[from] NoTriton),
     /// A toolchain cannot be installed.
     #[error(transparent)]
     Tools(#[from] MissingTools),
@@ -286,6 +289,8 @@ pub enum Error {
 pub enum Locked {
     /// The wheels of a CUDA release.
     Cuda(String),
+    /// The wheels of a release of Triton.
+    Triton(String),
     /// A requirement of a header library.
     Requirement(String),
 }
@@ -294,6 +299,7 @@ impl Locked {
     fn missing(&self) -> String {
         match self {
             Locked::Cuda(release) => format!("names no wheels for CUDA {release}"),
+            Locked::Triton(release) => format!("names no wheels for Triton {release}"),
             Locked::Requirement(requirement) => format!("does not name `{requirement}`"),
         }
     }

@@ -79,6 +79,8 @@ pub enum Blocked {
 pub enum Resolving<'a> {
     /// The wheels of a CUDA release.
     Cuda(&'a str),
+    /// The wheels of a release of Triton.
+    Triton(&'a str),
     /// A requirement of a header library.
     Requirement(&'a str),
 }

@@ -97,6 +97,11 @@ pub enum RefusalReason {
         "its CUDA toolkit lies in a folder of the workspace: an artifact would bring the compiler that judges it; name a release, such as `cuda = \"13.0\"`"
     )]
     OwnCompiler,
+    /// A kernel is written in Triton.
+    #[error(
+        "kernel `{0}` is written in Triton: loaders cannot launch it yet, because they know neither its scratch memory nor its hidden parameters"
+    )]
+    Triton(String),
     /// Steps gave no result.
     #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` gave no result")))]
     NotBuilt(Option<String>),
@@ -181,6 +186,7 @@ impl RefusalReason {
             }
             Self::NoLicense
             | Self::OwnCompiler
+            | Self::Triton(_)
             | Self::NotBuilt(_)
             | Self::Written(_)
             | Self::Host

@@ -1,15 +1,15 @@
 //! Installs the toolchains and libraries that kforge.lock names, and lists installed toolchains.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use crate::session::build::PlanRequest;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::install;
+use crate::session::tools::{install, install_triton, needs_cuda};
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
-use kforge_project::toolchain::{Cuda, Group};
+use kforge_project::toolchain::{self, Cuda, Group};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::model::Arch;
 
@@ -76,7 +76,7 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
         let package = packages.member(&package).map(|member| &member.package);
         let targets = || package.into_iter().flat_map(|package| package.targets.values());
         let mut groups = BTreeSet::new();
-        if targets().any(|target| target.arch != Arch::Cpu) {
+        if package.is_none_or(needs_cuda) && targets().any(|target| target.arch != Arch::Cpu) {
             groups.extend([Group::Compile, Group::Disassemble]);
             groups.extend(request.nvcc.then_some(Group::Nvcc));
             // After nvcc, which brings it.
@@ -89,6 +89,14 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
             None => cudas.push((cuda, groups)),
         }
     }
+    let mut wheels = BTreeMap::new();
+    for found in session.tritons(&mut opened, &packages, &asked, &mut refused)?.into_values() {
+        let found = found.map_err(|why| if refused { Error::Refused } else { Error::Triton(why) })?;
+        let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
+        let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
+        let wheel = toolchain::triton::wheel_for(&found, &python).map_err(Error::Toolchain)?;
+        wheels.insert(wheel.clone(), python);
+    }
     let libraries = session.libraries(&mut opened, &packages, &asked)?;
     let folder = opened.home.toolchains();
     let (offline, environment) = (session.offline(), session.environment.all());
@@ -97,7 +105,10 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
             install(cuda, *group, &folder, offline, environment, &session.reporter)?;
         }
     }
-    Ok(Fetched { toolchains: cudas.len(), libraries: libraries.len(), folder })
+    for of_triton in &wheels {
+        install_triton(of_triton, &folder, offline, environment, &session.reporter)?;
+    }
+    Ok(Fetched { toolchains: cudas.len() + wheels.len(), libraries: libraries.len(), folder })
 }
 
 /// The installed toolchains, sorted by folder.

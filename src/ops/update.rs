@@ -5,10 +5,10 @@ use std::collections::BTreeSet;
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{CudaRequest, lock_name, wanted};
+use crate::session::tools::{CudaRequest, DEFAULT_TRITON, lock_name, needs_cuda, needs_triton, wanted};
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
-use kforge_project::toolchain::{Pip, cuda};
+use kforge_project::toolchain::{Pip, cuda, triton};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use kforge_types::model::{Arch, Dependency};
 use kforge_types::record::params::split_from;
@@ -61,11 +61,14 @@ pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error>
 
 /// Resolves what packages request with the indexes as they are today, and removes what no package requests any more.
 fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<(), Error> {
-    let mut releases = BTreeSet::new();
+    let (mut releases, mut tritons) = (BTreeSet::new(), BTreeSet::new());
     let mut libraries = Vec::new();
     for member in &opened.workspace.members {
         let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
-        let wants_cuda = on_device || emulates_cub(member);
+        let wants_cuda = (on_device && needs_cuda(&member.package)) || emulates_cub(member);
+        if needs_triton(&member.package) {
+            tritons.insert(member.package.toolchain.triton.as_deref().unwrap_or(DEFAULT_TRITON));
+        }
         if let (true, CudaRequest::Release(release)) =
             (wants_cuda, wanted(&member.package, &member.folder, session.environment.all()))
         {
@@ -77,10 +80,13 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
             }
         }
     }
-    lock.wheels.retain(|name, _| releases.iter().any(|r| lock_name(r) == *name));
+    let is_wanted = |name: &String| {
+        releases.iter().any(|r| lock_name(r) == *name) || tritons.iter().any(|r| triton::lock_name(r) == *name)
+    };
+    lock.wheels.retain(|name, _| is_wanted(name));
     let kept: BTreeSet<(String, String)> = libraries.iter().map(|(seat, _)| seat.clone()).collect();
     lock.dependencies.retain(|seat, d| matches!(d, LockedDependency::Path { .. }) || kept.contains(seat));
-    if releases.is_empty() && libraries.is_empty() {
+    if releases.is_empty() && tritons.is_empty() && libraries.is_empty() {
         return Ok(());
     }
     let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
@@ -88,6 +94,11 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
         session.reporter.event(&Event::Resolving(Resolving::Cuda(&release)));
         let wheels = cuda::resolve(&release, &pip).map_err(Error::Toolchain)?;
         lock.wheels.insert(lock_name(&release), wheels);
+    }
+    for release in tritons {
+        session.reporter.event(&Event::Resolving(Resolving::Triton(release)));
+        let wheels = triton::resolve(release, &pip).map_err(Error::Toolchain)?;
+        lock.wheels.insert(triton::lock_name(release), wheels);
     }
     for (seat, requirement) in libraries {
         session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));

@@ -8,6 +8,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part {
         name: "types/documents",
         files: &[
+            "record/contract.rs",
             "record/diagnosis.rs",
             "record/inspection.rs",
             "record/observation.rs",
@@ -31,6 +32,7 @@ pub(crate) const PARTS: &[Part] = &[
             "model/grid.rs",
             "model/operator.rs",
             "model/tensor_map.rs",
+            "model/triton.rs",
             "model/tolerance.rs",
             "model/launch.rs",
             "model/layout.rs",

@@ -214,7 +214,12 @@ impl Lab {
     }
 
     pub(crate) fn candidate(&self, entry: &str, suffix: &str) -> Vec<(String, Vec<u8>)> {
-        let facts = CompileFacts { compiler: "nvrtc".into(), symbols: vec![entry.into()], spills: BTreeMap::new() };
+        let facts = CompileFacts {
+            compiler: "nvrtc".into(),
+            symbols: vec![entry.into()],
+            spills: BTreeMap::new(),
+            triton: None,
+        };
         let binary = fs::read(built().join("kernels.so")).unwrap();
         vec![(format!("binary{suffix}"), binary), (format!("facts{suffix}"), serde_json::to_vec(&facts).unwrap())]
     }

@@ -37,6 +37,19 @@ fn a_method_that_saves_more_than_noise_is_effective() {
 }
 
 #[test]
+fn one_that_another_source_turns_off_is_compared_with_that_source() {
+    let lab = lab(&machine(1300.0)).manifest("off = { V = 8 }", "off = { source = \"other.cu\" }");
+    let text = std::fs::read_to_string(lab.project.root().join("k.cu")).unwrap();
+    lab.project.write("other.cu", &text.replace("LDG.E.128", "LDG.E.64"));
+    let built = lab.built(&[]);
+    assert_eq!((built.count("failed"), built.count("skipped")), (0, 0));
+    // The device of this test takes as long for either.
+    assert_eq!(fate(&lab).0, "ineffective", "{:?}", fate(&lab));
+    let method = &lab.target()["methods"][0];
+    assert_eq!(method["matched"]["counts"], serde_json::json!([["LDG\\.E\\.128", 2, 0]]));
+}
+
+#[test]
 fn one_that_does_not_is_ineffective() {
     let lab = lab(&machine(1015.0));
     lab.built(&[]);

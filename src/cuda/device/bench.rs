@@ -28,7 +28,7 @@ use super::client::Lost;
 use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::read_back::{self, UntimedOutputs};
-use super::rig::{Launchable, Rig};
+use super::rig::{Launchable, Rig, completed};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_harness::fresh::FreshTrials;
 use kforge_harness::layout::POISONS;
@@ -61,7 +61,7 @@ pub fn bench(task: &Task) -> Response {
 }
 
 fn benched(task: &Task) -> Result<Response, Response> {
-    let params: VerifyParams = task.params()?;
+    let params = completed(task, task.params()?, "")?;
     let candidate = Launchable::new(task, &params, "")?;
     let mut seen = BenchObserved {
         cold: None,

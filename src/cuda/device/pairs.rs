@@ -13,7 +13,7 @@ use super::client::Lost;
 use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::read_back::{self, UntimedOutputs};
-use super::rig::{Launchable, Rig};
+use super::rig::{Launchable, Rig, completed};
 use super::wire::{BufferSum, SampleRequest, Set};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
@@ -44,7 +44,9 @@ pub fn pairs(task: &Task) -> Response {
 }
 
 fn paired(task: &Task) -> Result<Response, Response> {
-    let params: PairsParams = task.params()?;
+    let mut params: PairsParams = task.params()?;
+    params.a = completed(task, params.a, ":a")?;
+    params.b = completed(task, params.b, ":b")?;
     let both = shared(&params.a, &params.b);
     let candidates = [Launchable::new(task, &params.a, ":a")?, Launchable::new(task, &params.b, ":b")?];
     let mut rig = Rig::new(task, &params.arch, true)?;

@@ -43,7 +43,7 @@ use self::combine::combine;
 use self::log::Log;
 use super::client::{Client, Lost, Starter, WRITING, WrappingTool};
 use super::inputs;
-use super::rig::{Launchable, Rig, provenance};
+use super::rig::{Launchable, Rig, completed, provenance};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
@@ -70,7 +70,8 @@ pub fn profile(task: &Task) -> Response {
 }
 
 fn profiled(task: &Task) -> Result<Response, Response> {
-    let params: ProfileParams = task.params()?;
+    let mut params: ProfileParams = task.params()?;
+    params.of = completed(task, params.of, "")?;
     let ncu = task.places.tools.get(NCU).ok_or_else(|| Response::Unavailable {
         why: format!("no `{NCU}` on this machine: `kforge doctor` shows where kforge searched for it"),
     })?;

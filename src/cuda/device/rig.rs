@@ -17,6 +17,7 @@ use kforge_foundation::base::Digest;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
 use kforge_types::record::Provenance;
+use kforge_types::record::contract::complete;
 use kforge_types::record::params::{CompileFacts, VerifyParams};
 
 /// A binary and its launches.
@@ -36,6 +37,14 @@ impl<'a> Launchable<'a> {
         let entries = params.entries.iter().cloned().zip(facts.symbols).collect();
         Ok(Launchable { params, binary: task.read(&format!("binary{suffix}"))?, entries })
     }
+}
+
+/// The parameters with launches and workspaces as the binary among the task's inputs whose names end in `suffix` asks for them.
+pub(super) fn completed(task: &Task, mut params: VerifyParams, suffix: &str) -> Result<VerifyParams, Response> {
+    let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
+    complete(&mut params.launches, &mut params.workspaces, &facts)
+        .map_err(|why| failed(format!("the binary: {why}")))?;
+    Ok(params)
 }
 
 /// A runner in use by a step.

@@ -26,7 +26,7 @@ use super::hosted;
 use super::inputs::{self, Inputs};
 use super::products::products;
 use super::read_back::{self, ReadBack};
-use super::rig::{Launchable, Rig};
+use super::rig::{Launchable, Rig, completed};
 use super::sanitize;
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::count;
@@ -74,6 +74,7 @@ fn verified(task: &Task) -> Result<Response, Response> {
     if params.host.is_some() {
         return hosted::verify(task, &params);
     }
+    let params = completed(task, params, "")?;
     let candidate = Launchable::new(task, &params, "")?;
     sanitize::possible(task, &params)?;
     // The inputs and outputs of the current trial, its expected values, and the outputs of two trials.

@@ -31,7 +31,7 @@ use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
-use kforge_types::model::{CudaSpec, Kernel, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::model::{CudaSpec, Kernel, Language, Metric, Operator, ShapeRole, Target, TypeChoice};
 use kforge_types::record::event::Labels;
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
@@ -199,6 +199,9 @@ pub(super) fn of_package(member: &Member) -> Vec<Refusal> {
     }
     if is_within(package.toolchain.cuda.as_ref()) {
         refuse(RefusalReason::OwnCompiler);
+    }
+    for kernel in package.kernels.iter().filter(|kernel| kernel.language == Language::Triton) {
+        refuse(RefusalReason::Triton(kernel.name.clone()));
     }
     refused
 }

@@ -142,7 +142,7 @@ impl Session {
         }
         let mut witness = std::mem::take(&mut gathered.witness);
         libraries.values().for_each(|folder| witness.listed(folder));
-        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains.cudas, &cub)?;
+        let mut hosted = self.hosted(opened, packages, asked, &journal.journal, &toolchains, &cub)?;
         let devices = asking.end(&self.settings)?;
         // An installed CUDA is listed again each time. A missing CUDA may be available next time, and a present device may be gone next time.
         let decided = journal.whole && toolchains.decided && hosted.decided && devices.is_none();

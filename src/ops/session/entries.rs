@@ -1,6 +1,7 @@
 //! Checks entries against the sources that should declare them. A function that no reachable file declares, or a template argument that nothing declares, is
 //! reported at its place in the manifest before anything is compiled. Knows scans of sources; parses no C++.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use kforge_foundation::base::Diagnostic;
@@ -8,7 +9,8 @@ use kforge_project::workspace::closure::Closure;
 use kforge_project::workspace::entries::kernels;
 use kforge_types::model::entry::function;
 use kforge_types::model::kernel::LaunchAction;
-use kforge_types::model::{Kernel, Operator};
+use kforge_types::model::triton::JitParam;
+use kforge_types::model::{Kernel, Operator, Text};
 
 /// Namespaces of the toolchain's own libraries, which no file of a package declares.
 const LIBRARIES: [&str; 7] = ["cub", "thrust", "cuda", "cooperative_groups", "cg", "nvcuda", "std"];
@@ -65,6 +67,28 @@ pub(super) fn check(kernel: &Kernel, operator: Option<&Operator>, found: &Closur
         wrong.push(error.suggest(&stranger.value, known));
     }
     wrong
+}
+
+/// Reports the functions that a kernel in Triton launches and its source does not declare.
+pub(super) fn check_python(
+    kernel: &Kernel,
+    source: &str,
+    functions: &BTreeMap<String, Vec<JitParam>>,
+) -> Vec<Diagnostic> {
+    let entries = kernel.launches.iter().filter_map(|launch| match &launch.action {
+        LaunchAction::Kernel { entry, .. } => Some(entry),
+        LaunchAction::Memset { .. } => None,
+    });
+    let missing = entries.filter(|entry| !functions.contains_key(&entry.value));
+    let error = |entry: &Text| {
+        let error = entry.place.error("manifest.unknown-entry", format!("`{source}` has no function `{entry}`"));
+        let error = match functions.is_empty() {
+            true => error.expected("a function with `@triton.jit`, and the file declares none"),
+            false => error.expected(format!("one of {}", quoted(functions.keys().map(String::as_str)))),
+        };
+        error.suggest(&entry.value, functions.keys().map(String::as_str))
+    };
+    missing.map(error).collect()
 }
 
 fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {

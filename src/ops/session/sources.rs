@@ -11,11 +11,12 @@ use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Diagnostic, Digest, Witness};
 use kforge_pipeline::plan::input::SourceReach;
+use kforge_project::source::python::functions;
 use kforge_project::workspace::closure::{self, Closure, ClosureError, Mount, Reader};
 use kforge_project::workspace::includes::{Scan, scan};
 use kforge_project::workspace::load::no_source;
 use kforge_project::workspace::{Member, Workspace};
-use kforge_types::model::{Arch, Compare, Dependency, Kernel, Reference};
+use kforge_types::model::{Arch, Compare, Dependency, Kernel, Language, Reference};
 use kforge_types::record::spec::Tree;
 
 /// The files of a member, for planning.
@@ -217,6 +218,7 @@ pub(crate) fn emulates_cub(member: &Member) -> bool {
     let mounts = [Mount { name: String::new(), folder: member.folder.clone() }];
     let found = |kernel: &Kernel| closure::closure(&kernel.source, &kernel.include, &mounts, &mut Direct);
     let kernels = member.package.kernels.iter().filter(|kernel| !kernel.is_unstarted());
+    let kernels = kernels.filter(|kernel| kernel.language == Language::Cuda);
     let emulated = kernels.filter(|kernel| is_emulated(member, kernel));
     emulated.into_iter().any(|kernel| found(kernel).is_ok_and(|found| includes_cub(&found)))
 }
@@ -246,6 +248,9 @@ fn reach(
     leaf: &mut Leaf<'_>,
     out: &mut Sources,
 ) -> Result<(), Vec<Diagnostic>> {
+    if kernel.language == Language::Triton {
+        return reach_python(member, kernel, leaf, out);
+    }
     let mut wrong = Vec::new();
     let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
     if let Some(made) = kernel.made() {
@@ -273,6 +278,46 @@ fn reach(
             }
             Err(error) => wrong.push(explain(kernel.source_place.clone(), source, &error)),
         }
+    }
+    if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Finds the files that the sources of a kernel in Triton can reach: every Python file in their folders and below. Reads the functions that they declare.
+fn reach_python(
+    member: &Member,
+    kernel: &Kernel,
+    leaf: &mut Leaf<'_>,
+    out: &mut Sources,
+) -> Result<(), Vec<Diagnostic>> {
+    let mut wrong = Vec::new();
+    let others = kernel.methods.iter().filter_map(|m| m.other_source());
+    for source in std::iter::once(kernel.source.as_str()).chain(others) {
+        let unreadable = |e: io::Error| {
+            kernel.source_place.error("package.unreadable", format!("cannot read the files beside `{source}`: {e}"))
+        };
+        let tree = match kin(&member.folder, source, leaf) {
+            Ok(Some(tree)) => tree,
+            Ok(None) => {
+                wrong.push(no_source(&kernel.source_place, source));
+                continue;
+            }
+            Err(e) => {
+                wrong.push(unreadable(e));
+                continue;
+            }
+        };
+        let text = match std::fs::read(member.folder.join(source)) {
+            Ok(bytes) => String::from_utf8_lossy(&bytes).into_owned(),
+            Err(e) => {
+                wrong.push(unreadable(e));
+                continue;
+            }
+        };
+        let functions = functions(&text);
+        wrong.extend(super::entries::check_python(kernel, source, &functions));
+        let reach = out.sources.entry(source.to_string()).or_default();
+        reach.files.extend(tree.files);
+        reach.functions = functions;
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }

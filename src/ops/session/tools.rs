@@ -13,7 +13,7 @@ use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
 use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, CudaSpec, Package};
+use kforge_types::model::{Arch, CudaSpec, Language, Package};
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
@@ -23,6 +23,9 @@ const PRELUDE: &str = include_str!("prelude.h");
 /// The CUDA release for packages without `[toolchain]`.
 pub const DEFAULT_CUDA: &str = "13.0";
 
+/// The release of Triton for packages without `toolchain.triton`.
+pub const DEFAULT_TRITON: &str = "3.9";
+
 /// The paths of a toolchain's tools, or what would install them.
 #[derive(Clone)]
 enum Behind {
@@ -30,6 +33,17 @@ enum Behind {
     Here(BTreeMap<String, PathBuf>),
     /// A group of a CUDA, installed or not, and additional tools of this machine.
     Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
+    /// A wheel of Triton, installed or not, the Python that imports it, and the part of it that is used.
+    Triton(LockedWheel, Box<Python>, TritonPart),
+}
+
+/// A part of Triton.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum TritonPart {
+    /// The compiler.
+    Compiler,
+    /// The disassembler that comes with it.
+    Disassembler,
 }
 
 /// Why the tools of a toolchain are not available.
@@ -40,6 +54,14 @@ pub enum MissingTools {
     NotInstalled {
         /// The group of the toolchain.
         group: Group,
+        /// The error of pip or of the installation.
+        why: String,
+    },
+    /// Triton is not installed, and cannot be.
+    #[error("{why}")]
+    TritonNotInstalled {
+        /// The version of the wheel.
+        version: String,
         /// The error of pip or of the installation.
         why: String,
     },
@@ -64,6 +86,8 @@ pub struct Tools {
     environment: BTreeMap<String, String>,
     /// The groups that could not be installed although the network may be used, and why. Locked while a thread installs.
     refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
+    /// The same for wheels of Triton.
+    refused_triton: Mutex<Vec<(LockedWheel, MissingTools)>>,
 }
 
 /// Why a package has no CUDA.
@@ -93,8 +117,38 @@ impl NoCuda {
     }
 }
 
+/// Why a package has no Triton.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoTriton {
+    /// The package has no kernel that needs one.
+    #[error("the package has no kernel in Triton for a device target")]
+    NoKernel,
+    /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
+    #[error("kforge.lock names no wheels for Triton {0}: run `kforge build` with a network")]
+    NotLocked(String),
+    /// The release cannot be resolved.
+    #[error(transparent)]
+    Toolchain(Arc<toolchain::Error>),
+}
+
+impl From<toolchain::Error> for NoTriton {
+    fn from(why: toolchain::Error) -> Self {
+        NoTriton::Toolchain(Arc::new(why))
+    }
+}
+
+impl NoTriton {
+    /// The first line of the error, as a step reports it.
+    fn cause(&self) -> String {
+        self.to_string().lines().next().unwrap_or_default().to_string()
+    }
+}
+
 /// Returns the CUDA that a package requests (a folder, or locked wheels), or why there is none.
 pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
+
+/// Returns the wheels of the Triton that a package requests, one for each kind of Python, or why there are none.
+pub type TritonOf<'a> = &'a dyn Fn(&Package) -> Result<Vec<LockedWheel>, NoTriton>;
 
 impl Tools {
     /// Without any toolchains yet. Toolchains are installed below `toolchains`.
@@ -108,6 +162,7 @@ impl Tools {
             offline,
             environment: environment.clone(),
             refused: Mutex::default(),
+            refused_triton: Mutex::default(),
         }
     }
 
@@ -144,7 +199,7 @@ impl Tools {
         &mut self,
         package: &Package,
         host: &Host,
-        cuda: CudaOf<'_>,
+        (cuda, triton): (CudaOf<'_>, TritonOf<'_>),
         with_cub: bool,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Toolchains {
@@ -158,7 +213,7 @@ impl Tools {
         };
         self.headers = Some((emulator, shim));
         self.read.clone_from(&host.read);
-        let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu);
+        let wants_cuda = package.targets.values().any(|t| t.arch != Arch::Cpu) && needs_cuda(package);
         let none = || Err(NoCuda::NoTarget);
         let for_cub = if with_cub { cuda(package) } else { none() };
         let cuda = if wants_cuda { cuda(package) } else { none() };
@@ -190,6 +245,16 @@ impl Tools {
             found.headers.extend(host.headers);
             Ok(self.toolchain(&found, Behind::Cuda(cuda, Group::Cub, places)))
         });
+        let wheel = triton(package).map_err(|why| why.cause()).and_then(|wheels| host.wheel(&wheels));
+        let with_triton = wheel.clone().and_then(|(wheel, python)| {
+            let found = toolchain::triton::fingerprint(&wheel, &python, digest);
+            let found = found.map_err(|e| format!("could not read Python: {e}"))?;
+            Ok(self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Compiler)))
+        });
+        let triton_disassembler = wheel.map(|(wheel, python)| {
+            let found = toolchain::triton::fingerprint_of_disassembler(&wheel);
+            self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
+        });
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
             found.into()
@@ -200,7 +265,9 @@ impl Tools {
             auto: auto.into(),
             nvrtc: nvrtc.into(),
             nvcc: nvcc.into(),
+            triton: with_triton.into(),
             disassembler: disassembler.into(),
+            triton_disassembler: triton_disassembler.into(),
             fatbinary: fatbinary.into(),
             python: of_host(&host.python),
             runtime: Tool::from(
@@ -216,6 +283,13 @@ impl Tools {
     pub fn places(&self, toolchain: &Digest, reporter: &Reporter) -> Result<BTreeMap<String, PathBuf>, MissingTools> {
         match self.behind.get(toolchain) {
             Some(Behind::Here(places)) => Ok(places.clone()),
+            Some(Behind::Triton(wheel, python, part)) => {
+                let folder = self.triton(wheel, python, reporter)?;
+                Ok(match part {
+                    TritonPart::Compiler => toolchain::triton::places(&folder, python),
+                    TritonPart::Disassembler => toolchain::triton::disassembler(&folder),
+                })
+            }
             Some(Behind::Cuda(cuda, group, beside)) => {
                 let mut places = self.installed(cuda, *group, reporter)?;
                 places.extend(beside.clone());
@@ -261,9 +335,29 @@ impl Tools {
         })
     }
 
+    /// The folder of a wheel of Triton, which is installed if necessary and allowed. One thread installs, as for a CUDA.
+    fn triton(&self, wheel: &LockedWheel, python: &Python, reporter: &Reporter) -> Result<PathBuf, MissingTools> {
+        if let Some(folder) = toolchain::triton::installed(wheel, &self.toolchains) {
+            return Ok(folder);
+        }
+        let mut refused = self.refused_triton.lock().map_err(|_| MissingTools::Panicked)?;
+        if let Some((_, why)) = refused.iter().find(|(known, _)| known == wheel) {
+            return Err(why.clone());
+        }
+        let found = install_triton((wheel, python), &self.toolchains, self.offline, &self.environment, reporter);
+        if self.offline {
+            return found;
+        }
+        found.inspect_err(|error| {
+            reporter.event(&Event::Diagnostic(&refusal(&error.to_string())));
+            refused.push((wheel.clone(), error.clone()));
+        })
+    }
+
     /// Whether a toolchain could not be installed although the network may be used. If so, the build has failed, even if no step needed that toolchain.
     pub fn is_refused(&self) -> bool {
         self.refused.lock().is_ok_and(|refused| !refused.is_empty())
+            || self.refused_triton.lock().is_ok_and(|refused| !refused.is_empty())
     }
 }
 
@@ -284,8 +378,37 @@ pub fn install(
     environment: &BTreeMap<String, String>,
     reporter: &Reporter,
 ) -> Result<toolchain::cuda::Installed, MissingTools> {
+    let mut progress = shown(reporter);
+    if offline {
+        return cuda.install(group, toolchains, Source::Offline, &mut progress).map_err(not_installed(group));
+    }
+    let pip = Pip::find(None, environment).map_err(not_installed(group))?;
+    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress).map_err(not_installed(group))
+}
+
+/// Installs a wheel of Triton, and reports the progress. Returns its folder.
+pub fn install_triton(
+    (wheel, python): (&LockedWheel, &Python),
+    toolchains: &Path,
+    offline: bool,
+    environment: &BTreeMap<String, String>,
+    reporter: &Reporter,
+) -> Result<PathBuf, MissingTools> {
+    let version = || wheel.version.clone();
+    let cannot = |why: toolchain::Error| MissingTools::TritonNotInstalled { version: version(), why: why.to_string() };
+    let mut progress = shown(reporter);
+    if offline {
+        return toolchain::triton::install(wheel, toolchains, Source::Offline, &mut progress).map_err(cannot);
+    }
+    // pip downloads the wheel for its own Python.
+    let pip = Pip::find(Some(&python.path), environment).map_err(cannot)?;
+    toolchain::triton::install(wheel, toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
+}
+
+/// Reports the progress of an installation.
+fn shown(reporter: &Reporter) -> impl FnMut(Progress) {
     let mut said = false;
-    let mut progress = |p: Progress| match p {
+    move |progress| match progress {
         Progress::Waiting => reporter.event(&Event::Blocked(Blocked::Toolchain)),
         Progress::Downloading { names, .. } if !said => {
             said = true;
@@ -293,12 +416,7 @@ pub fn install(
         }
         Progress::Downloading { .. } => {}
         Progress::Unpacking { name } => reporter.event(&Event::Installing(&name)),
-    };
-    if offline {
-        return cuda.install(group, toolchains, Source::Offline, &mut progress).map_err(not_installed(group));
     }
-    let pip = Pip::find(None, environment).map_err(not_installed(group))?;
-    cuda.install(group, toolchains, Source::Pip(&pip), &mut progress).map_err(not_installed(group))
 }
 
 fn not_installed<E: std::fmt::Display>(group: Group) -> impl FnOnce(E) -> MissingTools {
@@ -314,6 +432,8 @@ pub struct Host {
     cxx: Found,
     /// Python with numpy.
     python: Found,
+    /// The same Python, as it describes itself.
+    interpreter: Option<Python>,
     /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
     /// The libraries and the processor with which a program compiled here runs.
@@ -359,6 +479,7 @@ impl Host {
         };
         let mut witnessed = steady;
         cxx::passed_over(cxx_named, path_var).iter().for_each(|p| witness.saw(p, false));
+        let mut interpreter = None;
         let python = if wants_python {
             python::passed_over(python_named, path_var).iter().for_each(|p| witness.saw(p, false));
             match host_python(python_named, path_var, journal, digest) {
@@ -369,6 +490,7 @@ impl Host {
                         Err(_) => witnessed = false,
                     }
                     witness.saw(&python.asked, true);
+                    interpreter = Some(python.clone());
                     Ok((toolchain, [("python".to_string(), python.path)].into()))
                 }
                 Err(why) => {
@@ -379,7 +501,17 @@ impl Host {
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx, python, read, runtime, too_old, witness: witnessed.then_some(witness) }
+        Host { cxx, python, interpreter, read, runtime, too_old, witness: witnessed.then_some(witness) }
+    }
+
+    /// The wheel of Triton that the Python of this machine can import, and that Python.
+    fn wheel(&self, wheels: &[LockedWheel]) -> Result<(LockedWheel, Python), String> {
+        let Some(python) = &self.interpreter else {
+            let why = self.python.as_ref().err().map_or("", String::as_str);
+            return Err(format!("Triton needs Python 3.11 or later: {why} (setting `toolchain.python`)"));
+        };
+        let wheel = toolchain::triton::wheel_for(wheels, python).map_err(|e| e.to_string())?;
+        Ok((wheel.clone(), python.clone()))
     }
 
     /// Files with which the loader decides which library a name means.
@@ -450,6 +582,18 @@ fn host_cxx(
 /// The files and folders that this C++ compiler reads, queried again: [`cxx::Survey::folders`].
 pub fn read_by(cxx: &cxx::Cxx) -> Vec<PathBuf> {
     cxx.survey(PRELUDE).map(|survey| survey.folders()).unwrap_or_default()
+}
+
+/// Whether a package compiles CUDA C++: it has such a kernel, or none at all.
+pub fn needs_cuda(package: &Package) -> bool {
+    package.kernels.is_empty() || package.kernels.iter().any(|kernel| kernel.language == Language::Cuda)
+}
+
+/// Whether a package has a kernel in Triton for a device target.
+pub fn needs_triton(package: &Package) -> bool {
+    let for_device = |name: &String| package.targets.get(name).is_some_and(|target| target.arch != Arch::Cpu);
+    let mut kernels = package.kernels.iter().filter(|kernel| kernel.language == Language::Triton);
+    kernels.any(|kernel| kernel.targets.iter().any(for_device))
 }
 
 /// The name of a release's wheels in the lockfile.

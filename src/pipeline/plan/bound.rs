@@ -76,7 +76,7 @@ impl Planner<'_> {
     /// The profile step of a variant on a bench shape. Returns its id.
     fn profile(&mut self, scope: Scope<'_>, build: &PlannedVariant, case: &Case) -> Result<String, Diagnostic> {
         let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, ABLATION);
+        let (compile, inspect) = self.compile(scope, build, compiler, ABLATION, Some(&case.problem))?;
         let of = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         let needs = memory::timing(&of);
         let params = ProfileParams { arch: of.arch.clone(), of, metrics: wanted(), protocol: PROFILE_PROTOCOL };

@@ -19,11 +19,11 @@ use super::variants::PlannedVariant;
 use kforge_engine::{Expand, ExpandError, InputRef, Node, Source};
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
-use kforge_types::model::{Arch, Kernel, Method, Metric, Operator, Per, Target, Trace, TypeChoice};
+use kforge_types::model::{Arch, Kernel, Language, Method, Metric, Operator, Per, Problem, Target, Trace, TypeChoice};
 use kforge_types::record::event::Labels;
 use kforge_types::record::kind::fatbin::documents::FatbinParams;
 use kforge_types::record::params::{
-    AttributeParams, Champion, InspectParams, MatchParams, Nomination, PTX, Selection, TURNED,
+    AttributeParams, Champion, Compiler, InspectParams, MatchParams, Nomination, PTX, Selection, TURNED,
 };
 use kforge_types::record::round::Decision;
 use kforge_types::record::search::Searched;
@@ -92,6 +92,7 @@ impl<'a> Expander<'a> {
         };
         if targets.iter().any(|target| target.arch != Arch::Cpu) {
             read("disassembler", &input.toolchains.disassembler);
+            read("triton_disassembler", &input.toolchains.triton_disassembler);
         }
         if targets.iter().any(|target| target.fatbin) {
             read("fatbinary", &input.toolchains.fatbinary);
@@ -276,10 +277,14 @@ impl<'a> Planner<'a> {
         }
         let mut without = vec![];
         let scope = scope.of(build);
-        let on = self.disassemble(scope, build);
         // A provisional champion is not timed, so nothing could show the value of a method.
         let timed = of.iter().filter(|c| !c.provisional);
         let benched = timed.flat_map(|c| selected.benched(scope.operator, &c.shapes)).collect::<Vec<_>>();
+        // A binary for each class of shapes that is timed; one in languages whose binaries serve all shapes.
+        let problems = self.shown_at(scope, build, selected, &benched)?;
+        let on = problems.iter().map(|problem| self.disassemble(scope, build, problem.as_ref()));
+        let on: Vec<String> = on.collect::<Result<_, _>>()?;
+        let on: Vec<(Option<Problem>, String)> = problems.into_iter().zip(on).collect();
         for method in &scope.kernel.methods {
             if let Some(off) = self.without(scope, build, method) {
                 let (attribute, pairs) = self.method(selected, scope, build, method, &on, &off, &benched)?;
@@ -300,7 +305,7 @@ impl<'a> Planner<'a> {
     pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
         for (variant, of) in &by_variant(champions) {
             self.confirmations(selected, *variant, of)?;
-            self.fatbin(selected, *variant);
+            self.fatbin(selected, *variant)?;
         }
         self.next_round(selected, champions.iter().find_map(|champion| champion.variant));
         Ok(())
@@ -329,15 +334,16 @@ impl<'a> Planner<'a> {
     }
 
     /// The fatbin of a champion, if its target asks for it. A kernel with its own launcher is a library, and is not packaged.
-    fn fatbin(&mut self, selected: &Selected, champion: u32) {
-        let Some(found) = self.found(selected) else { return };
-        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return };
+    fn fatbin(&mut self, selected: &Selected, champion: u32) -> Result<(), Diagnostic> {
+        let Some(found) = self.found(selected) else { return Ok(()) };
+        let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
-        if !scope.target.fatbin || scope.kernel.host.is_some() {
-            return;
+        // What Triton makes is not packaged.
+        if !scope.target.fatbin || scope.kernel.host.is_some() || scope.kernel.language == Language::Triton {
+            return Ok(());
         }
         let scope = scope.of(build);
-        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
+        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION, None)?;
         let params = FatbinParams { arch: scope.target.arch.name().into() };
         let parts = self.parts(scope, build);
         let tools = &self.package_input(scope.package).toolchains;
@@ -350,6 +356,7 @@ impl<'a> Planner<'a> {
             node = node.output(PTX, &compile, PTX);
         }
         self.add(node.done());
+        Ok(())
     }
 
     /// The champion without a method: another variant of the space under its own name, or one that is built only for this comparison.
@@ -368,8 +375,18 @@ impl<'a> Planner<'a> {
     }
 
     /// The inspect step that counts opcodes of a variant's machine code.
-    fn disassemble(&mut self, scope: Scope<'_>, build: &PlannedVariant) -> String {
-        let (compile, _) = self.compile(scope, build, Self::machine_compiler(scope), ABLATION);
+    fn disassemble(
+        &mut self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: Option<&Problem>,
+    ) -> Result<String, Diagnostic> {
+        let compiler = Self::machine_compiler(scope);
+        let (compile, _) = self.compile(scope, build, compiler, ABLATION, problem)?;
+        let class = match compiler {
+            Compiler::Triton => self.specialised_for(scope, build, problem)?.class,
+            _ => String::new(),
+        };
         let params = InspectParams {
             arch: scope.target.arch.name().into(),
             entries: scope.kernel.entries(&build.variant, scope.choice),
@@ -378,16 +395,20 @@ impl<'a> Planner<'a> {
             host: scope.kernel.host.is_some(),
         };
         let mut parts = self.parts(scope, build);
-        parts.push("sass");
+        parts.extend([class.as_str(), "sass"]);
         let tools = &self.package_input(scope.package).toolchains;
+        let disassembler = match compiler {
+            Compiler::Triton => &tools.triton_disassembler,
+            _ => &tools.disassembler,
+        };
         let node = NodeBuilder::new(StepKind::Inspect, &parts, self.labels(scope, build, None), &params)
             .phase(ABLATION)
             .round(scope.round)
             .output("binary", &compile, "binary")
             .output("facts", &compile, "facts")
-            .tool("toolchain", &tools.disassembler)
+            .tool("toolchain", disassembler)
             .done();
-        self.add(node)
+        Ok(self.add(node))
     }
 
     /// The signature of a method: from the manifest, or else from the registry.
@@ -425,11 +446,10 @@ impl<'a> Planner<'a> {
         scope: Scope<'_>,
         build: &PlannedVariant,
         method: &Method,
-        on: &str,
+        on: &[(Option<Problem>, String)],
         off: &PlannedVariant,
         benched: &[(usize, &Case)],
     ) -> Result<(String, Vec<(usize, PairStep)>), Diagnostic> {
-        let without = self.disassemble(scope, off);
         let mut labels = self.labels(scope, build, None);
         labels.method = Some(method.id.clone());
         let mut parts = self.parts(scope, build);
@@ -437,10 +457,14 @@ impl<'a> Planner<'a> {
         let matching =
             NodeBuilder::new(StepKind::Match, &parts, labels.clone(), &self.signature(method, &scope.target.arch))
                 .phase(ABLATION)
-                .round(scope.round)
-                .output("on", on, "inspection")
-                .output("off", &without, "inspection")
-                .done();
+                .round(scope.round);
+        let mut matching = matching;
+        for (at, (problem, on)) in on.iter().enumerate() {
+            let without = self.disassemble(scope, off, problem.as_ref())?;
+            let [with, without_it] = MatchParams::inputs(at);
+            matching = matching.output(&with, on, "inspection").output(&without_it, &without, "inspection");
+        }
+        let matching = matching.done();
         let mut attribute = self.attribute(scope, build, method, &ATTRIBUTE);
         let matching = self.add(matching);
         attribute = attribute.optional("match", &matching, "match");

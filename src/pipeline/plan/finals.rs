@@ -95,7 +95,7 @@ impl Planner<'_> {
         let wave = format!("finals-{}", contest.wave);
         let parts = [package.as_str(), &contest.kernel, &scope.choice.label, &contest.target, &wave];
         let node = NodeBuilder::new(StepKind::Select, &parts, labels, &params).expands();
-        let mut node = self.judged_by(scope, node, &contest.field, &contest.cases);
+        let mut node = self.judged_by(scope, node, &contest.field, &contest.cases)?;
         for (name, benches) in [("few", &contest.field.benched), ("bench", &contest.full)] {
             for (variant, shape, bench) in benches {
                 node = node.optional(&format!("{name}:{variant}:{shape}"), bench, "observation");

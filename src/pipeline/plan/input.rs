@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 
 use kforge_foundation::base::Digest;
+use kforge_types::model::triton::JitParam;
 use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoice};
 use kforge_types::record::Devices;
 use kforge_types::record::spec::Tree;
@@ -87,8 +88,12 @@ pub struct Toolchains {
     pub nvrtc: Tool,
     /// Only nvcc.
     pub nvcc: Tool,
+    /// Triton, and the Python that runs it.
+    pub triton: Tool,
     /// The disassembler.
     pub disassembler: Tool,
+    /// The disassembler that comes with Triton: it knows what Triton's assembler writes.
+    pub triton_disassembler: Tool,
     /// What packs machine code into fatbins.
     pub fatbinary: Tool,
     /// Python with numpy.
@@ -150,6 +155,8 @@ pub struct SourceReach {
     pub in_directives: BTreeMap<String, String>,
     /// Whether it includes headers of cub that are no files of the package or of its dependencies.
     pub cub: bool,
+    /// The functions of a source in Triton with their parameters.
+    pub functions: BTreeMap<String, Vec<JitParam>>,
 }
 
 /// The registry's entry for each method by id: its signature, or why machine code does not show it.

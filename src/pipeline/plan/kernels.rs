@@ -9,10 +9,11 @@ use super::input::{Goal, Selection};
 use super::node_builder::{DECISION, MAIN, NodeBuilder, SPLITTING};
 use super::operators::Case;
 use super::timing_steps::is_timed;
+use super::triton::is_uncompiled;
 use super::variants::PlannedVariant;
 use kforge_engine::{InputRef, Node};
 use kforge_foundation::base::{Diagnostic, Digest};
-use kforge_types::model::{Arch, Kernel, Metric, Operator, Shape, Target, TypeChoice, Variant};
+use kforge_types::model::{Arch, Kernel, Language, Metric, Operator, Shape, Target, TypeChoice, Variant};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{Compiler, Contender, SelectParams, Shortlist, split_class};
@@ -181,12 +182,11 @@ impl Planner<'_> {
         }
         if self.input.goal == Goal::Check {
             let tried = rounds.iter().flat_map(|round| &round.builds);
-            self.compile_all(scope, builds.iter().chain(tried).collect());
-            return Ok(());
+            return self.compile_all(scope, builds.iter().chain(tried).collect());
         }
         if target.arch != Arch::Cpu {
             // On `cpu` the shape decides which compiler is used.
-            self.compile_all(scope, builds.iter().collect());
+            self.compile_all(scope, builds.iter().collect())?;
         }
         let cases = self.cases(package, operator, choice)?;
         self.calibrate(package, operator, choice, &cases);
@@ -221,11 +221,18 @@ impl Planner<'_> {
     }
 
     /// Plans the compilations of variants in the order in which they start.
-    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&PlannedVariant>) {
+    fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&PlannedVariant>) -> Result<(), Diagnostic> {
+        if is_uncompiled(scope) {
+            return Ok(());
+        }
         for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
             let scope = Scope { round: builds[at].round, ..scope };
-            self.compile(scope, builds[at], Self::compiler(scope.of(builds[at]), 0.0), MAIN);
+            let compiler = Self::compiler(scope.of(builds[at]), 0.0);
+            for problem in self.compiled_for(scope, builds[at])? {
+                self.compile(scope, builds[at], compiler, MAIN, problem.as_ref())?;
+            }
         }
+        Ok(())
     }
 
     /// Whether only the lockfile's variants are built for a kernel on a target.
@@ -284,8 +291,8 @@ impl Planner<'_> {
                 field.benched.push((order, at, bench));
             }
         }
-        if served.is_empty() && scope.target.arch != Arch::Cpu {
-            self.compile(scope, &build, Self::compiler(scope.of(&build), 0.0), MAIN);
+        if served.is_empty() && scope.target.arch != Arch::Cpu && scope.kernel.language == Language::Cuda {
+            self.compile(scope, &build, Self::compiler(scope.of(&build), 0.0), MAIN, None)?;
         }
         field.serves.push(served);
         field.builds.push(build);
@@ -358,7 +365,7 @@ impl Planner<'_> {
         if stage.is_last {
             node = node.binding();
         }
-        node = self.judged_by(scope, node, &field, cases);
+        node = self.judged_by(scope, node, &field, cases)?;
         for (variant, shape, bench) in &field.benched {
             node = node.optional(&format!("bench:{variant}:{shape}"), bench, "observation");
         }
@@ -449,12 +456,13 @@ impl Planner<'_> {
         mut node: NodeBuilder,
         field: &Field,
         cases: &[Case],
-    ) -> NodeBuilder {
+    ) -> Result<NodeBuilder, Diagnostic> {
         for (build, served) in field.builds.iter().zip(&field.serves) {
             let scope = Scope { round: build.round, ..scope };
-            if let Some(first) = served.first() {
+            if let Some(first) = served.first().filter(|_| !is_uncompiled(scope)) {
                 let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
-                let (_, inspect) = self.compile(scope, build, compiler, MAIN);
+                let problem = &cases[*first as usize].problem;
+                let (_, inspect) = self.compile(scope, build, compiler, MAIN, Some(problem))?;
                 node = node.optional(&format!("built:{}", build.variant.order), &inspect, "inspection");
             }
         }
@@ -465,7 +473,7 @@ impl Planner<'_> {
                 node = node.optional(&format!("emulated:{variant}:{shape}"), &emulated, "judgement");
             }
         }
-        node
+        Ok(node)
     }
 
     /// The id of the judge step of the same variant and shape on `cpu`, if it is already planned.

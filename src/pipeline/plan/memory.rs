@@ -31,6 +31,8 @@ pub fn compile(compiler: Compiler) -> u64 {
         Compiler::EmulatorCheck | Compiler::EmulatorPlain => 384,
         Compiler::Auto | Compiler::Nvrtc => 512,
         Compiler::Nvcc => 1024,
+        // The library itself takes about 200.
+        Compiler::Triton => 512,
     }
 }
 
@@ -66,7 +68,7 @@ pub fn verify(params: &VerifyParams) -> u64 {
     let (runs, shadow) = match params.compiler {
         Compiler::EmulatorCheck => (4, 16),
         Compiler::EmulatorPlain => (4, 0),
-        Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc => return timing(params),
+        Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc | Compiler::Triton => return timing(params),
     };
     let values = elements(&params.problem).saturating_mul(F64 * 2);
     let runs = 3 * PROCESS + mib(run.saturating_mul(runs + shadow).saturating_add(values));

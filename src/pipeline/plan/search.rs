@@ -20,6 +20,7 @@ use super::input::Goal;
 use super::kernels::{Field, Stage, classes, identity};
 use super::node_builder::{MAIN, NodeBuilder};
 use super::operators::Case;
+use super::triton::is_uncompiled;
 use super::variants::{PlannedVariant, label_of};
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::search::sample;
@@ -160,7 +161,7 @@ impl Planner<'_> {
         let cases = self.cases(scope.package, scope.operator, scope.choice)?;
         self.calibrate(scope.package, scope.operator, scope.choice, &cases);
         // What every variant shares is planned now, in wave 0: otherwise two searches that share it would disagree about its wave.
-        self.generate(scope, &scope.kernel.source);
+        self.generate(scope, &scope.kernel.source, MAIN);
         for case in &cases {
             // Documents are collected before the build starts.
             self.own_functions(scope.package, &case.problem, &scope.operator.compare());
@@ -274,9 +275,14 @@ impl Planner<'_> {
         let mut inputs: Vec<(String, String, &str)> = vec![];
         for variant in &searched.compile {
             let Some(build) = self.build_at(scope, &next, *variant) else { continue };
-            let launches = blocks(scope, &next, &build.variant, *variant)?;
+            let launches = self.blocks(scope, &next, &build, *variant)?;
             next.params.launches.insert(*variant, launches);
-            let (_, inspect) = self.compile(scope, &build, Self::compiler(scope, 0.0), MAIN);
+            if is_uncompiled(scope) {
+                continue;
+            }
+            let first = cases_of(&next, *variant).into_iter().next().map(|(_, case)| case.problem);
+            let compiler = Self::compiler(scope, 0.0);
+            let (_, inspect) = self.compile(scope, &build, compiler, MAIN, first.as_ref())?;
             inputs.push((format!("inspection:{variant}"), inspect, "inspection"));
         }
         for variant in &searched.sample {
@@ -344,6 +350,26 @@ impl Planner<'_> {
         self.select(scope, field, &next.cases, only).map(|_| ())
     }
 
+    /// The blocks of a variant at all shapes that it serves, for the limits of the architecture.
+    fn blocks(
+        &self,
+        scope: Scope<'_>,
+        searching: &SearchProgress,
+        of: &PlannedVariant,
+        variant: u32,
+    ) -> Result<Vec<Block>, Diagnostic> {
+        let mut out = BTreeSet::new();
+        for (_, case) in cases_of(searching, variant) {
+            for launch in self.launched(scope, of, &case.problem)? {
+                if let Launch::Kernel(launch) = launch {
+                    let threads = launch.block.iter().map(|n| u64::from(*n)).product();
+                    out.insert(Block { entry: launch.entry, threads, shared: launch.shared });
+                }
+            }
+        }
+        Ok(out.into_iter().collect())
+    }
+
     fn build_at(&self, scope: Scope<'_>, searching: &SearchProgress, variant: u32) -> Option<PlannedVariant> {
         searching.space.get(variant as usize).map(|v| self.build_of(scope, v))
     }
@@ -353,20 +379,6 @@ impl Planner<'_> {
 fn cases_of(searching: &SearchProgress, variant: u32) -> Vec<(usize, Case)> {
     let served = searching.serves.get(variant as usize).map_or(&[][..], Vec::as_slice);
     served.iter().filter_map(|at| Some((*at as usize, searching.cases.get(*at as usize)?.clone()))).collect()
-}
-
-/// The blocks of a variant at all shapes that it serves, for the limits of the architecture.
-fn blocks(scope: Scope<'_>, searching: &SearchProgress, of: &Variant, variant: u32) -> Result<Vec<Block>, Diagnostic> {
-    let mut out = BTreeSet::new();
-    for (_, case) in cases_of(searching, variant) {
-        for launch in scope.kernel.launches(of, scope.choice, &case.problem)? {
-            if let Launch::Kernel(launch) = launch {
-                let threads = launch.block.iter().map(|n| u64::from(*n)).product();
-                out.insert(Block { entry: launch.entry, threads, shared: launch.shared });
-            }
-        }
-    }
-    Ok(out.into_iter().collect())
 }
 
 /// The space by values and positions, without any name of a tunable or a shape.

@@ -47,7 +47,7 @@ impl Planner<'_> {
             return Ok(None);
         }
         let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, MAIN);
+        let (compile, inspect) = self.compile(scope, build, compiler, MAIN, Some(&case.problem))?;
         let mut params = self.verify_params(scope, build, case, compiler, &BTreeMap::new())?;
         params.protocol = BENCH_PROTOCOL;
         if few.is_none() {
@@ -85,8 +85,9 @@ impl Planner<'_> {
         let compiler = Self::compiler(scope, case.work);
         let launched = |build| self.verify_params(scope, build, case, compiler, &BTreeMap::new());
         let (of_x, of_y) = (launched(x)?, launched(y)?);
-        let compiled = |build| self.compile_params(scope, build, compiler);
-        let turned = is_turned(&of_x, &of_y, || by_content(&compiled(x), &compiled(y)));
+        let compiled = |build| self.compile_params(scope, build, compiler, Some(&case.problem));
+        let (as_x, as_y) = (compiled(x)?, compiled(y)?);
+        let turned = is_turned(&of_x, &of_y, || by_content(&as_x, &as_y));
         let (a, b, of_a, of_b) = if turned { (y, x, of_y, of_x) } else { (x, y, of_x, of_y) };
         let params = PairsParams {
             arch: scope.target.arch.name().into(),
@@ -108,7 +109,7 @@ impl Planner<'_> {
             .device(self.observed(scope), true)
             .unless(self.no_device(scope));
         for (side, build) in [(":a", a), (":b", b)] {
-            let (compile, inspect) = self.compile(scope, build, compiler, phase);
+            let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
             node = node.build(side, &compile, &inspect);
         }
         Ok(PairStep { id: self.add(node.done()), turned })

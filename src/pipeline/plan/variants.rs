@@ -6,13 +6,16 @@ use std::sync::Arc;
 use super::context::{CHECK_WORK, Planner, SANITIZE_WORK, Scope};
 use super::input::{SourceReach, Tool};
 use super::memory;
-use super::node_builder::{self, ABLATION, NodeBuilder};
+use super::node_builder::{self, ABLATION, MAIN, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
+use super::triton::is_uncompiled;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
 use kforge_types::model::tensor_map::TensorMap;
+use kforge_types::model::triton::Specialised;
 use kforge_types::model::{
-    Arch, Arg, Kernel, KernelLaunch, Launch, Sanitizer, Scalar, Shape, ShapeRole, StructField, Tolerance, Variant,
+    Arch, Arg, Kernel, KernelLaunch, Language, Launch, Problem, Sanitizer, Scalar, Shape, ShapeRole, StructField,
+    Tolerance, Variant,
 };
 use kforge_types::record::device::Resolved;
 use kforge_types::record::event::Labels;
@@ -125,8 +128,9 @@ impl Planner<'_> {
         ]
     }
 
-    /// The generate step of a source.
-    pub fn generate(&mut self, scope: Scope<'_>, source: &str) -> String {
+    /// The generate step of a source. A source that replaces the kernel's where a method is off is known only with the champion, so its step has the phase of the
+    /// compilation that asks for it first.
+    pub fn generate(&mut self, scope: Scope<'_>, source: &str, phase: u8) -> String {
         let input = self.package_input(scope.package);
         let name = input.package.name.clone();
         let round = (scope.round > 0).then_some(scope.round);
@@ -140,6 +144,7 @@ impl Planner<'_> {
             labels,
             &GenerateParams { main: source.into() },
         )
+        .phase(if declared { MAIN } else { phase })
         .round(scope.round);
         for (file, digest) in input.sources.get(source).map(|r| &r.files).into_iter().flatten() {
             node = node.blob(&format!("file:{file}"), *digest);
@@ -154,26 +159,31 @@ impl Planner<'_> {
         build: &PlannedVariant,
         compiler: Compiler,
         phase: u8,
-    ) -> (String, String) {
+        problem: Option<&Problem>,
+    ) -> Result<(String, String), Diagnostic> {
         let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
+        let specialised = match compiler {
+            Compiler::Triton => Some(self.specialised_for(scope, build, problem)?),
+            _ => None,
+        };
+        let class = specialised.as_ref().map_or("", |s| &s.class);
         let known = |planner: &Self, kind: StepKind| {
-            let parts = planner.parts(scope, build);
-            let id =
-                parts.into_iter().chain([plain, kind.name()]).filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
+            let parts = planner.parts(scope, build).into_iter().chain([plain, class, kind.name()]);
+            let id = parts.filter(|p| !p.is_empty()).collect::<Vec<_>>().join("/");
             planner.ids.contains(&id).then_some(id)
         };
         // Every shape of a variant calls this; the first call plans the steps.
         if let (Some(compile), Some(inspect)) = (known(self, StepKind::Compile), known(self, StepKind::Inspect)) {
-            return (compile, inspect);
+            return Ok((compile, inspect));
         }
         let scope = scope.of(build);
-        let source = self.generate(scope, &build.source);
+        let source = self.generate(scope, &build.source, phase);
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
-        let params = self.compile_params(scope, build, compiler);
+        let params = self.compile_params(scope, build, compiler, problem)?;
         let (arch, entries) = (params.arch.clone(), params.entries.clone());
         let mut parts = self.parts(scope, build);
-        parts.push(plain);
+        parts.extend([plain, class]);
         let mut node = NodeBuilder::new(StepKind::Compile, &parts, self.labels(scope, build, None), &params)
             .phase(phase)
             .round(scope.round)
@@ -188,6 +198,7 @@ impl Planner<'_> {
                 node.tool("toolchain", tool).tree("tree:emulator", tools.emulator)
             }
             Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
+            Compiler::Triton => node.tool("toolchain", &tools.triton),
             Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
             Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
         };
@@ -199,7 +210,7 @@ impl Planner<'_> {
                 arch,
                 entries,
                 disassemble: false,
-                launches: self.checked(scope, build),
+                launches: self.checked(scope, build, specialised.as_ref()),
                 host: kernel.host.is_some(),
             },
         )
@@ -207,16 +218,25 @@ impl Planner<'_> {
         .round(scope.round);
         let compile = self.add(node.done());
         let inspect = self.add(inspect.output("binary", &compile, "binary").output("facts", &compile, "facts").done());
-        (compile, inspect)
+        Ok((compile, inspect))
     }
 
     /// The parameters of the compilation of a variant.
-    pub(super) fn compile_params(&self, scope: Scope<'_>, build: &PlannedVariant, compiler: Compiler) -> CompileParams {
+    pub(super) fn compile_params(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        compiler: Compiler,
+        problem: Option<&Problem>,
+    ) -> Result<CompileParams, Diagnostic> {
         let scope = scope.of(build);
+        if compiler == Compiler::Triton {
+            return self.triton_params(scope, build, problem);
+        }
         let kernel = scope.kernel;
         let input = self.package_input(scope.package);
         let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
-        CompileParams {
+        Ok(CompileParams {
             compiler,
             arch: scope.target.arch.name().to_string(),
             main: build.source.clone(),
@@ -230,13 +250,17 @@ impl Planner<'_> {
             // A library with a launcher of its own holds no PTX, and is not packaged.
             ptx: scope.target.ptx && kernel.host.is_none(),
             host: kernel.host.as_ref().map(|host| host.function.clone()),
-        }
+            triton: None,
+        })
     }
 
     /// The launches that an inspection checks. For a variant that a search asks for, only the arguments are checked: the search itself finds blocks that exceed
     /// the limits and drops the variant, which is no failure.
-    fn checked(&self, scope: Scope<'_>, build: &PlannedVariant) -> Vec<Launch> {
-        let mut launches = Self::arguments(scope, build);
+    fn checked(&self, scope: Scope<'_>, build: &PlannedVariant, specialised: Option<&Specialised>) -> Vec<Launch> {
+        let mut launches = match specialised {
+            Some(specialised) => without_values(specialised.launches.clone()),
+            None => Self::arguments(scope, build),
+        };
         for launch in launches.iter_mut().filter(|_| self.wave > 0) {
             if let Launch::Kernel(kernel) = launch {
                 kernel.block = [1; 3];
@@ -254,26 +278,13 @@ impl Planner<'_> {
         let problem = scope.operator.shapes.iter().find(serves).and_then(bind);
         let launches =
             problem.and_then(|p| scope.kernel.launches(&build.variant, scope.choice, &p).ok()).unwrap_or_default();
-        let mut out: Vec<Launch> = launches
-            .into_iter()
-            .filter_map(|l| match l {
-                Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
-                    grid: [1; 3],
-                    open_grid: None,
-                    shared: 0,
-                    args: k.args.into_iter().map(plain).collect(),
-                    ..k
-                })),
-                Launch::Memset { .. } => None,
-            })
-            .collect();
-        out.dedup();
-        out
+        without_values(launches)
     }
 
     /// The compiler of a variant on a target, for work of that size.
     pub fn compiler(scope: Scope<'_>, work: f64) -> Compiler {
         match (&scope.target.arch, scope.kernel.compiler) {
+            (_, _) if scope.kernel.language == Language::Triton => Compiler::Triton,
             (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
             (Arch::Cpu, _) => Compiler::EmulatorPlain,
             // NVRTC compiles no host code.
@@ -345,7 +356,10 @@ impl Planner<'_> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
-        let (compile, inspect) = self.compile(scope, build, compiler, phase);
+        let compiled = match is_uncompiled(scope) {
+            true => None,
+            false => Some(self.compile(scope, build, compiler, phase, Some(&case.problem))?),
+        };
         let absent = self.absence(scope, case);
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
@@ -366,7 +380,9 @@ impl Planner<'_> {
         }
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
         let within = !emulated || case.work <= self.input.emulator_limit;
-        if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
+        if let Some(oracles) = case.oracles.as_ref().filter(|_| within)
+            && let Some((compile, inspect)) = &compiled
+        {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             // A sanitizer runs a candidate in a process of its own anyway.
             params.sanitize = match &confirmation {
@@ -386,9 +402,9 @@ impl Planner<'_> {
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
-            verify = verify.build("", &compile, &inspect);
+            verify = verify.build("", compile, inspect);
             if !params.sanitize.is_empty() {
-                verify = verify.optional("lined", &compile, "lined");
+                verify = verify.optional("lined", compile, "lined");
             }
             verify = match emulated {
                 true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
@@ -432,7 +448,7 @@ impl Planner<'_> {
             compiler,
             problem: case.problem.clone(),
             entries: kernel.entries(&build.variant, scope.choice),
-            launches: kernel.launches(&build.variant, scope.choice, &case.problem)?,
+            launches: self.launched(scope, build, &case.problem)?,
             workspaces: kernel.workspaces(&build.variant, scope.choice, &case.problem)?,
             constants: kernel.constants(),
             trials: case.trials.clone(),
@@ -457,6 +473,9 @@ impl Planner<'_> {
     /// Why an observation may be missing.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
+            Arch::Cpu if scope.kernel.language == Language::Triton => {
+                Some(Unknown::NotEmulated("Triton kernels need the interpreter, which this version lacks".into()))
+            }
             Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
                 "{:.1e} scalar operations, but the emulator's limit is {:.1e} (setting `emulator.max-work`)",
                 case.work, self.input.emulator_limit
@@ -566,6 +585,25 @@ fn sanitized(asked: &[Sanitizer], emulated: bool, work: f64) -> Vec<Sanitized> {
         return vec![];
     }
     asked.iter().map(|&tool| Sanitized { tool, protocol: SANITIZE_PROTOCOL }).collect()
+}
+
+/// Launches without memsets, and without values that differ between shapes.
+fn without_values(launches: Vec<Launch>) -> Vec<Launch> {
+    let mut out: Vec<Launch> = launches
+        .into_iter()
+        .filter_map(|l| match l {
+            Launch::Kernel(k) => Some(Launch::Kernel(KernelLaunch {
+                grid: [1; 3],
+                open_grid: None,
+                shared: 0,
+                args: k.args.into_iter().map(plain).collect(),
+                ..k
+            })),
+            Launch::Memset { .. } => None,
+        })
+        .collect();
+    out.dedup();
+    out
 }
 
 /// An argument without values that differ between shapes.

@@ -82,6 +82,7 @@ mod tests {
             lined: false,
             ptx: false,
             host: host.map(String::from),
+            triton: None,
         }
     }
 
@@ -91,6 +92,7 @@ mod tests {
             compiler: "nvrtc".into(),
             symbols: vec!["_Z1kILi1E".into(), "_Z1kILi2E".into()],
             spills: [("_Z1kILi1E".to_string(), (0, 0)), ("_Z1kILi2E".to_string(), (8, 16))].into(),
+            triton: None,
         };
         assert_eq!(
             compiled(&made, &params("sm_90a", Compiler::Auto, None)),

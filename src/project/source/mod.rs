@@ -49,6 +49,7 @@ mod names;
 mod needs;
 mod order;
 mod part;
+pub mod python;
 mod reach;
 mod scopes;
 mod siblings;

@@ -282,6 +282,16 @@ pub enum Error {
         /// Its value.
         value: String,
     },
+    /// A Python cannot import any wheel of Triton.
+    #[error("Triton cannot run with `{}`, which is Python {version}: {why}", .python.display())]
+    TritonPython {
+        /// The interpreter.
+        python: PathBuf,
+        /// Its version.
+        version: String,
+        /// Why not.
+        why: String,
+    },
     /// No CUDA is installed.
     #[error(
         "no CUDA is installed: looked at `CUDA_HOME`, `CUDA_PATH`, `nvcc` on PATH and `/usr/local/cuda`; set `toolchain.cuda` to a release such as \"13.0\" to download it"

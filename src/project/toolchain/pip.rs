@@ -143,11 +143,25 @@ impl Pip {
     /// # Errors
     /// No index has a matching wheel, or no index can be reached. The error quotes pip.
     pub fn resolve(&self, requirements: &[String]) -> Result<Vec<LockedWheel>, Error> {
+        self.resolved(requirements, None)
+    }
+
+    /// Resolves a requirement to the wheel that pip would install today for another version of Python (`3.13`), without dependencies.
+    ///
+    /// # Errors
+    /// Those of [`Pip::resolve`].
+    pub fn resolve_for(&self, requirement: &str, python: &str) -> Result<Vec<LockedWheel>, Error> {
+        self.resolved(&[requirement.to_string()], Some(python))
+    }
+
+    fn resolved(&self, requirements: &[String], python: Option<&str>) -> Result<Vec<LockedWheel>, Error> {
         let cannot = |why: Error| Error::Resolve { requirements: requirements.to_vec(), why: Box::new(why) };
         let mut args: Vec<&str> =
             "-m pip install --dry-run --ignore-installed --no-deps --only-binary=:all: --quiet --no-input --report -"
                 .split(' ')
                 .collect();
+        // pip asks for a folder where it would install for another Python. It makes none in a dry run.
+        args.extend(python.into_iter().flat_map(|python| ["--python-version", python, "--target", "unused"]));
         args.extend(requirements.iter().map(String::as_str));
         let said = self.ask(&args, "").map_err(cannot)?;
         let report: Report = serde_json::from_str(&said.out)

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::DType;
 use super::grid::OpenGrid;
 use super::tensor_map::TensorMap;
+use super::triton::TritonCall;
 
 /// What a kernel may do with a tensor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
@@ -354,6 +355,9 @@ pub struct KernelLaunch {
     /// Whether it may begin before the preceding kernel has ended (programmatic dependent launch).
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub pdl: bool,
+    /// What a launch in Triton states, until it is specialised; none in parameters of steps.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triton: Option<Box<TritonCall>>,
 }
 
 impl KernelLaunch {

@@ -302,16 +302,18 @@ impl Describe<'_> {
             LaunchAction::Memset { buffer, value } => {
                 ActionDescription::Memset { buffer: buffer.value.clone(), value: *value }
             }
-            LaunchAction::Kernel { entry, grid, block, shared, args, attributes } => ActionDescription::Kernel {
-                entry: self.kernel.substitute(&entry.value, self.variant, self.choice),
-                grid: texts(grid),
-                block: texts(block),
-                shared: shared.as_ref().map(text),
-                args: args.iter().map(|arg| self.arg(arg)).collect::<Result<_, _>>()?,
-                cooperative: attributes.cooperative,
-                cluster: texts(&attributes.cluster),
-                pdl: attributes.pdl.is_some(),
-            },
+            LaunchAction::Kernel { entry, grid, block, shared, args, attributes, triton: _ } => {
+                ActionDescription::Kernel {
+                    entry: self.kernel.substitute(&entry.value, self.variant, self.choice),
+                    grid: texts(grid),
+                    block: texts(block),
+                    shared: shared.as_ref().map(text),
+                    args: args.iter().map(|arg| self.arg(arg)).collect::<Result<_, _>>()?,
+                    cooperative: attributes.cooperative,
+                    cluster: texts(&attributes.cluster),
+                    pdl: attributes.pdl.is_some(),
+                }
+            }
         };
         Ok(LaunchDescription { when: decl.when.as_ref().map(text), repeat: decl.repeat.as_ref().map(text), action })
     }

@@ -12,6 +12,7 @@ use super::method::Method;
 use super::operator::TypeRef;
 use super::search::Search;
 use super::tensor_map::MapDecl;
+use super::triton::{Specialize, TritonDecl};
 use super::variant::TuneValue;
 use super::{Place, Text};
 
@@ -21,12 +22,15 @@ use super::{Place, Text};
 pub enum Language {
     /// CUDA C++.
     Cuda,
+    /// Triton.
+    Triton,
 }
 
 impl fmt::Display for Language {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Language::Cuda => "cuda",
+            Language::Triton => "triton",
         })
     }
 }
@@ -181,6 +185,7 @@ pub struct Attributes {
 
 /// What a launch does.
 #[derive(Debug, Clone, PartialEq)]
+#[expect(clippy::large_enum_variant, reason = "a kernel declares a handful of launches, and most launch an entry")]
 pub enum LaunchAction {
     /// Runs an entry.
     Kernel {
@@ -196,6 +201,8 @@ pub enum LaunchAction {
         args: Vec<ArgDecl>,
         /// Further requests to the device.
         attributes: Attributes,
+        /// What a launch in Triton states; none in other languages.
+        triton: Option<Box<TritonDecl>>,
     },
     /// Fills a buffer with a byte.
     Memset {
@@ -250,6 +257,8 @@ pub struct Kernel {
     pub operator_place: Place,
     /// What it is written in.
     pub language: Language,
+    /// Which arguments its compilations depend on, if it is written in Triton.
+    pub specialize: Specialize,
     /// Its source file, relative to the package.
     pub source: String,
     /// Where it says so, for errors about the file.

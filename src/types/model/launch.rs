@@ -1,6 +1,8 @@
 //! A kernel's launches bound to a variant and a problem: expressions become numbers, names become pointers and scalars. Knows CUDA's launch limits; does not
 //! launch.
 
+use std::collections::BTreeMap;
+
 use super::bind::{count, fit, unbound};
 use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
 use super::expr::{Expr, Scope, Value};
@@ -10,6 +12,7 @@ use super::limits::{self, MOST_OF_A_CLUSTER};
 use super::operator::{TypeChoice, TypeRef};
 use super::target::{Target, capability};
 use super::tensor_map::{self, MapDecl, Mapped};
+use super::triton::{ConstDecl, TritonCall, TritonConst, TritonDecl, TritonOptions};
 use super::variant::Variant;
 use super::{Arch, DType, Place, Scalar, Text};
 use kforge_foundation::base::Diagnostic;
@@ -163,7 +166,8 @@ impl Names<'_> {
                 self.element_bytes(buffer)?;
                 Ok(Launch::Memset { buffer: buffer.value.clone(), value: *value })
             }
-            LaunchAction::Kernel { entry, grid, block, shared, args, attributes } => {
+            LaunchAction::Kernel { entry, grid, block, shared, args, attributes, triton } => {
+                let triton = triton.as_ref().map(|triton| self.triton(triton, args)).transpose()?;
                 let open_grid = OpenGrid::of(grid, &self.scope);
                 let blocks = match &open_grid {
                     None => extents(grid, &self.scope, GRID_LIMITS, "blocks")?,
@@ -186,11 +190,12 @@ impl Names<'_> {
                     open_grid,
                     block: threads,
                     shared: shared.as_ref().map_or(Ok(0), |s| count(s, &self.scope, "shared memory"))?,
-                    args: args.iter().map(|a| self.arg(a)).collect::<Result<_, _>>()?,
+                    args: args.iter().map(|a| self.arg(a, triton.is_some())).collect::<Result<_, _>>()?,
                     cooperative: attributes.cooperative,
                     cluster,
                     // A launch that does not follow a kernel of the sequence waits for everything before it.
                     pdl: attributes.pdl.is_some() && after_kernel,
+                    triton: triton.map(Box::new),
                 }))
             }
         }
@@ -248,13 +253,21 @@ impl Names<'_> {
         }
     }
 
-    fn arg(&self, decl: &ArgDecl) -> Result<Arg, Diagnostic> {
+    /// The argument. In Triton, an integer without a stated type is an i64 if it does not fit an i32.
+    fn arg(&self, decl: &ArgDecl, triton: bool) -> Result<Arg, Diagnostic> {
         match decl {
             ArgDecl::Plain(expr) => {
                 if let Some(name) = expr.as_name()
                     && (self.problem.tensor(name).is_some() || self.workspace(name).is_some())
                 {
                     return Ok(Arg::Pointer { buffer: name.into(), offset: 0 });
+                }
+                if triton
+                    && self.is_open(decl)
+                    && let Value::Int(value) = expr.value(&self.scope)?
+                    && i32::try_from(value).is_err()
+                {
+                    return Ok(Arg::Scalar { dtype: DType::I64, value: Scalar::Int(value) });
                 }
                 self.scalar(expr, None).map(|(dtype, value)| Arg::Scalar { dtype, value })
             }
@@ -274,7 +287,7 @@ impl Names<'_> {
             }
             ArgDecl::Struct(members) => {
                 let member = |decl: &ArgDecl| {
-                    self.arg(decl).map(|arg| match arg {
+                    self.arg(decl, triton).map(|arg| match arg {
                         Arg::Scalar { dtype, value } => StructField::Scalar { dtype, value },
                         other => StructField::Member(other),
                     })
@@ -290,6 +303,66 @@ impl Names<'_> {
                 Ok(Arg::Pointers(names.iter().map(|n| n.value.clone()).collect()))
             }
         }
+    }
+
+    /// Whether the type of an argument is not stated.
+    fn is_open(&self, decl: &ArgDecl) -> bool {
+        let ArgDecl::Plain(expr) = decl else { return false };
+        expr.as_name().is_none_or(|name| self.problem.param(name).is_none())
+    }
+
+    /// What a launch in Triton states, bound.
+    fn triton(&self, decl: &TritonDecl, args: &[ArgDecl]) -> Result<TritonCall, Diagnostic> {
+        let mut constexprs = BTreeMap::new();
+        for (name, value) in &decl.constexprs {
+            let value = match value {
+                ConstDecl::Value(expr) => match expr.value(&self.scope)? {
+                    Value::Int(value) => TritonConst::Int(value),
+                    Value::Bool(value) => TritonConst::Bool(value),
+                    Value::Float(value) => TritonConst::float(value),
+                    Value::Str(value) => TritonConst::Str(value),
+                },
+                ConstDecl::NextPow2(expr) => {
+                    let value = expr.int(&self.scope)?;
+                    let power = u64::try_from(value.max(1)).ok().and_then(u64::checked_next_power_of_two);
+                    let power = power.and_then(|power| i64::try_from(power).ok()).ok_or_else(|| {
+                        let error = expr.place().error("manifest.overflow", format!("no power of two for {value}"));
+                        error.expected("at most 2^62")
+                    })?;
+                    TritonConst::Int(power)
+                }
+                ConstDecl::Dtype(dtype, place) => {
+                    TritonConst::dtype(dtype.under(self.choice).ok_or_else(|| unbound(place))?)
+                }
+            };
+            constexprs.insert(name.value.clone(), value);
+        }
+        let number = |expr: &Option<Expr>, default: u32, most: u32, power: bool| -> Result<u32, Diagnostic> {
+            let Some(expr) = expr else { return Ok(default) };
+            let value = expr.int(&self.scope)?;
+            let fits = |n: &u32| (1..=most).contains(n) && (!power || n.is_power_of_two());
+            u32::try_from(value).ok().filter(fits).ok_or_else(|| {
+                let error = expr.place().error("manifest.launch-limit", format!("`{}` is {value}", expr.text()));
+                let what = if power { "a power of two" } else { "a number" };
+                error.expected(format!("{what} from 1 to {most}")).hint("exclude the variant with `where`")
+            })
+        };
+        let default = TritonOptions::default();
+        let of = &decl.options;
+        let options = TritonOptions {
+            num_warps: number(&of.num_warps, default.num_warps, 32, true)?,
+            num_stages: number(&of.num_stages, default.num_stages, 64, false)?,
+            num_ctas: number(&of.num_ctas, default.num_ctas, MOST_OF_A_CLUSTER as u32, true)?,
+            maxnreg: match &of.maxnreg {
+                Some(_) => Some(number(&of.maxnreg, 0, 255, false)?),
+                None => None,
+            },
+            enable_fp_fusion: match &of.enable_fp_fusion {
+                Some(expr) => expr.truth(&self.scope)?,
+                None => default.enable_fp_fusion,
+            },
+        };
+        Ok(TritonCall { constexprs, options, typed: args.iter().map(|arg| !self.is_open(arg)).collect() })
     }
 
     /// The tensor or workspace of a tensor map.

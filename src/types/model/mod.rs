@@ -23,6 +23,7 @@ pub mod search;
 pub mod target;
 pub mod tensor_map;
 pub mod tolerance;
+pub mod triton;
 pub mod variant;
 pub mod workspace;
 

@@ -38,6 +38,10 @@ pub struct Manifest {
     pub workspace: Option<WorkspaceTable>,
     /// `toolchain.cuda`.
     pub cuda: Option<Inheritable<CudaSpec>>,
+    /// `toolchain.triton`.
+    pub triton: Option<Inheritable<Text>>,
+    /// Whether it inherits the whole of `[toolchain]`.
+    pub(crate) whole_toolchain: bool,
     /// `[dependencies]` in declared order.
     pub dependencies: Vec<(Text, Inheritable<Dependency>)>,
     /// `[targets]` in declared order.
@@ -177,7 +181,15 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         );
     }
     let mut from_root = BTreeSet::new();
-    let cuda = member.cuda.as_ref().and_then(|c| root.resolve(c, "toolchain.cuda", |w| w.cuda.clone()));
+    let of_root = root.table.filter(|_| member.whole_toolchain);
+    // A workspace may state one of both.
+    let only_triton = of_root.is_some_and(|w| w.cuda.is_none() && w.triton.is_some());
+    let cuda = member.cuda.as_ref().filter(|_| !only_triton);
+    let cuda = cuda.and_then(|c| root.resolve(c, "toolchain.cuda", |w| w.cuda.clone()));
+    let triton = match &member.triton {
+        Some(own) => root.resolve(own, "toolchain.triton", |w| w.triton.clone()).map(|t| t.0),
+        None => of_root.and_then(|w| w.triton.clone()),
+    };
     if cuda.as_ref().is_some_and(|c| c.1) {
         from_root.insert("toolchain.cuda".into());
     }
@@ -206,7 +218,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         version: version.map_or_else(|| "0.0.0".into(), |v| v.value),
         license: license.map(|l| l.value),
         kforge: kforge.map(|k| k.value),
-        toolchain: ToolchainSpec { cuda: cuda.map(|c| c.0) },
+        toolchain: ToolchainSpec { cuda: cuda.map(|c| c.0), triton: triton.map(|t| t.value) },
         dependencies,
         from_root,
         targets,

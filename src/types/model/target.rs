@@ -5,9 +5,9 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Languages of kernels.
-pub(crate) const LANGUAGES: [&str; 1] = ["cuda"];
+pub(crate) const LANGUAGES: [&str; 2] = ["cuda", "triton"];
 /// Languages of later versions.
-pub(crate) const LANGUAGES_LATER: [&str; 2] = ["triton", "torch"];
+pub(crate) const LANGUAGES_LATER: [&str; 1] = ["torch"];
 
 /// The architecture of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -130,6 +130,8 @@ pub enum CudaSpec {
 pub struct ToolchainSpec {
     /// The CUDA toolkit.
     pub cuda: Option<CudaSpec>,
+    /// The release of Triton: `3.9`.
+    pub triton: Option<String>,
 }
 
 /// A header library.

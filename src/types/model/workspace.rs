@@ -19,8 +19,10 @@ pub struct WorkspaceTable {
     pub package: BTreeMap<&'static str, Text>,
     /// `[workspace.targets]`.
     pub targets: BTreeMap<String, Target>,
-    /// `[workspace.toolchain]`.
+    /// `cuda` of `[workspace.toolchain]`.
     pub cuda: Option<CudaSpec>,
+    /// `triton` of `[workspace.toolchain]`.
+    pub triton: Option<Text>,
     /// `[workspace.dependencies]`; paths are relative to the root.
     pub dependencies: BTreeMap<String, Dependency>,
 }

@@ -4,6 +4,7 @@
 pub mod answer;
 pub mod candidate;
 pub mod class;
+pub mod contract;
 pub mod device;
 pub mod diagnosis;
 pub mod event;

@@ -5,9 +5,11 @@ use std::fmt::{Display, Write};
 
 use serde::{Deserialize, Serialize};
 
+use super::contract::TritonFacts;
 use super::{Diagnosis, Unknown, Verdict};
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
+use crate::model::triton::TritonCompile;
 use crate::model::{Compare, Metric, Sanitizer, Tolerance};
 use kforge_foundation::base::Digest;
 
@@ -28,6 +30,8 @@ pub enum Compiler {
     Nvrtc,
     /// nvcc.
     Nvcc,
+    /// Triton.
+    Triton,
     /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
     /// The host's C++ compiler and the emulator, with every access watched.
@@ -67,6 +71,9 @@ pub struct CompileParams {
     /// The function that launches, if the kernel has its own launcher. The binary is then a shared library of host code that contains machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
+    /// The signature and the options, if the kernel is written in Triton.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triton: Option<TritonCompile>,
 }
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
@@ -95,6 +102,9 @@ pub struct CompileFacts {
     pub symbols: Vec<String>,
     /// Bytes of spill stores and loads by symbol.
     pub spills: BTreeMap<String, (u64, u64)>,
+    /// What the binary asks of its launches, if Triton made it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub triton: Option<TritonFacts>,
 }
 
 /// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Output `inspection`: a [`super::Inspection`].
@@ -380,7 +390,8 @@ impl Judgement {
     }
 }
 
-/// match. Inputs `on` and `off`: inspections of the variant with and without the method. Output `match`: a [`Matched`].
+/// match. Inputs `on` and `off`: inspections of the variant with and without the method; `on:N` and `off:N` from 1, if it has several binaries. Output `match`:
+/// a [`Matched`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct MatchParams {
     /// The patterns to look for. None if there is no signature for this architecture.
@@ -388,6 +399,13 @@ pub struct MatchParams {
     /// Why there is no signature, if known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub absent: Option<String>,
+}
+
+impl MatchParams {
+    /// The names of the inputs with a variant's binary of that number, with and without the method.
+    pub fn inputs(at: usize) -> [String; 2] {
+        ["on", "off"].map(|side| if at == 0 { side.into() } else { format!("{side}:{at}") })
+    }
 }
 
 /// Whether machine code shows a method.

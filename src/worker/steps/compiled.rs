@@ -1,12 +1,14 @@
 //! The compile and inspect steps of machine code in a worker: from a staged tree to a cubin and the facts that it states. The compilers are in `cuda`.
 
 use kforge_cuda::CudaCompileError;
+use kforge_cuda::triton::TRITON;
 use kforge_foundation::base::Severity;
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::task::{self, Task};
+use kforge_types::record::contract::complete;
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
-use kforge_types::record::{Note, Verdict};
+use kforge_types::record::{Finding, FindingKind, Note, Verdict};
 
 /// The name of nvcc in a task's tools.
 pub const NVCC: &str = "nvcc";
@@ -46,7 +48,11 @@ fn compile_for_device(task: &Task, bounds: &Bounds) -> Result<Response, Response
             task.write("binary", &compiled.cubin)?;
             task.write_document("facts", &compiled.facts)?;
             task.write("log", compiled.log.as_bytes())?;
-            let summary = if compiled.facts.compiler == "nvcc" { "by nvcc" } else { "" };
+            let summary = match compiled.facts.compiler.as_str() {
+                "nvcc" => "by nvcc",
+                TRITON => "by Triton",
+                _ => "",
+            };
             Ok(task::done(summary, compiled.notes))
         }
         Err(CudaCompileError::Failed { message, log, ended }) => {
@@ -76,7 +82,13 @@ pub fn inspect(task: &Task) -> Response {
         let mut found = found.map_err(task::failed)?;
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
-        let refused = kforge_cuda::args::check(&params.launches, &found);
+        let mut launches = params.launches;
+        let refused = match complete(&mut launches, &mut vec![], &facts) {
+            Ok(()) => kforge_cuda::args::check(&launches, &found),
+            Err(why) => {
+                vec![Finding::new(FindingKind::LaunchRefused, format!("`{}`: {why}", params.entries.join("`, `")))]
+            }
+        };
         found.refused = refused.iter().map(|f| f.message.clone()).collect();
         task.write_document("inspection", &found)?;
         let notes = refused

@@ -48,6 +48,7 @@ pub(crate) fn compile(task: &Task) -> Response {
             compiler: "stand-in".into(),
             symbols: p.entries.clone(),
             spills: p.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
+            triton: None,
         };
         if p.ptx {
             // Comments do not show in machine code, but the sources' names and texts without them do.

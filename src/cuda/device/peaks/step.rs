@@ -280,6 +280,7 @@ fn launch(entry: &str, blocks: u32, shared: u64, args: Vec<Arg>) -> KernelLaunch
         cooperative: false,
         cluster: None,
         pdl: false,
+        triton: None,
     }
 }
 

@@ -1,22 +1,22 @@
 //! The tools of this machine, and the toolchains of each package.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 
 use super::super::machine::Machine;
 use super::super::open::{Opened, Session};
-use super::super::tools::{Host, Tools};
+use super::super::tools::{self, Host, Tools};
 use super::sources::Gathered;
+use super::toolchains::Resolved;
 use super::{Packages, PlanRequest};
 use crate::Error;
 use kforge_engine::journal::Journal;
 use kforge_engine::stat::StatCache;
 use kforge_foundation::base::{Digest, Witness};
 use kforge_pipeline::plan::{PackageInput, Selection, Toolchains};
-use kforge_project::toolchain::Cuda;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
 use kforge_types::model::{self, Arch, Package, Reference};
@@ -39,7 +39,7 @@ impl Session {
         packages: &Packages,
         asked: &PlanRequest,
         journal: &Journal,
-        cudas: &BTreeMap<String, Result<Cuda, NoCuda>>,
+        resolved: &Resolved,
         cub: &BTreeSet<String>,
     ) -> Result<Hosted, Error> {
         let mut tools = Tools::new(&opened.home.toolchains(), self.offline(), self.environment.all());
@@ -52,17 +52,18 @@ impl Session {
             let missing = || io::Error::new(io::ErrorKind::NotFound, format!("`{}` is gone", path.display()));
             stats.digests(&[path.to_path_buf()]).pop().unwrap_or(Ok(None))?.ok_or_else(missing)
         };
-        let wants_python = packages.members.iter().any(|m| uses_python(&m.package));
+        let wants_python = packages.members.iter().any(|m| uses_python(&m.package)) || !resolved.tritons.is_empty();
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let path = self.environment.path();
         let mut host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
         if let Some(error) = host.too_old.take().filter(|_| asked.write && uses_cxx(packages, &asked.selected)) {
             return Err(Error::Toolchain(error));
         }
-        let cuda_of = |p: &Package| cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
+        let cuda_of = |p: &Package| resolved.cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
+        let triton_of = |p: &Package| resolved.tritons.get(&p.name).cloned().unwrap_or(Err(NoTriton::NoKernel));
+        let of = (&cuda_of as tools::CudaOf<'_>, &triton_of as tools::TritonOf<'_>);
         let members = packages.members.iter();
-        let of_member =
-            |m: &Member| tools.of_package(&m.package, &host, &cuda_of, cub.contains(&m.package.name), &digest_of);
+        let of_member = |m: &Member| tools.of_package(&m.package, &host, of, cub.contains(&m.package.name), &digest_of);
         let of_members = members.map(of_member).collect();
         let decided = host.witness.is_some();
         let mut witness = seen.take();

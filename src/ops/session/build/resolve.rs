@@ -1,6 +1,6 @@
 //! Toolchains and header libraries from `kforge.lock`. Those that it lacks are resolved and added, if that is allowed. Reports what cannot be resolved.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::libraries;
@@ -12,7 +12,8 @@ use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
 use kforge_pipeline::plan::Selection;
-use kforge_project::toolchain::{Cuda, Pip, cuda};
+use kforge_project::toolchain::{Cuda, Pip, cuda, triton};
+use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model;
 
 impl Session {
@@ -32,7 +33,8 @@ impl Session {
             // Nothing is resolved for targets that are not selected.
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
             let only_cpu = member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu);
-            if only_cpu && !cub.contains(&member.package.name) {
+            let none = only_cpu || !tools::needs_cuda(&member.package);
+            if none && !cub.contains(&member.package.name) {
                 continue;
             }
             let base = if member.package.from_root.contains("toolchain.cuda") {
@@ -77,6 +79,52 @@ impl Session {
             }
             *refused |= is_refused && cuda.is_err();
             out.insert(member.package.name.clone(), cuda);
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.options.locked)?;
+            self.reporter.event(&Event::LockfileWritten);
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+
+    /// The wheels of the Triton of each package with a kernel in Triton for a selected device target. Resolves those that the lockfile lacks, if that is allowed,
+    /// and sets `refused` if resolving fails.
+    pub fn tritons(
+        &self,
+        opened: &mut Opened,
+        packages: &Packages,
+        asked: &PlanRequest,
+        refused: &mut bool,
+    ) -> Result<BTreeMap<String, Result<Vec<LockedWheel>, NoTriton>>, Error> {
+        let mut out = BTreeMap::new();
+        let mut lock = opened.workspace.lock.clone();
+        for member in packages.members.iter().filter(|member| tools::needs_triton(&member.package)) {
+            let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
+            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
+                continue;
+            }
+            let release = member.package.toolchain.triton.as_deref().unwrap_or(tools::DEFAULT_TRITON);
+            let name = triton::lock_name(release);
+            let found = match lock.wheels.get(&name) {
+                Some(wheels) => Ok(wheels.clone()),
+                None if self.offline() || !asked.write => Err(NoTriton::NotLocked(release.into())),
+                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Triton(release.into()))),
+                None => {
+                    self.reporter.event(&Event::Resolving(Resolving::Triton(release)));
+                    let pip = Pip::find(None, self.environment.all());
+                    let resolved = pip.and_then(|pip| triton::resolve(release, &pip));
+                    match &resolved {
+                        Ok(wheels) => drop(lock.wheels.insert(name, wheels.clone())),
+                        Err(why) => {
+                            self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
+                            *refused = true;
+                        }
+                    }
+                    resolved.map_err(NoTriton::from)
+                }
+            };
+            out.insert(member.package.name.clone(), found);
         }
         if lock != opened.workspace.lock {
             lock.write(&opened.workspace.root, self.options.locked)?;

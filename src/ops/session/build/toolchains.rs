@@ -1,17 +1,20 @@
 //! The toolchains from kforge.lock or from pip.
 
-use crate::session::tools::NoCuda;
+use crate::session::tools::{NoCuda, NoTriton};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::open::{Opened, Session};
 use super::{Packages, PlanRequest};
 use crate::Error;
 use kforge_project::toolchain::Cuda;
+use kforge_project::workspace::lockfile::LockedWheel;
 
 /// The parts of packages' toolchains that are not tools of this machine.
 pub(super) struct Resolved {
     /// By package with a device target, or with cub for `cpu`: its CUDA, or why it has none.
     pub(super) cudas: BTreeMap<String, Result<Cuda, NoCuda>>,
+    /// By package with a kernel in Triton: the wheels of its Triton, or why there are none.
+    pub(super) tritons: BTreeMap<String, Result<Vec<LockedWheel>, NoTriton>>,
     /// Whether a toolchain could not be resolved although the network may be used.
     pub(super) unresolved: bool,
     /// Whether only the lockfile determines these toolchains.
@@ -28,7 +31,8 @@ impl Session {
     ) -> Result<Resolved, Error> {
         let mut unresolved = false;
         let cudas = self.cudas(opened, packages, asked, cub, &mut unresolved)?;
-        let decided = cudas.values().all(|c| matches!(c, Ok(Cuda::Wheels(_))));
-        Ok(Resolved { cudas, unresolved, decided })
+        let tritons = self.tritons(opened, packages, asked, &mut unresolved)?;
+        let decided = cudas.values().all(|c| matches!(c, Ok(Cuda::Wheels(_)))) && tritons.values().all(Result::is_ok);
+        Ok(Resolved { cudas, tritons, unresolved, decided })
     }
 }

@@ -93,6 +93,8 @@ impl Reader<'_> {
             package: sub(root, "package").map(|t| self.package(t, root)),
             workspace: sub(root, "workspace").map(|t| self.workspace(t)),
             cuda: sub(root, "toolchain").and_then(|t| self.inheritable_cuda(t)),
+            triton: sub(root, "toolchain").and_then(|t| self.inheritable_triton(t)),
+            whole_toolchain: sub(root, "toolchain").is_some_and(|t| t.contains_key("workspace")),
             dependencies: self.dependencies(root),
             targets: self.targets(root),
             agents: self.agents(root),
@@ -141,7 +143,7 @@ impl Reader<'_> {
     }
 
     /// Like `inherited`, but allows no key besides `workspace`.
-    fn only_inherited<T>(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Inheritable<T>> {
+    pub(super) fn only_inherited<T>(&mut self, name: &str, value: &Spanned<DeValue<'_>>) -> Option<Inheritable<T>> {
         let inherited = self.inherited(value)?;
         for (key, _) in value.get_ref().as_table().map(|t| self.keys(t)).unwrap_or_default() {
             if key.as_str() != "workspace" {
@@ -170,6 +172,8 @@ impl Reader<'_> {
         }
         let own = |inheritable| if let Inheritable::Value(value) = inheritable { Some(value) } else { None };
         let cuda = sub(table, "toolchain").and_then(|t| self.inheritable_cuda(t)).and_then(own);
+        let triton = sub(table, "toolchain").and_then(|t| self.inheritable_triton(t));
+        let triton = triton.and_then(|t| if let Inheritable::Value(value) = t { Some(value) } else { None });
         let targets = self.targets(table).into_iter();
         let dependencies = self.dependencies(table).into_iter();
         WorkspaceTable {
@@ -181,6 +185,7 @@ impl Reader<'_> {
                 .filter_map(|(n, t)| if let Inheritable::Value(t) = t { Some((n.value, t)) } else { None })
                 .collect(),
             cuda,
+            triton,
             dependencies: dependencies
                 .filter_map(|(n, d)| if let Inheritable::Value(d) = d { Some((n.value, d)) } else { None })
                 .collect(),

@@ -13,7 +13,7 @@ use crate::model::agent::RULES;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
 use crate::model::generate::Generate;
-use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Sanitizer, Select};
+use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Metric, Per, Sanitizer, Select};
 use crate::model::method::{Axis, Method, OffDecl, SassPatterns, Signature, is_word};
 use crate::model::operator::TypeRef;
 use crate::model::target::Arch;
@@ -40,17 +40,22 @@ impl Reader<'_> {
         let source = stated(own.or(hosted));
         let targets = self.texts(table, "targets");
         let workspace = self.buffers(table, &mut uses);
-        let launches = self.launches(table, &mut uses);
+        let language = self.language(&name, table);
+        let launches = self.launches(table, language, &mut uses);
         let tune = self.tune(table);
         let search = self.search(table);
+        let specialize = self.specialize(table, language);
+        let mut requires = self.exprs(table, "requires", Want::Bool);
+        requires.extend(self.specialized(&specialize));
         let mut kernel = Kernel {
-            requires: self.exprs(table, "requires", Want::Bool),
+            requires,
             conditions: sub(table, "tune").map(|t| self.exprs(t, "where", Want::Bool)).unwrap_or_default(),
             methods: self.methods(table),
             select: self.select(table),
             sanitize: self.sanitize(table),
             defines: self.defines_of(table),
-            language: Language::Cuda,
+            language,
+            specialize,
             operator: operator.value,
             operator_place: operator.place,
             source_place: source.place.clone(),

@@ -7,21 +7,26 @@ use super::check::{is_texture, misspelt};
 use super::fields::LAUNCH;
 use super::read::{Reader, integer};
 use crate::model::expr::{Expr, Want};
-use crate::model::kernel::{ArgDecl, Attributes, LaunchAction, LaunchDecl};
+use crate::model::kernel::{ArgDecl, Attributes, Language, LaunchAction, LaunchDecl};
 use crate::model::operator::TypeRef;
 use crate::model::real;
 use crate::model::tensor_map::MapDecl;
 use crate::model::{DType, Place, Text};
 
 impl Reader<'_> {
-    pub(super) fn launches(&mut self, table: &DeTable<'_>, uses: &mut Vec<Text>) -> Vec<LaunchDecl> {
+    pub(super) fn launches(
+        &mut self,
+        table: &DeTable<'_>,
+        language: Language,
+        uses: &mut Vec<Text>,
+    ) -> Vec<LaunchDecl> {
         let list = table.get("launch").and_then(|v| v.get_ref().as_array());
         let mut out = vec![];
         for item in list.into_iter().flat_map(|a| a.iter()) {
             let Some(inner) = item.get_ref().as_table() else { continue };
             let place = self.launch_place(inner, item);
             let (when, repeat) = (self.expr_of(inner, "when", Want::Bool), self.expr_of(inner, "repeat", Want::Int));
-            if let Some(action) = self.action(inner, &place, uses) {
+            if let Some(action) = self.action(inner, &place, language, uses) {
                 let args = inner.get("args");
                 let args_place = args.map(|a| self.place(a.span()));
                 let block_place = inner.get("block").map(|b| self.place(b.span()));
@@ -39,14 +44,16 @@ impl Reader<'_> {
         inner.map_or_else(|| self.place(item.span()), |t| t.place)
     }
 
-    fn action(&mut self, table: &DeTable<'_>, place: &Place, uses: &mut Vec<Text>) -> Option<LaunchAction> {
+    fn action(
+        &mut self,
+        table: &DeTable<'_>,
+        place: &Place,
+        language: Language,
+        uses: &mut Vec<Text>,
+    ) -> Option<LaunchAction> {
         let memset = self.text(table, "memset");
         let beside = |key: &str| {
-            if memset.is_some() {
-                matches!(key, "entry" | "grid" | "block" | "shared" | "args" | "cluster" | "cooperative" | "pdl")
-            } else {
-                key == "value"
-            }
+            if memset.is_some() { !matches!(key, "memset" | "value" | "when" | "repeat") } else { key == "value" }
         };
         for (key, _) in self.keys(table).into_iter().filter(|(k, _)| beside(k.as_str())) {
             let (kind, expected) = if memset.is_some() {
@@ -69,9 +76,13 @@ impl Reader<'_> {
             };
             return Some(LaunchAction::Memset { buffer, value: value? });
         }
+        let triton = self.triton_launch(table, language, uses);
         for (key, what) in
             [("entry", "the function to launch"), ("grid", "blocks along x, y, z"), ("block", "threads along x, y, z")]
         {
+            if key == "block" && language == Language::Triton {
+                continue;
+            }
             if !table.contains_key(key) && !misspelt(&LAUNCH, table, key) {
                 self.wrong(
                     "manifest.missing-key",
@@ -95,7 +106,7 @@ impl Reader<'_> {
         let args = table.get("args").and_then(|v| v.get_ref().as_array());
         let args = args.into_iter().flat_map(|a| a.iter()).filter_map(|v| self.arg(v, uses)).collect();
         let attributes = self.attributes(table);
-        Some(LaunchAction::Kernel { entry, grid, block, shared, args, attributes })
+        Some(LaunchAction::Kernel { entry, grid, block, shared, args, attributes, triton })
     }
 
     fn attributes(&mut self, table: &DeTable<'_>) -> Attributes {
@@ -107,7 +118,7 @@ impl Reader<'_> {
         }
     }
 
-    fn arg(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {
+    pub(super) fn arg(&mut self, value: &Spanned<DeValue<'_>>, uses: &mut Vec<Text>) -> Option<ArgDecl> {
         let Some(table) = value.get_ref().as_table() else {
             return self.expr(value, Want::Any).map(ArgDecl::Plain);
         };

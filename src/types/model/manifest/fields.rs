@@ -53,16 +53,21 @@ static CUDA_PATH_OR_INHERITED: Spec = Spec {
     rest: None,
 };
 const CUDA_WORD: Ty = Ty::Str("a version such as `13.0`, or `system`");
+const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
 
 static WORKSPACE_TOOLCHAIN: Spec = Spec {
     doc: "Compilers that members can inherit.",
-    fields: &[opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit")],
+    fields: &[
+        opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit"),
+        opt("triton", TRITON, "the release of Triton"),
+    ],
     rest: None,
 };
 static TOOLCHAIN: Spec = Spec {
     doc: "Compilers.",
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH_OR_INHERITED)]), "the CUDA toolkit"),
+        opt("triton", Ty::Any(&[TRITON, Ty::Table(&INHERITED)]), "the release of Triton"),
         opt("workspace", Ty::True, "inherit the whole table from the workspace"),
     ],
     rest: None,
@@ -395,6 +400,32 @@ pub(super) static LAUNCH: Spec = Spec {
             Ty::Bool,
             "whether it may begin before the previous kernel has ended (programmatic dependent launch); from sm_90",
         ),
+        opt("constexprs", Ty::Map("constant", &CONSTEXPR), "in Triton: the values of `tl.constexpr` parameters"),
+        opt("options", Ty::Table(&OPTIONS), "in Triton: the options of the compiler"),
+    ],
+    rest: None,
+};
+
+/// A constant of a launch in Triton.
+const CONSTEXPR: Ty = Ty::Any(&[Ty::Expr("an expression"), Ty::Table(&CONSTEXPR_FORM)]);
+static CONSTEXPR_FORM: Spec = Spec {
+    doc: "A constant in one of its explicit forms.",
+    fields: &[
+        opt("next_pow2", INT_EXPR, "the least power of two that is at least this"),
+        opt("dtype", DTYPE, "a dtype or a type of the operator, as Triton's dtype"),
+    ],
+    rest: None,
+};
+
+/// The options of a launch in Triton.
+pub(super) static OPTIONS: Spec = Spec {
+    doc: "Options of Triton's compiler.",
+    fields: &[
+        opt("num_warps", INT_EXPR, "warps of a program, a power of two; default 4"),
+        opt("num_stages", INT_EXPR, "stages of software pipelines; default 3"),
+        opt("num_ctas", INT_EXPR, "blocks of a cluster that run one program; default 1; more from sm_90"),
+        opt("maxnreg", INT_EXPR, "most registers of a thread; by default the compiler's choice"),
+        opt("enable_fp_fusion", BOOL_EXPR, "whether products and sums may be fused; default true"),
     ],
     rest: None,
 };
@@ -578,6 +609,9 @@ pub(super) static TEMPLATE: Spec = Spec {
     rest: None,
 };
 
+/// The words of `specialize`.
+pub(super) const SPECIALIZE: [&str; 2] = ["jit", "none"];
+
 /// A kernel's keys.
 pub(super) static KERNEL: Spec = Spec {
     doc: "One implementation of an operator.",
@@ -585,6 +619,11 @@ pub(super) static KERNEL: Spec = Spec {
         req("operator", NAME, "the operator that it implements"),
         opt("language", Ty::Words(&LANGUAGES, &LANGUAGES_LATER), "the language; default cuda"),
         opt("source", STR, "its source file, relative to the package; required unless the kernel is generated"),
+        opt(
+            "specialize",
+            Ty::Any(&[Ty::Words(&SPECIALIZE, &[]), Ty::Map("dim", &Ty::Int)]),
+            "in Triton: the arguments that compilations depend on; default jit, as Triton's launcher does it",
+        ),
         opt("generate", Ty::Table(&GENERATE), "what generates its source, launches, tunables and methods"),
         opt("targets", Ty::List(&NAME), "the targets it is for; default all"),
         opt("requires", Ty::List(&BOOL_EXPR), "conditions on the shapes that a variant serves"),

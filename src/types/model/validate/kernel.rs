@@ -106,6 +106,7 @@ fn with_operator(package: &Package, operator: &Operator, kernel: &Kernel, all: b
     }
     names(kernel, operator, &mut found);
     found.extend(emulated_host(package, kernel));
+    found.extend(super::triton::kernel(package, operator, kernel));
     launches(kernel, operator, &mut found);
     methods(kernel, &mut found);
     if kernel.broken || operator.broken || found.iter().any(|d| d.severity == Severity::Error) {
@@ -244,13 +245,16 @@ fn launches(kernel: &Kernel, operator: &Operator, found: &mut Vec<Diagnostic>) {
                     found.push(error.expected("an output, an inout or a workspace"));
                 }
             }
-            LaunchAction::Kernel { grid, block, shared, args, attributes, .. } => {
+            LaunchAction::Kernel { entry, grid, block, shared, args, attributes, triton } => {
                 let of_grid: Vec<&str> = known.iter().copied().chain([SM_COUNT, OCCUPANCY]).collect();
                 found.extend(grid.iter().flat_map(|e| e.check_names(&of_grid)));
                 let extents = block.iter().chain(shared).chain(&attributes.cluster);
                 found.extend(extents.flat_map(|e| e.check_names(&known)));
                 found.extend(attributes.pdl.as_ref().and_then(|place| waits_for_none(place, launch, before)));
                 literal_block(block, found);
+                if let Some(triton) = triton {
+                    found.extend(super::triton::launch(entry, triton, args, &launch.arg_places, &known));
+                }
                 for arg in args {
                     argument(arg, &known, &buffers, found);
                 }

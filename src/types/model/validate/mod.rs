@@ -2,6 +2,7 @@
 
 mod kernel;
 mod operator;
+mod triton;
 
 pub use kernel::written;
 pub use operator::is_free_name;

@@ -237,7 +237,7 @@ const VALUES: [Case; 47] = [
     ),
     ("VEC = [1, 4]", "VEC = [1, 4, 1]", "manifest.duplicate-name", "1", "each value once"),
     ("VEC = [1, 4]", "VEC = [1, true]", "manifest.kind", "true", "values of one kind"),
-    ("language = \"cuda\"", "language = \"triton\"", "manifest.not-yet", "\"triton\"", "a later version"),
+    ("language = \"cuda\"", "language = \"torch\"", "manifest.not-yet", "\"torch\"", "a later version"),
     ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
@@ -622,7 +622,7 @@ fn the_schema_accepts_the_examples_and_refuses_a_typo() {
         assert_eq!(errors, [""; 0]);
     }
     assert!(!validator.is_valid(&json(&EXAMPLE.replacen("rtol", "rtoll", 1))));
-    assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"triton\"", 1))));
+    assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"torch\"", 1))));
 }
 
 #[test]

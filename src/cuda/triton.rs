@@ -1,0 +1,214 @@
+//! Compiles one Triton function to a cubin: lays out the job, runs `triton/driver.py` with Python in a confined process of its own, and reads its answer. Knows
+//! the contract of each release; launches nothing.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | one process for each compilation | nothing that a source did at import reaches another compilation |
+//! | the environment is empty but for the variables below | Triton reads some forty variables; several change the machine code silently |
+//! | home, cache and temporary files are in the working folder | the cache of a user would answer for other sources, and is written by others |
+//! | no line tables | a comment would change the binary |
+//! | answers are files | Triton prints PTX to standard output, and sources print, too |
+//! | the binary must have the parameters that the signature and the release imply | a launch with others would read memory behind them |
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+use super::compile::{CudaCompileError, CudaCompiled};
+use super::{elf, log};
+use kforge_foundation::process::End;
+use kforge_harness::compilers::{ToolSandbox, ended};
+use kforge_types::model::target::capability;
+use kforge_types::model::triton::{TritonCompile, TritonOptions, TritonParam, TritonParamKind};
+use kforge_types::record::contract::TritonFacts;
+use kforge_types::record::params::{CompileFacts, CompileParams};
+
+/// The name of the folder of the wheel in a task's tools.
+pub const TRITON: &str = "triton";
+/// The name of the interpreter in a task's tools.
+pub const PYTHON: &str = "python";
+
+const DRIVER: &str = include_str!("triton/driver.py");
+/// What a job reads and writes, in the working folder.
+const JOB: &str = "job.json";
+const OUT: &str = "out";
+
+/// A job, as the driver reads it.
+#[derive(Serialize)]
+struct TritonJob<'a> {
+    /// The folder of the sources.
+    tree: &'a Path,
+    /// The folder of the wheel.
+    triton: &'a Path,
+    main: &'a str,
+    function: &'a str,
+    capability: u32,
+    params: &'a [TritonParam],
+    options: TritonOptions,
+}
+
+/// The answer of a driver whose source does not compile.
+#[derive(Deserialize)]
+struct Refusal {
+    message: String,
+}
+
+/// Compiles the function of the source tree at `source` as `params` specify.
+///
+/// # Errors
+/// The source is wrong, a tool is missing, or the binary is not what the signature implies.
+pub fn compile_triton(
+    params: &CompileParams,
+    compile: &TritonCompile,
+    source: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &ToolSandbox<'_>,
+) -> Result<CudaCompiled, CudaCompileError> {
+    let (capability, _) = capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
+    let [function] = params.entries.as_slice() else {
+        return Err(CudaCompileError::failed(format!("no launch names one function of `{}`", params.main)));
+    };
+    let missing = |what: &str| CudaCompileError::Unavailable { why: format!("the toolchain has no {what} here") };
+    let (python, wheel) = (tools.get(PYTHON), tools.get(TRITON));
+    let (python, wheel) = (python.ok_or_else(|| missing(PYTHON))?, wheel.ok_or_else(|| missing(TRITON))?);
+    let io = |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not run Triton: {e}") };
+    let folder = within.scratch.join(TRITON);
+    for name in [OUT, "home", "tmp"] {
+        fs::create_dir_all(folder.join(name)).map_err(io)?;
+    }
+    let job = TritonJob {
+        tree: source,
+        triton: wheel,
+        main: &params.main,
+        function,
+        capability,
+        params: &compile.params,
+        options: compile.options,
+    };
+    let job = serde_json::to_vec(&job).map_err(|e| io(e.into()))?;
+    fs::write(folder.join(JOB), job).map_err(io)?;
+    fs::write(folder.join("driver.py"), DRIVER).map_err(io)?;
+    // `-I` and `-S`: neither variables, nor the working folder, nor installed packages add modules.
+    let command = within.command(python, &folder).map_err(io)?.args(["-I", "-S", "-B", "driver.py", JOB, OUT]);
+    let command = variables(&folder).into_iter().fold(command, |command, (name, value)| command.env(name, value));
+    let finished = within.run(&command).map_err(io)?;
+    let text = finished.stdout.text() + &finished.stderr.text();
+    let hide = |text: &str| hidden(text, &[&folder, source, wheel]);
+    let text = log::timeless(&hide(&text));
+    if let End::TimedOut(_) | End::Misbehaved(_) | End::Signalled(_) = finished.end {
+        let message = ended("Triton", finished.end);
+        return Err(CudaCompileError::Failed { message, log: text, ended: Some(finished.end) });
+    }
+    let out = folder.join(OUT);
+    if let Ok(bytes) = fs::read(out.join("error.json")) {
+        let refusal: Refusal = serde_json::from_slice(&bytes).map_err(|_| unanswered(params, &text))?;
+        return Err(CudaCompileError::Failed { message: hide(&refusal.message), log: text, ended: None });
+    }
+    let cubin = fs::read(out.join("cubin")).map_err(|_| unanswered(params, &text))?;
+    let launch = fs::read(out.join("launch.json")).map_err(|_| unanswered(params, &text))?;
+    let facts: TritonFacts = serde_json::from_slice(&launch).map_err(|_| unanswered(params, &text))?;
+    checked(compile, &cubin, &facts).map_err(|message| CudaCompileError::Failed {
+        message: format!("`{function}`: {message}"),
+        log: text.clone(),
+        ended: None,
+    })?;
+    let (symbols, spills) = (vec![facts.name.clone()], log::spills(&text));
+    let facts = CompileFacts { compiler: TRITON.into(), symbols, spills, triton: Some(facts) };
+    Ok(CudaCompiled { cubin, ptx: None, facts, log: text, notes: vec![] })
+}
+
+/// The whole environment of the compiler.
+fn variables(folder: &Path) -> [(&'static str, PathBuf); 8] {
+    let home = folder.join("home");
+    [
+        ("PATH", "/usr/bin:/bin".into()),
+        ("HOME", home.clone()),
+        ("TRITON_HOME", home.clone()),
+        ("TRITON_CACHE_DIR", home.join("cache")),
+        ("TMPDIR", folder.join("tmp")),
+        ("PYTHONHASHSEED", "0".into()),
+        ("TRITON_DISABLE_LINE_INFO", "1".into()),
+        // The log reports registers and spills.
+        ("TRITON_DUMP_PTXAS_LOG", "1".into()),
+    ]
+}
+
+/// The text without paths of this machine.
+fn hidden(text: &str, paths: &[&Path]) -> String {
+    let mut text = text.to_string();
+    for path in paths {
+        let path = path.to_string_lossy();
+        text = text.replace(&format!("{path}/"), "").replace(&*path, ".");
+    }
+    text
+}
+
+fn unanswered(params: &CompileParams, log: &str) -> CudaCompileError {
+    let last = log.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gave no answer");
+    CudaCompileError::Failed {
+        message: format!("Triton could not compile `{}`: {last}", params.main),
+        log: log.into(),
+        ended: None,
+    }
+}
+
+/// The bytes of a parameter of that type.
+fn bytes_of(ty: &str) -> Option<u32> {
+    Some(match ty {
+        _ if ty.starts_with('*') => 8,
+        "i64" | "u64" | "fp64" => 8,
+        "i32" | "u32" | "fp32" => 4,
+        "i16" | "u16" | "fp16" | "bf16" => 2,
+        "i1" | "u1" | "i8" | "u8" | "fp8e4nv" | "fp8e5" => 1,
+        _ => return None,
+    })
+}
+
+/// Hidden parameters behind those of the source: the addresses of global scratch and of profile scratch, in every release that is known.
+fn hidden_of(version: [u32; 2]) -> Option<u32> {
+    matches!(version, [3, 5..=9]).then_some(2)
+}
+
+/// Compares the parameters that the signature and the release imply with those of the binary.
+fn checked(compile: &TritonCompile, cubin: &[u8], facts: &TritonFacts) -> Result<(), String> {
+    let [major, minor] = facts.version;
+    let hidden = hidden_of(facts.version)
+        .ok_or_else(|| format!("Triton {major}.{minor} made it, and kforge knows the launches of 3.5 to 3.9"))?;
+    let mut expected = vec![];
+    for param in &compile.params {
+        if let TritonParamKind::Typed { ty, .. } = &param.kind {
+            expected.push(bytes_of(ty).ok_or_else(|| format!("`{ty}` is not a type of a parameter"))?);
+        }
+    }
+    expected.extend((0..hidden).map(|_| 8));
+    let takes = elf::parameters(cubin, &facts.name).map_err(|e| e.to_string())?;
+    let takes = takes.ok_or_else(|| format!("the binary has no function `{}`", facts.name))?;
+    if takes != expected {
+        let shown = |sizes: &[u32]| sizes.iter().map(u32::to_string).collect::<Vec<_>>().join(", ");
+        return Err(format!(
+            "the binary takes parameters of {} bytes, and Triton {major}.{minor} passes {} bytes: kforge does not launch it",
+            shown(&takes),
+            shown(&expected)
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_releases_whose_launches_are_known_have_hidden_parameters() {
+        assert_eq!([4, 5, 9, 10].map(|minor| hidden_of([3, minor])), [None, Some(2), Some(2), None]);
+        assert_eq!(hidden_of([4, 5]), None);
+    }
+
+    #[test]
+    fn paths_of_the_machine_are_hidden() {
+        let paths = [Path::new("/tmp/w"), Path::new("/home/me/tree")];
+        assert_eq!(hidden("/tmp/w/x.ptx: /home/me/tree/k.py:3 in /tmp/w", &paths), "x.ptx: k.py:3 in .");
+    }
+}

@@ -1,0 +1,240 @@
+"""Compiles one Triton function for one signature. kforge runs it with Python in a process of its own, confined, with an empty environment.
+
+    python -I -S -B driver.py JOB OUT
+
+JOB is a file that `triton/job.rs` writes; OUT is a folder. If the function compiles, OUT holds `cubin` and `launch.json`; if it does not, `error.json`.
+What the compiler prints is not an answer: sources can print, too.
+"""
+
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import json
+import os
+import sys
+import types
+
+# Packages whose parts a file may name at its top although no device code uses them.
+INERT = ("torch",)
+
+
+class Inert(type):
+    """The class of everything in an inert module: attributes exist, can be inherited from and decorate, and calls raise."""
+
+    def __getattr__(cls, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Inert(name, (), {"__module__": cls.__module__})
+
+    def __call__(cls, *args, **kwargs):
+        # A decorator such as `@torch.no_grad()` or `@torch.compile`: what it decorates stays as it is.
+        if len(args) == 1 and not kwargs and isinstance(args[0], types.FunctionType):
+            return args[0]
+        if cls.__mro__[1:] == (object,):
+            return cls
+        raise RuntimeError(f"`{cls.__name__}` is called while the source is read, and the package it belongs to is not read here")
+
+
+class InertModule(types.ModuleType):
+    __path__ = []
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return Inert(name, (), {"__module__": self.__name__})
+
+
+class InertFinder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+    def find_spec(self, name, path=None, target=None):
+        if name.split(".")[0] in INERT:
+            return importlib.machinery.ModuleSpec(name, self, is_package=True)
+        return None
+
+    def create_module(self, spec):
+        return InertModule(spec.name)
+
+    def exec_module(self, module):
+        pass
+
+
+class Refused(Exception):
+    """The source or its declaration is wrong: the text says why, with file and line where there is one."""
+
+
+def load(job):
+    """The module of the source."""
+    tree = job["tree"]
+    main = os.path.join(tree, job["main"])
+    sys.path[:0] = [os.path.dirname(main), tree]
+    spec = importlib.util.spec_from_file_location("kforge_source", main)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["kforge_source"] = module
+    try:
+        spec.loader.exec_module(module)
+    except BaseException as error:  # a source may also raise SystemExit
+        raise Refused(f"{where(error, job)}: the source cannot be read: {type(error).__name__}: {error}") from error
+    return module
+
+
+def where(error, job):
+    """The innermost place in the source's files at which an exception was raised."""
+    tree = job["tree"].rstrip("/") + "/"
+    place = job["main"]
+    if isinstance(error, SyntaxError) and (error.filename or "").startswith(tree):
+        return f"{error.filename[len(tree):]}:{error.lineno}"
+    trace = error.__traceback__
+    while trace is not None:
+        file = trace.tb_frame.f_code.co_filename
+        if file.startswith(tree):
+            place = f"{file[len(tree):]}:{trace.tb_lineno}"
+        trace = trace.tb_next
+    return place
+
+
+def function(module, job):
+    """The jitted function, without `@autotune` and `@heuristics`: the manifest chooses what they would."""
+    from triton.runtime.jit import JITFunction
+
+    name = job["function"]
+    found = getattr(module, name, None)
+    while found is not None and not isinstance(found, JITFunction):
+        found = getattr(found, "fn", None)
+    if found is None:
+        raise Refused(f"{job['main']}: `{name}` is not a function with `@triton.jit`")
+    return found
+
+
+def constant(value):
+    import triton.language as tl
+
+    if value is None or not isinstance(value, dict):
+        return value
+    return tl.dtype(value["dtype"]) if "dtype" in value else float(value["float"])
+
+
+def signature(found, job):
+    """What the compiler takes: types, constants and attributes. The parameters of the plan must be those of the function."""
+    params = job["params"]
+    names, stated = list(found.arg_names), [param["name"] for param in params]
+    if names != stated:
+        raise Refused(f"{job['main']}: `{job['function']}` has the parameters {', '.join(names)}, and kforge read {', '.join(stated)}")
+    types_of, constants, attributes = {}, {}, {}
+    for at, (param, own) in enumerate(zip(params, found.params)):
+        name = param["name"]
+        if "type" in param:
+            if own.is_constexpr:
+                raise Refused(f"{job['main']}: parameter `{name}` of `{job['function']}` is a `tl.constexpr`, and kforge read that it is none")
+            types_of[name] = param["type"]
+            aligned = not (own.do_not_specialize or getattr(own, "do_not_specialize_on_alignment", False))
+            if param.get("divisible") and aligned:
+                attributes[(at,)] = [["tt.divisibility", 16]]
+            continue
+        if own.do_not_specialize and not own.is_constexpr and param.get("value") == 1:
+            raise Refused(
+                f"{job['main']}: parameter `{name}` of `{job['function']}` is in `do_not_specialize`, and it is 1 here: "
+                'state `specialize = "none"` in the kernel'
+            )
+        types_of[name] = "constexpr"
+        constants[name] = own.default if "default" in param else constant(param["value"])
+    return types_of, constants, attributes
+
+
+def options(backend, job):
+    """Every option, spelled out. Those that this version of Triton does not have, and that the manifest does not change, are left out."""
+    known = type(backend.parse_options({"enable_fp_fusion": True})).__dataclass_fields__
+    out = {}
+    for name, value in job["options"].items():
+        if name in known:
+            out[name] = value
+        elif value is not None:
+            raise Refused(f"this version of Triton has no option `{name}`")
+    return out
+
+
+def compiled(job):
+    import triton
+    import triton.compiler.compiler as compiler
+    from triton.backends.compiler import GPUTarget
+    from triton.compiler import ASTSource, make_backend
+
+    version = tuple(int(part) for part in triton.__version__.split("+")[0].split(".")[:2])
+    if version not in ((3, 5), (3, 6), (3, 7), (3, 8), (3, 9)):
+        raise Refused(f"Triton {triton.__version__} is installed, and kforge knows the launches of 3.5 to 3.9")
+    # It hashes the whole library for a cache that starts empty here.
+    for module in (compiler, sys.modules.get("triton.runtime.cache"), sys.modules.get("triton.runtime.jit")):
+        if module is not None and hasattr(module, "triton_key"):
+            module.triton_key = lambda: "kforge"
+    found = function(load(job), job)
+    types_of, constants, attributes = signature(found, job)
+    target = GPUTarget("cuda", job["capability"], 32)
+    source = ASTSource(found, types_of, constexprs=constants, attrs=attributes)
+    made = triton.compile(source, target=target, options=options(make_backend(target), job))
+    facts = made.metadata._asdict()
+    launch = {
+        "version": list(version),
+        "name": facts["name"],
+        "num_warps": facts["num_warps"],
+        "num_ctas": facts["num_ctas"],
+        "shared": facts["shared"],
+        "global_scratch_size": facts["global_scratch_size"],
+        "global_scratch_align": facts["global_scratch_align"],
+        "profile_scratch_size": facts["profile_scratch_size"],
+        "profile_scratch_align": facts["profile_scratch_align"],
+        "cooperative": bool(facts.get("launch_cooperative_grid")),
+        "pdl": bool(facts.get("launch_pdl")),
+        "descriptors": len(facts.get("tensordesc_meta") or []),
+    }
+    return made.asm["cubin"], launch
+
+
+def explained(error, job):
+    """An error of the compiler with the line of the source, as `softmax.py:12: message`."""
+    node, text = getattr(error, "node", None), str(getattr(error, "error_message", None) or "")
+    if not text:
+        text = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
+    cause = error.__cause__
+    while cause is not None:
+        inner = str(getattr(cause, "error_message", None) or cause).strip()
+        node = getattr(cause, "node", None) or node
+        if inner:
+            text = inner.splitlines()[-1].strip() if "\n" in inner else inner
+        cause = cause.__cause__
+    line = getattr(node, "lineno", None)
+    source = getattr(error, "src", None)
+    if line is not None and isinstance(source, str):
+        # Lines count from the function. The file may hold the function's text once only.
+        path = os.path.join(job["tree"], job["main"])
+        with open(path, encoding="utf-8") as file:
+            whole = file.read()
+        at = whole.find(source)
+        if at >= 0:
+            return f"{job['main']}:{whole.count(chr(10), 0, at) + line}: {text}"
+    return f"{where(error, job)}: {text}"
+
+
+def main():
+    with open(sys.argv[1], encoding="utf-8") as file:
+        job = json.load(file)
+    out = sys.argv[2]
+    sys.path.append(job["triton"])
+    sys.meta_path.insert(0, InertFinder())
+    sys.dont_write_bytecode = True
+    try:
+        cubin, launch = compiled(job)
+    except Refused as error:
+        answer = {"message": str(error)}
+    except Exception as error:
+        answer = {"message": explained(error, job)}
+        sys.stderr.write(f"{error}\n")
+    else:
+        with open(os.path.join(out, "cubin"), "wb") as file:
+            file.write(cubin)
+        with open(os.path.join(out, "launch.json"), "w", encoding="utf-8") as file:
+            json.dump(launch, file, sort_keys=True)
+        return
+    with open(os.path.join(out, "error.json"), "w", encoding="utf-8") as file:
+        json.dump(answer, file, sort_keys=True)
+
+
+if __name__ == "__main__":
+    main()

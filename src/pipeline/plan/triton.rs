@@ -1,0 +1,216 @@
+//! Kernels in Triton: the compilation that a variant needs at a shape. Knows which functions sources declare; the rule itself is in
+//! [`kforge_types::model::triton`].
+//!
+//! A variant in Triton has one binary for each class of its shapes: shapes at which the same constants, the same arguments of one and the same multiples of 16
+//! hold. Steps of a shape read the binary of its class.
+
+use std::collections::BTreeMap;
+
+use super::context::{Planner, Scope, is_benched};
+use super::kernels::Selected;
+use super::operators::Case;
+use super::variants::PlannedVariant;
+use kforge_foundation::base::{Diagnostic, count};
+use kforge_types::model::kernel::LaunchAction;
+use kforge_types::model::triton::{Given, JitParam, SpecialiseError, Specialised, TritonConst, specialise};
+use kforge_types::model::{Arch, Kernel, Language, Launch, Problem, TuneValue};
+use kforge_types::record::params::{CompileParams, Compiler};
+
+/// The alignment of workspaces in bytes.
+const WORKSPACE_ALIGN: u64 = 256;
+
+/// Whether a kernel is not compiled on a target at all: `cpu` has nothing that runs Triton.
+pub(super) fn is_uncompiled(scope: Scope<'_>) -> bool {
+    scope.kernel.language == Language::Triton && scope.target.arch == Arch::Cpu
+}
+
+impl Planner<'_> {
+    /// The launches of a variant for a problem, with the arguments that its binary takes.
+    pub(super) fn launched(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: &Problem,
+    ) -> Result<Vec<Launch>, Diagnostic> {
+        let scope = scope.of(build);
+        match scope.kernel.language {
+            Language::Cuda => scope.kernel.launches(&build.variant, scope.choice, problem),
+            Language::Triton => self.specialised(scope, build, problem).map(|found| found.launches),
+        }
+    }
+
+    /// The compilation of a variant for a problem; if there is none, for the first shape that it serves.
+    pub(super) fn specialised_for(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: Option<&Problem>,
+    ) -> Result<Specialised, Diagnostic> {
+        if let Some(problem) = problem {
+            return self.specialised(scope, build, problem);
+        }
+        match self.problems(scope, build)?.first() {
+            Some(first) => self.specialised(scope, build, first),
+            None => Err(scope.kernel.place.error("kernel.triton", "the variant serves no shape".to_string())),
+        }
+    }
+
+    /// The problems of all shapes that a variant serves.
+    fn problems(&self, scope: Scope<'_>, build: &PlannedVariant) -> Result<Vec<Problem>, Diagnostic> {
+        let scope = scope.of(build);
+        let mut out = vec![];
+        for shape in &scope.operator.shapes {
+            if scope.kernel.serves(&build.variant, scope.operator, scope.choice, shape)? {
+                out.push(scope.operator.bind(scope.choice, shape)?);
+            }
+        }
+        Ok(out)
+    }
+
+    /// What a variant is compiled for: one problem of each class. None stands for all problems, in languages without classes.
+    pub(super) fn compiled_for(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+    ) -> Result<Vec<Option<Problem>>, Diagnostic> {
+        if scope.of(build).kernel.language == Language::Cuda {
+            return Ok(vec![None]);
+        }
+        let problems = self.problems(scope, build)?;
+        self.of_each_class(scope, build, problems)
+    }
+
+    /// For which problems the machine code of a champion is shown: one of each class among the timed shapes, or of the first shape if none is timed.
+    pub(super) fn shown_at(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        selected: &Selected,
+        benched: &[(usize, &Case)],
+    ) -> Result<Vec<Option<Problem>>, Diagnostic> {
+        if scope.of(build).kernel.language == Language::Cuda {
+            return Ok(vec![None]);
+        }
+        let mut problems: Vec<Problem> = benched.iter().map(|(_, case)| case.problem.clone()).collect();
+        if problems.is_empty() {
+            let scope = scope.of(build);
+            let serves = |case: &&Case| {
+                let shape = &scope.operator.shapes[case.at];
+                scope.kernel.serves(&build.variant, scope.operator, scope.choice, shape).unwrap_or(false)
+            };
+            let bench = selected.cases.iter().filter(serves).find(|case| is_benched(&scope.operator.shapes[case.at]));
+            let first = bench.or_else(|| selected.cases.iter().find(serves));
+            problems.extend(first.map(|case| case.problem.clone()));
+        }
+        self.of_each_class(scope, build, problems)
+    }
+
+    fn of_each_class(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problems: Vec<Problem>,
+    ) -> Result<Vec<Option<Problem>>, Diagnostic> {
+        let mut classes = BTreeMap::new();
+        for (at, problem) in problems.iter().enumerate() {
+            classes.entry(self.specialised(scope, build, problem)?.class).or_insert(at);
+        }
+        let mut firsts: Vec<usize> = classes.into_values().collect();
+        firsts.sort_unstable();
+        Ok(firsts.into_iter().map(|at| problems.get(at).cloned()).collect())
+    }
+
+    /// The parameters of the compilation of a variant for a problem.
+    pub(super) fn triton_params(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: Option<&Problem>,
+    ) -> Result<CompileParams, Diagnostic> {
+        let specialised = self.specialised_for(scope, build, problem)?;
+        let scope = scope.of(build);
+        Ok(CompileParams {
+            compiler: Compiler::Triton,
+            arch: scope.target.arch.name().to_string(),
+            main: build.source.clone(),
+            entries: scope.kernel.entries(&build.variant, scope.choice),
+            defines: BTreeMap::new(),
+            std: String::new(),
+            include: vec![],
+            flags: vec![],
+            candidate: build.round > 0,
+            lined: false,
+            ptx: false,
+            host: None,
+            triton: Some(specialised.compile),
+        })
+    }
+
+    fn specialised(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: &Problem,
+    ) -> Result<Specialised, Diagnostic> {
+        let scope = scope.of(build);
+        let (kernel, choice) = (scope.kernel, scope.choice);
+        let launches = kernel.launches(&build.variant, choice, problem)?;
+        let workspaces = kernel.workspaces(&build.variant, choice, problem)?;
+        let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
+        let reach = self.package_input(scope.package).sources.get(&build.source);
+        let params: Option<&Vec<JitParam>> = reach.zip(entry).and_then(|(reach, entry)| reach.functions.get(entry));
+        let mut names: BTreeMap<String, TritonConst> = BTreeMap::new();
+        names.extend(problem.dims.iter().map(|(name, value)| (name.clone(), TritonConst::Int(*value))));
+        names.extend(problem.params.iter().map(|param| (param.name.clone(), TritonConst::of(param.value))));
+        names.extend(choice.types.iter().map(|(name, dtype)| (name.clone(), TritonConst::dtype(*dtype))));
+        names.extend(build.variant.values.iter().map(|(name, value)| (name.clone(), constant(value))));
+        let buffer = |name: &str| {
+            let tensor = problem.tensor(name).map(|tensor| (tensor.dtype, tensor.align));
+            tensor.or_else(|| workspaces.iter().find(|w| w.name == name).map(|w| (w.dtype, WORKSPACE_ALIGN)))
+        };
+        let given = Given {
+            params: params.map_or(&[][..], Vec::as_slice),
+            names: &names,
+            tunables: &|name| build.variant.values.contains_key(name),
+            specialize: &kernel.specialize,
+            buffer: &buffer,
+        };
+        specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))
+    }
+}
+
+fn constant(value: &TuneValue) -> TritonConst {
+    match value {
+        TuneValue::Int(value) => TritonConst::Int(*value),
+        TuneValue::Bool(value) => TritonConst::Bool(*value),
+        TuneValue::Str(value) => TritonConst::Str(value.clone()),
+    }
+}
+
+/// The error at the place of what is wrong.
+fn refused(kernel: &Kernel, entry: Option<&str>, why: &SpecialiseError) -> Diagnostic {
+    let named = |action: &LaunchAction| match action {
+        LaunchAction::Kernel { entry: declared, .. } => Some(declared.value.as_str()) == entry,
+        LaunchAction::Memset { .. } => false,
+    };
+    let launch = kernel.launches.iter().find(|launch| named(&launch.action));
+    let place = match (why, launch) {
+        (SpecialiseError::Count { .. }, Some(launch)) => launch.args_place.as_ref().unwrap_or(&launch.place),
+        (SpecialiseError::Argument(at, _), Some(launch)) => launch.arg_places.get(at - 1).unwrap_or(&launch.place),
+        (_, Some(launch)) => &launch.place,
+        (_, None) => &kernel.place,
+    };
+    let message = match why {
+        SpecialiseError::Count { function, has, takes } => {
+            let (has, takes) = (count(*has, "argument"), takes.join(", "));
+            let takes = if takes.is_empty() { "none".into() } else { format!("`{takes}`") };
+            format!("`args` has {has}; parameters of `{function}` that are not `tl.constexpr`: {takes}")
+        }
+        other => other.to_string(),
+    };
+    let error = place.error("kernel.triton", message);
+    match why {
+        SpecialiseError::Differ(_) => error.hint("put the launches into kernels of their own, or into one function"),
+        _ => error,
+    }
+}

@@ -1,0 +1,253 @@
+//! What a binary made by Triton asks of its launches: threads, shared memory, clusters, and parameters that no source declares. Knows the contract of each
+//! release; a release that it does not know is refused where it compiles. Pure.
+//!
+//! | the binary states | the launch has |
+//! |---|---|
+//! | `num_warps` | a block of 32 threads for each, also those that the compiler added |
+//! | `shared` | that much dynamic shared memory |
+//! | `num_ctas` above 1 | clusters of that many blocks along x, and as many times the blocks |
+//! | `global_scratch_size` | a buffer of that size for each block, as the last parameter but one; without it a null pointer |
+//! | `profile_scratch_size` | refused: only instrumented code has it; the last parameter is a null pointer |
+//!
+//! The buffer is a workspace like any other: poisoned, and between canaries. Launches in sequence share it; if any of them may begin before the preceding one
+//! has ended, each has its own.
+
+use serde::{Deserialize, Serialize};
+
+use super::params::CompileFacts;
+use crate::model::bound::{Arg, Buffer, Fill, KernelLaunch, Launch};
+use crate::model::dtype::DType;
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+/// Most threads of a block.
+const MOST_THREADS: u32 = 1024;
+/// The alignment of workspaces in bytes.
+const WORKSPACE_ALIGN: u64 = 256;
+/// The most bytes of scratch of a launch.
+const MOST_SCRATCH: u64 = 1 << 40;
+
+/// What the compiler says about a binary that it made.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TritonFacts {
+    /// The release, as `[3, 9]`.
+    pub version: [u32; 2],
+    /// The symbol of the kernel.
+    pub name: String,
+    /// Warps of a block.
+    pub num_warps: u32,
+    /// Blocks of a cluster.
+    pub num_ctas: u32,
+    /// Bytes of dynamic shared memory.
+    pub shared: u64,
+    /// Bytes of scratch for each block.
+    pub global_scratch_size: u64,
+    /// Their alignment.
+    pub global_scratch_align: u64,
+    /// Bytes of scratch of instrumented code for each block.
+    pub profile_scratch_size: u64,
+    /// Their alignment.
+    pub profile_scratch_align: u64,
+    /// Whether all blocks must be resident.
+    pub cooperative: bool,
+    /// Whether it may begin before the preceding kernel has ended.
+    pub pdl: bool,
+    /// The number of tensor descriptors among its parameters.
+    pub descriptors: u32,
+}
+
+/// Why a binary cannot be launched.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ContractError {
+    /// It has more threads than a block can have.
+    #[error("its blocks have {0} threads, and a block has at most {MOST_THREADS}")]
+    Threads(u64),
+    /// It is instrumented.
+    #[error("it writes {0} bytes of profile scratch for each block, which kforge does not read")]
+    Profile(u64),
+    /// It takes descriptors that were made on the host.
+    #[error(
+        "it takes {0} tensor descriptors, and kforge passes none: make them in the kernel with `tl.make_tensor_descriptor`"
+    )]
+    Descriptors(u32),
+    /// Its scratch needs an alignment that buffers do not have.
+    #[error("its global scratch is aligned to {0} bytes, and buffers are aligned to {WORKSPACE_ALIGN}")]
+    Alignment(u64),
+    /// Its scratch is too large.
+    #[error("its global scratch has {0} bytes, and at most {MOST_SCRATCH} are possible")]
+    Scratch(u64),
+    /// The number of its blocks is known only on the device.
+    #[error("it needs global scratch, and its grid depends on the device")]
+    OpenGrid,
+    /// Its grid has too many blocks.
+    #[error("{0} blocks along x, in clusters of {1}, exceed the limit of a grid")]
+    Grid(u32, u32),
+}
+
+/// Completes launches and workspaces as the binary asks. Launches of a binary that another compiler made stay as they are.
+///
+/// # Errors
+/// The binary asks for something that kforge does not give.
+pub fn complete(
+    launches: &mut [Launch],
+    workspaces: &mut Vec<Buffer>,
+    facts: &CompileFacts,
+) -> Result<(), ContractError> {
+    let Some(facts) = &facts.triton else { return Ok(()) };
+    if facts.profile_scratch_size > 0 {
+        return Err(ContractError::Profile(facts.profile_scratch_size));
+    }
+    if facts.descriptors > 0 {
+        return Err(ContractError::Descriptors(facts.descriptors));
+    }
+    let threads = u64::from(facts.num_warps) * u64::from(WARP);
+    let threads = u32::try_from(threads).ok().filter(|n| (1..=MOST_THREADS).contains(n));
+    let threads = threads.ok_or(ContractError::Threads(u64::from(facts.num_warps) * u64::from(WARP)))?;
+    let apart = launches.iter().any(|launch| matches!(launch, Launch::Kernel(kernel) if kernel.pdl));
+    for (at, launch) in launches.iter_mut().enumerate() {
+        let Launch::Kernel(kernel) = launch else { continue };
+        kernel.block = [threads, 1, 1];
+        kernel.shared = facts.shared;
+        kernel.cooperative |= facts.cooperative;
+        clusters(kernel, facts.num_ctas)?;
+        let scratch = scratch(kernel, facts, if apart { at } else { 0 })?;
+        kernel.args.push(match &scratch {
+            Some(buffer) => Arg::Pointer { buffer: buffer.name.clone(), offset: 0 },
+            None => Arg::Null,
+        });
+        // The profile scratch.
+        kernel.args.push(Arg::Null);
+        let Some(buffer) = scratch else { continue };
+        match workspaces.iter_mut().find(|known| known.name == buffer.name) {
+            Some(known) => known.elements = known.elements.max(buffer.elements),
+            None => workspaces.push(buffer),
+        }
+    }
+    Ok(())
+}
+
+fn clusters(kernel: &mut KernelLaunch, ctas: u32) -> Result<(), ContractError> {
+    if ctas <= 1 {
+        return Ok(());
+    }
+    kernel.cluster = Some([ctas, 1, 1]);
+    match &mut kernel.open_grid {
+        Some(open) => {
+            if let Some(first) = open.extents.first_mut() {
+                *first = format!("({first}) * {ctas}");
+            }
+        }
+        None => {
+            let blocks = kernel.grid[0].checked_mul(ctas).filter(|n| *n <= i32::MAX.cast_unsigned());
+            kernel.grid[0] = blocks.ok_or(ContractError::Grid(kernel.grid[0], ctas))?;
+        }
+    }
+    Ok(())
+}
+
+fn scratch(kernel: &KernelLaunch, facts: &TritonFacts, at: usize) -> Result<Option<Buffer>, ContractError> {
+    if facts.global_scratch_size == 0 {
+        return Ok(None);
+    }
+    if facts.global_scratch_align == 0 || !WORKSPACE_ALIGN.is_multiple_of(facts.global_scratch_align) {
+        return Err(ContractError::Alignment(facts.global_scratch_align));
+    }
+    if kernel.open_grid.is_some() {
+        return Err(ContractError::OpenGrid);
+    }
+    // The blocks of clusters are in the grid already.
+    let blocks: u128 = kernel.grid.iter().map(|n| u128::from(*n)).product();
+    let bytes = blocks.saturating_mul(u128::from(facts.global_scratch_size));
+    let elements = u64::try_from(bytes).unwrap_or(u64::MAX);
+    if elements > MOST_SCRATCH {
+        return Err(ContractError::Scratch(elements));
+    }
+    // No workspace of a manifest can have this name.
+    let name = format!("global scratch {at}");
+    Ok(Some(Buffer { name, dtype: DType::U8, elements, fill: Fill::Poison }))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn facts() -> TritonFacts {
+        TritonFacts {
+            version: [3, 9],
+            name: "k".into(),
+            num_warps: 4,
+            num_ctas: 1,
+            shared: 1024,
+            global_scratch_size: 0,
+            global_scratch_align: 1,
+            profile_scratch_size: 0,
+            profile_scratch_align: 1,
+            cooperative: false,
+            pdl: false,
+            descriptors: 0,
+        }
+    }
+
+    fn launch() -> Launch {
+        Launch::Kernel(KernelLaunch { entry: "k".into(), grid: [5, 3, 1], ..KernelLaunch::default() })
+    }
+
+    fn completed(facts: TritonFacts) -> Result<(KernelLaunch, Vec<Buffer>), ContractError> {
+        let (mut launches, mut workspaces) = (vec![launch(), launch()], vec![]);
+        let facts = CompileFacts { triton: Some(facts), ..CompileFacts::default() };
+        complete(&mut launches, &mut workspaces, &facts)?;
+        assert_eq!(launches[0], launches[1]);
+        let Launch::Kernel(kernel) = launches.remove(0) else { unreachable!() };
+        Ok((kernel, workspaces))
+    }
+
+    #[test]
+    fn a_launch_gets_threads_shared_memory_and_two_hidden_pointers() {
+        let (kernel, workspaces) = completed(facts()).unwrap();
+        assert_eq!((kernel.block, kernel.shared, kernel.grid), ([128, 1, 1], 1024, [5, 3, 1]));
+        assert_eq!((kernel.args, workspaces), (vec![Arg::Null, Arg::Null], vec![]));
+    }
+
+    #[test]
+    fn scratch_is_a_buffer_for_all_blocks() {
+        let with = TritonFacts { global_scratch_size: 384, global_scratch_align: 128, ..facts() };
+        let (kernel, workspaces) = completed(with.clone()).unwrap();
+        assert_eq!(workspaces.len(), 1);
+        assert_eq!((workspaces[0].elements, workspaces[0].fill), (15 * 384, Fill::Poison));
+        assert_eq!(kernel.args, [Arg::Pointer { buffer: workspaces[0].name.clone(), offset: 0 }, Arg::Null]);
+        let (kernel, workspaces) = completed(TritonFacts { num_ctas: 2, ..with }).unwrap();
+        assert_eq!((kernel.grid, kernel.cluster, workspaces[0].elements), ([10, 3, 1], Some([2, 1, 1]), 30 * 384));
+    }
+
+    #[test]
+    fn what_is_not_given_is_refused() {
+        let refused = |facts| completed(facts).unwrap_err();
+        assert_eq!(refused(TritonFacts { profile_scratch_size: 8, ..facts() }), ContractError::Profile(8));
+        assert_eq!(refused(TritonFacts { descriptors: 1, ..facts() }), ContractError::Descriptors(1));
+        assert_eq!(refused(TritonFacts { num_warps: 64, ..facts() }), ContractError::Threads(2048));
+        let scratch = |align| TritonFacts { global_scratch_size: 1, global_scratch_align: align, ..facts() };
+        assert_eq!(refused(scratch(512)), ContractError::Alignment(512));
+        assert_eq!(refused(TritonFacts { num_ctas: 1 << 30, ..facts() }), ContractError::Grid(5, 1 << 30));
+    }
+
+    #[test]
+    fn launches_of_other_compilers_stay() {
+        let mut launches = vec![launch()];
+        complete(&mut launches, &mut vec![], &CompileFacts::default()).unwrap();
+        assert_eq!(launches, [launch()]);
+    }
+
+    #[test]
+    fn launches_that_may_overlap_have_scratch_of_their_own() {
+        let of = |pdl| {
+            let Launch::Kernel(kernel) = launch() else { unreachable!() };
+            let (mut launches, mut workspaces) =
+                (vec![launch(), Launch::Kernel(KernelLaunch { pdl, ..kernel })], vec![]);
+            let facts = TritonFacts { global_scratch_size: 128, global_scratch_align: 128, ..facts() };
+            let facts = CompileFacts { triton: Some(facts), ..CompileFacts::default() };
+            complete(&mut launches, &mut workspaces, &facts).unwrap();
+            workspaces.len()
+        };
+        assert_eq!((of(false), of(true)), (1, 2));
+    }
+}
