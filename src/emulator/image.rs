@@ -15,6 +15,8 @@ const LOADERS: [&str; 8] =
     [".init_array", ".fini_array", ".preinit_array", ".data.rel.ro", ".dynamic", ".got", ".got.plt", ".tm_clone_table"];
 /// The section of the table of calls, which is read-only once it is filled.
 const TABLE: &str = ".kf_targets";
+/// The mark of a binary with atomic operations that decide by themselves (`kf_settles<1>::mark` of `kf_atomic.h`).
+const SETTLES: &str = "_ZN10kf_settlesILi1EE4markE";
 
 /// One parameter of an entry, as `kf_param` lays it out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +64,8 @@ pub(super) struct Image {
     exempt: Vec<(u64, u64)>,
     /// Whether volatile accesses to shared memory step the lanes of a warp together.
     pub(super) warp_synchronous: bool,
+    /// Whether it has an atomic operation that decides by itself, such as a compare-and-swap ([`super::watch`]).
+    pub(super) settles: bool,
     /// `__device__` and `__constant__` variables by address in the image.
     pub(super) globals: Vec<Variable>,
     /// Writable ranges to be reset before each trial: address and size.
@@ -93,6 +97,8 @@ impl Image {
                 image.targets = symbol.address();
             } else if name == "kf_warp_synchronous" {
                 image.warp_synchronous = true;
+            } else if name == SETTLES {
+                image.settles = true;
             } else if let Some(index) = name.strip_prefix("kf_params_").and_then(|n| n.parse::<usize>().ok()) {
                 if let Some(slot) = image.entries.get_mut(index) {
                     let read =

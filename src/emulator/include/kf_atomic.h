@@ -63,28 +63,42 @@ template <class T, class F> KF_INLINE T kf_rmw(T *address, F f, uint32_t more = 
   }
 }
 
+// Marks a binary with operations that decide by themselves: only such a binary has looks to be remembered. A template, so that only what uses it holds it.
+template <int N> struct kf_settles {
+  __attribute__((visibility("hidden"))) static const char mark;
+};
+template <int N> const char kf_settles<N>::mark = N;
+
+// Such an operation.
+template <class T, class F> KF_INLINE T kf_settle(T *address, F f) {
+#ifdef KF_CHECK
+  asm volatile("" : : "m"(kf_settles<1>::mark));
+#endif
+  return kf_rmw(address, f, KF_SETTLES);
+}
+
 // Integers, where one instruction does it.
 #ifdef KF_CHECK
-#define KF_FETCH(builtin, p, v, expression, more) kf_rmw(p, [=](auto kf_old) { return static_cast<decltype(kf_old)>(expression); }, more)
+#define KF_FETCH(builtin, p, v, expression, how) how(p, [=](auto kf_old) { return static_cast<decltype(kf_old)>(expression); })
 #else
-#define KF_FETCH(builtin, p, v, expression, more)                                                                         \
+#define KF_FETCH(builtin, p, v, expression, how)                                                                       \
   ({                                                                                                                   \
     auto kf_old = builtin(p, v, __ATOMIC_RELAXED);                                                                     \
-    if (__builtin_expect(static_cast<decltype(kf_old)>(expression) == kf_old, 0)) kf_polled(0);                         \
+    if (__builtin_expect(static_cast<decltype(kf_old)>(expression) == kf_old, 0)) kf_polled(0);                        \
     kf_old;                                                                                                            \
   })
 #endif
 
 #define KF_ATOMIC_INTEGER(T)                                                                                           \
-  KF_INLINE T atomicAdd(T *p, T v) { return KF_FETCH(__atomic_fetch_add, p, v, kf_old + v, 0); }                          \
-  KF_INLINE T atomicSub(T *p, T v) { return KF_FETCH(__atomic_fetch_sub, p, v, kf_old - v, 0); }                          \
-  KF_INLINE T atomicAnd(T *p, T v) { return KF_FETCH(__atomic_fetch_and, p, v, kf_old & v, KF_SETTLES); }                          \
-  KF_INLINE T atomicOr(T *p, T v) { return KF_FETCH(__atomic_fetch_or, p, v, kf_old | v, KF_SETTLES); }                            \
-  KF_INLINE T atomicXor(T *p, T v) { return KF_FETCH(__atomic_fetch_xor, p, v, kf_old ^ v, 0); }                          \
-  KF_INLINE T atomicMin(T *p, T v) { return kf_rmw(p, [=](T o) { return v < o ? v : o; }, KF_SETTLES); }                           \
-  KF_INLINE T atomicMax(T *p, T v) { return kf_rmw(p, [=](T o) { return o < v ? v : o; }, KF_SETTLES); }                           \
-  KF_INLINE T atomicExch(T *p, T v) { return kf_rmw(p, [=](T) { return v; }, KF_EXCHANGE); }                                        \
-  KF_INLINE T atomicCAS(T *p, T e, T v) { return kf_rmw(p, [=](T o) { return o == e ? v : o; }, KF_SETTLES); }
+  KF_INLINE T atomicAdd(T *p, T v) { return KF_FETCH(__atomic_fetch_add, p, v, kf_old + v, kf_rmw); }                  \
+  KF_INLINE T atomicSub(T *p, T v) { return KF_FETCH(__atomic_fetch_sub, p, v, kf_old - v, kf_rmw); }                  \
+  KF_INLINE T atomicAnd(T *p, T v) { return KF_FETCH(__atomic_fetch_and, p, v, kf_old & v, kf_settle); }               \
+  KF_INLINE T atomicOr(T *p, T v) { return KF_FETCH(__atomic_fetch_or, p, v, kf_old | v, kf_settle); }                 \
+  KF_INLINE T atomicXor(T *p, T v) { return KF_FETCH(__atomic_fetch_xor, p, v, kf_old ^ v, kf_rmw); }                  \
+  KF_INLINE T atomicMin(T *p, T v) { return kf_settle(p, [=](T o) { return v < o ? v : o; }); }                        \
+  KF_INLINE T atomicMax(T *p, T v) { return kf_settle(p, [=](T o) { return o < v ? v : o; }); }                        \
+  KF_INLINE T atomicExch(T *p, T v) { return kf_rmw(p, [=](T) { return v; }, KF_EXCHANGE); }                           \
+  KF_INLINE T atomicCAS(T *p, T e, T v) { return kf_settle(p, [=](T o) { return o == e ? v : o; }); }
 
 KF_ATOMIC_INTEGER(int)
 KF_ATOMIC_INTEGER(unsigned int)
@@ -95,7 +109,7 @@ KF_ATOMIC_INTEGER(unsigned long long)
 #undef KF_ATOMIC_INTEGER
 
 KF_INLINE unsigned short atomicCAS(unsigned short *p, unsigned short e, unsigned short v) {
-  return kf_rmw(p, [=](unsigned short o) { return o == e ? v : o; }, KF_SETTLES);
+  return kf_settle(p, [=](unsigned short o) { return o == e ? v : o; });
 }
 KF_INLINE unsigned int atomicInc(unsigned int *p, unsigned int v) {
   return kf_rmw(p, [=](unsigned int o) { return o >= v ? 0u : o + 1; });

@@ -148,7 +148,7 @@ unsafe fn in_global(
         };
         if operates(a.kind) {
             own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
-        } else if new.look {
+        } else if new.look && job.loaded.image.settles {
             own.looks.read(look_of(job, own, a), block.epoch);
         }
         let threads = own.handover.taken(a.thread, block.epoch);

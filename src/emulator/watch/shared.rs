@@ -86,7 +86,7 @@ pub(super) unsafe fn shared(core: *mut Core, job: &Job, a: &Access) {
         }
         if operates(a.kind) {
             own.looks.operated(a.thread, block.epoch, (a.address, a.size), job);
-        } else if new.look {
+        } else if new.look && job.loaded.image.settles {
             own.looks.read(look_of(job, own, a), block.epoch);
         }
         let threads = own.handover.taken(a.thread, block.epoch);
