@@ -274,9 +274,8 @@ impl Block {
         if job.order.is_empty() {
             lanes(needed).for_each(&mut wake);
         } else {
-            let rank = |l: usize| job.order.iter().position(|t| *t as usize == warp * 32 + l);
             let mut by_order: Vec<usize> = lanes(needed).collect();
-            by_order.sort_by_key(|l| rank(*l));
+            by_order.sort_unstable_by_key(|lane| job.turns[warp * 32 + lane]);
             by_order.into_iter().for_each(&mut wake);
         }
         true

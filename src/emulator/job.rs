@@ -44,6 +44,8 @@ pub(super) struct Job {
     pub(super) next_block: AtomicU64,
     /// The linear thread index at each position; empty for ascending order.
     pub(super) order: Vec<u32>,
+    /// The position of each linear thread index in `order`; empty for ascending order.
+    pub(super) turns: Vec<u32>,
     /// x, y, z of each linear thread index.
     pub(super) coords: Vec<u32>,
     /// The byte that fills shared memory at the start of a block.
@@ -253,6 +255,15 @@ pub(super) fn positions(order: ThreadOrder, threads: u32, salt: u64) -> Vec<u32>
     }
 }
 
+/// The position of each linear thread index in `order`, which [`positions`] made.
+pub(super) fn turns(order: &[u32]) -> Vec<u32> {
+    let mut turns = vec![0; order.len()];
+    for (turn, thread) in (0..).zip(order) {
+        turns[*thread as usize] = turn;
+    }
+    turns
+}
+
 /// A finding at a program counter of a thread.
 pub(super) fn finding(job: &Job, kind: FindingKind, message: String, pc: usize, block: u64, thread: u32) -> Finding {
     let mut finding = Finding::new(kind, message);
@@ -281,5 +292,7 @@ mod tests {
         assert_eq!(a, positions(ThreadOrder::Random(7), 100, 1));
         assert_ne!(a, positions(ThreadOrder::Random(8), 100, 1));
         assert_eq!(positions(ThreadOrder::Reversed, 3, 0), [2, 1, 0]);
+        let turn_of = turns(&a);
+        assert!((0..).zip(&a).all(|(turn, thread)| turn_of[*thread as usize] == turn), "{turn_of:?}");
     }
 }

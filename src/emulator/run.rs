@@ -17,7 +17,7 @@ use super::core::{self, Core};
 use super::error::{LaunchError, MapError, RunError};
 use super::hint::PendingFinding;
 use super::image::Image;
-use super::job::{Job, Loaded, Notebook, positions};
+use super::job::{Job, Loaded, Notebook, positions, turns};
 use super::memory::Arena;
 use super::stack::{mapping_limit, most_cores};
 use super::watch::Watch;
@@ -404,6 +404,7 @@ impl Session<'_> {
         let entry = self.entry(kernel).map_or(0, |e| e);
         let threads: u32 = kernel.block.iter().product();
         let [x, y, _] = kernel.block;
+        let order = positions(trial.order, threads, position as u64);
         Job {
             loaded: Arc::clone(&self.loaded),
             entry: self.entries[entry],
@@ -415,7 +416,8 @@ impl Session<'_> {
             shared: kernel.shared,
             blocks: kernel.grid.iter().map(|n| u64::from(*n)).product(),
             next_block: AtomicU64::new(0),
-            order: positions(trial.order, threads, position as u64),
+            turns: turns(&order),
+            order,
             coords: (0..threads).flat_map(|t| [t % x, t / x % y, t / x / y]).collect(),
             poison: trial.poison,
             cooperative: kernel.cooperative,
