@@ -288,10 +288,9 @@ impl Console {
     pub fn progress(&self, verb: &'static str, ended: u64, total: u64, running: &str) {
         if let Ok(bar) = self.bar.lock()
             && let Some(bar) = bar.as_ref()
+            && total > 0
         {
-            if bar.length() == Some(0) {
-                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
-            }
+            let is_first = bar.length() == Some(0);
             if bar.is_finished() {
                 // Earlier work cleared the bar; without a reset it would stay hidden.
                 bar.reset();
@@ -300,6 +299,10 @@ impl Console {
             bar.set_length(total);
             bar.set_position(ended);
             bar.set_message(harmless(running));
+            if is_first {
+                // Shown only now: a bar that is drawn before its length is set reads `0/0`.
+                bar.set_draw_target(ProgressDrawTarget::stderr_with_hz(10));
+            }
         }
     }
 

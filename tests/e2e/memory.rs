@@ -202,6 +202,7 @@ fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_th
     };
     // The second build has nothing to do, and writes a certificate that answers the next ones.
     build(&project);
+    project.age();
     build(&project);
     let certificate = project.target().join("certificate");
     assert!(certificate.exists());

@@ -102,6 +102,20 @@ impl Project {
         Project { root, ..self.clone() }
     }
 
+    /// Waits out the granularity of the file system's clock: a command that begins now finds no file that may still change, so it may write a certificate.
+    pub(crate) fn age(&self) {
+        let probe = self.place().join("probe");
+        let began = std::time::SystemTime::now();
+        loop {
+            fs::write(&probe, "").unwrap();
+            let written = fs::metadata(&probe).unwrap().modified().unwrap();
+            if written.duration_since(began).is_ok_and(|past| past.as_millis() > 40) {
+                return;
+            }
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+    }
+
     /// Moves the workspace with its outputs to another folder.
     pub(crate) fn moved(mut self, name: &str) -> Self {
         let root = self.place.path().join(name);

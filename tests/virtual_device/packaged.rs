@@ -648,6 +648,7 @@ fn a_terminal_shows_the_progress_of_both_builds_of_a_reproduction() {
         assert!(part.contains("Building") && part.contains("] 0/"), "{said:?}");
     }
     assert_eq!(after.split("the second of two builds").count(), 2, "{said:?}");
+    assert!(!said.contains("0/0"), "{said:?}");
     // Elsewhere nobody waits and watches.
     let said = run(&lab, &["reproduce"], 0);
     assert!(!said.contains("] 0/"), "{said}");
