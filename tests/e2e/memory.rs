@@ -198,14 +198,16 @@ fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_th
     let project = with_sources(Project::new().file("kernel.toml", &manifest()));
     let build = |project: &Project| {
         let output = project.command(&["build", "--offline", "--kernel", "thrice"]).output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(output.status.success(), "{said}");
+        said
     };
     // The second build has nothing to do, and writes a certificate that answers the next ones.
     build(&project);
     project.age();
-    build(&project);
+    let said = build(&project);
     let certificate = project.target().join("certificate");
-    assert!(certificate.exists());
+    assert!(certificate.exists(), "{said}");
     let all = listed(&project, &[]);
     assert_eq!(fates(&all), [("thrice", 0, 0, "right")]);
     let kept = project.home().join("candidates");
