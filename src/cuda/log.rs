@@ -87,7 +87,7 @@ fn begin(line: &str) -> Option<Message> {
     Some(Message { severity, place, text: text.trim().to_string(), whole: line.to_string() })
 }
 
-/// Whether a line is ptxas's report of resources or a count of errors, either of which ends the previous message.
+/// Whether a line is ptxas's report of resources or a count of errors; either ends the previous message.
 fn is_report(line: &str) -> bool {
     line.starts_with("ptxas info") || line.contains("detected in the compilation of") || line.starts_with("Remark:")
 }

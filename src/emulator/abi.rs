@@ -84,7 +84,7 @@ pub(super) const READ_ONLY: u32 = 64;
 /// An atomic operation whose outcome does not depend on what its thread read before: compare-and-swap, minimum, maximum, and, or.
 pub(super) const SETTLES: u32 = 128;
 
-/// An access to all bytes of an object of any size, of which some may be padding or members without a value.
+/// An access to all bytes of an object of any size; some may be padding or members without a value.
 pub(super) const WHOLE: u32 = 256;
 /// Half of a copy: a read, at once followed by a write of what was read. Without [`WHOLE`], a part of one to shared memory.
 pub(super) const COPY: u32 = 512;

@@ -242,7 +242,7 @@ unsafe extern "C" fn not_emulated(what: *const c_char, _: u64, _: u64, _: u64, _
     0
 }
 
-/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch (all of which have ended).
+/// Whether a statement of inline PTX is one instruction that computes nothing: a hint to the caches, or a wait for an earlier launch (all have ended).
 fn is_hint(ptx: &str) -> bool {
     let hint =
         ["prefetch", "discard", "applypriority", "griddepcontrol"].iter().any(|name| operation(ptx).starts_with(name));

@@ -33,7 +33,7 @@ pub(super) struct Need {
     pure: bool,
     cpus: u32,
     memory_mib: u64,
-    /// The devices of which the step needs one; never empty.
+    /// The devices that suit the step, which needs one of them; never empty.
     device: Option<Uuids>,
     exclusive: bool,
 }

@@ -44,7 +44,7 @@ pub struct Hit {
 pub trait Cache: Send + Sync {
     /// The result under a key, if all its outputs are available.
     fn get(&self, key: &Digest, spec: &Spec) -> std::io::Result<Option<Hit>>;
-    /// The same for results that depend on more than the key: observations of devices, of which only those of `product` ([`Node::product`]) count.
+    /// The same for results that depend on more than the key: observations of devices. Only those of `product` ([`Node::product`]) count.
     fn answer(&self, key: &Digest, spec: &Spec, product: Option<&str>) -> std::io::Result<Option<Hit>> {
         let _ = product;
         self.get(key, spec)

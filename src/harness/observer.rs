@@ -118,7 +118,7 @@ fn is_same_place(a: &Finding, b: &Finding) -> bool {
     a.line.is_some() && a.buffer.is_some() && a.buffer == b.buffer && lines(a) == lines(b)
 }
 
-/// What explains an output of which elements were not written, whose other elements are `seen`: only the type or size of its elements can. `missing` are the
+/// What explains an output with elements that were not written, whose other elements are `seen`: only the type or size of its elements can. `missing` are the
 /// first such element and their number.
 fn of_written(tensor: &Tensor, seen: &OutputObserved, missing: (u64, u64)) -> Option<Diagnosis> {
     let by_type = |found: &&Diagnosis| matches!(found.pattern, WrongPattern::ElementType { .. });

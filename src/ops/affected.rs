@@ -95,7 +95,7 @@ pub(crate) fn since(
     word: &str,
 ) -> Result<Difference, Error> {
     let quiet = session.unheard();
-    // The working tree's plan is made again when it is built, and then says what there is to say.
+    // The working tree's plan is made again when it is built, and its warnings are shown then.
     let observed = |opened: &Opened, packages: &Packages, ready: &Ready<'_>| match asked.observes {
         true => devices(opened, packages, ready),
         false => Ok(BTreeSet::new()),

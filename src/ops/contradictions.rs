@@ -2,7 +2,7 @@
 //!
 //! | what contradicts | where it is looked for |
 //! |---|---|
-//! | two records of one question, one of which passes and one fails, of which the build took one and could have taken the other | at each verification of a device that a record answered |
+//! | two records of one question that disagree (one passes, one fails): the build took one and could have taken the other | at each verification of a device that a record answered |
 //! | a claimed pass, where the emulator says that the same variant fails at the same shape | at each judgement of a device, if the plan has the emulated one too |
 //!
 //! Both mean that somebody's evidence is wrong, so they are errors and not verdicts: a build must not choose whom to believe.

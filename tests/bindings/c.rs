@@ -193,7 +193,7 @@ fn the_workspace_of_a_shape_that_no_machine_holds_has_no_undefined_behaviour() {
 #[test]
 fn versions_of_a_header_in_one_process_do_not_meet() {
     let (lab, sample) = (Lab::new(), exotic());
-    // The kernel fills a constant, of which a context has one.
+    // The kernel fills a constant, and a context has one such constant.
     for language in [Language::C, Language::Python, Language::Rust] {
         let all = files(&sample.plan, language).unwrap();
         let says = |bytes: &Vec<u8>| String::from_utf8_lossy(bytes).contains("must take turns: all on one stream");

@@ -60,7 +60,7 @@ pub(crate) fn few_launches() {
     launched(&hot, &|| hot.verify("wrong_and_fast"));
     launched(&hot, &|| hot.bench("wrong_and_fast"));
     assert_eq!(launched(&hot, &|| hot.bench("slower")), 7);
-    // A variant of which only the first launch is slow gets all its samples.
+    // A variant whose first launch only is slow gets all its samples.
     launched(&hot, &|| hot.verify("slow_to_start"));
     assert_eq!(launched(&hot, &|| hot.bench("slow_to_start")), 7);
     let cold = lab(Metric::Cold);

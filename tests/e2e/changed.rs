@@ -31,7 +31,7 @@ fn source(at: u32, value: &str) -> String {
     format!("{header}__global__ void k{at:02}(const float *x, float *y) {{ int i = threadIdx.x; y[i] = {value}; }}\n")
 }
 
-/// A repository of thirty kernels of one operator, of which two include a header.
+/// A repository of thirty kernels of one operator; two include a header.
 fn thirty() -> Project {
     let mut manifest = HEAD.to_string();
     let mut project = Project::new().file("shared.h", "// Nothing.\n").file(".gitignore", "target/\n");

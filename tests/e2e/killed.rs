@@ -17,7 +17,7 @@ use crate::sample::one_kernel;
 const KERNEL: &str = "#include \"more.h\"\n__global__ void k(const float *x, float *y, int n) {\n  if (threadIdx.x < n) y[threadIdx.x] = twice(x[threadIdx.x]) + 1;\n}\n";
 const MORE: &str = "__device__ float twice(float x) { return x + x; }\n";
 
-/// One kernel in two variants, one of which is wrong: every kind of step for `cpu`, and both verdicts.
+/// One kernel in two variants, one correct and one wrong: every kind of step for `cpu`, and both verdicts.
 pub(crate) fn small() -> Project {
     let project = one_kernel(KERNEL).file("more.h", MORE);
     project.edit("kernel.toml", "source = \"k.cu\"", "source = \"k.cu\"\ntune.WRONG = [0, 1]");

@@ -9,7 +9,7 @@ use crate::rounds::{MANIFEST, answer, asked, champion, completion, optimize, pro
 
 const RIGHT: &str = "y[i] = 2.0f * x[i] + 1.0f;";
 
-/// Besides the kernel that an agent writes: kernels of other operators of the same pattern, one of which reveals a holdout shape, and one of another pattern.
+/// Besides the kernel that an agent writes: kernels of other operators of the same pattern, one revealing a holdout shape, and one of another pattern.
 fn manifest() -> String {
     let elementwise = |name: &str, factor: u32| {
         format!(

@@ -1,4 +1,4 @@
-//! The workspace with which most tests start: two operators and three kernels, of which one includes a header directly, one through another header, and one not
+//! The workspace with which most tests start: two operators and three kernels. One includes a header directly, one through another header, and one not
 //! at all. It has a step of every kind for `cpu`.
 
 use std::sync::OnceLock;

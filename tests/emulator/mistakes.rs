@@ -178,7 +178,7 @@ fn a_check_build_names_every_planted_mistake_with_its_place() {
         assert!(found.index.is_some_and(|i| (0..64).contains(&i)) && found.count > 0);
         assert!(found.message.contains("; such a read is undefined in CUDA C++"), "{}", found.message);
 
-        // Where threads of two warps race, the hint names the missing barrier, independent of which race came first.
+        // Where threads of two warps race, the hint names the missing barrier, whichever race came first.
         let hint = |entry: &str, threads| {
             let ran = go(launch(entry, 1, threads, vec![ptr("x"), ptr("y")]), &[x(), y()]);
             let races: Vec<_> = ran.findings.iter().filter(|f| f.kind == FindingKind::Race).collect();

@@ -282,7 +282,7 @@ fn matrix_instructions_are_watched_in_every_format() {
     assert!(
         kinds("copy(other + i / 2 * 32", "if (i < 32) copy(other + i / 2 * 32").contains(&FindingKind::Uninitialised)
     );
-    // A lane that leaves before a matrix instruction, of which all have to come.
+    // A lane that leaves before a matrix instruction, which needs all lanes.
     let early = but(TILES, "float sum[2][4] = {};", "float sum[2][4] = {}; if (lane == 31 && k == 0) return;");
     product(&early, F16, true, ThreadOrder::Forward).clean();
 }

@@ -1,4 +1,4 @@
-//! `kforge ci` on a device: a slowdown that pairs show, evidence that is missing, and devices of which nobody has observed any.
+//! `kforge ci` on a device: a slowdown that pairs show, evidence that is missing, and devices that nobody has observed.
 
 use std::fs;
 use std::path::Path;

@@ -9,7 +9,7 @@ use crate::project::Built;
 
 const SHAPES: [&str; 4] = ["tiny", "small", "middle", "big"];
 
-/// A kernel of three variants at four shapes, of which the second never ends.
+/// A kernel of three variants at four shapes; the second variant never ends.
 fn lab() -> Lab {
     let machine = Machine::with(&[(1, 1400.0), (4, 1200.0)]).first("^k<2>", "fault = \"time-out\"");
     Lab::new(&machine).manifest(

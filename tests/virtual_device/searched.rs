@@ -231,7 +231,7 @@ fn an_edit_searches_again_and_equals_a_build_from_nothing() {
     let more = lab.built(&[]);
     assert_eq!(visited(&more).len(), 64);
     assert_eq!(few(&more), 16);
-    // Other values of a tunable make another space, of which much has been measured.
+    // Other values of a tunable make another space, and much of it has been measured.
     let lab = lab.manifest("tune.D = [1, 2, 4, 8, 16]", "tune.D = [4, 8, 16]");
     let fewer = lab.built(&[]);
     let anew = lab.anew("anew");

@@ -1,5 +1,5 @@
 // Split barriers in a word of memory: arrivals still missing (bits 0 to 19), arrivals of a phase (20 to 39), bytes that copies still owe (40 to 60, signed,
-// because a copy may come before what expects it), the phase (from 61, of which only the next one is ever asked for).
+// because a copy may come before what expects it), the phase (from 61; only the next one is ever asked for).
 // Knows phases and who may go on; not the classes and instructions over it. Arriving hands over what came before, waiting takes it over.
 #pragma once
 #include "kf_atomic.h"

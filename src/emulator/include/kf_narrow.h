@@ -49,7 +49,7 @@ KF_FN double kf_odd_signed(int64_t v) {
   return v < 0 ? -kf_odd_unsigned(uint64_t(0) - static_cast<uint64_t>(v)) : kf_odd_unsigned(static_cast<uint64_t>(v));
 }
 
-// Whether a magnitude `base` with lost bits `low` (of which `half` is the middle) is rounded up.
+// Whether a magnitude `base` with lost bits `low`, whose middle is `half`, is rounded up.
 KF_FN bool kf_rounds_up(uint32_t base, uint32_t low, uint32_t half, bool negative, kf_round mode) {
   if (mode == kf_rn) return low > half || (low == half && (base & 1));
   return low != 0 && ((mode == kf_ru && !negative) || (mode == kf_rd && negative));

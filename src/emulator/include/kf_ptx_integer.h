@@ -138,7 +138,7 @@ template <class T> KF_FN uint32_t kf_ptx_clz(T a) {
 template <class T> KF_FN uint32_t kf_ptx_popc(T a) { return static_cast<uint32_t>(__builtin_popcountll(a)); }
 KF_FN uint32_t kf_ptx_fns(uint32_t mask, uint32_t base, int32_t offset) { return __fns(mask, base, offset); }
 
-// Bytes of b:a. By selectors of four bits, of which the highest asks for the byte's sign; or by a mode, whose two low bits place it.
+// Bytes of b:a. By selectors of four bits, whose highest asks for the byte's sign; or by a mode, whose two low bits place it.
 enum kf_perm { kf_perm_any, kf_perm_f4e, kf_perm_b4e, kf_perm_rc8, kf_perm_ecl, kf_perm_ecr, kf_perm_rc16 };
 template <kf_perm Mode> KF_BIG uint32_t kf_ptx_prmt(uint32_t a, uint32_t b, uint32_t selector) {
   const uint64_t bytes = static_cast<uint64_t>(b) << 32 | a;

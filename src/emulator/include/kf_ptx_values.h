@@ -23,7 +23,7 @@ typedef __nv_bfloat162 kf_t_bf16x2;
 typedef float kf_t_f32;
 typedef double kf_t_f64;
 typedef bool kf_t_pred;
-// A float of which matrix instructions read the upper 19 bits.
+// A float whose upper 19 bits matrix instructions read.
 struct kf_t_tf32 { uint32_t bits; };
 struct kf_t_e4m3 { uint8_t bits; };
 struct kf_t_e5m2 { uint8_t bits; };
@@ -61,7 +61,7 @@ template <class R, class E> KF_FN R kf_ptx_in(E e) {
     return r;
   }
 }
-// A floating-point input, of which an integer is a value.
+// A floating-point input that may be given as an integer.
 template <class R, class F, class E> KF_FN R kf_ptx_in_float(E e) { return kf_ptx_in<R>(static_cast<F>(e)); }
 // An output of an asm statement takes the bits of its register.
 template <class E, class R> KF_FN void kf_ptx_out(E &e, R r) {

@@ -2,15 +2,15 @@
 // Named in angle brackets, so that `#include_next` goes on behind this folder: a package's own `math.h`, which its include paths find first, is not taken.
 #pragma once
 #pragma GCC system_header
-// <cmath> comes before every other header, of which some bring it in. Without the special functions of C++17 (beta, riemann_zeta, ...), which no device code
+// <cmath> comes before every other header, because some include it. Without the special functions of C++17 (beta, riemann_zeta, ...), which no device code
 // can call: that switch is libstdc++'s.
 #if __has_include(<bits/c++config.h>)
 #include_next <bits/c++config.h>
 #undef _GLIBCXX_USE_STD_SPEC_FUNCS
 #endif
-// First, for <cmath> includes the C library's <stdlib.h>, of which nothing is left out.
+// First, because <cmath> includes the C library's <stdlib.h>, and nothing of that is left out.
 #include_next <cstdlib>
-// Without its functions of further types (`sinf32x`, `sinf128`), most of the C library's <math.h>, none of which CUDA has: that switch is glibc's.
+// Without its functions of further types (`sinf32x`, `sinf128`), most of the C library's <math.h>; CUDA has none of them. That switch is glibc's.
 #if __has_include(<bits/floatn.h>)
 #include_next <bits/floatn.h>
 #pragma push_macro("__HAVE_FLOAT16")

@@ -168,7 +168,7 @@ unsafe fn holds(core: *mut Core, job: &Job, address: usize, size: usize) -> bool
     }
 }
 
-/// Memory of which it is known what was written.
+/// Memory whose written bytes are known.
 enum Where {
     /// A region of the arena, and the offset in it.
     Region(usize, usize),

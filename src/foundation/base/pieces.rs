@@ -19,7 +19,7 @@ pub fn each(count: usize, f: &(dyn Fn(usize) + Sync)) {
     }
 }
 
-/// Splits `values` into chunks of `size`, the last of which may be shorter. Calls `f` with the number and the values of each chunk, on all processors.
+/// Splits `values` into chunks of `size`; the last may be shorter. Calls `f` with the number and the values of each chunk, on all processors.
 pub fn chunks<T: Send>(values: &mut [T], size: usize, f: impl Fn(usize, &mut [T]) + Sync) {
     if values.len() <= size {
         if !values.is_empty() {

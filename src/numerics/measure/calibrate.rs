@@ -33,7 +33,7 @@ pub fn derived(dtype: DType, reduction: u64) -> Tolerance {
 ///   41, 2019). Terms of one sign meet that order, and then S is the result, so it is the part relative to the result, as for f32. Terms of mean
 ///   zero have partial sums like sqrt(k), and their error is at most about u * S whatever n is, although the result may be near zero: that is the part in S,
 ///   which allows twice that. Where there is no S, the absolute part grows with the square root of n once more, for terms of order one.
-/// * *A rounding in between.* If each of the values of which a result is a sum is rounded once, the result changes by at most u * S (Higham,
+/// * *A rounding in between.* If each term of a sum is rounded once, the result changes by at most u * S (Higham,
 ///   chapter 3); twice that is allowed. Without S, the same is relative to the result and absolute for values of order one.
 /// * *Underflow.* Below the normal numbers of a type, a rounding has an absolute error of up to half of its least number (Higham, chapter 2).
 ///   Over n roundings of random sign, four times that grows with the square root of n, for factors of order one.

@@ -27,7 +27,7 @@ use kforge_types::record::peaks::PeaksObserved;
 /// The measured mixes, with the share of bytes that each writes.
 const MIXES: [(&str, f64); 3] = [("read", 0.0), ("copy", 0.5), ("write", 1.0)];
 
-/// The ceiling in bytes per second for traffic of which a share `written` is written, and the share that the ceiling applies to: that of the nearest measured
+/// The ceiling in bytes per second for traffic whose share `written` is written, and the share that the ceiling applies to: that of the nearest measured
 /// mix, if there are no measured mixes on both sides. None if no peak was measured.
 pub fn ceiling(peaks: &PeaksObserved, written: f64) -> Option<(f64, f64)> {
     let rate = |name: &str| peaks.dram_bytes_per_s.get(name).map(|r| r.per_s).filter(|r| *r > 0.0 && r.is_finite());

@@ -245,7 +245,7 @@ mod tests {
             bits = bits.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
             (bits >> 11) as f64 / (1u64 << 53) as f64
         };
-        // Errors that do not depend on the value; errors that grow with it, of which many stay; and a wrong factor in f32, whose errors are close to a line.
+        // Errors that do not depend on the value; errors that grow with it (many stay); and a wrong factor in f32, whose errors are close to a line.
         let errors: [fn(f64, f64) -> f64; 3] = [
             |_, noise| noise,
             |want, noise| want * want * (1.0 + 1e-3 * noise),

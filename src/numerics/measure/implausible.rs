@@ -3,7 +3,7 @@
 //!
 //! | sign | what is repeated before the time is refused |
 //! |---|---|
-//! | the first launch on inputs that were never on the device is slower than launches on others | launches on [`FRESH_SETS`] sets of such inputs, all of which must be slower |
+//! | the first launch on inputs that were never on the device is slower than launches on others | launches on [`FRESH_SETS`] sets of such inputs; all must be slower |
 //! | a time below a floor | the hot series by a second clock; if there is no hot series, nothing contradicts the time, and it is unknown |
 
 use super::floor::Floor;

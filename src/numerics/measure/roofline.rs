@@ -238,7 +238,7 @@ impl ShapeObservations<'_> {
     }
 }
 
-/// The rest of a peak of which the share `used` is used. A device may run slightly beyond its stated peak.
+/// The unused share of a peak whose share `used` is used. A device may run slightly beyond its stated peak.
 fn distance(used: f64) -> f64 {
     (1.0 - used).clamp(0.0, 1.0)
 }

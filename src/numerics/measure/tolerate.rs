@@ -169,7 +169,7 @@ mod tests {
 
     #[test]
     fn the_smallest_terms_that_would_do_are_told_and_do() {
-        // 1.001 is off by 0.001, of which either term allows 1e-6.
+        // 1.001 is off by 0.001, and either term allows 1e-6 of that.
         let off = seen(&[1.001, 2.0, 0.5], &[1.0, 2.0, 0.5]);
         assert_eq!(told(&off, tight()), "atol = 1e-3 or rtol = 1e-3");
         let pass = |tolerance| judge(&off, &with(tolerance)).verdict == Verdict::Pass;

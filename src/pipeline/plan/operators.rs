@@ -202,7 +202,7 @@ impl Planner<'_> {
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
 
-    /// Plans the calibrate step of an operator, of which `cases` are selected. It covers all shapes, unless none is selected. If nothing is computed for any of
+    /// Plans the calibrate step of an operator whose selected shapes are `cases`. It covers all shapes, unless none is selected. If nothing is computed for any of
     /// them, the step only reports that.
     pub fn calibrate(&mut self, package: usize, operator: &Operator, choice: &TypeChoice, cases: &[Case]) {
         let name = self.input.packages[package].package.name.clone();

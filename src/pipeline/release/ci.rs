@@ -233,7 +233,7 @@ impl CiReport {
     }
 }
 
-/// A section of a summary with these lines, of which the first [`MOST_LINES`] are shown; nothing if there are none.
+/// A section of a summary with the first [`MOST_LINES`] of these lines; nothing if there are none.
 fn section(out: &mut String, title: &str, mut lines: Vec<String>) {
     let more = lines.len().saturating_sub(MOST_LINES);
     lines.truncate(MOST_LINES);

@@ -58,7 +58,7 @@ fn advice(params: &CalibrateParams, proposal: &Proposal) -> String {
     let mut lines = vec![];
     if let Some(line) = &proposal.tolerance {
         let place = match (of_shapes, params.typed) {
-            (true, _) => " for its shapes, each of which states a tolerance of its own",
+            (true, _) => " for its shapes; each states a tolerance of its own",
             (false, true) => " in `tolerance`",
             (false, false) => "",
         };

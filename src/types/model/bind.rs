@@ -219,7 +219,7 @@ fn bind_tensor(decl: &TensorDecl, choice: &TypeChoice, scope: &Scope) -> Result<
     Ok(Tensor { name: decl.name.value.clone(), role: decl.role, dtype, shape, strides, align: decl.align, init })
 }
 
-/// The error for a constant that is infinite or NaN, of which the type has none.
+/// The error for a constant that is infinite or NaN, where the type has no such value.
 pub(crate) fn no_such_value(value: f64, dtype: DType, place: &Place) -> Diagnostic {
     let message = format!("{} is not a value of dtype {dtype}", Value::Float(value));
     place.error("manifest.kind", message).expected(if dtype.is_float() { "a finite number" } else { "an integer" })

@@ -256,7 +256,7 @@ impl Problem {
         self.tensors.iter().filter(|t| t.role != Role::Output)
     }
 
-    /// Tensors a kernel writes, all of which are compared.
+    /// Tensors that a kernel writes; all are compared.
     pub fn written(&self) -> impl Iterator<Item = &Tensor> {
         self.tensors.iter().filter(|t| t.role != Role::Input)
     }

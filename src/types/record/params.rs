@@ -137,7 +137,7 @@ pub struct HostLaunch {
 pub struct Sanitized {
     /// The tool.
     pub tool: Sanitizer,
-    /// The version of how the tool is called and of which of its reports count. Raised when either changes.
+    /// The version of how the tool is called, and of the choice of its reports that count. Raised when either changes.
     pub protocol: u32,
 }
 

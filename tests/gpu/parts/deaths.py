@@ -71,7 +71,7 @@ def full(lab, folder, said):
     hog = subprocess.Popen([sys.executable, "-c", HOG], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     try:
         told = hog.stdout.readline().strip()
-        # Other machine code, of which nothing is known.
+        # Other machine code, about which nothing is known.
         source = folder / "deaths.cu"
         text = source.read_text()
         source.write_text(text.replace("2.0f * x[i] + 1.0f", "1.0f + 2.0f * x[i] + (n < 0)"))

@@ -116,7 +116,7 @@ impl<'a> Bench<'a> {
             }
             let began = Instant::now();
             inputs = (fresh.draw)().map_err(Lost::Unasked)?;
-            // The module was loaded again and the device was idle, either of which slows a launch down.
+            // The module was loaded again and the device was idle; either slows a launch down.
             self.lay_all()?;
             self.rig.time(self.shots(true, BATCH))?;
             took = began.elapsed();

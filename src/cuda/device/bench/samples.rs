@@ -112,7 +112,7 @@ impl Bench<'_> {
         Ok(median(&warming[warming.len().saturating_sub(BATCH)..]))
     }
 
-    /// Takes two samples, of which only the first prepares the second. Also returns whether limits of the device invalidate them.
+    /// Takes two samples; only the first prepares the second. Also returns whether limits of the device invalidate them.
     fn two(&mut self, cold: bool) -> Result<([f64; 2], bool), Lost> {
         self.is_warm = true;
         let (ns, limited) = self.watched(|bench| bench.take(cold, 2))?;

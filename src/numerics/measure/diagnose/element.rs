@@ -27,8 +27,8 @@ const OTHERS: [DType; 14] = [
     DType::U8,
 ];
 
-/// The type in which the bytes of an output without gaps are the expected values, if they are those in another type than its own, of which `wrong` elements are
-/// wrong.
+/// The type in which the bytes of an output without gaps are the expected values, if that is another type than its own. `wrong` is the number of wrong
+/// elements.
 pub fn other_type(dtype: DType, bytes: &[u8], want: &[f64], wrong: u64) -> Option<Explained> {
     OTHERS.into_iter().filter(|other| *other != dtype).find_map(|other| {
         let count = want.len().min(bytes.len() / other.bytes() as usize);

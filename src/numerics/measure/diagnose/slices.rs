@@ -70,7 +70,7 @@ fn along(evidence: &Evidence<'_>, axis: usize) -> Option<Explained> {
     Some(evidence.found(pattern, extent_of))
 }
 
-/// How slices are arranged of which each holds the values of the other.
+/// How pairs of slices are arranged that hold each other's values.
 fn arranged(pairs: &[(u64, u64)], extent: u64) -> Arrangement {
     match pairs {
         [(a, b), (c, d)] if (a, b) == (d, c) => Arrangement::Swapped,

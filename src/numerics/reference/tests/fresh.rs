@@ -183,7 +183,7 @@ fn stress_classes_are_what_they_are_documented_to_be() {
                 }
                 let different: BTreeSet<u64> = found.iter().map(|v| v.to_bits()).collect();
                 if class == "ties" && dtype != DType::F8e8m0 {
-                    // A truth value has only two, of which one is positive; a float of four bits has two that are positive and at most one.
+                    // A truth value has only two, and one is positive; a float of four bits has two that are positive and at most one.
                     let few = matches!(dtype, DType::Bool | DType::F4e2m1x2);
                     let least = if few && init == Init::Positive { 1 } else { 2 };
                     assert!((least..=3).contains(&different.len()), "{dtype} {different:?}");

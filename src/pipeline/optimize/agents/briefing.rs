@@ -171,7 +171,7 @@ pub struct Branch {
 }
 
 impl Branch {
-    /// With a compiler's log or an advisor's explanation, of which at most [`LONGEST_FAILURE`] characters are shown.
+    /// With a compiler's log or an advisor's explanation; at most [`LONGEST_FAILURE`] characters of it are shown.
     pub fn new(tunables: BTreeMap<String, TuneValue>, what: &str) -> Self {
         Branch { tunables, what: shortened(what.trim(), LONGEST_FAILURE) }
     }

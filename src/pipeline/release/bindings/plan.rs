@@ -89,7 +89,7 @@ pub struct Function {
 }
 
 impl Function {
-    /// The pairs of tensors, by position, that must not share memory and of which loaders can see it: one is written, and both are contiguous.
+    /// The pairs of tensors, by position, that must not share memory where loaders can check it: one is written, and both are contiguous.
     pub fn separate(&self) -> Vec<(usize, usize)> {
         let all = &self.tensors;
         let is_written = |at: usize| all[at].role != Role::Input;
@@ -99,11 +99,11 @@ impl Function {
         pairs.filter(counts).filter(is_dense).collect()
     }
 
-    /// What a caller must know if a variant copies a tensor into a constant of the module, of which a context has one.
+    /// What a caller must know if a variant copies a tensor into a constant of the module: a context has one such constant.
     pub fn constants_note(&self) -> Option<&'static str> {
         let has = self.variants.iter().any(|variant| !variant.constants.is_empty());
         has.then_some(
-            "Each call copies an input into a constant of the machine code, of which a context has one. So calls of this function, and graphs that hold one, \
+            "Each call copies an input into a constant of the machine code, and a context has one such constant. So calls of this function, and graphs that hold one, \
              must take turns: all on one stream, or ordered by events.",
         )
     }

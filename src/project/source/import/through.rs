@@ -4,7 +4,7 @@ use super::super::tokens::Token;
 use super::kernel::Kernel;
 use super::parameter::{Access, Parameter, access, at_use};
 
-/// What a kernel writes of which no parameter is a pointer, and what to state for it; none if nothing of its structs is written.
+/// What a kernel writes through members of structs, without a parameter that is a pointer, and what to state for it; none if nothing of its structs is written.
 pub(super) fn written_through_structs(kernel: &Kernel) -> Option<String> {
     let by_value = || kernel.parameters.iter().filter(|p| !p.pointer && p.dtype.is_none());
     let sure: Vec<String> = by_value().flat_map(|p| members(kernel, p)).collect();
