@@ -1,6 +1,8 @@
 //! Places are program counters while a kernel runs, and files and lines afterwards: only the verifier has the line tables, which are
 //! an output apart from the binary.
 //!
+//! Of a kernel in Triton, the table is a [`SourceLines`], and an offset names a line of the text that the interpreter runs.
+//!
 //! A runner's findings carry [`PENDING`] as the file and the offset in the image as the line; messages contain `@{1a2b}` marks.
 //! [`Lines::resolve`] replaces both.
 
@@ -36,9 +38,56 @@ pub fn has_marks(text: &str) -> bool {
     text.contains("@{")
 }
 
+/// The lines of a package's files from which the text came that Triton's interpreter runs: for each file in order, the line of each line of that text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct SourceLines {
+    /// Each file by its name in the package.
+    pub triton: Vec<(String, Vec<u32>)>,
+}
+
+/// In an offset, the bits of the line; the number of the file is above them.
+const LINE_BITS: u32 = 20;
+
+/// The first line of a table.
+const TABLE: &str = "lines of sources";
+
+impl SourceLines {
+    /// The offset of a line of the text, counted from one, of the file at that position.
+    pub fn offset(file: usize, line: u32) -> u32 {
+        ((file as u32) << LINE_BITS) | line
+    }
+
+    /// The table as text: a line for each file, with its name and the numbers.
+    pub fn to_text(&self) -> String {
+        let mut text = format!("{TABLE}\n");
+        for (file, lines) in &self.triton {
+            let lines: Vec<String> = lines.iter().map(u32::to_string).collect();
+            text += &format!("{}\t{}\n", plain(file), lines.join(" "));
+        }
+        text
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let text = std::str::from_utf8(bytes).ok()?.strip_prefix(TABLE)?.strip_prefix('\n')?;
+        let of = |line: &str| {
+            let (file, numbers) = line.split_once('\t')?;
+            let numbers = numbers.split(' ').filter(|number| !number.is_empty()).map(|number| number.parse().ok());
+            Some((file.to_owned(), numbers.collect::<Option<_>>()?))
+        };
+        Some(SourceLines { triton: text.lines().map(of).collect::<Option<_>>()? })
+    }
+
+    fn find(&self, offset: u32) -> Option<(String, u32)> {
+        let (file, lines) = self.triton.get((offset >> LINE_BITS) as usize)?;
+        let line = lines.get((offset % (1 << LINE_BITS)).checked_sub(1)? as usize)?;
+        Some((plain(file), *line))
+    }
+}
+
 /// Line tables of one binary.
 pub struct Lines<'a> {
     context: Option<addr2line::Context<Reader<'a>>>,
+    sources: SourceLines,
 }
 
 type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndian>;
@@ -46,7 +95,10 @@ type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndi
 impl<'a> Lines<'a> {
     /// Reads the compile step's output `lines`. If it cannot be read, no place is resolved.
     pub fn parse(bytes: &'a [u8]) -> Self {
-        Lines { context: context(bytes) }
+        match SourceLines::parse(bytes) {
+            Some(sources) => Lines { context: None, sources },
+            None => Lines { context: context(bytes), sources: SourceLines::default() },
+        }
     }
 
     /// File and line of an offset: the innermost frame that is not one of our own headers.
@@ -57,6 +109,9 @@ impl<'a> Lines<'a> {
     /// Files and lines of an offset, the innermost first: the place, and the calls that the compiler replaced by the called functions. Without frames of our own
     /// headers, and with those of the toolkit's only if there are no others.
     fn frames(&self, offset: u32) -> Vec<(String, u32)> {
+        if let Some(place) = self.sources.find(offset) {
+            return vec![place];
+        }
         let (mut found, mut toolkit) = (Vec::new(), Vec::new());
         let Some(context) = &self.context else { return found };
         let Ok(mut frames) = context.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads() else {
@@ -178,6 +233,20 @@ mod tests {
             "race at an unknown line and @{zz}, an unknown line"
         );
         assert_eq!(lines.first_mark("race at @{1f}"), None);
+    }
+
+    #[test]
+    fn lines_of_a_text_that_the_interpreter_runs_are_those_of_its_file() {
+        let table = SourceLines { triton: vec![("a.py".into(), vec![1]), ("k.py".into(), vec![3, 7])] };
+        let text = table.to_text();
+        assert_eq!(SourceLines::parse(text.as_bytes()), Some(table));
+        let lines = Lines::parse(text.as_bytes());
+        let at = SourceLines::offset(1, 2);
+        assert_eq!(lines.find(at), Some(("k.py".into(), 7)));
+        assert_eq!(lines.resolve_text(&format!("write at {}", mark(at))), "write at k.py:7");
+        for nowhere in [0, SourceLines::offset(1, 3), SourceLines::offset(2, 1)] {
+            assert_eq!(lines.find(nowhere), None);
+        }
     }
 
     #[test]

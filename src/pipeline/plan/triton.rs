@@ -3,6 +3,9 @@
 //!
 //! A variant in Triton has one binary for each class of its shapes: shapes at which the same constants, the same arguments of one and the same multiples of 16
 //! hold. Steps of a shape read the binary of its class.
+//!
+//! Triton's interpreter, which runs on `cpu`, specialises nothing and knows no options. There a class is a set of constants, and variants that differ only in
+//! options have equal keys.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +15,21 @@ use super::operators::Case;
 use super::variants::PlannedVariant;
 use kforge_foundation::base::{Diagnostic, count};
 use kforge_types::model::kernel::LaunchAction;
-use kforge_types::model::triton::{Given, JitParam, SpecialiseError, Specialised, TritonConst, specialise};
-use kforge_types::model::{Arch, Kernel, Language, Launch, Problem, TuneValue};
+use kforge_types::model::triton::{
+    Given, JitParam, SpecialiseError, Specialised, Specialize, TritonCompile, TritonConst, TritonOptions, specialise,
+};
+use kforge_types::model::{Arch, Kernel, KernelLaunch, Language, Launch, Problem, TuneValue};
 use kforge_types::record::params::{CompileParams, Compiler};
 
 /// The alignment of workspaces in bytes.
 const WORKSPACE_ALIGN: u64 = 256;
 
-/// Whether a kernel is not compiled on a target at all: `cpu` has nothing that runs Triton.
-pub(super) fn is_uncompiled(scope: Scope<'_>) -> bool {
-    scope.kernel.language == Language::Triton && scope.target.arch == Arch::Cpu
+/// What turns a kernel in Triton into what a target runs.
+pub(super) fn compiler(target: &Arch) -> Compiler {
+    match target {
+        Arch::Cpu => Compiler::TritonInterpreter,
+        Arch::Sm(_) => Compiler::Triton,
+    }
 }
 
 impl Planner<'_> {
@@ -130,7 +138,7 @@ impl Planner<'_> {
         let specialised = self.specialised_for(scope, build, problem)?;
         let scope = scope.of(build);
         Ok(CompileParams {
-            compiler: Compiler::Triton,
+            compiler: compiler(&scope.target.arch),
             arch: scope.target.arch.name().to_string(),
             main: build.source.clone(),
             entries: scope.kernel.entries(&build.variant, scope.choice),
@@ -154,6 +162,7 @@ impl Planner<'_> {
     ) -> Result<Specialised, Diagnostic> {
         let scope = scope.of(build);
         let (kernel, choice) = (scope.kernel, scope.choice);
+        let interpreted = scope.target.arch == Arch::Cpu;
         let launches = kernel.launches(&build.variant, choice, problem)?;
         let workspaces = kernel.workspaces(&build.variant, choice, problem)?;
         let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
@@ -172,11 +181,22 @@ impl Planner<'_> {
             params: params.map_or(&[][..], Vec::as_slice),
             names: &names,
             tunables: &|name| build.variant.values.contains_key(name),
-            specialize: &kernel.specialize,
+            specialize: if interpreted { &Specialize::None } else { &kernel.specialize },
             buffer: &buffer,
         };
-        specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))
+        let found = specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))?;
+        Ok(if interpreted { without_options(found) } else { found })
     }
+}
+
+/// The same without what only a compiler reads.
+fn without_options(found: Specialised) -> Specialised {
+    let launches = found.launches.into_iter().map(|launch| match launch {
+        Launch::Kernel(kernel) => Launch::Kernel(KernelLaunch { block: [1; 3], cluster: None, ..kernel }),
+        other => other,
+    });
+    let compile = TritonCompile { options: TritonOptions::default(), ..found.compile };
+    Specialised { launches: launches.collect(), compile, class: found.class }
 }
 
 fn constant(value: &TuneValue) -> TritonConst {

@@ -319,12 +319,15 @@ pub struct VerifyObservation {
     /// What the system could not do to confine the candidate, one sentence each. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// How it was run: `check`, `plain`, or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
+    /// How it was run: `check`, `plain`, [`INTERPRETED`], or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
     pub ran_as: String,
 }
 
 /// The beginning of [`VerifyObservation::ran_as`] if the kernel's own launcher ran the candidate.
 pub const HOST_LAUNCHED: &str = "host-launched, ";
+
+/// [`VerifyObservation::ran_as`] if Triton's interpreter ran the candidate.
+pub const INTERPRETED: &str = "triton interpreter";
 
 impl VerifyObservation {
     /// An observation at the start, when nothing has been seen of the `asked` trials.

@@ -32,6 +32,8 @@ pub enum Compiler {
     Nvcc,
     /// Triton.
     Triton,
+    /// None: the sources of a kernel in Triton are brought into the form that Triton's interpreter runs on `cpu`.
+    TritonInterpreter,
     /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
     /// The host's C++ compiler and the emulator, with every access watched.
@@ -78,6 +80,11 @@ pub struct CompileParams {
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
 pub const PTX: &str = "ptx";
+
+/// The name of the Python that runs Triton's interpreter, among the tools of a step. A reference in Python may have a `python` of its own.
+pub const INTERPRETER_PYTHON: &str = "triton-python";
+/// The name of its numpy's folder.
+pub const INTERPRETER_NUMPY: &str = "triton-numpy";
 
 /// The prefix of tools and files of a CUDA toolchain that belong to the host: to the compiler that nvcc calls.
 pub const HOST: &str = "host:";
