@@ -351,8 +351,11 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// For a failure: output, first wrong index, actual and expected value, count and distribution, and a possible explanation. Several lines.
     pub explanation: String,
-    /// Whether the emulator ran the kernel.
+    /// Whether the emulator ran the kernel, or Triton's interpreter.
     pub emulated: bool,
+    /// Whether it was Triton's interpreter.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpreted: bool,
     /// What the system could not do to confine the candidate. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
@@ -388,6 +391,7 @@ impl Judgement {
             verdict,
             explanation: String::new(),
             emulated: false,
+            interpreted: false,
             unconfined: vec![],
             worst: None,
             no_fresh: None,
