@@ -158,7 +158,7 @@ def explained(kernel, error):
         return None, f"{text} at {at}"
     if isinstance(error, AssertionError) and function in ("create_assert", "create_assume", "_new_static_assert"):
         return finding("assertion", f"assertion failed: {text}, at {at}", kernel.pair(error)), None
-    if isinstance(error, AssertionError) and function in ("validate", "materialize_pointers"):
+    if isinstance(error, AssertionError) and function == "materialize_pointers":
         return finding("trap", f"a tensor descriptor is wrong: {text}, at {at}", kernel.pair(error)), None
     if not own and file == kernel.interpreter.__file__:
         # The interpreter itself failed, which may be its own lack.
@@ -191,6 +191,8 @@ def run(kernel, at, asked, launches, reports):
         pass
     except kforge_memory.NotEmulated as error:
         not_emulated = f"{error} at {kernel.place(error)}"
+    except kforge_memory.Wrong as error:
+        failure = finding("trap", f"{error}, at {kernel.place(error)}", kernel.pair(error))
     except MemoryError:
         failure = finding("limit-exceeded", "the kernel needs more memory than it may take")
     except Exception as error:
@@ -225,6 +227,8 @@ def imported(triton_folder):
     kforge_narrow.mend()
     # Once for all functions. The interpreter does it again at each call of each function, and takes it back behind it.
     interpreter._patch_lang(types.FunctionType((lambda: None).__code__, {"tl": tl, "core": tl.core}))
+    # Some releases convert arrays of one element, which later numpys refuse.
+    tl.tensor.__index__ = lambda self: int(self.handle.data.reshape(-1)[0])
     interpreter._patch_lang = lambda fn: types.SimpleNamespace(restore=lambda: None)
     sys.meta_path.insert(0, InertFinder())
     return tl, interpreter

@@ -33,6 +33,10 @@ class Ended(BaseException):
     """A finding ended the run."""
 
 
+class Wrong(BaseException):
+    """The kernel does what no device allows."""
+
+
 class NotEmulated(BaseException):
     """Something that the interpreter does not have, or not correctly."""
 
@@ -154,6 +158,7 @@ class Memory:
     def access(self, verb, pointers, mask, size, write, atomic=False, sem=None, value=None):
         """Checks an access of `size` bytes at each of these addresses."""
         at = np.asarray(pointers, dtype=np.uint64)
+        mask = None if mask is None else np.asarray(mask)
         kept = None if mask is None or mask.all() else np.broadcast_to(mask, at.shape)
         at = (at if kept is None else at[kept]).reshape(-1)
         if at.size == 0:

@@ -13,7 +13,7 @@ import types
 import numpy as np
 import triton.language as tl
 import triton.runtime.interpreter as interpreter
-from kforge_memory import BUFFER, NotEmulated
+from kforge_memory import BUFFER, NotEmulated, Wrong
 
 Handle = interpreter.TensorHandle
 Builder = interpreter.InterpreterBuilder
@@ -181,8 +181,10 @@ def fma(real):
 def dot(self, a, b, d, input_precision, max_num_imprecise_acc):
     if name_of(d) is not None:
         raise NotEmulated(f"`tl.dot` with a sum of {name_of(d)}")
-    kind = d.data.dtype
-    return Handle(np.matmul(floats(a).astype(kind), floats(b).astype(kind)) + d.data, d.dtype.scalar)
+    # Of sums in f16, only the result is rounded.
+    kind = np.float32 if d.data.dtype == np.float16 else d.data.dtype
+    total = np.matmul(floats(a).astype(kind), floats(b).astype(kind)) + d.data.astype(kind)
+    return Handle(total.astype(d.data.dtype), d.dtype.scalar)
 
 
 def atomic_rmw(real):
@@ -272,6 +274,18 @@ def scan(real):
 # What the interpreter lacks.
 
 
+def binary_op(real):
+    """Truth values are integers of one bit in arithmetic."""
+
+    def operation(self, left, right, function):
+        if left.data.dtype == np.bool_ and right.data.dtype == np.bool_:
+            found = function(left.data.astype(np.int8), right.data.astype(np.int8))
+            return Handle((found & 1).astype(np.bool_), left.dtype.scalar)
+        return real(self, left, right, function)
+
+    return operation
+
+
 def lacking(name):
     def missing(*args, **kwargs):
         raise NotEmulated(f"`{name}`")
@@ -288,6 +302,18 @@ def poll(self, pointers, expected, *rest):
     if not (value.data == expected.data).all():
         raise NotEmulated("a program that waits for another one")
     return Handle(np.ones(pointers.data.shape, dtype=bool), tl.int1)
+
+
+def validate(self):
+    """What a tensor descriptor needs. Some releases count strides in elements."""
+    size = max(1, self.base.dtype.element_ty.primitive_bitwidth // 8)
+    strides = [stride.data.item() for stride in self.strides]
+    if self.base.data.item() % 16:
+        raise Wrong("a tensor descriptor needs an address that is a multiple of 16")
+    if any(stride * size % 16 for stride in strides[:-1]):
+        raise Wrong("a tensor descriptor needs strides that are multiples of 16 bytes")
+    if not strides or strides[-1] != 1 or len(strides) != self.ndim or len(self.block_shape) != self.ndim:
+        raise Wrong("a tensor descriptor needs as many strides and extents as dimensions, and 1 as the last stride")
 
 
 def padded(real):
@@ -379,6 +405,7 @@ def mend():
     }
     for name, make in own.items():
         setattr(Builder, name, make(getattr(Builder, name)))
+    Builder.binary_op = binary_op(Builder.binary_op)
     Builder.cast_impl, Builder.create_fp_to_fp, Builder.create_dot = cast, fp_to_fp, dot
     for name in [name for name in dir(Builder) if name.startswith("create_") and name[len("create_") :] not in OWN]:
         setattr(Builder, name, guarded(name, getattr(Builder, name)))
@@ -394,7 +421,10 @@ def mend():
             return lambda *args, **kwargs: lacking(name.split("_", 1)[1])(self)
         raise AttributeError(name)
 
+    if not hasattr(Builder, "get_bf16"):
+        Builder.get_bf16 = lambda self, value: bf16(np.array([value], dtype=np.float32))
     Builder.__getattr__ = absent
+    interpreter.TensorDescHandle.validate = validate
     interpreter.ReduceOps.apply = reduction(interpreter.ReduceOps.apply)
     interpreter.ScanOps.cumsum, interpreter.ScanOps.cumprod = scan(interpreter.ScanOps.cumsum), scan(interpreter.ScanOps.cumprod)
     libraries()
