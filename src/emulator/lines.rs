@@ -38,10 +38,10 @@ pub fn has_marks(text: &str) -> bool {
     text.contains("@{")
 }
 
-/// The lines of a package's files from which the text came that Triton's interpreter runs: for each file in order, the line of each line of that text.
+/// The lines of a package's files from which the text came that Triton's interpreter runs.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct SourceLines {
-    /// Each file by its name in the package.
+    /// Each file by its name in the package, with the file's line of each line of that text.
     pub triton: Vec<(String, Vec<u32>)>,
 }
 

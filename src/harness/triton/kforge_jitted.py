@@ -1,5 +1,5 @@
-"""Reads a source in Triton and finds its function, for the programs that compile it and that interpret it. Knows files and Python; does not know what is done with
-the function.
+"""Reads a source in Triton and finds its function, for the programs that compile it and that interpret it. Knows files and Python; does not know what is done
+with the function.
 """
 
 import importlib.abc

@@ -1,9 +1,9 @@
-"""Runs a kernel in Triton with Triton's interpreter. kforge runs it with Python in a process of its own, confined, in a folder with the programs beside this one.
+"""Runs a kernel in Triton with Triton's interpreter. kforge runs it with Python in a confined process, in a folder with the programs beside this one.
 
     python -I -S -B driver.py
 
-Reads one line of JSON from its standard input (`run.rs`), and reports as a runner does, a line of JSON each, on what is its standard output when it starts. `site` in
-its folder holds numpy.
+Reads one line of JSON from its standard input (`run.rs`), and reports as a runner does, a line of JSON each, on what is its standard output when it starts.
+`site` in its folder holds numpy.
 """
 
 import json

@@ -1,7 +1,7 @@
 """The buffers of a run, and what programs do to them: every access is checked before it happens.
 
-Programs run one after another. An access conflicts with an earlier one of another program if one of the two writes and not both are atomic. The two are ordered if
-the other program released after its access, by an atomic operation, what this one acquired before.
+Programs run one after another. An access conflicts with an earlier one of another program if one of the two writes and not both are atomic. The two are
+ordered if the other program released after its access, by an atomic operation, what this one acquired before.
 """
 
 import ctypes

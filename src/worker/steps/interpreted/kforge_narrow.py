@@ -1,7 +1,7 @@
 """Arithmetic of bf16 and fp8, which Triton's interpreter computes with the bits as integers; and what the interpreter does not have.
 
-A value of bf16 or fp8 is kept as its bits. Operations on bf16 compute in float32, which is exact or rounded so that rounding once more gives the nearest value, and
-round to nearest even. Values of fp8 are converted and multiplied only, as on devices. Anything else of these types is not emulated.
+A value of bf16 or fp8 is kept as its bits. Operations on bf16 compute in float32, which is exact or rounded so that rounding once more gives the nearest
+value, and round to nearest even. Values of fp8 are converted and multiplied only, as on devices. Anything else of these types is not emulated.
 """
 
 import functools
@@ -20,9 +20,9 @@ Builder = interpreter.InterpreterBuilder
 
 # Operations that move values and do not compute with them.
 MOVES = {
-    "addptr", "atomic_load", "atomic_store", "bitcast", "broadcast", "cat", "descriptor_gather", "descriptor_load", "descriptor_scatter", "descriptor_store", "expand_dims", "fabs", "gather",
-    "int_to_ptr", "join", "load", "make_tensor_descriptor", "masked_load", "masked_store", "print", "ptr_to_int", "reshape", "select", "splat", "split", "store",
-    "trans", "unsplat",
+    "addptr", "atomic_load", "atomic_store", "bitcast", "broadcast", "cat", "descriptor_gather", "descriptor_load", "descriptor_scatter",
+    "descriptor_store", "expand_dims", "fabs", "gather", "int_to_ptr", "join", "load", "make_tensor_descriptor", "masked_load", "masked_store",
+    "print", "ptr_to_int", "reshape", "select", "splat", "split", "store", "trans", "unsplat",
 }
 # Operations on bf16 whose result is rounded, and comparisons.
 ROUNDED = {

@@ -3,16 +3,16 @@
 //!
 //! | decision | reason |
 //! |---|---|
-//! | the "binary" is the text of the sources without comments and with lines of its own | a comment changes nothing behind its compilation, as with compilers |
+//! | the "binary" is the text of the sources without comments, with lines of its own | a comment changes nothing behind its compilation |
 //! | findings name lines of that text; the compilation's output `lines` leads to lines of the files | the same |
 //! | Python runs confined in a process of its own, as references do | a source is a program that runs while it is imported |
-//! | the interpreter lacks PyTorch; what a source takes from it does nothing (`kforge_jitted.py`) | only wrappers around kernels use it |
+//! | what a source takes from PyTorch does nothing (`kforge_jitted.py`) | only wrappers around kernels use it |
 //! | buffers are the verifier's memory files, mapped (`kforge_memory.py`) | nothing is copied, and the judge reads them after the process has ended |
 //! | every access is checked before it happens (`kforge_memory.py`) | the interpreter follows any address |
-//! | programs run one after another, in three orders; accesses of two programs that nothing orders are races (`kforge_memory.py`) | a device runs programs at once |
+//! | programs run in three orders; what nothing orders is a race (`kforge_memory.py`) | a device runs programs at once |
 //! | arithmetic of bf16 and fp8 is replaced (`kforge_narrow.py`) | the interpreter computes with their bits as integers |
 //! | what is not replaced there, and what the interpreter lacks, is not emulated | an unknown result is better than a wrong one |
-//! | all runs of several trials are in one process | importing Triton takes half a second; unlike a binary, a Triton function has no variables that outlive a launch |
+//! | all runs of several trials are in one process | importing Triton takes half a second, and a Triton function keeps nothing between launches |
 
 mod compile;
 mod run;

@@ -2,8 +2,8 @@
 
     python -I -S -B normalise.py JOB OUT
 
-JOB is JSON: `{"files": {NAME: TEXT}}`. OUT gets `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which it
-came; or `{"refused": MESSAGE}`. Nothing of the sources runs.
+JOB is JSON: `{"files": {NAME: TEXT}}`. OUT gets `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which
+it came; or `{"refused": MESSAGE}`. Nothing of the sources runs.
 """
 
 import ast

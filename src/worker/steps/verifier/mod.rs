@@ -18,6 +18,7 @@
 //! | time | by the worker's own clock; a time-out fails and is not remembered |
 
 mod buffers;
+mod candidate;
 mod near_inputs;
 mod runs;
 mod step;

@@ -3,11 +3,11 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
 
 use super::buffers::{self, BufferFile, Manner};
+use super::candidate::Candidate;
 use super::near_inputs;
-use super::runs::{EndedRunner, Launchable, NotRun, run_candidate};
+use super::runs::Launchable;
 use crate::steps::interpreted::Interpreted;
 use kforge_emulator::keeps_state;
 use kforge_foundation::base::{Severity, count};
@@ -52,29 +52,6 @@ pub(super) struct Run {
     pub(super) shared: u8,
     /// A suffix for the name of the distribution.
     pub(super) said: &'static str,
-}
-
-/// What runs the candidate.
-enum Candidate<'a> {
-    /// The emulator.
-    Emulated(Launchable<'a>),
-    /// Triton's interpreter.
-    Interpreted(Interpreted<'a>),
-}
-
-impl Candidate<'_> {
-    /// What [`ThreadOrder`] is an order of.
-    fn ordered(&self) -> &'static str {
-        if matches!(self, Candidate::Emulated(_)) { "thread" } else { "program" }
-    }
-
-    /// Runs it on each set of buffers, which are in `files`.
-    fn run(&self, trials: Vec<RunnerTrial>, files: &[MemoryFile], time: Duration) -> Result<EndedRunner, NotRun> {
-        match self {
-            Candidate::Emulated(candidate) => run_candidate(candidate, trials, files, time),
-            Candidate::Interpreted(candidate) => candidate.run(&trials, files, time),
-        }
-    }
 }
 
 /// The runs of a trial. The side of the guard page alternates, so that over several trials each order runs with each side.

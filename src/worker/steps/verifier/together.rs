@@ -1,5 +1,5 @@
-//! The trials of a kernel in Triton: all runs of several trials in one process of the interpreter, because its start takes longer than most runs. Knows the order
-//! of work; what is compared, and with what, is in `step`.
+//! The trials of a kernel in Triton: all runs of several trials in one process of the interpreter, because its start takes longer than most runs. Knows the
+//! order of work; what is compared, and with what, is in `step`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,13 +7,26 @@ use std::sync::Arc;
 use super::buffers::{self, BufferFile};
 use super::step::{Run, Verifier, runs};
 use kforge_harness::fresh::{FreshTrials, NotComputed};
-use kforge_harness::message::Response;
+use kforge_harness::message::{Response, ThreadOrder};
 use kforge_harness::oracle::{Source, TrialValues};
 use kforge_harness::task::failed;
 use kforge_types::record::params::{Expected, Trial};
 
 /// The most bytes of buffers of the trials of one process, unless a single trial has more.
 const MOST: u64 = 128 << 20;
+
+/// The runs of a trial, by the order of programs.
+fn orders(trial: &Trial) -> Vec<Run> {
+    let named = |run: Run| {
+        let said = match run.order {
+            ThreadOrder::Forward => "",
+            ThreadOrder::Reversed => ", programs reversed",
+            ThreadOrder::Random(_) => ", programs shuffled",
+        };
+        Run { said, ..run }
+    };
+    runs(trial).into_iter().map(named).collect()
+}
 
 /// A trial with its values.
 type Held = (Trial, Arc<TrialValues>);
@@ -34,7 +47,7 @@ impl Verifier<'_> {
                 Ok((trial.clone(), source.whole(trial, &expected)?))
             });
             let held = held.collect::<Result<Vec<Held>, Response>>()?;
-            let each: Vec<(&Held, Vec<Run>)> = held.iter().map(|held| (held, runs(&held.0).into())).collect();
+            let each: Vec<(&Held, Vec<Run>)> = held.iter().map(|held| (held, orders(&held.0))).collect();
             self.several(&each, false)?;
         }
         if self.stop {
@@ -47,11 +60,11 @@ impl Verifier<'_> {
             Err(why) => return self.observer.left_out(&why),
         };
         self.observer.drawn(&drawn);
-        let once = |(at, held): (usize, _)| {
-            let run = runs(&Held::clone(held).0).into_iter().nth(at % Trial::RUNS);
-            (held, run.into_iter().map(|run| Run { said: "", ..run }).collect())
+        let once = |(at, held): (usize, &Held)| -> Vec<Run> {
+            let run = runs(&held.0).into_iter().nth(at % Trial::RUNS);
+            run.into_iter().map(|run| Run { said: "", ..run }).collect()
         };
-        let each: Vec<(&Held, Vec<Run>)> = held.iter().enumerate().map(once).collect();
+        let each: Vec<(&Held, Vec<Run>)> = held.iter().enumerate().map(|(at, held)| (held, once((at, held)))).collect();
         for some in each.chunks(at_once(1)) {
             if !self.stop {
                 self.several(some, true)?;
