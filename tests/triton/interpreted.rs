@@ -24,7 +24,7 @@ dims = ["n"]
 inputs.x = {{ dtype = "{dtype}", shape = ["n"] }}
 inputs.z = {{ dtype = "{dtype}", shape = ["n"] }}
 outputs.y = {{ dtype = "{dtype}", shape = ["n"] }}
-reference = {{ python = "ref.py::f" }}
+reference = "reference/ref.py::f"
 tolerance = {{ {tolerance} }}
 shapes.some = {{ n = 100 }}
 
@@ -41,7 +41,7 @@ constexprs = {{ BLOCK = 64 }}
 "#
         );
         let reference = format!("import numpy as np\n\n\n{reference}\n");
-        Lab::new(&[("kernel.toml", &manifest), ("ref.py", &reference), ("k.py", &source(body))])
+        Lab::new(&[("kernel.toml", &manifest), ("reference/ref.py", &reference), ("k.py", &source(body))])
     }
 
     /// A kernel that copies, for tests of what else it does.
@@ -338,12 +338,14 @@ fn a_source_reaches_neither_files_nor_sockets_nor_the_environment_of_the_user_wh
     let Some(lab) = Lab::of_copy(&elementwise("r = a")).interpreting() else { return };
     let secret = folder();
     fs::write(secret.path().join("secret"), "x").unwrap();
+    let listens = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     let tries = format!(
         "import os, socket, triton\nfound = []\nfor what in (\n    lambda: open('{0}/secret').read(), \
-         lambda: open('{0}/written', 'w'), lambda: socket.create_connection(('127.0.0.1', 9))\n):\n    \
+         lambda: open('{0}/written', 'w'), lambda: socket.create_connection(('127.0.0.1', {1}), timeout=5)\n):\n    \
          try:\n        what()\n        found.append('something')\n    except OSError:\n        pass\nif found or 'KFORGE_HOME' in os.environ:\n    raise \
          RuntimeError('it reaches something')\n",
-        secret.path().display()
+        secret.path().display(),
+        listens.local_addr().unwrap().port()
     );
     lab.edit("k.py", "import triton\n", &tries);
     let ran = lab.on_cpu();

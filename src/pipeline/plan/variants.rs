@@ -358,7 +358,9 @@ impl Planner<'_> {
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
         let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
-        let absent = self.absence(scope, case);
+        let too_large = self.too_large(scope, build, case)?;
+        let within = too_large.is_none();
+        let absent = too_large.or_else(|| self.absence(scope, case));
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let mut labels = self.labels(scope, build, Some(&shape.name));
@@ -377,7 +379,6 @@ impl Planner<'_> {
             }
         }
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
-        let within = !emulated || case.work <= self.input.emulator_limit;
         if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             // A sanitizer runs a candidate in a process of its own anyway.
@@ -475,10 +476,6 @@ impl Planner<'_> {
     /// Why an observation may be missing.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
-            Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, but the emulator's limit is {:.1e} (setting `emulator.max-work`)",
-                case.work, self.input.emulator_limit
-            ))),
             Arch::Cpu => None,
             Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
                 "{:.1e} scalar operations, but the limit for expected values is {:.1e} (setting `oracle.max-work`)",

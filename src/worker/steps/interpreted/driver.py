@@ -157,7 +157,8 @@ def explained(kernel, error):
     if isinstance(error, NotImplementedError):
         return None, f"{text} at {at}"
     if isinstance(error, AssertionError) and function in ("create_assert", "create_assume", "_new_static_assert"):
-        return finding("assertion", f"assertion failed: {text}, at {at}", kernel.pair(error)), None
+        said = f": {text}" if str(error) else ""
+        return finding("assertion", f"assertion failed{said}, at {at}", kernel.pair(error)), None
     if isinstance(error, AssertionError) and function == "materialize_pointers":
         return finding("trap", f"a tensor descriptor is wrong: {text}, at {at}", kernel.pair(error)), None
     if not own and file == kernel.interpreter.__file__:
