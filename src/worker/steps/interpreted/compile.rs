@@ -7,26 +7,27 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Interpretable, PROGRAMS};
-use kforge_emulator::lines::SourceLines;
+use super::Interpretable;
+use kforge_emulator::SourceLines;
 use kforge_foundation::base::{count, plain};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{Bounds, ToolSandbox, confined, ended, remembered};
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, done, failed, refused};
-use kforge_harness::trees;
 use kforge_types::record::observation::INTERPRETED;
 use kforge_types::record::params::{CompileFacts, CompileParams, INTERPRETER_PYTHON, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
 
+/// The program in Python that does it.
+const PROGRAM: &str = include_str!("normalise.py");
 /// What the program reads and writes, in the working folder.
 const JOB: &str = "job.json";
 const OUT: &str = "out.json";
 
-/// The sources, as the program reads them.
+/// Where the sources are, as the program reads it.
 #[derive(Serialize)]
-struct Job {
-    files: BTreeMap<String, String>,
+struct Job<'a> {
+    tree: &'a Path,
 }
 
 /// The program's answer.
@@ -52,11 +53,9 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let io = |e: io::Error| failed(format!("cannot prepare the sources for Triton's interpreter: {e}"));
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output).map_err(io)?;
     let within = ToolSandbox { scratch: scratch.path(), ..ToolSandbox::of(task, bounds) };
-    let mut files = trees::texts(&task.required("tree:source")?).map_err(io)?;
-    files.retain(|name, _| name.ends_with(".py"));
-    let job = serde_json::to_vec(&Job { files }).map_err(|e| io(e.into()))?;
+    let job = serde_json::to_vec(&Job { tree: &task.required("tree:source")? }).map_err(|e| io(e.into()))?;
     fs::write(scratch.path().join(JOB), job).map_err(io)?;
-    write_programs(scratch.path()).map_err(io)?;
+    fs::write(scratch.path().join("normalise.py"), PROGRAM).map_err(io)?;
     let command = within.command(task.tool(INTERPRETER_PYTHON)?, scratch.path()).map_err(io)?;
     let command = command.args(["-I", "-S", "-B", "normalise.py", JOB, OUT]).env("PYTHONHASHSEED", "0");
     let finished = within.run(&command).map_err(io)?;
@@ -84,11 +83,6 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     task.write("lines", lines.to_text().as_bytes())?;
     task.write("log", b"")?;
     Ok(done(format!("{} for Triton's interpreter", count(binary.files.len(), "file")), vec![]))
-}
-
-/// Writes the programs in Python into a working folder.
-pub(super) fn write_programs(folder: &Path) -> io::Result<()> {
-    PROGRAMS.iter().try_for_each(|(name, text)| fs::write(folder.join(name), text))
 }
 
 /// Whether a binary for `cpu` is of a kernel in Triton.

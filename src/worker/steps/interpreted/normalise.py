@@ -2,12 +2,13 @@
 
     python -I -S -B normalise.py JOB OUT
 
-JOB is JSON: `{"files": {NAME: TEXT}}`. OUT gets `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which
+JOB is JSON: `{"tree": FOLDER}`. OUT gets, for each Python file of that folder and below, `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which
 it came; or `{"refused": MESSAGE}`. Nothing of the sources runs.
 """
 
 import ast
 import json
+import os
 import sys
 
 
@@ -36,6 +37,16 @@ def lines_of(tree, again, count):
     return lines
 
 
+def read(tree):
+    """Names and texts of the Python files of a folder and below."""
+    for folder, folders, names in os.walk(tree, followlinks=True):
+        folders.sort()
+        for name in sorted(name for name in names if name.endswith(".py")):
+            path = os.path.join(folder, name)
+            with open(path, encoding="utf-8") as file:
+                yield os.path.relpath(path, tree), file.read()
+
+
 def normalised(name, text):
     tree = Bare().visit(ast.parse(text, name))
     made = ast.unparse(tree) + "\n"
@@ -49,8 +60,9 @@ def normalised(name, text):
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        files = json.load(file)["files"]
+        tree = json.load(file)["tree"]
     try:
+        files = dict(read(tree))
         answer = {"files": {name: normalised(name, text) for name, text in files.items()}}
     except SyntaxError as error:
         answer = {"refused": f"{error.filename}:{error.lineno}: the source cannot be read: {type(error).__name__}: {error.msg}"}

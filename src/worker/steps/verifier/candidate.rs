@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
+use super::interpreter::Interpreted;
 use super::runs::{EndedRunner, Launchable, NotRun, run_candidate};
-use crate::steps::interpreted::Interpreted;
 use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::RunnerTrial;
 

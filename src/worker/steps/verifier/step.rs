@@ -6,9 +6,9 @@ use std::sync::Arc;
 
 use super::buffers::{self, BufferFile, Manner};
 use super::candidate::Candidate;
+use super::interpreter::Interpreted;
 use super::near_inputs;
 use super::runs::Launchable;
-use crate::steps::interpreted::Interpreted;
 use kforge_emulator::keeps_state;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compare::spread;

@@ -3,6 +3,17 @@
 //!
 //! The process reports as the emulator's runner does. It imports the source, so all of its reports may be forged: as those of a runner, they can only make a
 //! result worse or unknown.
+//!
+//! | decision | reason |
+//! |---|---|
+//! | Python runs confined in a process of its own, as references do | a source is a program that runs while it is imported |
+//! | what a source takes from PyTorch does nothing (`kforge_jitted.py`) | only wrappers around kernels use it |
+//! | buffers are the verifier's memory files, mapped (`kforge_memory.py`) | nothing is copied, and the judge reads them after the process has ended |
+//! | every access is checked before it happens (`kforge_memory.py`) | the interpreter follows any address |
+//! | programs run in three orders; what nothing orders is a race (`kforge_memory.py`) | a device runs programs at once |
+//! | arithmetic of bf16 and fp8 is replaced (`kforge_narrow.py`) | the interpreter computes with their bits as integers |
+//! | what is not replaced there, and what the interpreter lacks, is not emulated | an unknown result is better than a wrong one |
+//! | all runs of several trials are in one process | importing Triton takes half a second, and a Triton function keeps nothing between launches |
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
@@ -11,9 +22,8 @@ use std::time::Duration;
 use serde::Serialize;
 use tempfile::TempDir;
 
-use super::Interpretable;
-use super::compile::write_programs;
-use crate::steps::verifier::{EndedRunner, NotRun};
+use super::runs::{EndedRunner, NotRun};
+use crate::steps::interpreted::Interpretable;
 use kforge_emulator::{gaps, placement};
 use kforge_foundation::process::{Command, End, Limits, Room, run};
 use kforge_harness::arguments;
@@ -22,9 +32,17 @@ use kforge_harness::memory_file::MemoryFile;
 use kforge_harness::message::{Response, RunnerTrial, SharedBuffer, ThreadOrder};
 use kforge_harness::reports::hear;
 use kforge_harness::task::{Task, failed};
+use kforge_harness::triton::{JITTED, JITTED_NAME};
 use kforge_types::model::bound::{Arg, Launch};
 use kforge_types::record::params::{INTERPRETER_NUMPY, INTERPRETER_PYTHON};
 
+/// The programs in Python by their names in the working folder. `driver.py` is started.
+const PROGRAMS: [(&str, &str); 4] = [
+    ("driver.py", include_str!("driver.py")),
+    ("kforge_memory.py", include_str!("kforge_memory.py")),
+    ("kforge_narrow.py", include_str!("kforge_narrow.py")),
+    (JITTED_NAME, JITTED),
+];
 /// Bytes of reports that are kept.
 const REPORTS: usize = 4 << 20;
 /// Memory that Python, numpy and Triton take, beyond what the kernel may take.
@@ -37,7 +55,7 @@ const PROCESSES: usize = 32;
 const FILES: (u64, usize) = (64 << 20, 1000);
 
 /// A kernel that can be run.
-pub(in crate::steps) struct Interpreted<'a> {
+pub(super) struct Interpreted<'a> {
     task: &'a Task,
     kernel: Interpretable,
     launches: Vec<LaunchAsked>,
@@ -99,12 +117,14 @@ impl<'a> Interpreted<'a> {
     ///
     /// # Errors
     /// The binary is none of a kernel in Triton, or a working folder cannot be written.
-    pub(in crate::steps) fn new(task: &'a Task, binary: &[u8], launches: &[Launch]) -> Result<Self, Response> {
+    pub(super) fn new(task: &'a Task, binary: &[u8], launches: &[Launch]) -> Result<Self, Response> {
         let kernel: Interpretable = serde_json::from_slice(binary)
             .map_err(|e| failed(format!("not a kernel for Triton's interpreter: {e}")))?;
         let io = |e: std::io::Error| failed(format!("cannot prepare Triton's interpreter: {e}"));
         let folder = tempfile::Builder::new().prefix(".interpreter-").tempdir_in(&task.output).map_err(io)?;
-        write_programs(folder.path()).map_err(io)?;
+        for (name, text) in PROGRAMS {
+            std::fs::write(folder.path().join(name), text).map_err(io)?;
+        }
         // Other packages beside numpy stay out of reach.
         let numpy = task.tool(INTERPRETER_NUMPY)?;
         let site = folder.path().join("site");
@@ -120,7 +140,7 @@ impl<'a> Interpreted<'a> {
 
     /// Runs the kernel on each set of buffers, which are in `files`, one after another in one new process. Waits at most `time` until the process and its group
     /// have ended.
-    pub(in crate::steps) fn run(
+    pub(super) fn run(
         &self,
         trials: &[RunnerTrial],
         files: &[MemoryFile],
