@@ -20,6 +20,7 @@ use super::compile::{CudaCompileError, CudaCompiled};
 use super::{elf, log};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, ended};
+use kforge_harness::triton::{JITTED, JITTED_NAME};
 use kforge_types::model::target::capability;
 use kforge_types::model::triton::{TritonCompile, TritonOptions, TritonParam, TritonParamKind};
 use kforge_types::record::contract::TritonFacts;
@@ -90,6 +91,7 @@ pub fn compile_triton(
     let job = serde_json::to_vec(&job).map_err(|e| io(e.into()))?;
     fs::write(folder.join(JOB), job).map_err(io)?;
     fs::write(folder.join("driver.py"), DRIVER).map_err(io)?;
+    fs::write(folder.join(JITTED_NAME), JITTED).map_err(io)?;
     // `-I` and `-S`: neither variables, nor the working folder, nor installed packages add modules.
     let command = within.command(python, &folder).map_err(io)?.args(["-I", "-S", "-B", "driver.py", JOB, OUT]);
     let command = variables(&folder).into_iter().fold(command, |command, (name, value)| command.env(name, value));

@@ -92,6 +92,7 @@ mod prelude;
 mod ptx;
 pub mod run;
 mod shadow;
+mod source_lines;
 mod stack;
 pub mod unincluded;
 mod warp;
@@ -105,6 +106,7 @@ pub use headers::headers;
 pub use image::keeps_state;
 pub use inspect::inspect;
 pub use memory::{Placement, gaps, placement};
+pub use source_lines::SourceLines;
 pub use stack::STACK_BYTES;
 
 /// The code of this package that executes steps: the name, digest and size of each part, in the order of `parts.rs`.

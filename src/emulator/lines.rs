@@ -1,12 +1,15 @@
 //! Places are program counters while a kernel runs, and files and lines afterwards: only the verifier has the line tables, which are
 //! an output apart from the binary.
 //!
+//! Of a kernel in Triton, the table is a [`SourceLines`], and an offset names a line of the text that the interpreter runs.
+//!
 //! A runner's findings carry [`PENDING`] as the file and the offset in the image as the line; messages contain `@{1a2b}` marks.
 //! [`Lines::resolve`] replaces both.
 
 use std::path::Path;
 
 use super::abi::{ADAPTED, TOOLKIT};
+use super::source_lines::{SourceLines, plain};
 use kforge_harness::message::RunnerReport;
 use kforge_types::record::Finding;
 
@@ -39,6 +42,7 @@ pub fn has_marks(text: &str) -> bool {
 /// Line tables of one binary.
 pub struct Lines<'a> {
     context: Option<addr2line::Context<Reader<'a>>>,
+    sources: SourceLines,
 }
 
 type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndian>;
@@ -46,7 +50,10 @@ type Reader<'a> = addr2line::gimli::EndianSlice<'a, addr2line::gimli::LittleEndi
 impl<'a> Lines<'a> {
     /// Reads the compile step's output `lines`. If it cannot be read, no place is resolved.
     pub fn parse(bytes: &'a [u8]) -> Self {
-        Lines { context: context(bytes) }
+        match SourceLines::parse(bytes) {
+            Some(sources) => Lines { context: None, sources },
+            None => Lines { context: context(bytes), sources: SourceLines::default() },
+        }
     }
 
     /// File and line of an offset: the innermost frame that is not one of our own headers.
@@ -57,6 +64,9 @@ impl<'a> Lines<'a> {
     /// Files and lines of an offset, the innermost first: the place, and the calls that the compiler replaced by the called functions. Without frames of our own
     /// headers, and with those of the toolkit's only if there are no others.
     fn frames(&self, offset: u32) -> Vec<(String, u32)> {
+        if let Some(place) = self.sources.find(offset) {
+            return vec![place];
+        }
         let (mut found, mut toolkit) = (Vec::new(), Vec::new());
         let Some(context) = &self.context else { return found };
         let Ok(mut frames) = context.find_frames(u64::from(offset).saturating_sub(1)).skip_all_loads() else {
@@ -141,14 +151,6 @@ fn mark_of(after: &str) -> Option<(u32, usize)> {
     Some((u32::from_str_radix(digits.strip_prefix(CALLERS).unwrap_or(digits), 16).ok()?, end))
 }
 
-/// The most characters of a file name that are shown.
-const LONGEST: usize = 300;
-
-/// A file name that is safe to show: `#line` lets a source set any name, including colors and line breaks.
-fn plain(file: &str) -> String {
-    file.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
-}
-
 fn context(bytes: &[u8]) -> Option<addr2line::Context<Reader<'_>>> {
     use addr2line::gimli;
     use object::{Object, ObjectSection};
@@ -167,7 +169,7 @@ mod tests {
     #[test]
     fn what_a_source_calls_itself_controls_no_terminal_and_forges_no_line() {
         assert_eq!(plain("k.cu\u{1b}[31m\nerror: none"), "k.cu [31m error: none");
-        assert_eq!(plain(&"x".repeat(5000)).len(), LONGEST);
+        assert_eq!(plain(&"x".repeat(5000)).len(), 300);
     }
 
     #[test]
@@ -178,6 +180,20 @@ mod tests {
             "race at an unknown line and @{zz}, an unknown line"
         );
         assert_eq!(lines.first_mark("race at @{1f}"), None);
+    }
+
+    #[test]
+    fn lines_of_a_text_that_the_interpreter_runs_are_those_of_its_file() {
+        let table = SourceLines { triton: vec![("a.py".into(), vec![1]), ("k.py".into(), vec![3, 7])] };
+        let text = table.to_text();
+        assert_eq!(SourceLines::parse(text.as_bytes()), Some(table));
+        let lines = Lines::parse(text.as_bytes());
+        let at = SourceLines::offset(1, 2);
+        assert_eq!(lines.find(at), Some(("k.py".into(), 7)));
+        assert_eq!(lines.resolve_text(&format!("write at {}", mark(at))), "write at k.py:7");
+        for nowhere in [0, SourceLines::offset(1, 3), SourceLines::offset(2, 1)] {
+            assert_eq!(lines.find(nowhere), None);
+        }
     }
 
     #[test]

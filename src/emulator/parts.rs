@@ -27,6 +27,7 @@ pub(crate) const PARTS: &[Part] = &[
             "pointers.rs",
             "prelude.rs",
             "ptx",
+            "source_lines.rs",
             "unincluded.rs",
         ],
         packages: &["object"],

@@ -20,6 +20,7 @@ pub mod stage;
 pub mod system;
 pub mod task;
 pub mod trees;
+pub mod triton;
 mod device_slots;
 
 pub use execute::WorkerExecutor;

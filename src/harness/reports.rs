@@ -68,6 +68,8 @@ pub struct RunSummary {
     /// The number of trials, and how many of them the runner reported as ended.
     trials: u32,
     ended: u32,
+    /// How many runs ended before anything was reported that makes outputs not worth comparing.
+    clean: u32,
 }
 
 /// Summarizes the reports and the end of a runner that was to run `trials` trials, one after the other.
@@ -93,6 +95,12 @@ impl RunSummary {
     /// Whether the run ended normally by its reports, so that its outputs are to be compared.
     pub fn is_whole(&self) -> bool {
         self.done && !self.faulty && self.not_emulated.is_empty()
+    }
+
+    /// How many of the runs, from the first on, have outputs that are to be compared: all if the process ended normally, otherwise those that ended before the
+    /// first failure.
+    pub fn whole_runs(&self) -> usize {
+        (if self.is_whole() { self.trials } else { self.clean }) as usize
     }
 
     fn take(&mut self, report: RunnerReport) {
@@ -124,6 +132,9 @@ impl RunSummary {
             RunnerReport::TrialDone { trial } if trial > self.ended => self.broken("a run that ended before it began"),
             RunnerReport::TrialDone { .. } => {
                 self.ended += 1;
+                if !self.faulty && self.not_emulated.is_empty() {
+                    self.clean = self.ended;
+                }
                 self.done = self.ended == self.trials;
             }
             RunnerReport::NotEmulated(_) if self.done => self.broken("a report after the last run had ended"),

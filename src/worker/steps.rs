@@ -10,6 +10,7 @@ use kforge_types::record::kind::WorkerCode;
 pub mod compiled;
 mod emulated;
 pub mod fatbin;
+mod interpreted;
 pub mod verifier;
 
 #[cfg(any(debug_assertions, feature = "virtual-device"))]

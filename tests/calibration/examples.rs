@@ -38,6 +38,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         nvrtc: Tool::Known(some()),
         nvcc: Tool::Known(some()),
         triton: Tool::Known(some()),
+        triton_interpreter: Tool::Known(some()),
         disassembler: Tool::Known(some()),
         triton_disassembler: Tool::Known(some()),
         fatbinary: Tool::Known(some()),

@@ -219,3 +219,17 @@ fn floods_are_counted_rather_than_kept() {
     assert_eq!(heard.findings.len(), MOST);
     assert_eq!(heard.findings.iter().map(|f| f.count).sum::<u64>(), 1000);
 }
+
+#[test]
+fn only_runs_before_the_first_failure_are_compared() {
+    let whole =
+        |reports: &[RunnerReport], end: End| hear(&captured(reports, ""), &Captured::new(10), end, 2).whole_runs();
+    let done = |trial| RunnerReport::TrialDone { trial };
+    let race = RunnerReport::Finding { trial: 1, finding: Finding::new(FindingKind::Race, "a race") };
+    let exited = End::Exited(0);
+    assert_eq!(whole(&[done(0), done(1)], exited), 2);
+    assert_eq!(whole(&[done(0), race, done(1)], exited), 1);
+    assert_eq!(whole(&[done(0), RunnerReport::NotEmulated(everything())], exited), 1);
+    assert_eq!(whole(&[RunnerReport::NotEmulated(everything()), done(0), done(1)], exited), 0);
+    assert_eq!(whole(&[done(0)], End::TimedOut(Duration::from_secs(1))), 1);
+}

@@ -165,6 +165,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         verdict,
         explanation,
         emulated,
+        interpreted: observation.is_interpreted(),
         unconfined: observation.unconfined.clone(),
         worst,
         confirms: false,

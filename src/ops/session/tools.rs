@@ -42,6 +42,8 @@ enum Behind {
 enum TritonPart {
     /// The compiler.
     Compiler,
+    /// The interpreter.
+    Interpreter,
     /// The disassembler that comes with it.
     Disassembler,
 }
@@ -121,7 +123,7 @@ impl NoCuda {
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NoTriton {
     /// The package has no kernel that needs one.
-    #[error("the package has no kernel in Triton for a device target")]
+    #[error("the package has no kernel in Triton")]
     NoKernel,
     /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
     #[error("kforge.lock names no wheels for Triton {0}: run `kforge build` with a network")]
@@ -251,6 +253,14 @@ impl Tools {
             let found = found.map_err(|e| format!("could not read Python: {e}"))?;
             Ok(self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Compiler)))
         });
+        let triton_interpreter = wheel.clone().and_then(|(wheel, python)| {
+            if python.numpy.is_none() {
+                return Err(no_numpy(&python.path));
+            }
+            let found = toolchain::triton::fingerprint_of_interpreter(&wheel, &python, digest);
+            let found = found.map_err(|e| format!("could not read Python: {e}"))?;
+            Ok(self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Interpreter)))
+        });
         let triton_disassembler = wheel.map(|(wheel, python)| {
             let found = toolchain::triton::fingerprint_of_disassembler(&wheel);
             self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
@@ -267,6 +277,7 @@ impl Tools {
             nvcc: nvcc.into(),
             triton: with_triton.into(),
             disassembler: disassembler.into(),
+            triton_interpreter: triton_interpreter.into(),
             triton_disassembler: triton_disassembler.into(),
             fatbinary: fatbinary.into(),
             python: of_host(&host.python),
@@ -287,6 +298,7 @@ impl Tools {
                 let folder = self.triton(wheel, python, reporter)?;
                 Ok(match part {
                     TritonPart::Compiler => toolchain::triton::places(&folder, python),
+                    TritonPart::Interpreter => toolchain::triton::places_of_interpreter(&folder, python),
                     TritonPart::Disassembler => toolchain::triton::disassembler(&folder),
                 })
             }
@@ -589,11 +601,18 @@ pub fn needs_cuda(package: &Package) -> bool {
     package.kernels.is_empty() || package.kernels.iter().any(|kernel| kernel.language == Language::Cuda)
 }
 
-/// Whether a package has a kernel in Triton for a device target.
+/// Whether a package has a kernel in Triton for some target. `cpu` needs Triton, too: its interpreter runs there.
 pub fn needs_triton(package: &Package) -> bool {
-    let for_device = |name: &String| package.targets.get(name).is_some_and(|target| target.arch != Arch::Cpu);
-    let mut kernels = package.kernels.iter().filter(|kernel| kernel.language == Language::Triton);
-    kernels.any(|kernel| kernel.targets.iter().any(for_device))
+    package.kernels.iter().any(|kernel| kernel.language == Language::Triton && !kernel.targets.is_empty())
+}
+
+/// What is said where the Python that runs Triton's interpreter has no numpy.
+fn no_numpy(python: &Path) -> String {
+    let python = python.display();
+    format!(
+        "Triton's interpreter needs numpy, which is missing for `{python}`: install it with `{python} -m pip install numpy`, or set another Python with the \
+         setting `toolchain.python`"
+    )
 }
 
 /// The name of a release's wheels in the lockfile.

@@ -92,6 +92,8 @@ pub struct Toolchains {
     pub triton: Tool,
     /// The disassembler.
     pub disassembler: Tool,
+    /// Triton, and the Python with numpy that runs its interpreter.
+    pub triton_interpreter: Tool,
     /// The disassembler that comes with Triton: it knows what Triton's assembler writes.
     pub triton_disassembler: Tool,
     /// What packs machine code into fatbins.

@@ -9,7 +9,6 @@ use super::input::{Goal, Selection};
 use super::node_builder::{DECISION, MAIN, NodeBuilder, SPLITTING};
 use super::operators::Case;
 use super::timing_steps::is_timed;
-use super::triton::is_uncompiled;
 use super::variants::PlannedVariant;
 use kforge_engine::{InputRef, Node};
 use kforge_foundation::base::{Diagnostic, Digest};
@@ -222,9 +221,6 @@ impl Planner<'_> {
 
     /// Plans the compilations of variants in the order in which they start.
     fn compile_all(&mut self, scope: Scope<'_>, builds: Vec<&PlannedVariant>) -> Result<(), Diagnostic> {
-        if is_uncompiled(scope) {
-            return Ok(());
-        }
         for at in by_turns(&builds.iter().map(|build| &build.variant).collect::<Vec<_>>()) {
             let scope = Scope { round: builds[at].round, ..scope };
             let compiler = Self::compiler(scope.of(builds[at]), 0.0);
@@ -459,7 +455,7 @@ impl Planner<'_> {
     ) -> Result<NodeBuilder, Diagnostic> {
         for (build, served) in field.builds.iter().zip(&field.serves) {
             let scope = Scope { round: build.round, ..scope };
-            if let Some(first) = served.first().filter(|_| !is_uncompiled(scope)) {
+            if let Some(first) = served.first() {
                 let compiler = Self::compiler(scope.of(build), cases[*first as usize].work);
                 let problem = &cases[*first as usize].problem;
                 let (_, inspect) = self.compile(scope, build, compiler, MAIN, Some(problem))?;

@@ -33,6 +33,7 @@ pub fn compile(compiler: Compiler) -> u64 {
         Compiler::Nvcc => 1024,
         // The library itself takes about 200.
         Compiler::Triton => 512,
+        Compiler::TritonInterpreter => 64,
     }
 }
 
@@ -68,6 +69,8 @@ pub fn verify(params: &VerifyParams) -> u64 {
     let (runs, shadow) = match params.compiler {
         Compiler::EmulatorCheck => (4, 16),
         Compiler::EmulatorPlain => (4, 0),
+        // The shadow state of each element is seven words, for one run at a time. The runs of a trial lie in memory together.
+        Compiler::TritonInterpreter => (4, 28),
         Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc | Compiler::Triton => return timing(params),
     };
     let values = elements(&params.problem).saturating_mul(F64 * 2);

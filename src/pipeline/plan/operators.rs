@@ -6,11 +6,12 @@ use super::context::{CHECK_WORK, Planner};
 use super::input::Selection;
 use super::memory;
 use super::node_builder::NodeBuilder;
+use super::triton;
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::calibrate;
 use kforge_numerics::reference::{self, cost, fresh, generate};
 use kforge_types::model::{
-    Arch, Compare, Operator, Precision, Problem, Reference, Shape, Tensor, Tolerance, TypeChoice,
+    Arch, Compare, Language, Operator, Precision, Problem, Reference, Shape, Tensor, Tolerance, TypeChoice,
 };
 use kforge_types::record::event::Labels;
 use kforge_types::record::params::{CalibrateCase, CalibrateParams, OracleParams, Trial};
@@ -103,6 +104,13 @@ impl Planner<'_> {
             .any(|(name, target)| target.arch != Arch::Cpu && selected(name))
     }
 
+    /// Whether all kernels of an operator are in Triton.
+    fn only_in_triton(&self, package: usize, operator: &Operator) -> bool {
+        let package = self.package_input(package).package;
+        let mut kernels = package.kernels.iter().filter(|kernel| kernel.operator == operator.name).peekable();
+        kernels.peek().is_some() && kernels.all(|kernel| kernel.language == Language::Triton)
+    }
+
     /// Additional memory in MiB for a step that may compute products of a reference on a device of this machine.
     pub(super) fn products(&self, problem: &Problem) -> u64 {
         if self.input.devices.is_empty() { 0 } else { memory::products(problem) }
@@ -135,9 +143,14 @@ impl Planner<'_> {
         scaleless(operator, shape, &problem, &tolerance)?;
         let nulls = work <= within;
         // A device can run shapes that the emulator cannot, and is compared with the same values.
-        let limit = if self.on_devices(package) { self.input.oracle_limit } else { self.input.emulator_limit };
+        let emulator = self.input.emulator_limit;
+        let limit = match (self.on_devices(package), self.only_in_triton(package, operator)) {
+            (true, _) => self.input.oracle_limit.max(emulator),
+            (false, true) => triton::limit(emulator),
+            (false, false) => emulator,
+        };
         let products = self.products(&problem);
-        let oracles = (work <= limit.max(self.input.emulator_limit)).then(|| {
+        let oracles = (nulls || work <= limit).then(|| {
             let compare = if nulls { compare } else { BTreeMap::new() };
             let own = self.own_functions(package, &problem, &compare);
             trials

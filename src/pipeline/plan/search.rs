@@ -20,7 +20,6 @@ use super::input::Goal;
 use super::kernels::{Field, Stage, classes, identity};
 use super::node_builder::{MAIN, NodeBuilder};
 use super::operators::Case;
-use super::triton::is_uncompiled;
 use super::variants::{PlannedVariant, label_of};
 use kforge_foundation::base::{Diagnostic, Digest};
 use kforge_numerics::measure::search::sample;
@@ -277,9 +276,6 @@ impl Planner<'_> {
             let Some(build) = self.build_at(scope, &next, *variant) else { continue };
             let launches = self.blocks(scope, &next, &build, *variant)?;
             next.params.launches.insert(*variant, launches);
-            if is_uncompiled(scope) {
-                continue;
-            }
             let first = cases_of(&next, *variant).into_iter().next().map(|(_, case)| case.problem);
             let compiler = Self::compiler(scope, 0.0);
             let (_, inspect) = self.compile(scope, &build, compiler, MAIN, first.as_ref())?;

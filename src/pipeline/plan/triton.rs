@@ -3,6 +3,9 @@
 //!
 //! A variant in Triton has one binary for each class of its shapes: shapes at which the same constants, the same arguments of one and the same multiples of 16
 //! hold. Steps of a shape read the binary of its class.
+//!
+//! Triton's interpreter, which runs on `cpu`, specialises nothing and knows no options. There a class is a set of constants, and variants that differ only in
+//! options have equal keys.
 
 use std::collections::BTreeMap;
 
@@ -11,17 +14,37 @@ use super::kernels::Selected;
 use super::operators::Case;
 use super::variants::PlannedVariant;
 use kforge_foundation::base::{Diagnostic, count};
+use kforge_types::model::grid;
 use kforge_types::model::kernel::LaunchAction;
-use kforge_types::model::triton::{Given, JitParam, SpecialiseError, Specialised, TritonConst, specialise};
-use kforge_types::model::{Arch, Kernel, Language, Launch, Problem, TuneValue};
+use kforge_types::model::triton::{
+    Given, JitParam, SpecialiseError, Specialised, Specialize, TritonCompile, TritonConst, TritonOptions, specialise,
+};
+use kforge_types::model::{Arch, Kernel, KernelLaunch, Language, Launch, Problem, TuneValue};
+use kforge_types::record::Unknown;
 use kforge_types::record::params::{CompileParams, Compiler};
 
 /// The alignment of workspaces in bytes.
 const WORKSPACE_ALIGN: u64 = 256;
 
-/// Whether a kernel is not compiled on a target at all: `cpu` has nothing that runs Triton.
-pub(super) fn is_uncompiled(scope: Scope<'_>) -> bool {
-    scope.kernel.language == Language::Triton && scope.target.arch == Arch::Cpu
+/// What the interpreter specialises: nothing of the values of arguments.
+const UNSPECIALISED: Specialize = Specialize::Only(Vec::new());
+
+/// How many scalar operations a program of the interpreter is worth: it executes a program's statements one by one, at milliseconds each.
+const PROGRAM: f64 = 3e4;
+/// The share of the emulator's limit that the interpreter has: it takes that much longer for an operation.
+const SHARE: f64 = 1e-3;
+
+/// The limit of work on `cpu` for an operator whose kernels are all in Triton, from that of the emulator.
+pub(super) fn limit(emulator: f64) -> f64 {
+    emulator * SHARE
+}
+
+/// What turns a kernel in Triton into what a target runs.
+pub(super) fn compiler(target: &Arch) -> Compiler {
+    match target {
+        Arch::Cpu => Compiler::TritonInterpreter,
+        Arch::Sm(_) => Compiler::Triton,
+    }
 }
 
 impl Planner<'_> {
@@ -37,6 +60,40 @@ impl Planner<'_> {
             Language::Cuda => scope.kernel.launches(&build.variant, scope.choice, problem),
             Language::Triton => self.specialised(scope, build, problem).map(|found| found.launches),
         }
+    }
+
+    /// Why a shape is too large for `cpu`; none if it is not, or on a device.
+    pub(super) fn too_large(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        case: &Case,
+    ) -> Result<Option<Unknown>, Diagnostic> {
+        let emulator = self.input.emulator_limit;
+        let kernel = scope.of(build).kernel;
+        let (work, limit, what) = match (&scope.target.arch, kernel.language) {
+            (Arch::Sm(_), _) => return Ok(None),
+            (Arch::Cpu, Language::Cuda) => (case.work, emulator, "the emulator's limit is"),
+            (Arch::Cpu, Language::Triton) => {
+                let launches = self.launched(scope, build, &case.problem)?;
+                let launches = grid::emulated(&launches).unwrap_or(launches);
+                let programs: f64 = launches.iter().map(programs).sum();
+                (
+                    case.work + PROGRAM * programs,
+                    limit(emulator),
+                    "the limit of Triton's interpreter is a thousandth of",
+                )
+            }
+        };
+        let said = match kernel.language {
+            Language::Cuda => {
+                format!("{work:.1e} scalar operations, but {what} {limit:.1e} (setting `emulator.max-work`)")
+            }
+            Language::Triton => {
+                format!("{work:.1e} scalar operations, but {what} the setting `emulator.max-work`, {limit:.1e}")
+            }
+        };
+        Ok((work > limit).then_some(Unknown::TooLarge(said)))
     }
 
     /// The compilation of a variant for a problem; if there is none, for the first shape that it serves.
@@ -130,7 +187,7 @@ impl Planner<'_> {
         let specialised = self.specialised_for(scope, build, problem)?;
         let scope = scope.of(build);
         Ok(CompileParams {
-            compiler: Compiler::Triton,
+            compiler: compiler(&scope.target.arch),
             arch: scope.target.arch.name().to_string(),
             main: build.source.clone(),
             entries: scope.kernel.entries(&build.variant, scope.choice),
@@ -154,6 +211,7 @@ impl Planner<'_> {
     ) -> Result<Specialised, Diagnostic> {
         let scope = scope.of(build);
         let (kernel, choice) = (scope.kernel, scope.choice);
+        let interpreted = scope.target.arch == Arch::Cpu;
         let launches = kernel.launches(&build.variant, choice, problem)?;
         let workspaces = kernel.workspaces(&build.variant, choice, problem)?;
         let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
@@ -172,11 +230,30 @@ impl Planner<'_> {
             params: params.map_or(&[][..], Vec::as_slice),
             names: &names,
             tunables: &|name| build.variant.values.contains_key(name),
-            specialize: &kernel.specialize,
+            specialize: if interpreted { &UNSPECIALISED } else { &kernel.specialize },
             buffer: &buffer,
         };
-        specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))
+        let found = specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))?;
+        Ok(if interpreted { without_options(found) } else { found })
     }
+}
+
+/// The programs of a launch.
+fn programs(launch: &Launch) -> f64 {
+    match launch {
+        Launch::Kernel(kernel) => kernel.grid.iter().map(|extent| f64::from(*extent)).product(),
+        Launch::Memset { .. } => 0.0,
+    }
+}
+
+/// The same without what only a compiler reads.
+fn without_options(found: Specialised) -> Specialised {
+    let launches = found.launches.into_iter().map(|launch| match launch {
+        Launch::Kernel(kernel) => Launch::Kernel(KernelLaunch { block: [1; 3], cluster: None, ..kernel }),
+        other => other,
+    });
+    let compile = TritonCompile { options: TritonOptions::default(), ..found.compile };
+    Specialised { launches: launches.collect(), compile, class: found.class }
 }
 
 fn constant(value: &TuneValue) -> TritonConst {

@@ -8,7 +8,7 @@ use super::input::{SourceReach, Tool};
 use super::memory;
 use super::node_builder::{self, ABLATION, MAIN, NodeBuilder};
 use super::operators::{Case, count_beyond, scaled};
-use super::triton::is_uncompiled;
+use super::triton;
 use kforge_foundation::base::Diagnostic;
 use kforge_types::model::kernel::{Compiler as Choice, LaunchAction};
 use kforge_types::model::tensor_map::TensorMap;
@@ -163,7 +163,7 @@ impl Planner<'_> {
     ) -> Result<(String, String), Diagnostic> {
         let plain = if compiler == Compiler::EmulatorPlain { "plain" } else { "" };
         let specialised = match compiler {
-            Compiler::Triton => Some(self.specialised_for(scope, build, problem)?),
+            Compiler::Triton | Compiler::TritonInterpreter => Some(self.specialised_for(scope, build, problem)?),
             _ => None,
         };
         let class = specialised.as_ref().map_or("", |s| &s.class);
@@ -199,6 +199,7 @@ impl Planner<'_> {
             }
             Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
             Compiler::Triton => node.tool("toolchain", &tools.triton),
+            Compiler::TritonInterpreter => node.tool("toolchain", &tools.triton_interpreter),
             Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
             Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
         };
@@ -230,7 +231,7 @@ impl Planner<'_> {
         problem: Option<&Problem>,
     ) -> Result<CompileParams, Diagnostic> {
         let scope = scope.of(build);
-        if compiler == Compiler::Triton {
+        if matches!(compiler, Compiler::Triton | Compiler::TritonInterpreter) {
             return self.triton_params(scope, build, problem);
         }
         let kernel = scope.kernel;
@@ -284,7 +285,7 @@ impl Planner<'_> {
     /// The compiler of a variant on a target, for work of that size.
     pub fn compiler(scope: Scope<'_>, work: f64) -> Compiler {
         match (&scope.target.arch, scope.kernel.compiler) {
-            (_, _) if scope.kernel.language == Language::Triton => Compiler::Triton,
+            (arch, _) if scope.kernel.language == Language::Triton => triton::compiler(arch),
             (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
             (Arch::Cpu, _) => Compiler::EmulatorPlain,
             // NVRTC compiles no host code.
@@ -356,11 +357,10 @@ impl Planner<'_> {
         let shape = &scope.operator.shapes[case.at];
         let emulated = scope.target.arch == Arch::Cpu;
         let compiler = Self::compiler(scope, case.work);
-        let compiled = match is_uncompiled(scope) {
-            true => None,
-            false => Some(self.compile(scope, build, compiler, phase, Some(&case.problem))?),
-        };
-        let absent = self.absence(scope, case);
+        let (compile, inspect) = self.compile(scope, build, compiler, phase, Some(&case.problem))?;
+        let too_large = self.too_large(scope, build, case)?;
+        let within = too_large.is_none();
+        let absent = too_large.or_else(|| self.absence(scope, case));
         let mut parts = self.parts(scope, build);
         parts.push(&shape.name);
         let mut labels = self.labels(scope, build, Some(&shape.name));
@@ -379,10 +379,7 @@ impl Planner<'_> {
             }
         }
         // A shape that is too large for the emulator has no verification on `cpu`. On a device, evidence may answer the verification.
-        let within = !emulated || case.work <= self.input.emulator_limit;
-        if let Some(oracles) = case.oracles.as_ref().filter(|_| within)
-            && let Some((compile, inspect)) = &compiled
-        {
+        if let Some(oracles) = case.oracles.as_ref().filter(|_| within) {
             let mut params = self.verify_params(scope, build, case, compiler, &case.tolerance)?;
             // A sanitizer runs a candidate in a process of its own anyway.
             params.sanitize = match &confirmation {
@@ -402,12 +399,18 @@ impl Planner<'_> {
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 verify = verify.output(&format!("expected:{}", trial.trial), oracle, "expected");
             }
-            verify = verify.build("", compile, inspect);
+            verify = verify.build("", &compile, &inspect);
             if !params.sanitize.is_empty() {
-                verify = verify.optional("lined", compile, "lined");
+                verify = verify.optional("lined", &compile, "lined");
             }
             verify = match emulated {
-                true => verify.tool("runtime", &self.package_input(scope.package).toolchains.runtime),
+                true => {
+                    let tools = &self.package_input(scope.package).toolchains;
+                    match compiler {
+                        Compiler::TritonInterpreter => verify.tool("toolchain", &tools.triton_interpreter),
+                        _ => verify.tool("runtime", &tools.runtime),
+                    }
+                }
                 false => verify.device(self.observed(scope), false).unless(self.no_device(scope)),
             };
             let own = self.own_functions(scope.package, &case.problem, &params.compare);
@@ -473,13 +476,6 @@ impl Planner<'_> {
     /// Why an observation may be missing.
     fn absence(&self, scope: Scope<'_>, case: &Case) -> Option<Unknown> {
         match &scope.target.arch {
-            Arch::Cpu if scope.kernel.language == Language::Triton => {
-                Some(Unknown::NotEmulated("Triton kernels need the interpreter, which this version lacks".into()))
-            }
-            Arch::Cpu if case.work > self.input.emulator_limit => Some(Unknown::TooLarge(format!(
-                "{:.1e} scalar operations, but the emulator's limit is {:.1e} (setting `emulator.max-work`)",
-                case.work, self.input.emulator_limit
-            ))),
             Arch::Cpu => None,
             Arch::Sm(_) if case.oracles.is_none() => Some(Unknown::TooLarge(format!(
                 "{:.1e} scalar operations, but the limit for expected values is {:.1e} (setting `oracle.max-work`)",

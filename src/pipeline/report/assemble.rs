@@ -414,6 +414,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                         other => other,
                     },
                     emulated: judgement.emulated,
+                    interpreted: judgement.interpreted,
                     unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     no_fresh: judgement.no_fresh,

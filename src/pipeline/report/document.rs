@@ -192,8 +192,11 @@ pub struct ShapeReport {
     pub variant: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the verdict comes from the emulator.
+    /// Whether the verdict comes from the emulator, or from Triton's interpreter.
     pub emulated: bool,
+    /// Whether it comes from Triton's interpreter.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpreted: bool,
     /// What the system could not confine; empty if the kernel was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,

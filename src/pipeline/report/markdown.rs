@@ -6,6 +6,7 @@ use super::document::Report;
 use super::text::{ACCEPTED, facts, host_launched, observed};
 use super::{provenance, rounds_text};
 use jiff::Timestamp;
+use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Attribution, Shown};
 
 /// The report as markdown. With the present time, ages are given beside dates.
@@ -73,12 +74,12 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
         table(&mut out, "kernel | target | shape | variant | verdict");
         for (kernel, target) in targets() {
             for shape in &target.shapes {
-                let emulated = match (shape.emulated, shape.unconfined.is_empty()) {
-                    (true, true) => " (emulated)",
-                    (true, false) => " (emulated, unconfined)",
-                    (false, true) => "",
-                    (false, false) => " (unconfined)",
-                };
+                let of = [
+                    witness(shape.emulated, shape.interpreted),
+                    if shape.unconfined.is_empty() { "" } else { "unconfined" },
+                ];
+                let of: Vec<&str> = of.into_iter().filter(|part| !part.is_empty()).collect();
+                let emulated = if of.is_empty() { String::new() } else { format!(" ({})", of.join(", ")) };
                 let _ = writeln!(
                     out,
                     "| {} | {} | {} | {} | {}{emulated} |",

@@ -9,6 +9,7 @@ use kforge_foundation::base::count;
 use kforge_numerics::measure::compare::show;
 use kforge_types::model::Problem;
 use kforge_types::model::coordinates::coordinates;
+use kforge_types::record::observation::witness;
 use kforge_types::record::params::Judgement;
 use kforge_types::record::{Determinism, OutputObserved, TrialObserved, Verdict, VerifyObservation};
 
@@ -42,9 +43,9 @@ pub fn text(single: &Single<'_>) -> String {
     let judgement = single.judgement;
     let hosted = single.observation.is_some_and(VerifyObservation::is_host_launched);
     let witness = match judgement.emulated {
-        true => " (emulated)",
-        false if hosted => " (host-launched)",
-        false => "",
+        true => format!(" ({})", witness(true, judgement.interpreted)),
+        false if hosted => " (host-launched)".to_string(),
+        false => String::new(),
     };
     let _ = match &judgement.verdict {
         Verdict::Pass => writeln!(out, "  {GOOD}pass{GOOD:#}{witness}"),

@@ -12,6 +12,7 @@ use super::document::{
 };
 use super::{provenance, rounds_text};
 use kforge_foundation::base::count;
+use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
 use kforge_types::record::{FunctionFacts, Verdict};
 
@@ -272,7 +273,7 @@ fn verdict(verdict: &Verdict, failures: Failures) -> String {
 fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport, failures: Failures) {
     let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict, failures));
     if shape.emulated {
-        let _ = write!(out, "  {}", paint(DIM, "emulated"));
+        let _ = write!(out, "  {}", paint(DIM, witness(shape.emulated, shape.interpreted)));
     }
     if !shape.unconfined.is_empty() {
         let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
@@ -459,6 +460,7 @@ mod tests {
             variant: label.into(),
             verdict: Verdict::Pass,
             emulated: false,
+            interpreted: false,
             unconfined: vec![],
             worst: Some(0.02),
             no_fresh: None,

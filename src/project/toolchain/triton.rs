@@ -5,7 +5,8 @@
 //! |---|---|
 //! | the lockfile holds the wheels of every kind of Python | one file would fail for a colleague who has another Python |
 //! | the key holds the wheel that is used, the interpreter and its own library | all of them execute what a source says at import; equal binaries end a rebuild |
-//! | numpy is not in the key | neither Triton nor a source can import it: packages that people installed are left out |
+//! | numpy is not in the key of compilations | neither Triton's compiler nor a source can import it there: packages that people installed are left out |
+//! | numpy is in the key of the interpreter | Triton's interpreter computes with it |
 //! | the disassembler is that of the wheel | another one may not know what Triton's assembler writes |
 
 use std::collections::BTreeMap;
@@ -17,7 +18,7 @@ use super::pip::Pip;
 use super::{DigestFile, Error, Python, digest_of_sequence};
 use crate::workspace::lockfile::LockedWheel;
 use kforge_foundation::base::Digest;
-use kforge_types::record::params::Toolchain;
+use kforge_types::record::params::{INTERPRETER_NUMPY, INTERPRETER_PYTHON, Toolchain};
 
 /// The minor versions of Python 3 for which wheels are locked.
 const PYTHONS: [u32; 4] = [11, 12, 13, 14];
@@ -91,6 +92,20 @@ pub fn fingerprint(wheel: &LockedWheel, python: &Python, digest: DigestFile<'_>)
     Ok(toolchain)
 }
 
+/// The fingerprint of a wheel's interpreter, and of the Python with numpy that runs it.
+///
+/// # Errors
+/// A file of the interpreter can no longer be read.
+pub fn fingerprint_of_interpreter(
+    wheel: &LockedWheel,
+    python: &Python,
+    digest: DigestFile<'_>,
+) -> io::Result<Toolchain> {
+    let mut toolchain = python.fingerprint(digest)?;
+    toolchain.tools.insert("triton".into(), of_wheel(wheel));
+    Ok(toolchain)
+}
+
 /// The fingerprint of the disassembler that comes with a wheel.
 pub fn fingerprint_of_disassembler(wheel: &LockedWheel) -> Toolchain {
     Toolchain { tools: [("nvdisasm".to_string(), of_wheel(wheel))].into(), ..Toolchain::default() }
@@ -136,6 +151,21 @@ pub fn places(folder: &Path, python: &Python) -> BTreeMap<String, PathBuf> {
         [("triton".to_string(), folder.to_path_buf()), ("python".to_string(), program)].into();
     let read = python.library.iter().chain(files.iter().skip(1)).enumerate();
     places.extend(read.map(|(at, path)| (format!("python-reads:{at}"), path.clone())));
+    places
+}
+
+/// The tools of a run by Triton's interpreter by the names that workers use: `triton`, [`INTERPRETER_PYTHON`], [`INTERPRETER_NUMPY`], and what they read.
+pub fn places_of_interpreter(folder: &Path, python: &Python) -> BTreeMap<String, PathBuf> {
+    let program = python.files.first().unwrap_or(&python.path).clone();
+    let mut places: BTreeMap<String, PathBuf> =
+        [("triton".to_string(), folder.to_path_buf()), (INTERPRETER_PYTHON.to_string(), program)].into();
+    if let Some(numpy) = &python.numpy {
+        places.insert(INTERPRETER_NUMPY.into(), numpy.folder.clone());
+    }
+    let libraries = python.numpy.iter().map(|numpy| numpy.folder.with_file_name("numpy.libs"));
+    let libraries: Vec<PathBuf> = libraries.filter(|folder| folder.is_dir()).collect();
+    let read = python.library.iter().chain(python.files.iter().skip(1)).chain(&libraries).enumerate();
+    places.extend(read.map(|(at, path)| (format!("triton-reads:{at}"), path.clone())));
     places
 }
 
@@ -191,6 +221,15 @@ mod tests {
         let of = |tags| fingerprint_of_disassembler(&wheel(tags)).tools["nvdisasm"];
         assert_ne!(of("cp311-cp311"), of("cp313-cp313"));
         assert!(serves(&wheel("cp313-cp313").file, 13) && !serves(&wheel("cp313-cp313t").file, 13));
+    }
+
+    #[test]
+    fn the_interpreter_has_numpy_and_names_that_no_reference_uses() {
+        let places = places_of_interpreter(Path::new("/t"), &python("3.11.7"));
+        let names: Vec<&str> = places.keys().map(String::as_str).collect();
+        let read = ["triton-reads:0", "triton-reads:1", "triton-reads:2"];
+        assert_eq!(names, [&["triton", "triton-numpy", "triton-python"][..], &read[..]].concat());
+        assert_eq!(places[INTERPRETER_NUMPY], Path::new("/n/numpy"));
     }
 
     #[test]

@@ -296,7 +296,7 @@ pub enum Determinism {
 /// What a verify step saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VerifyObservation {
-    /// Whether the emulator ran the candidate. Every display of the observation says so.
+    /// Whether the emulator ran the candidate, or Triton's interpreter. Every display of the observation says so.
     pub emulated: bool,
     /// Structural failures. Each one is a fail, except the kinds that hardware allows.
     pub findings: Vec<Finding>,
@@ -319,12 +319,24 @@ pub struct VerifyObservation {
     /// What the system could not do to confine the candidate, one sentence each. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// How it was run: `check`, `plain`, or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
+    /// How it was run: `check`, `plain`, [`INTERPRETED`], or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
     pub ran_as: String,
 }
 
 /// The beginning of [`VerifyObservation::ran_as`] if the kernel's own launcher ran the candidate.
 pub const HOST_LAUNCHED: &str = "host-launched, ";
+
+/// [`VerifyObservation::ran_as`] if Triton's interpreter ran the candidate.
+pub const INTERPRETED: &str = "triton interpreter";
+
+/// What the witness of a verdict is called: nothing for a device.
+pub fn witness(emulated: bool, interpreted: bool) -> &'static str {
+    match (emulated, interpreted) {
+        (_, true) => "emulated (triton interpreter)",
+        (true, false) => "emulated",
+        (false, false) => "",
+    }
+}
 
 impl VerifyObservation {
     /// An observation at the start, when nothing has been seen of the `asked` trials.
@@ -363,5 +375,10 @@ impl VerifyObservation {
     /// Whether the kernel's own launcher ran the candidate, in a process that is not trusted.
     pub fn is_host_launched(&self) -> bool {
         self.ran_as.starts_with(HOST_LAUNCHED)
+    }
+
+    /// Whether Triton's interpreter ran the candidate.
+    pub fn is_interpreted(&self) -> bool {
+        self.emulated && self.ran_as == INTERPRETED
     }
 }

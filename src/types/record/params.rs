@@ -32,6 +32,8 @@ pub enum Compiler {
     Nvcc,
     /// Triton.
     Triton,
+    /// None: the sources of a kernel in Triton are brought into the form that Triton's interpreter runs on `cpu`.
+    TritonInterpreter,
     /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
     /// The host's C++ compiler and the emulator, with every access watched.
@@ -78,6 +80,11 @@ pub struct CompileParams {
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
 pub const PTX: &str = "ptx";
+
+/// The name of the Python that runs Triton's interpreter, among the tools of a step. A reference in Python may have a `python` of its own.
+pub const INTERPRETER_PYTHON: &str = "triton-python";
+/// The name of its numpy's folder.
+pub const INTERPRETER_NUMPY: &str = "triton-numpy";
 
 /// The prefix of tools and files of a CUDA toolchain that belong to the host: to the compiler that nvcc calls.
 pub const HOST: &str = "host:";
@@ -344,8 +351,11 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// For a failure: output, first wrong index, actual and expected value, count and distribution, and a possible explanation. Several lines.
     pub explanation: String,
-    /// Whether the emulator ran the kernel.
+    /// Whether the emulator ran the kernel, or Triton's interpreter.
     pub emulated: bool,
+    /// Whether it was Triton's interpreter.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub interpreted: bool,
     /// What the system could not do to confine the candidate. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
@@ -381,6 +391,7 @@ impl Judgement {
             verdict,
             explanation: String::new(),
             emulated: false,
+            interpreted: false,
             unconfined: vec![],
             worst: None,
             no_fresh: None,

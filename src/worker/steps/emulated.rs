@@ -1,5 +1,7 @@
-//! compile and inspect steps for the emulator. Translates between tasks and the emulator's functions; compiles nothing itself.
+//! compile and inspect steps for the emulator. Translates between tasks and the emulator's functions; compiles nothing itself. Steps of kernels in Triton go to
+//! [`super::interpreted`].
 
+use super::interpreted;
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
 use kforge_emulator::inspect as read;
 use kforge_emulator::messages::messages;
@@ -15,7 +17,10 @@ use kforge_types::record::params::{CompileParams, Compiler, InspectParams};
 
 /// Executes a compile step on `cpu`. In addition to the usual outputs it writes `lines`, which resolves places in findings.
 pub(super) fn compile(task: &Task) -> Response {
-    confined(task, |bounds| compiled(task, bounds)).unwrap_or_else(|response| response)
+    match task.params::<CompileParams>() {
+        Ok(CompileParams { compiler: Compiler::TritonInterpreter, .. }) => interpreted::compile(task),
+        _ => confined(task, |bounds| compiled(task, bounds)).unwrap_or_else(|response| response),
+    }
 }
 
 fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
@@ -72,9 +77,12 @@ pub(super) fn inspect(task: &Task) -> Response {
 }
 
 fn inspected(task: &Task) -> Result<Response, Response> {
+    let binary = task.read("binary")?;
+    if interpreted::is_interpretable(&binary) {
+        return Ok(interpreted::inspect(task));
+    }
     let params: InspectParams = task.params()?;
-    let facts =
-        read(&task.read("binary")?, &params.entries).map_err(|e| failed(format!("cannot inspect the binary: {e}")))?;
+    let facts = read(&binary, &params.entries).map_err(|e| failed(format!("cannot inspect the binary: {e}")))?;
     task.write_document("inspection", &facts)?;
     Ok(done(count(facts.functions.len(), "entry"), vec![]))
 }

@@ -88,7 +88,7 @@ impl Session {
         Ok(out)
     }
 
-    /// The wheels of the Triton of each package with a kernel in Triton for a selected device target. Resolves those that the lockfile lacks, if that is allowed,
+    /// The wheels of the Triton of each package with a kernel in Triton for a selected target. Resolves those that the lockfile lacks, if that is allowed,
     /// and sets `refused` if resolving fails.
     pub fn tritons(
         &self,
@@ -101,7 +101,7 @@ impl Session {
         let mut lock = opened.workspace.lock.clone();
         for member in packages.members.iter().filter(|member| tools::needs_triton(&member.package)) {
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-            if member.package.targets.values().filter(wanted).all(|t| t.arch == model::Arch::Cpu) {
+            if member.package.targets.values().filter(wanted).next().is_none() {
                 continue;
             }
             let release = member.package.toolchain.triton.as_deref().unwrap_or(tools::DEFAULT_TRITON);

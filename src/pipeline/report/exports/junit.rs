@@ -18,6 +18,7 @@ use crate::report::Report;
 use crate::report::document::{KernelReport, PackageReport, ShapeReport, TargetReport};
 use crate::report::text::of_allowed;
 use kforge_foundation::base::{Diagnostic, Severity, count};
+use kforge_types::record::observation::witness;
 use kforge_types::record::{Unknown, Verdict};
 
 /// The most lines of a compiler's messages in one test.
@@ -189,7 +190,7 @@ fn of_shape(target: &TargetReport, shape: &ShapeReport, class: &str) -> TestCase
         case.extra.insert("time".into(), format!("{:.9}", ns / 1e9).into());
     }
     let mut facts = vec![];
-    facts.extend(shape.emulated.then(|| "emulated".to_string()));
+    facts.extend(shape.emulated.then(|| witness(shape.emulated, shape.interpreted).to_string()));
     facts.extend(shape.unconfined.iter().map(|why| format!("unconfined: {why}")));
     facts.extend(shape.worst.map(|worst| format!("largest error {}", of_allowed(worst, 1))));
     facts.extend(shape.no_fresh.iter().map(|why| format!("no fresh trial: {why}")));

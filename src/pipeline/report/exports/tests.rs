@@ -31,6 +31,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         },
         verdict,
         emulated: false,
+        interpreted: false,
         unconfined: vec![],
         worst: None,
         no_fresh: None,

@@ -15,8 +15,10 @@ pub(super) const EMULATED_PARTS: &[&str] = &[
     "harness/confinement",
     "harness/system",
     "harness/trees",
+    "harness/triton",
     "emulator/compiler",
     "worker/emulated",
+    "worker/interpreted",
 ];
 
 /// The code that compiles and inspects for devices.
@@ -31,6 +33,7 @@ pub(super) const DEVICE_PARTS: &[&str] = &[
     "harness/tasks",
     "harness/confinement",
     "harness/trees",
+    "harness/triton",
     "cuda/compilers",
     "worker/compiled",
 ];

@@ -47,6 +47,9 @@ pub enum NotRun {
     /// The request to the runner cannot be serialized.
     #[error("cannot describe the run: {0}")]
     Describe(serde_json::Error),
+    /// The toolchain lacks a tool here: a bug.
+    #[error("the toolchain has no `{0}` here")]
+    Tool(&'static str),
     /// The runner cannot be started.
     #[error("cannot run the kernel: {0}")]
     Start(std::io::Error),

@@ -5,8 +5,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::buffers::{self, BufferFile, Manner};
+use super::candidate::Candidate;
+use super::interpreter::Interpreted;
 use super::near_inputs;
-use super::runs::{Launchable, run_candidate};
+use super::runs::Launchable;
 use kforge_emulator::keeps_state;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::compare::spread;
@@ -24,6 +26,7 @@ use kforge_numerics::reference::float::gather_strided;
 use kforge_numerics::reference::oracle::OracleOutput;
 use kforge_types::model::bound::{Arg, Launch};
 use kforge_types::model::grid;
+use kforge_types::record::observation::INTERPRETED;
 use kforge_types::record::params::{Compiler, Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, Note, TrialObserved, Verdict};
 
@@ -42,17 +45,17 @@ pub fn run(task: &Task) -> Response {
 }
 
 /// One way of running a trial.
-struct Run {
-    order: ThreadOrder,
-    manner: Manner,
+pub(super) struct Run {
+    pub(super) order: ThreadOrder,
+    pub(super) manner: Manner,
     /// The fill of shared memory.
-    shared: u8,
+    pub(super) shared: u8,
     /// A suffix for the name of the distribution.
-    said: &'static str,
+    pub(super) said: &'static str,
 }
 
 /// The runs of a trial. The side of the guard page alternates, so that over several trials each order runs with each side.
-fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
+pub(super) fn runs(trial: &Trial) -> [Run; Trial::RUNS] {
     let side = trial.trial.is_multiple_of(2);
     let run = |order, set: usize, guard_after, said| {
         let manner = Manner { poison: POISONS[set], guard_after };
@@ -79,7 +82,7 @@ fn verify(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
     let check = match params.compiler {
         Compiler::EmulatorCheck => true,
-        Compiler::EmulatorPlain => false,
+        Compiler::EmulatorPlain | Compiler::TritonInterpreter => false,
         _ => return Err(failed("a verify step on `cpu` needs a binary built for the emulator")),
     };
     let most = buffers::bytes(&params.problem, &params.workspaces).saturating_mul(5);
@@ -93,15 +96,23 @@ fn verify(task: &Task) -> Result<Response, Response> {
     compilers::permitted(task, "kernels")?;
     let binary = task.read("binary")?;
     let launches = grid::emulated(&params.launches);
-    let candidate = Launchable {
-        binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
-        bytes: &binary,
-        entries: &params.entries,
-        check,
-        launches: launches.as_deref().unwrap_or_default(),
-        constants: &params.constants,
-        threads: threads(launches.as_deref().unwrap_or_default()),
-        memory: task.memory_limit,
+    let interpreted = params.compiler == Compiler::TritonInterpreter;
+    let launched = launches.as_deref().unwrap_or_default();
+    let emulated = || -> Result<Launchable<'_>, Response> {
+        Ok(Launchable {
+            binary: MemoryFile::program(&binary).map_err(|e| failed(format!("cannot hold the binary: {e}")))?,
+            bytes: &binary,
+            entries: &params.entries,
+            check,
+            launches: launched,
+            constants: &params.constants,
+            threads: threads(launched),
+            memory: task.memory_limit,
+        })
+    };
+    let candidate = match interpreted {
+        true => Candidate::Interpreted(Interpreted::new(task, &binary, launched)?),
+        false => Candidate::Emulated(emulated()?),
     };
     let mut verifier = Verifier::new(task, &params, candidate);
     if let Some(what) = unemulated(&params.launches) {
@@ -111,6 +122,10 @@ fn verify(task: &Task) -> Result<Response, Response> {
     if let Err(why) = &launches {
         verifier.observer.find(Finding::new(FindingKind::LaunchRefused, why.to_string()));
         verifier.stop = true;
+    }
+    if interpreted {
+        verifier.together()?;
+        return verifier.finish();
     }
     for trial in &params.trials {
         if verifier.stop {
@@ -145,24 +160,28 @@ fn threads(launches: &[Launch]) -> u32 {
     if most < WORTH_SHARING { 1 } else { cores as u32 }
 }
 
-struct Verifier<'a> {
-    task: &'a Task,
-    params: &'a VerifyParams,
-    candidate: Launchable<'a>,
+pub(super) struct Verifier<'a> {
+    pub(super) task: &'a Task,
+    pub(super) params: &'a VerifyParams,
+    candidate: Candidate<'a>,
     /// Inputs of the previous trial, until a kernel that can keep state between launches has been launched on both.
     before: Option<Arc<TrialValues>>,
-    observer: Observer<'a>,
+    pub(super) observer: Observer<'a>,
     notes: Vec<Note>,
     /// A failure that may not recur, such as a time-out.
     passing: Option<String>,
     /// Set when a crash or a refusal makes further trials pointless.
-    stop: bool,
+    pub(super) stop: bool,
 }
 
 impl<'a> Verifier<'a> {
-    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Launchable<'a>) -> Self {
-        let ran_as = if candidate.check { "check" } else { "plain" }.to_string();
-        let observer = Observer::new(task, params, true, ran_as, "the order of threads");
+    fn new(task: &'a Task, params: &'a VerifyParams, candidate: Candidate<'a>) -> Self {
+        let (ran_as, orders) = match &candidate {
+            Candidate::Emulated(candidate) if candidate.check => ("check", "the order of threads"),
+            Candidate::Emulated(_) => ("plain", "the order of threads"),
+            Candidate::Interpreted(_) => (INTERPRETED, "the order of programs"),
+        };
+        let observer = Observer::new(task, params, true, ran_as.to_string(), orders);
         Verifier { task, params, candidate, before: None, observer, notes: vec![], passing: None, stop: false }
     }
 
@@ -181,7 +200,7 @@ impl<'a> Verifier<'a> {
         let placed = runs.iter().map(|run| make(run, &mut sealed)).collect::<Result<Vec<_>, _>>()?;
         let mut ended = vec![];
         for (run, placed) in runs.iter().zip(&placed) {
-            let heard = self.run(&[(run, placed)])?;
+            let heard = self.run(&[(run, placed)], false)?;
             self.hear(&heard);
             self.damage(placed, heard.not_emulated.is_empty())?;
             // A run that did not complete leaves incomplete outputs, which show nothing.
@@ -194,7 +213,12 @@ impl<'a> Verifier<'a> {
         }
         self.stop |= ended.len() < runs.len();
         self.compare(trial, inputs, expected, &ended)?;
-        if !self.stop && keeps_state(self.candidate.bytes, self.params.entries.len()) {
+        let keeps = match &self.candidate {
+            Candidate::Emulated(candidate) => keeps_state(candidate.bytes, self.params.entries.len()),
+            // A function in Triton has no variables of its own.
+            Candidate::Interpreted(_) => false,
+        };
+        if !self.stop && keeps {
             match self.before.take() {
                 None if self.observer.seen.trials.iter().all(|seen| seen.trial == trial.trial) => {
                     self.before = Some(Arc::clone(&held))
@@ -239,7 +263,7 @@ impl<'a> Verifier<'a> {
             let placed =
                 buffers::make(&self.params.problem, &self.params.workspaces, inputs, run.manner, &mut BTreeMap::new());
             let placed = placed.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
-            let mut heard = self.run(&[(&run, &placed)])?;
+            let mut heard = self.run(&[(&run, &placed)], false)?;
             // Nobody may learn these inputs from what the kernel prints.
             heard.printed.clear();
             self.hear(&heard);
@@ -267,7 +291,7 @@ impl<'a> Verifier<'a> {
         let make = |inputs| buffers::make(problem, workspaces, inputs, run.manner, &mut BTreeMap::new());
         let made = make(before).and_then(|first| Ok((first, make(inputs)?)));
         let (first, second) = made.map_err(|e| failed(format!("cannot make buffers: {e}")))?;
-        let heard = self.run(&[(run, &first), (run, &second)])?;
+        let heard = self.run(&[(run, &first), (run, &second)], true)?;
         self.hear(&heard);
         self.damage(&second, heard.not_emulated.is_empty())?;
         if !heard.is_whole() {
@@ -299,11 +323,12 @@ impl<'a> Verifier<'a> {
         Ok(())
     }
 
-    /// Runs the candidate in a process that has the buffers of these runs and no others. A second run continues from the state that the first one left.
-    fn run(&self, runs: &[(&Run, &Vec<BufferFile<'_>>)]) -> Result<RunSummary, Response> {
+    /// Runs the candidate in a process that has the buffers of these runs and no others. If the state `goes_on`, a second run continues from what the first one
+    /// left.
+    pub(super) fn run(&self, runs: &[(&Run, &Vec<BufferFile<'_>>)], goes_on: bool) -> Result<RunSummary, Response> {
         let of = |(at, (run, placed)): (usize, &(&Run, &Vec<BufferFile<'_>>))| RunnerTrial {
             buffers: placed.iter().map(|one| one.shared.clone()).collect(),
-            goes_on: at > 0,
+            goes_on: goes_on && at > 0,
             order: run.order,
             guard_after: run.manner.guard_after,
             poison: run.shared,
@@ -313,7 +338,7 @@ impl<'a> Verifier<'a> {
             runs.iter().flat_map(|(_, placed)| placed.iter()).map(|one| one.file.clone()).collect();
         // The time limit starts with the candidate's process, so that it excludes making inputs, computing expected values and comparing.
         let time = self.task.run_limit.saturating_mul(runs.len() as u32);
-        let ran = run_candidate(&self.candidate, request, &files, time).map_err(failed)?;
+        let ran = self.candidate.run(request, &files, time).map_err(failed)?;
         if let Some(why) = ran.heard.refused {
             return Err(Response::Failed { message: why, notes: text_note("verify.runner", &ran.stderr) });
         }
@@ -324,7 +349,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Records the reports of a runner.
-    fn hear(&mut self, heard: &RunSummary) {
+    pub(super) fn hear(&mut self, heard: &RunSummary) {
         // Places stay symbolic: lines are not part of this step's key, so they are looked up when they are shown.
         heard.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         if let Some(NotEmulated { what, .. }) = heard.not_emulated.first() {
@@ -346,7 +371,7 @@ impl<'a> Verifier<'a> {
 
     /// Records the damage that a run did to its buffers and around them, no matter how the run ended. A workspace that must be zero again can be checked only
     /// if the run completed.
-    fn damage(&mut self, placed: &[BufferFile<'_>], ended: bool) -> Result<(), Response> {
+    pub(super) fn damage(&mut self, placed: &[BufferFile<'_>], ended: bool) -> Result<(), Response> {
         for one in placed {
             for finding in one.after().map_err(|e| failed(format!("cannot read buffers back: {e}")))?.findings {
                 if ended || finding.kind != FindingKind::WorkspaceDirty {
@@ -358,7 +383,7 @@ impl<'a> Verifier<'a> {
     }
 
     /// Reads every output of every completed run and compares it in full.
-    fn compare(
+    pub(super) fn compare(
         &mut self,
         trial: &Trial,
         inputs: &Named,
@@ -395,7 +420,8 @@ impl<'a> Verifier<'a> {
             (_, 1..) => format!("{}, emulated ({})", count(found, "finding"), self.observer.seen.ran_as),
             (Some(what), 0) => format!("not emulated: {what}"),
             (None, 0) => {
-                format!("{} in 3 thread orders, emulated ({})", count(trials, "trial"), self.observer.seen.ran_as)
+                let (trials, ordered) = (count(trials, "trial"), self.candidate.ordered());
+                format!("{trials} in 3 {ordered} orders, emulated ({})", self.observer.seen.ran_as)
             }
         };
         let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
