@@ -44,9 +44,10 @@ fn compute(task: &Task, elsewhere: Option<Box<dyn ProductBackend>>) -> Result<Re
     let made = source.said().map_or(String::new(), |said| format!(", {said}"));
     let precision = source.precision();
     let floats = precision.map_or(String::new(), |precision| format!(", by PyTorch in {}", precision.floats()));
-    let noted = precision.and_then(|precision| {
-        let severity = if precision.is_low() { Severity::Warning } else { Severity::Note };
-        precision.said().map(|said| Note::new(severity, PRECISION, said))
+    let noted = precision.map(|precision| {
+        // All trials of a shape say the same, so one of them says it aloud.
+        let aloud = precision.is_low() && params.trial.trial == 0;
+        Note::new(if aloud { Severity::Warning } else { Severity::Note }, PRECISION, precision.said())
     });
     Ok(done(format!("{}{made}{floats}", count(values, "expected value")), noted.into_iter().collect()))
 }

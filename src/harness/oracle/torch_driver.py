@@ -226,7 +226,11 @@ def read(name, entry):
 
 
 def write(name, value, entry):
-    value = value if isinstance(value, torch.Tensor) else torch.as_tensor(value)
+    if not isinstance(value, torch.Tensor):
+        try:
+            value = torch.as_tensor(value)
+        except (RuntimeError, TypeError, ValueError):
+            fail("returned a %s for `%s`, expected a tensor" % (type(value).__name__, name))
     want = tuple(entry["shape"])
     if tuple(value.shape) != want and not (value.numel() == 1 and want in ((), (1,))):
         sys.exit("`%s` has the shape %s, expected %s" % (name, list(value.shape), entry["shape"]))
