@@ -89,7 +89,7 @@ pub fn document(explanation: &Explanation, choices: &[Choice]) -> Document {
 /// What a compilation did apart from its log, and in which precision a reference was computed.
 fn notes(explanation: &Explanation) -> impl Iterator<Item = &str> {
     let quiet = |note: &&Note| note.severity == Severity::Note && note.code.starts_with("compile.");
-    let told = |note: &&Note| quiet(note) || note.code.starts_with("oracle.");
+    let told = move |note: &&Note| quiet(note) || note.code.starts_with("oracle.");
     explanation.notes.iter().filter(told).map(|note| note.message.as_str())
 }
 
