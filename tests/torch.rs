@@ -371,3 +371,40 @@ fn expected_values_do_not_depend_on_the_shell_and_limits_end_a_reference() {
     let endless = lab.run(&["verify"]);
     assert!(endless.code != Some(0) && endless.said.contains("(setting `build.time-limit`)"), "{}", endless.said);
 }
+
+#[test]
+#[ignore = "second tier: installs the part of PyTorch that runs on processors"]
+fn the_torch_of_the_system_is_used_without_numpy_and_its_files_are_in_the_key() {
+    let Some(lab) = Lab::of_example().installed() else { return };
+    let installed = fs::read_dir(lab.home.path().join("toolchains")).unwrap().flatten().map(|entry| entry.path());
+    let Some(installed) = installed.into_iter().find(|path| path.join("kforge-stubs").is_dir()) else { return };
+    // A Python that has it, as pip would have installed it; the libraries of CUDA lie where the loader looks first.
+    let python = folder();
+    let run = |program: &Path, args: &[&str]| Command::new(program).args(args).status().unwrap().success();
+    let own = python::python().unwrap();
+    assert!(run(&own, &["-m", "venv", "--without-pip", &python.path().to_string_lossy()]));
+    let versions = fs::read_dir(python.path().join("lib")).unwrap().flatten().map(|entry| entry.path());
+    let site = versions.into_iter().find(|path| path.join("site-packages").is_dir()).unwrap().join("site-packages");
+    for entry in fs::read_dir(&installed).unwrap().flatten().filter(|entry| entry.file_name() != "kforge-stubs") {
+        let (from, to) = (entry.path(), site.join(entry.file_name()));
+        assert!(run(Path::new("cp"), &["-r", &from.to_string_lossy(), &to.to_string_lossy()]));
+    }
+    for stub in fs::read_dir(installed.join("kforge-stubs")).unwrap().flatten() {
+        fs::copy(stub.path(), site.join("torch/lib").join(stub.file_name())).unwrap();
+    }
+    lab.edit("kernel.toml", "torch = \"2.15\"", "torch = \"system\"");
+    let named = format!("toolchain.python=\"{}\"", python.path().join("bin/python").display());
+    let verify = || lab.run(&["verify", "--operator", "rms_norm", "--config", &named]);
+    let ran = verify();
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    assert!(
+        ran.executed("oracle") > 0 && ran.steps("judge").all(|line| line.to_string().contains("pass")),
+        "{}",
+        ran.said
+    );
+    assert_eq!(verify().executed("oracle"), 0);
+    let edited = site.join("torch/nn/functional.py");
+    let text = fs::read_to_string(&edited).unwrap();
+    fs::write(&edited, text + "# edited\n").unwrap();
+    assert!(verify().executed("oracle") > 0);
+}

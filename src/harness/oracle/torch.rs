@@ -78,11 +78,12 @@ impl Precision {
         let at = place.as_ref().map_or(String::new(), |place| format!(" at {place}"));
         match mapped {
             true => format!(
-                "the reference casts to {floats} (`{operation}`{at}); it was computed in float64, casts included. If the casts are part of what is computed, state \
-                 `casts = \"keep\"` in `reference`"
+                "the reference casts to {floats} (`{operation}`{at}); it was computed in float64, casts included. If the casts are part of what is computed, \
+                 state `casts = \"keep\"` in `reference`"
             ),
             false => format!(
-                "the reference computes in {floats} (`{operation}`{at}), not in float64: expected values carry its rounding errors, and the tolerance must allow them"
+                "the reference computes in {floats} (`{operation}`{at}), not in float64: expected values carry its rounding errors, and the tolerance must \
+                 allow them"
             ),
         }
     }

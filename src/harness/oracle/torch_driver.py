@@ -3,8 +3,8 @@ beside it.
 
 For people who write such references:
 
-* A module is constructed with the arguments of `init`. Its parameters and buffers are the tensors that `state` names, or that have their name with `.` as `_`; its
-  own values are never used, except those of buffers that no tensor gives. `forward` is called by name with tensors, params and dims.
+* A module is constructed with the arguments of `init`. Its parameters and buffers are the tensors that `state` names, or that have their name with `.` as
+  `_`; its own values are never used, except those of buffers that no tensor gives. `forward` is called by name with tensors, params and dims.
 * A function is called in the same way. Floats arrive in float64, integers in int64, truth values as bool.
 * What changes a tensor must be an inout. One result for each output in declared order, or a dict by name.
 * Random numbers, devices other than the processor, files and the network are refused. `torch.compile` returns what it is given.
@@ -92,7 +92,8 @@ class Watch(TorchDispatchMode):
         before = torch.random.get_rng_state() if may_draw else None
         result = func(*args, **kwargs)
         if may_draw and (kwargs.get("generator") is not None or not torch.equal(before, torch.random.get_rng_state())):
-            raise Refused("draws random numbers (`%s` at %s), which no kernel can reproduce; a module is called with `mode = \"eval\"` unless stated" % (func, where()))
+            hint = "; `mode` of the reference is \"train\"" if call["train"] else ""
+            raise Refused("draws random numbers (`%s` at %s), which no kernel can reproduce%s" % (func, where(), hint))
         if self.low is None:
             for value in tree_flatten(result)[0]:
                 if is_low(value):

@@ -21,8 +21,8 @@ pub struct TorchCall {
     /// Values of constants at the top of the file.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub constants: BTreeMap<String, Json>,
-    /// Maps parameters and buffers of the module to tensors of the operator, where the tensor's name is not that of the parameter with `.` as `_`. None: no tensor
-    /// gives the parameter or buffer, and its changes are ignored.
+    /// Maps parameters and buffers of the module to tensors of the operator, where the tensor's name is not that of the parameter with `.` as `_`. None: no
+    /// tensor gives the parameter or buffer, and its changes are ignored.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub state: BTreeMap<String, Option<String>>,
     /// Maps an argument of `forward` or of the function to the tensor, param or dim of the operator, where the two names differ.
