@@ -379,7 +379,7 @@ fn the_torch_of_the_system_is_used_without_numpy_and_its_files_are_in_the_key() 
     let installed = fs::read_dir(lab.home.path().join("toolchains")).unwrap().flatten().map(|entry| entry.path());
     let Some(installed) = installed.into_iter().find(|path| path.join("kforge-stubs").is_dir()) else { return };
     // A Python that has it, as pip would have installed it; the libraries of CUDA lie where the loader looks first.
-    let python = folder();
+    let python = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
     let run = |program: &Path, args: &[&str]| Command::new(program).args(args).status().unwrap().success();
     let own = python::python().unwrap();
     assert!(run(&own, &["-m", "venv", "--without-pip", &python.path().to_string_lossy()]));
@@ -387,7 +387,7 @@ fn the_torch_of_the_system_is_used_without_numpy_and_its_files_are_in_the_key() 
     let site = versions.into_iter().find(|path| path.join("site-packages").is_dir()).unwrap().join("site-packages");
     for entry in fs::read_dir(&installed).unwrap().flatten().filter(|entry| entry.file_name() != "kforge-stubs") {
         let (from, to) = (entry.path(), site.join(entry.file_name()));
-        assert!(run(Path::new("cp"), &["-r", &from.to_string_lossy(), &to.to_string_lossy()]));
+        assert!(run(Path::new("cp"), &["-rl", &from.to_string_lossy(), &to.to_string_lossy()]));
     }
     for stub in fs::read_dir(installed.join("kforge-stubs")).unwrap().flatten() {
         fs::copy(stub.path(), site.join("torch/lib").join(stub.file_name())).unwrap();
@@ -405,6 +405,8 @@ fn the_torch_of_the_system_is_used_without_numpy_and_its_files_are_in_the_key() 
     assert_eq!(verify().executed("oracle"), 0);
     let edited = site.join("torch/nn/functional.py");
     let text = fs::read_to_string(&edited).unwrap();
+    // The installation has the same file.
+    fs::remove_file(&edited).unwrap();
     fs::write(&edited, text + "# edited\n").unwrap();
     assert!(verify().executed("oracle") > 0);
 }
