@@ -42,6 +42,7 @@ impl Observer for Listener {
             Event::Blocked(by) => console.status("Blocking", &format!("waiting for {}", waited_for(*by))),
             Event::Resolving(Resolving::Cuda(release)) => console.status("Resolving", &format!("CUDA {release}")),
             Event::Resolving(Resolving::Triton(release)) => console.status("Resolving", &format!("Triton {release}")),
+            Event::Resolving(Resolving::Torch(release)) => console.status("Resolving", &format!("PyTorch {release}")),
             Event::Resolving(Resolving::Requirement(requirement)) => console.status("Resolving", requirement),
             Event::Downloading(names) => console.status("Downloading", &names.join(", ")),
             Event::Installing(name) => console.status("Installing", name),

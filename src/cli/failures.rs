@@ -106,8 +106,9 @@ impl<'a> Teller<'a> {
                         || (severity == Severity::Warning && step.outcome == Outcome::Executed)
                         || console.verbose()
                 };
-                // Like a compiler's warning, what makes an operator indecisive is repeated until the manifest changes.
-                let warns = |note: &Note| step.kind == StepKind::Calibrate && note.severity == Severity::Warning;
+                // Like a compiler's warning, what makes an operator indecisive, and a reference in low precision, is repeated until the manifest changes.
+                let of_operator = matches!(step.kind, StepKind::Calibrate | StepKind::Oracle);
+                let warns = |note: &Note| of_operator && note.severity == Severity::Warning;
                 for note in step.notes.iter().filter(|n| warns(n)) {
                     console.warn(&format!("{}: {}", step.id, note.message.replace('\n', "\n  ")));
                 }

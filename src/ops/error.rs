@@ -2,7 +2,7 @@
 //! that operation.
 
 use crate::session::devices::DevicesError;
-use crate::session::tools::{NoCuda, NoTriton};
+use crate::session::tools::{NoCuda, NoTorch, NoTriton};
 use std::io;
 use std::path::PathBuf;
 
@@ -163,6 +163,9 @@ pub enum Error {
     /// There is no Triton for a package.
     #[error(transparent)]
     Triton(#[from] NoTriton),
+    /// There is no PyTorch for a package.
+    #[error(transparent)]
+    Torch(#[from] NoTorch),
     /// A toolchain cannot be installed.
     #[error(transparent)]
     Tools(#[from] MissingTools),
@@ -291,6 +294,8 @@ pub enum Locked {
     Cuda(String),
     /// The wheels of a release of Triton.
     Triton(String),
+    /// The wheels of a release of PyTorch.
+    Torch(String),
     /// A requirement of a header library.
     Requirement(String),
 }
@@ -300,6 +305,7 @@ impl Locked {
         match self {
             Locked::Cuda(release) => format!("names no wheels for CUDA {release}"),
             Locked::Triton(release) => format!("names no wheels for Triton {release}"),
+            Locked::Torch(release) => format!("names no wheels for PyTorch {release}"),
             Locked::Requirement(requirement) => format!("does not name `{requirement}`"),
         }
     }

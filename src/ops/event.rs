@@ -81,6 +81,8 @@ pub enum Resolving<'a> {
     Cuda(&'a str),
     /// The wheels of a release of Triton.
     Triton(&'a str),
+    /// The wheels of a release of PyTorch.
+    Torch(&'a str),
     /// A requirement of a header library.
     Requirement(&'a str),
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use crate::session::build::PlanRequest;
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{install, install_triton, needs_cuda};
+use crate::session::tools::{TorchRequest, install, install_torch, install_triton, needs_cuda};
 use crate::{Error, Session};
 use kforge_pipeline::plan::Goal;
 use kforge_project::toolchain::{self, Cuda, Group};
@@ -97,6 +97,16 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
         let wheel = toolchain::triton::wheel_for(&found, &python).map_err(Error::Toolchain)?;
         wheels.insert(wheel.clone(), python);
     }
+    let mut torches = BTreeMap::new();
+    for found in session.torches(&mut opened, &packages, &asked, &mut refused)?.into_values() {
+        let found = found.map_err(|why| if refused { Error::Refused } else { Error::Torch(why) })?;
+        // The system's is not kforge's to install.
+        let TorchRequest::Wheels(found) = found else { continue };
+        let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
+        let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
+        let wheels = toolchain::torch::wheels_for(&found, &python).map_err(Error::Toolchain)?;
+        torches.insert(wheels, python);
+    }
     let libraries = session.libraries(&mut opened, &packages, &asked)?;
     let folder = opened.home.toolchains();
     let (offline, environment) = (session.offline(), session.environment.all());
@@ -108,7 +118,10 @@ pub fn fetch(session: &Session, request: FetchRequest) -> Result<Fetched, Error>
     for of_triton in &wheels {
         install_triton(of_triton, &folder, offline, environment, &session.reporter)?;
     }
-    Ok(Fetched { toolchains: cudas.len() + wheels.len(), libraries: libraries.len(), folder })
+    for (wheels, python) in &torches {
+        install_torch((wheels, python), &folder, offline, environment, &session.reporter)?;
+    }
+    Ok(Fetched { toolchains: cudas.len() + wheels.len() + torches.len(), libraries: libraries.len(), folder })
 }
 
 /// The installed toolchains, sorted by folder.

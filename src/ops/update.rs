@@ -5,12 +5,12 @@ use std::collections::BTreeSet;
 use crate::event::{Event, Resolving};
 use crate::session::Opened;
 use crate::session::sources::emulates_cub;
-use crate::session::tools::{CudaRequest, DEFAULT_TRITON, lock_name, needs_cuda, needs_triton, wanted};
+use crate::session::tools::{CudaRequest, DEFAULT_TRITON, lock_name, needs_cuda, needs_torch, needs_triton, wanted};
 use crate::{Error, Session};
 use kforge_pipeline::report::Report;
-use kforge_project::toolchain::{Pip, cuda, triton};
+use kforge_project::toolchain::{Pip, cuda, torch, triton};
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
-use kforge_types::model::{Arch, Dependency};
+use kforge_types::model::{Arch, Dependency, TorchSpec};
 use kforge_types::record::params::split_from;
 
 /// The request for an update.
@@ -61,13 +61,18 @@ pub fn update(session: &Session, request: UpdateRequest) -> Result<usize, Error>
 
 /// Resolves what packages request with the indexes as they are today, and removes what no package requests any more.
 fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<(), Error> {
-    let (mut releases, mut tritons) = (BTreeSet::new(), BTreeSet::new());
+    let (mut releases, mut tritons, mut torches) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut libraries = Vec::new();
     for member in &opened.workspace.members {
         let on_device = member.package.targets.values().any(|t| t.arch != Arch::Cpu);
         let wants_cuda = (on_device && needs_cuda(&member.package)) || emulates_cub(member);
         if needs_triton(&member.package) {
             tritons.insert(member.package.toolchain.triton.as_deref().unwrap_or(DEFAULT_TRITON));
+        }
+        if let (true, Some(TorchSpec::Release(release))) =
+            (needs_torch(&member.package), &member.package.toolchain.torch)
+        {
+            torches.insert(release.as_str());
         }
         if let (true, CudaRequest::Release(release)) =
             (wants_cuda, wanted(&member.package, &member.folder, session.environment.all()))
@@ -81,12 +86,14 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
         }
     }
     let is_wanted = |name: &String| {
-        releases.iter().any(|r| lock_name(r) == *name) || tritons.iter().any(|r| triton::lock_name(r) == *name)
+        releases.iter().any(|r| lock_name(r) == *name)
+            || tritons.iter().any(|r| triton::lock_name(r) == *name)
+            || torches.iter().any(|r| torch::lock_name(r) == *name)
     };
     lock.wheels.retain(|name, _| is_wanted(name));
     let kept: BTreeSet<(String, String)> = libraries.iter().map(|(seat, _)| seat.clone()).collect();
     lock.dependencies.retain(|seat, d| matches!(d, LockedDependency::Path { .. }) || kept.contains(seat));
-    if releases.is_empty() && tritons.is_empty() && libraries.is_empty() {
+    if releases.is_empty() && tritons.is_empty() && torches.is_empty() && libraries.is_empty() {
         return Ok(());
     }
     let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
@@ -99,6 +106,11 @@ fn resolve(session: &Session, opened: &Opened, lock: &mut Lockfile) -> Result<()
         session.reporter.event(&Event::Resolving(Resolving::Triton(release)));
         let wheels = triton::resolve(release, &pip).map_err(Error::Toolchain)?;
         lock.wheels.insert(triton::lock_name(release), wheels);
+    }
+    for release in torches {
+        session.reporter.event(&Event::Resolving(Resolving::Torch(release)));
+        let wheels = torch::resolve(release, &pip).map_err(Error::Toolchain)?;
+        lock.wheels.insert(torch::lock_name(release), wheels);
     }
     for (seat, requirement) in libraries {
         session.reporter.event(&Event::Resolving(Resolving::Requirement(&requirement)));

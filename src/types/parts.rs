@@ -34,6 +34,7 @@ pub(crate) const PARTS: &[Part] = &[
             "model/tensor_map.rs",
             "model/triton.rs",
             "model/tolerance.rs",
+            "model/torch.rs",
             "model/launch.rs",
             "model/layout.rs",
             "model/real.rs",

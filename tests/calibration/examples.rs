@@ -43,6 +43,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         triton_disassembler: Tool::Known(some()),
         fatbinary: Tool::Known(some()),
         python: Tool::Known(some()),
+        torch: Tool::Known(some()),
         runtime: Tool::Known(some()),
         processor: some(),
         emulator: some(),

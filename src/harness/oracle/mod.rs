@@ -1,4 +1,4 @@
-//! Expected values of a trial: computed by a built-in operator, or by a Python or C++ function of the package in a confined process of its own. Knows problems
+//! Expected values of a trial: computed by a built-in operator, or by a function of the package in Python, PyTorch or C++ in a confined process of its own. Knows problems
 //! and trials; never loads or sees candidate code, and does not read tolerances, except as `nulls` states.
 
 mod call;
@@ -9,6 +9,7 @@ mod scratch;
 mod shared;
 mod source;
 mod step;
+mod torch;
 
 pub use scratch::Scratch;
 pub use shared::TrialValues;

@@ -11,24 +11,38 @@ use kforge_numerics::reference::{Values, nulls};
 use kforge_types::model::{Compare, Reference, Tensor};
 use kforge_types::record::params::{NullsObserved, OracleParams, Trial};
 
-/// Compares every null candidate of a trial.
+/// The inputs of the null candidates that a reference of the package computes: another seed, and inputs in lower precision if there are any.
+pub(super) fn inputs(source: &Source<'_>, params: &OracleParams, inputs: &Named) -> Result<Vec<Named>, Response> {
+    let other = source.inputs(&another(&params.trial))?;
+    Ok([other].into_iter().chain(nulls::lower_precision(&params.problem, inputs).map(|(_, rounded)| rounded)).collect())
+}
+
+/// Any other seed will do; the complement of a seed always differs from it.
+fn another(trial: &Trial) -> Trial {
+    Trial { seed: !trial.seed, ..trial.clone() }
+}
+
+/// Compares every null candidate of a trial. `ahead` holds the expected values of [`inputs`], if they are computed already.
 pub(super) fn observed(
     source: &Source<'_>,
     params: &OracleParams,
-    inputs: &Named,
-    expected: &OracleOutput,
+    (inputs, expected): (&Named, &OracleOutput),
+    ahead: Vec<OracleOutput>,
 ) -> Result<NullsObserved, Response> {
-    let (problem, trial) = (&params.problem, &params.trial);
-    // Any other seed will do; the complement of a seed always differs from it.
-    let other = Trial { seed: !trial.seed, ..trial.clone() };
-    let other = source.expected(&source.inputs(&other)?, false)?.outputs;
+    let problem = &params.problem;
+    let mut ahead = ahead.into_iter();
+    let mut compute = |made: &dyn Fn() -> Result<Named, Response>| match ahead.next() {
+        Some(known) => Ok(known.outputs),
+        None => Ok(source.expected(&made()?, false)?.outputs),
+    };
+    let other = compute(&|| source.inputs(&another(&params.trial)))?;
     let mut found = nulls::candidates(problem, inputs, &expected.outputs, &other)
         .map_err(|e| failed(format!("cannot make null candidates: {e}")))?;
     // For a reference of the package, only the package's process can compute this candidate.
     if !matches!(problem.reference, Reference::Builtin { .. })
         && let Some((name, rounded)) = nulls::lower_precision(problem, inputs)
     {
-        let values = source.expected(&rounded, false)?.outputs;
+        let values = compute(&|| Ok(rounded.clone()))?;
         found.extend(nulls::candidate(problem, &expected.outputs, name, values));
     }
     let ask = |output: (&Tensor, &Values), answers: &[(String, &Values)], check: (&str, &str)| {

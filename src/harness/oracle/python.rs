@@ -22,7 +22,8 @@ use kforge_project::toolchain::python::LEFT_OUT;
 use kforge_types::model::{Problem, Role, Scalar, Tensor, real};
 use kforge_types::record::params::Trial;
 
-const DRIVER: &str = include_str!("driver.py");
+/// What may be imported, then the driver: one program.
+const DRIVER: &str = concat!(include_str!("known.py"), include_str!("driver.py"));
 /// The maximum number of characters of a check's message.
 const MOST_WORDS: usize = 2000;
 /// The exit status by which the driver reports that numpy is missing.
@@ -199,13 +200,13 @@ fn words(text: &str) -> String {
     text
 }
 
-fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec<(String, InFile)> {
+pub(super) fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec<(String, InFile)> {
     let wanted = problem.tensors.iter().enumerate().filter(|(_, tensor)| wanted(tensor));
     wanted.map(|(at, tensor)| (tensor.name.clone(), InFile::of(tensor, format!("out{at}")))).collect()
 }
 
 /// The values of dims and params by name.
-fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
+pub(super) fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
     let dims = problem.dims.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
     let params = problem.params.iter().map(|param| {
         let value = match param.value {
@@ -263,15 +264,15 @@ fn no_numpy(python: &Path) -> String {
 
 /// A Python interpreter's description of itself.
 #[derive(Debug, Clone, Deserialize)]
-struct Interpreter {
+pub(super) struct Interpreter {
     /// The program itself, with links and wrappers resolved.
-    executable: PathBuf,
+    pub(super) executable: PathBuf,
     /// Folders that it must read.
-    folders: Vec<PathBuf>,
+    pub(super) folders: Vec<PathBuf>,
     /// The folder that contains numpy.
-    numpy: Option<PathBuf>,
+    pub(super) numpy: Option<PathBuf>,
     /// The folders of its own library.
-    library: Vec<PathBuf>,
+    pub(super) library: Vec<PathBuf>,
 }
 
 /// Known interpreters by path. A worker asks each only once.
@@ -291,7 +292,7 @@ print(json.dumps({
 "#;
 
 impl Interpreter {
-    fn of(path: &Path) -> Result<Self, Response> {
+    pub(super) fn of(path: &Path) -> Result<Self, Response> {
         if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return Ok(known.clone());
         }

@@ -1,10 +1,11 @@
-//! The inputs and expected values of a trial. Knows the three kinds of reference; does not know how each is run.
+//! The inputs and expected values of a trial. Knows the kinds of reference; does not know how each is run.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use super::shared::{self, TrialValues};
-use super::{cpp, python};
+use super::torch::Precision;
+use super::{cpp, python, torch};
 use crate::compare::CheckResult;
 use crate::message::Response;
 use crate::oracle::Scratch;
@@ -22,6 +23,8 @@ pub struct Source<'a> {
     scratch: Option<Scratch>,
     /// Computes large products, if set.
     products: Option<Box<dyn ProductBackend>>,
+    /// The precision of the first expected values, if a reference states it.
+    precision: OnceLock<Precision>,
 }
 
 /// Tensors and their values.
@@ -31,7 +34,7 @@ impl<'a> Source<'a> {
     /// The source for one problem.
     pub fn new(task: &'a Task, problem: &'a Problem) -> Self {
         let scratch = task.places.scratch.as_ref().map(|(folder, limit)| Scratch::new(folder, *limit));
-        Source { task, problem, scratch, products: None }
+        Source { task, problem, scratch, products: None, precision: OnceLock::new() }
     }
 
     /// The same, with large products computed by `products`, if there is one. They have the same bits, so no result depends on who computed them.
@@ -61,8 +64,29 @@ impl<'a> Source<'a> {
             Reference::Python { file, function } => {
                 python::expected(self.task, self.problem, inputs, file, function, scale)
             }
+            Reference::Torch { .. } => {
+                let computed = self.expected_of_all(&[inputs], scale)?.pop();
+                computed.ok_or_else(|| failed("BUG: one set of inputs gave no expected values".to_string()))
+            }
             Reference::Cpp { file, function } => cpp::expected(self.task, self.problem, inputs, file, function, scale),
         }
+    }
+
+    /// The expected values of several sets of inputs. For a reference in PyTorch, one process computes them all.
+    pub fn expected_of_all(&self, sets: &[&Named], scale: bool) -> Result<Vec<OracleOutput>, Response> {
+        let Reference::Torch { file, function, call } = &self.problem.reference else {
+            return sets.iter().map(|inputs| self.expected(inputs, scale)).collect();
+        };
+        let computed = torch::expected(self.task, self.problem, sets, (file, function, call), scale)?;
+        if let Some((_, precision)) = computed.first() {
+            self.precision.get_or_init(|| precision.clone());
+        }
+        Ok(computed.into_iter().map(|(output, _)| output).collect())
+    }
+
+    /// The precision of the first expected values, if the reference is one that states it.
+    pub fn precision(&self) -> Option<&Precision> {
+        self.precision.get()
     }
 
     /// Asks a function of the package about answers for one output, given with its expected values.

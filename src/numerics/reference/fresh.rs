@@ -141,7 +141,7 @@ impl Near {
         let bound = Bound::new(problem).ok();
         let builtin = match &problem.reference {
             Reference::Builtin { name, .. } => Some(name.as_str()),
-            Reference::Python { .. } | Reference::Cpp { .. } => None,
+            Reference::Python { .. } | Reference::Torch { .. } | Reference::Cpp { .. } => None,
         };
         let usual = || USUAL_EPS.iter().find(|(name, _)| builtin == Some(name)).map(|(_, eps)| *eps);
         let stated = bound.as_ref().and_then(|bound| bound.number("eps")).or_else(usual);

@@ -157,7 +157,9 @@ pub(crate) fn find(
     out.own = out.sources.values().flat_map(|reach| reach.files.keys().cloned()).collect();
     for operator in &member.package.operators {
         let own = match &operator.reference {
-            Reference::Python { file, .. } | Reference::Cpp { file, .. } => Some(("the reference", file)),
+            Reference::Python { file, .. } | Reference::Torch { file, .. } | Reference::Cpp { file, .. } => {
+                Some(("the reference", file))
+            }
             Reference::Builtin { .. } => None,
         };
         let inputs = operator.generate_inputs.as_ref().map(|(file, _)| ("the generator of inputs", file));

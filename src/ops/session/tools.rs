@@ -13,7 +13,7 @@ use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
 use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, CudaSpec, Language, Package};
+use kforge_types::model::{Arch, CudaSpec, Language, Package, Reference};
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
@@ -35,6 +35,8 @@ enum Behind {
     Cuda(Cuda, Group, BTreeMap<String, PathBuf>),
     /// A wheel of Triton, installed or not, the Python that imports it, and the part of it that is used.
     Triton(LockedWheel, Box<Python>, TritonPart),
+    /// Wheels of PyTorch, installed or not, and the Python that imports them.
+    Torch(Vec<LockedWheel>, Box<Python>),
 }
 
 /// A part of Triton.
@@ -67,6 +69,12 @@ pub enum MissingTools {
         /// The error of pip or of the installation.
         why: String,
     },
+    /// PyTorch is not installed, and cannot be.
+    #[error("{why}")]
+    TorchNotInstalled {
+        /// The error of pip or of the installation.
+        why: String,
+    },
     /// No plan of this build names the toolchain: a bug.
     #[error("BUG: an unknown toolchain")]
     Unknown,
@@ -90,6 +98,8 @@ pub struct Tools {
     refused: Mutex<Vec<(Cuda, Group, MissingTools)>>,
     /// The same for wheels of Triton.
     refused_triton: Mutex<Vec<(LockedWheel, MissingTools)>>,
+    /// The same for sets of wheels of PyTorch.
+    refused_torch: Mutex<Vec<(Vec<LockedWheel>, MissingTools)>>,
 }
 
 /// Why a package has no CUDA.
@@ -146,6 +156,38 @@ impl NoTriton {
     }
 }
 
+/// Why a package has no PyTorch.
+#[derive(Debug, Clone, thiserror::Error)]
+pub enum NoTorch {
+    /// The package has no reference that needs one.
+    #[error("no reference of the package is written in PyTorch")]
+    NoReference,
+    /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
+    #[error("kforge.lock names no wheels for PyTorch {0}: run `kforge build` with a network")]
+    NotLocked(String),
+    /// The release cannot be resolved.
+    #[error(transparent)]
+    Toolchain(Arc<toolchain::Error>),
+}
+
+impl From<toolchain::Error> for NoTorch {
+    fn from(why: toolchain::Error) -> Self {
+        NoTorch::Toolchain(Arc::new(why))
+    }
+}
+
+/// The PyTorch that a package requests.
+#[derive(Debug, Clone)]
+pub enum TorchRequest {
+    /// That of the Python of this machine.
+    System,
+    /// Wheels, for each kind of Python.
+    Wheels(Vec<LockedWheel>),
+}
+
+/// Returns the PyTorch that a package requests, or why there is none.
+pub type TorchOf<'a> = &'a dyn Fn(&Package) -> Result<TorchRequest, NoTorch>;
+
 /// Returns the CUDA that a package requests (a folder, or locked wheels), or why there is none.
 pub type CudaOf<'a> = &'a dyn Fn(&Package) -> Result<Cuda, NoCuda>;
 
@@ -165,6 +207,7 @@ impl Tools {
             environment: environment.clone(),
             refused: Mutex::default(),
             refused_triton: Mutex::default(),
+            refused_torch: Mutex::default(),
         }
     }
 
@@ -201,7 +244,7 @@ impl Tools {
         &mut self,
         package: &Package,
         host: &Host,
-        (cuda, triton): (CudaOf<'_>, TritonOf<'_>),
+        (cuda, triton, torch): (CudaOf<'_>, TritonOf<'_>, TorchOf<'_>),
         with_cub: bool,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Toolchains {
@@ -265,6 +308,21 @@ impl Tools {
             let found = toolchain::triton::fingerprint_of_disassembler(&wheel);
             self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
         });
+        let torch = torch(package).map_err(|why| why.to_string().lines().next().unwrap_or_default().to_string());
+        let torch: Tool = match torch {
+            Ok(TorchRequest::System) => {
+                let found = host.torch.clone().unwrap_or_else(|| Err("BUG: PyTorch was not looked for".into()));
+                found.map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places))).into()
+            }
+            Ok(TorchRequest::Wheels(wheels)) => host
+                .torch_wheels(&wheels)
+                .map(|(wheels, python)| {
+                    let found = toolchain::torch::fingerprint(&wheels);
+                    self.toolchain(&found, Behind::Torch(wheels, Box::new(python)))
+                })
+                .into(),
+            Err(why) => Tool::Missing(why),
+        };
         let mut of_host = |found: &Result<(Toolchain, BTreeMap<String, PathBuf>), String>| -> Tool {
             let found = found.clone().map(|(toolchain, places)| self.toolchain(&toolchain, Behind::Here(places)));
             found.into()
@@ -281,6 +339,7 @@ impl Tools {
             triton_disassembler: triton_disassembler.into(),
             fatbinary: fatbinary.into(),
             python: of_host(&host.python),
+            torch,
             runtime: Tool::from(
                 host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
             ),
@@ -301,6 +360,10 @@ impl Tools {
                     TritonPart::Interpreter => toolchain::triton::places_of_interpreter(&folder, python),
                     TritonPart::Disassembler => toolchain::triton::disassembler(&folder),
                 })
+            }
+            Some(Behind::Torch(wheels, python)) => {
+                let folder = self.torch(wheels, python, reporter)?;
+                Ok(toolchain::torch::places(&folder))
             }
             Some(Behind::Cuda(cuda, group, beside)) => {
                 let mut places = self.installed(cuda, *group, reporter)?;
@@ -366,10 +429,30 @@ impl Tools {
         })
     }
 
+    /// The folder of wheels of PyTorch, which are installed if necessary and allowed. One thread installs, as for a CUDA.
+    fn torch(&self, wheels: &[LockedWheel], python: &Python, reporter: &Reporter) -> Result<PathBuf, MissingTools> {
+        if let Some(folder) = toolchain::torch::installed(wheels, &self.toolchains) {
+            return Ok(folder);
+        }
+        let mut refused = self.refused_torch.lock().map_err(|_| MissingTools::Panicked)?;
+        if let Some((_, why)) = refused.iter().find(|(known, _)| known == wheels) {
+            return Err(why.clone());
+        }
+        let found = install_torch((wheels, python), &self.toolchains, self.offline, &self.environment, reporter);
+        if self.offline {
+            return found;
+        }
+        found.inspect_err(|error| {
+            reporter.event(&Event::Diagnostic(&refusal(&error.to_string())));
+            refused.push((wheels.to_vec(), error.clone()));
+        })
+    }
+
     /// Whether a toolchain could not be installed although the network may be used. If so, the build has failed, even if no step needed that toolchain.
     pub fn is_refused(&self) -> bool {
         self.refused.lock().is_ok_and(|refused| !refused.is_empty())
             || self.refused_triton.lock().is_ok_and(|refused| !refused.is_empty())
+            || self.refused_torch.lock().is_ok_and(|refused| !refused.is_empty())
     }
 }
 
@@ -417,6 +500,24 @@ pub fn install_triton(
     toolchain::triton::install(wheel, toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
 }
 
+/// Installs wheels of PyTorch, and reports the progress. Returns their folder.
+pub fn install_torch(
+    (wheels, python): (&[LockedWheel], &Python),
+    toolchains: &Path,
+    offline: bool,
+    environment: &BTreeMap<String, String>,
+    reporter: &Reporter,
+) -> Result<PathBuf, MissingTools> {
+    let cannot = |why: toolchain::Error| MissingTools::TorchNotInstalled { why: why.to_string() };
+    let mut progress = shown(reporter);
+    if offline {
+        return toolchain::torch::install((wheels, python), toolchains, Source::Offline, &mut progress).map_err(cannot);
+    }
+    // pip downloads the wheels for its own Python.
+    let pip = Pip::find(Some(&python.path), environment).map_err(cannot)?;
+    toolchain::torch::install((wheels, python), toolchains, Source::Pip(&pip), &mut progress).map_err(cannot)
+}
+
 /// Reports the progress of an installation.
 fn shown(reporter: &Reporter) -> impl FnMut(Progress) {
     let mut said = false;
@@ -446,6 +547,8 @@ pub struct Host {
     python: Found,
     /// The same Python, as it describes itself.
     interpreter: Option<Python>,
+    /// The PyTorch that this Python imports; none if no package asks for it.
+    torch: Option<Found>,
     /// The files and folders that the C++ compiler reads: [`cxx::Survey::folders`].
     pub read: Vec<PathBuf>,
     /// The libraries and the processor with which a program compiled here runs.
@@ -463,7 +566,7 @@ impl Host {
         cxx_named: Option<&Path>,
         python_named: Option<&Path>,
         path_var: &str,
-        wants_python: bool,
+        (wants_python, wants_torch): (bool, bool),
         journal: &Journal,
         digest: &dyn Fn(&Path) -> io::Result<Digest>,
     ) -> Self {
@@ -513,7 +616,13 @@ impl Host {
         } else {
             Err("no reference of this build is written in Python".into())
         };
-        Host { cxx, python, interpreter, read, runtime, too_old, witness: witnessed.then_some(witness) }
+        // Its files are so many that it is looked at in every build.
+        witnessed &= !wants_torch;
+        let torch = wants_torch.then(|| match &interpreter {
+            Some(python) => host_torch(python, journal, digest),
+            None => Err(format!("PyTorch needs Python: {}", python.as_ref().err().map_or("", String::as_str))),
+        });
+        Host { cxx, python, interpreter, torch, read, runtime, too_old, witness: witnessed.then_some(witness) }
     }
 
     /// The wheel of Triton that the Python of this machine can import, and that Python.
@@ -524,6 +633,16 @@ impl Host {
         };
         let wheel = toolchain::triton::wheel_for(wheels, python).map_err(|e| e.to_string())?;
         Ok((wheel.clone(), python.clone()))
+    }
+
+    /// The wheels of PyTorch that the Python of this machine can import, and that Python.
+    fn torch_wheels(&self, wheels: &[LockedWheel]) -> Result<(Vec<LockedWheel>, Python), String> {
+        let Some(python) = &self.interpreter else {
+            let why = self.python.as_ref().err().map_or("", String::as_str);
+            return Err(format!("PyTorch needs Python: {why} (setting `toolchain.python`)"));
+        };
+        let found = toolchain::torch::wheels_for(wheels, python).map_err(|e| e.to_string())?;
+        Ok((found, python.clone()))
     }
 
     /// Files with which the loader decides which library a name means.
@@ -543,6 +662,24 @@ fn host_python(
     let found = python::recall(known, named, path_var, digest).map_err(|e| e.to_string())?;
     remember(journal, &name, kept, &found);
     Ok((found.1, found.0))
+}
+
+/// The PyTorch of a Python. It is asked again only if one of its files changed; importing it takes seconds.
+fn host_torch(python: &Python, journal: &Journal, digest: &dyn Fn(&Path) -> io::Result<Digest>) -> Found {
+    let name = memo_name("torch", Some(&python.path), "");
+    let kept = journal.meta(&name);
+    let known = kept.as_deref().and_then(|b| serde_json::from_slice::<(toolchain::torch::System, Toolchain)>(b).ok());
+    if let Some((torch, fingerprint)) = known
+        && torch.fingerprint(digest).is_ok_and(|now| now == fingerprint)
+    {
+        return Ok((fingerprint, torch.places()));
+    }
+    let found = toolchain::torch::find(python).map_err(|e| e.to_string())?;
+    let fingerprint = found.fingerprint(digest).map_err(|e| format!("could not read PyTorch: {e}"))?;
+    let places = found.places();
+    let found = (found, fingerprint);
+    remember(journal, &name, kept, &found);
+    Ok((found.1, places))
 }
 
 /// The memo's name for a tool, from the parameters of the search: workspaces that share a home may alternate between different tools.
@@ -613,6 +750,11 @@ fn no_numpy(python: &Path) -> String {
         "Triton's interpreter needs numpy, which is missing for `{python}`: install it with `{python} -m pip install numpy`, or set another Python with the \
          setting `toolchain.python`"
     )
+}
+
+/// Whether a package has a reference in PyTorch.
+pub fn needs_torch(package: &Package) -> bool {
+    package.operators.iter().any(|operator| matches!(operator.reference, Reference::Torch { .. }))
 }
 
 /// The name of a release's wheels in the lockfile.

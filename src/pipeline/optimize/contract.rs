@@ -89,6 +89,11 @@ fn reference_text(reference: &Reference, own: &dyn Fn(&str) -> Option<String>) -
             format!("reference, exact in float64: {stated}\n")
         }
         Reference::Python { file, function } => of_file("Python", file, function),
+        Reference::Torch { file, function, call } => {
+            // As above.
+            let stated = serde_json::to_value(call).expect("BUG: a call that does not serialise");
+            format!("{}called with: {stated}\n", of_file("PyTorch", file, function))
+        }
         Reference::Cpp { file, function } => of_file("C++", file, function),
     }
 }

@@ -27,7 +27,9 @@ impl Kind {
     pub fn of(operator: &Operator) -> Self {
         let found = match &operator.reference {
             Reference::Builtin { name, .. } => builtin(name, operator),
-            Reference::Python { .. } | Reference::Cpp { .. } => contracted(operator).map(|p| (p, p.level())),
+            Reference::Python { .. } | Reference::Torch { .. } | Reference::Cpp { .. } => {
+                contracted(operator).map(|p| (p, p.level()))
+            }
         };
         let pattern = operator.pattern.or(found.map(|f| f.0));
         let level = found.filter(|f| Some(f.0) == pattern).map(|f| f.1).or(pattern.map(Pattern::level));

@@ -100,6 +100,8 @@ pub struct Toolchains {
     pub fatbinary: Tool,
     /// Python with numpy.
     pub python: Tool,
+    /// The PyTorch of references.
+    pub torch: Tool,
     /// What a program that the C++ compiler makes needs at run time: the C library and related libraries, and the processor features by which they choose code.
     pub runtime: Tool,
     /// The processor features by which numeric libraries choose code.

@@ -11,7 +11,7 @@
 //! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
-use kforge_types::model::{Problem, Tensor};
+use kforge_types::model::{Problem, Reference, Tensor};
 use kforge_types::record::params::{Compiler, VerifyParams};
 
 const MIB: u64 = 1 << 20;
@@ -21,6 +21,9 @@ const PROCESS: u64 = 32;
 
 /// The host side of a CUDA context, in MiB.
 pub const CONTEXT: u64 = 512;
+
+/// A process that has imported PyTorch, in MiB.
+const TORCH: u64 = 384;
 
 /// Bytes of a float64.
 const F64: u64 = 8;
@@ -51,8 +54,11 @@ fn mib(bytes: u64) -> u64 {
 
 /// Memory for the expected values of a problem, in MiB.
 pub fn oracle(problem: &Problem) -> u64 {
-    let values = elements(problem).saturating_mul(F64 * 3 * 2);
-    2 * PROCESS + mib(values.saturating_add(stored(problem)))
+    // One process of PyTorch holds three sets of inputs and expected values, and copies of one.
+    let (process, sets) =
+        if matches!(problem.reference, Reference::Torch { .. }) { (TORCH, 4 * 2) } else { (PROCESS, 3 * 2) };
+    let values = elements(problem).saturating_mul(F64 * sets);
+    PROCESS + process + mib(values.saturating_add(stored(problem)))
 }
 
 /// Additional memory for computing the large products of a reference on a device, in MiB; 0 if it has none.
@@ -92,7 +98,7 @@ fn buffers(params: &VerifyParams) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use kforge_types::model::{DType, Reference, Role};
+    use kforge_types::model::{DType, Role};
     use kforge_types::record::testing::verification;
 
     fn params(compiler: Compiler, n: u64) -> VerifyParams {

@@ -190,9 +190,10 @@ impl Planner<'_> {
         compare: &BTreeMap<String, Compare>,
     ) -> OwnFunctions {
         let mut files: Vec<(&String, bool)> = Vec::new();
+        let in_torch = matches!(problem.reference, Reference::Torch { .. });
         match &problem.reference {
             Reference::Builtin { .. } => {}
-            Reference::Python { file, .. } => files.push((file, true)),
+            Reference::Python { file, .. } | Reference::Torch { file, .. } => files.push((file, true)),
             Reference::Cpp { file, .. } => files.push((file, false)),
         }
         files.extend(problem.generate_inputs.iter().map(|(file, _)| (file, true)));
@@ -210,7 +211,11 @@ impl Planner<'_> {
         }
         let (python, cxx) = (input.toolchains.python.clone(), input.toolchains.cxx.clone());
         let uses = |in_python: bool| files.iter().any(|(_, python)| *python == in_python);
-        let tools = [(uses(true), ("toolchain:python", python)), (uses(false), ("toolchain:c++", cxx))];
+        let tools = [
+            (uses(true), ("toolchain:python", python)),
+            (in_torch, ("toolchain:torch", input.toolchains.torch.clone())),
+            (uses(false), ("toolchain:c++", cxx)),
+        ];
         let tools = tools.into_iter().filter(|(used, _)| *used).map(|(_, tool)| tool).collect();
         OwnFunctions { tree: Some(self.tree(&tree)), tools }
     }
@@ -297,7 +302,9 @@ fn scaleless(
     let place = if shape.tolerance.is_some() { &shape.place } else { operator.tolerance_place() };
     let why = match &problem.reference {
         Reference::Builtin { name, .. } => format!("the built-in `{name}` gives no scale for `{output}`"),
-        Reference::Python { .. } | Reference::Cpp { .. } => format!("`{output}` holds integers, which have no scale"),
+        Reference::Python { .. } | Reference::Torch { .. } | Reference::Cpp { .. } => {
+            format!("`{output}` holds integers, which have no scale")
+        }
     };
     let message = format!("the tolerance of `{output}` of operator `{}` declares `scaled`, but {why}", operator.name);
     let error = place.error("reference.no-scale", message);

@@ -86,10 +86,11 @@ pub fn document(explanation: &Explanation, choices: &[Choice]) -> Document {
     }
 }
 
-/// What a compilation did apart from its log.
+/// What a compilation did apart from its log, and in which precision a reference was computed.
 fn notes(explanation: &Explanation) -> impl Iterator<Item = &str> {
     let quiet = |note: &&Note| note.severity == Severity::Note && note.code.starts_with("compile.");
-    explanation.notes.iter().filter(quiet).map(|note| note.message.as_str())
+    let told = move |note: &&Note| quiet(note) || note.code.starts_with("oracle.");
+    explanation.notes.iter().filter(told).map(|note| note.message.as_str())
 }
 
 /// The explanation with ANSI styles: the chain, and with `fields` everything that is hashed. `full` prints complete digests.

@@ -110,7 +110,7 @@ pub(super) fn all(steps: &[StepView<'_>], reader: &Reader<'_>) -> BTreeMap<Strin
             (Outcome::Failed(why), _) => of_failure(step, &(reader.places)(step.id, why)),
             (_, StepKind::Compile) => of_compilers(step),
             (_, StepKind::Calibrate) => of_calibration(step),
-            (_, StepKind::Inspect) => of_notes(step),
+            (_, StepKind::Inspect | StepKind::Oracle) => of_notes(step),
             (_, StepKind::Judge) => of_judgement(step, verified.get(&subject(step.labels)).copied(), reader),
             _ => vec![],
         };

@@ -262,7 +262,9 @@ fn operator(operator: &Operator) -> OperatorEntry {
     let choices = operator.choices();
     let reference = match &operator.reference {
         Reference::Builtin { name, .. } => format!("builtin:{name}"),
-        Reference::Python { file, function } | Reference::Cpp { file, function } => format!("{file}::{function}"),
+        Reference::Python { file, function }
+        | Reference::Cpp { file, function }
+        | Reference::Torch { file, function, .. } => format!("{file}::{function}"),
     };
     let tensors = operator.tensors.iter().map(|tensor| {
         let mut dtypes: Vec<String> = Vec::new();

@@ -292,6 +292,31 @@ pub enum Error {
         /// Why not.
         why: String,
     },
+    /// A Python cannot import any locked PyTorch.
+    #[error("`kforge.lock` names no PyTorch for `{}`, which is Python {version}: run `kforge update`", .python.display())]
+    TorchPython {
+        /// The interpreter.
+        python: PathBuf,
+        /// Its version.
+        version: String,
+    },
+    /// A Python has no PyTorch.
+    #[error(
+        "PyTorch is missing for `{0}`: install it with `{0} -m pip install torch` (3 GB), or set `toolchain.torch` to a release such as \"2.9\", of which kforge downloads the part for processors (0.5 GB)",
+        .python.display()
+    )]
+    NoTorch {
+        /// The interpreter.
+        python: PathBuf,
+    },
+    /// A Python cannot import its PyTorch.
+    #[error("`{}` cannot import its PyTorch: {why}", .python.display())]
+    TorchImport {
+        /// The interpreter.
+        python: PathBuf,
+        /// The message of the import.
+        why: String,
+    },
     /// No CUDA is installed.
     #[error(
         "no CUDA is installed: looked at `CUDA_HOME`, `CUDA_PATH`, `nvcc` on PATH and `/usr/local/cuda`; set `toolchain.cuda` to a release such as \"13.0\" to download it"

@@ -13,6 +13,7 @@ pub mod processor;
 pub mod python;
 mod pip_failure;
 mod run;
+pub mod torch;
 pub mod triton;
 
 pub use cuda::{Cuda, CudaSpec, Group};

@@ -39,6 +39,9 @@ pub struct Numpy {
 /// passes this list to the driver of references.
 pub const LEFT_OUT: [&str; 6] = ["site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"];
 
+/// The packages beside PyTorch, PyTorch included, that a reference in PyTorch can import. kforge passes this list to the driver of such references.
+pub const TORCH: [&str; 6] = ["torch", "torchgen", "functorch", "typing_extensions.py", "sympy", "mpmath"];
+
 /// An interpreter found on this machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Python {
@@ -204,13 +207,13 @@ impl Python {
 type Modules = BTreeMap<String, Vec<Module>>;
 
 /// A file that can be imported or loaded.
-struct Module {
-    name: String,
-    path: PathBuf,
+pub(super) struct Module {
+    pub(super) name: String,
+    pub(super) path: PathBuf,
 }
 
 /// Importable or loadable files below a folder, in order of names. Every folder that was searched is added to `listed`.
-fn modules_below(folder: &Path, listed: &mut Vec<PathBuf>) -> io::Result<Vec<Module>> {
+pub(super) fn modules_below(folder: &Path, listed: &mut Vec<PathBuf>) -> io::Result<Vec<Module>> {
     let left_out = |e: &walkdir::DirEntry| {
         e.depth() > 0 && e.file_type().is_dir() && e.file_name().to_str().is_none_or(|n| LEFT_OUT.contains(&n))
     };

@@ -57,7 +57,7 @@ pub fn resolve(release: &str, pip: &Pip) -> Result<Vec<LockedWheel>, Error> {
 }
 
 /// Whether a wheel is for a minor version of Python 3: by its tags, as in `triton-3.9.0-cp311-cp311-PLATFORM.whl`. A stable interface serves later versions, too.
-fn serves(file: &str, minor: u32) -> bool {
+pub(super) fn serves(file: &str, minor: u32) -> bool {
     let parts: Vec<&str> = file.trim_end_matches(".whl").split('-').collect();
     let [.., python, abi, _] = parts.as_slice() else { return false };
     let Some(least) = python.strip_prefix("cp3").and_then(|text| text.parse::<u32>().ok()) else { return false };

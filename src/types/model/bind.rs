@@ -3,7 +3,7 @@
 use super::bound::contiguous;
 use super::expr::{Expr, Scope, Value};
 use super::operator::{InitDecl, Operator, ParamDecl, Shape, TensorDecl, TypeChoice};
-use super::{DType, Init, Param, Place, Problem, Scalar, Tensor};
+use super::{DType, Init, Param, Place, Problem, Reference, Scalar, Tensor};
 use kforge_foundation::base::Diagnostic;
 
 /// The most bytes that one tensor may span. GPU addresses have 49 bits, and sums of several tensors stay far from overflow.
@@ -128,9 +128,19 @@ impl Operator {
                 .into_iter()
                 .filter_map(|(name, v)| if let Value::Int(i) = v { Some((name, i)) } else { None })
                 .collect(),
-            reference: self.reference.clone(),
+            reference: self.bound_reference(&scope).map_err(|e| in_shape(e, shape))?,
             generate_inputs: self.generate_inputs.clone(),
         })
+    }
+
+    fn bound_reference(&self, scope: &Scope) -> Result<Reference, Diagnostic> {
+        match (&self.reference, &self.torch) {
+            (Reference::Torch { file, function, call }, Some(decl)) => {
+                let call = Box::new(decl.bind(call, scope)?);
+                Ok(Reference::Torch { file: file.clone(), function: function.clone(), call })
+            }
+            (other, _) => Ok(other.clone()),
+        }
     }
 
     fn number(&self, expr: Option<&Expr>, choice: &TypeChoice, shape: &Shape) -> Result<Option<f64>, Diagnostic> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::DType;
 use super::grid::OpenGrid;
 use super::tensor_map::TensorMap;
+use super::torch::TorchCall;
 use super::triton::TritonCall;
 
 /// What a kernel may do with a tensor.
@@ -192,6 +193,15 @@ pub enum Reference {
         file: String,
         /// The function in it.
         function: String,
+    },
+    /// A module or function of PyTorch in a Python file of the package. The input `tree:reference` holds its files, as for Python.
+    Torch {
+        /// The file, relative to the package.
+        file: String,
+        /// The class, module or function in it.
+        function: String,
+        /// How it is called.
+        call: Box<TorchCall>,
     },
     /// An `extern "C"` function in a C++ file of the package. The input `tree:reference` holds its files, as for Python.
     Cpp {

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::expr::Expr;
+use super::torch::TorchDecl;
 use super::{Compare, DType, Init, Place, Precision, Reference, Role, Scalar, Text, Tolerance};
 use kforge_foundation::base::Diagnostic;
 
@@ -145,6 +146,8 @@ pub struct Operator {
     pub params: Vec<ParamDecl>,
     /// Where expected values come from.
     pub reference: Reference,
+    /// What a reference in PyTorch states of each shape.
+    pub torch: Option<Box<TorchDecl>>,
     /// Where the reference is stated, for errors from code that knows the reference.
     pub reference_place: Place,
     /// The function that makes inputs that depend on each other: file and function.

@@ -9,7 +9,7 @@ use super::expr::list;
 use super::kernel::Kernel;
 use super::manifest::RawShape;
 use super::operator::Operator;
-use super::target::{CudaSpec, Dependency, Target, ToolchainSpec};
+use super::target::{CudaSpec, Dependency, Target, ToolchainSpec, TorchSpec};
 use super::validate;
 use super::workspace::{PackageTable, WorkspaceTable};
 use super::{Place, Text};
@@ -40,6 +40,8 @@ pub struct Manifest {
     pub cuda: Option<Inheritable<CudaSpec>>,
     /// `toolchain.triton`.
     pub triton: Option<Inheritable<Text>>,
+    /// `toolchain.torch`.
+    pub torch: Option<Inheritable<TorchSpec>>,
     /// Whether it inherits the whole of `[toolchain]`.
     pub(crate) whole_toolchain: bool,
     /// `[dependencies]` in declared order.
@@ -182,13 +184,17 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
     }
     let mut from_root = BTreeSet::new();
     let of_root = root.table.filter(|_| member.whole_toolchain);
-    // A workspace may state one of both.
-    let only_triton = of_root.is_some_and(|w| w.cuda.is_none() && w.triton.is_some());
-    let cuda = member.cuda.as_ref().filter(|_| !only_triton);
+    // A workspace may state some of them only.
+    let without_cuda = of_root.is_some_and(|w| w.cuda.is_none() && (w.triton.is_some() || w.torch.is_some()));
+    let cuda = member.cuda.as_ref().filter(|_| !without_cuda);
     let cuda = cuda.and_then(|c| root.resolve(c, "toolchain.cuda", |w| w.cuda.clone()));
     let triton = match &member.triton {
         Some(own) => root.resolve(own, "toolchain.triton", |w| w.triton.clone()).map(|t| t.0),
         None => of_root.and_then(|w| w.triton.clone()),
+    };
+    let torch = match &member.torch {
+        Some(own) => root.resolve(own, "toolchain.torch", |w| w.torch.clone()).map(|t| t.0),
+        None => of_root.and_then(|w| w.torch.clone()),
     };
     if cuda.as_ref().is_some_and(|c| c.1) {
         from_root.insert("toolchain.cuda".into());
@@ -218,7 +224,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         version: version.map_or_else(|| "0.0.0".into(), |v| v.value),
         license: license.map(|l| l.value),
         kforge: kforge.map(|k| k.value),
-        toolchain: ToolchainSpec { cuda: cuda.map(|c| c.0), triton: triton.map(|t| t.value) },
+        toolchain: ToolchainSpec { cuda: cuda.map(|c| c.0), triton: triton.map(|t| t.value), torch },
         dependencies,
         from_root,
         targets,

@@ -125,6 +125,15 @@ pub enum CudaSpec {
     System,
 }
 
+/// Where the PyTorch of references comes from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TorchSpec {
+    /// The one that the Python of this machine imports.
+    System,
+    /// Wheels of this release: `2.9`, or `2.9.1`. Only what runs on the processor.
+    Release(String),
+}
+
 /// The compilers a package asks for.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ToolchainSpec {
@@ -132,6 +141,8 @@ pub struct ToolchainSpec {
     pub cuda: Option<CudaSpec>,
     /// The release of Triton: `3.9`.
     pub triton: Option<String>,
+    /// The PyTorch of references. By default that of the system.
+    pub torch: Option<TorchSpec>,
 }
 
 /// A header library.

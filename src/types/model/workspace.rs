@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Text;
 use super::package::Inheritable;
-use super::target::{CudaSpec, Dependency, Target};
+use super::target::{CudaSpec, Dependency, Target, TorchSpec};
 
 /// The root manifest's `[workspace]`.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -23,6 +23,8 @@ pub struct WorkspaceTable {
     pub cuda: Option<CudaSpec>,
     /// `triton` of `[workspace.toolchain]`.
     pub triton: Option<Text>,
+    /// `torch` of `[workspace.toolchain]`.
+    pub torch: Option<TorchSpec>,
     /// `[workspace.dependencies]`; paths are relative to the root.
     pub dependencies: BTreeMap<String, Dependency>,
 }

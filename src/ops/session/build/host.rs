@@ -1,6 +1,6 @@
 //! The tools of this machine, and the toolchains of each package.
 
-use crate::session::tools::{NoCuda, NoTriton};
+use crate::session::tools::{NoCuda, NoTorch, NoTriton, TorchRequest};
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 use std::io;
@@ -55,13 +55,16 @@ impl Session {
         let wants_python = packages.members.iter().any(|m| uses_python(&m.package)) || !resolved.tritons.is_empty();
         let (cxx, python) = (self.settings.path("toolchain.cxx"), self.settings.path("toolchain.python"));
         let path = self.environment.path();
-        let mut host = Host::find(cxx.as_deref(), python.as_deref(), path, wants_python, memo, &digest_of);
+        let wants_torch = resolved.torches.values().any(|torch| matches!(torch, Ok(TorchRequest::System)));
+        let wants = (wants_python, wants_torch);
+        let mut host = Host::find(cxx.as_deref(), python.as_deref(), path, wants, memo, &digest_of);
         if let Some(error) = host.too_old.take().filter(|_| asked.write && uses_cxx(packages, &asked.selected)) {
             return Err(Error::Toolchain(error));
         }
         let cuda_of = |p: &Package| resolved.cudas.get(&p.name).cloned().unwrap_or(Err(NoCuda::NoTarget));
         let triton_of = |p: &Package| resolved.tritons.get(&p.name).cloned().unwrap_or(Err(NoTriton::NoKernel));
-        let of = (&cuda_of as tools::CudaOf<'_>, &triton_of as tools::TritonOf<'_>);
+        let torch_of = |p: &Package| resolved.torches.get(&p.name).cloned().unwrap_or(Err(NoTorch::NoReference));
+        let of = (&cuda_of as tools::CudaOf<'_>, &triton_of as tools::TritonOf<'_>, &torch_of as tools::TorchOf<'_>);
         let members = packages.members.iter();
         let of_member = |m: &Member| tools.of_package(&m.package, &host, of, cub.contains(&m.package.name), &digest_of);
         let of_members = members.map(of_member).collect();
@@ -131,7 +134,9 @@ fn uses_cxx(packages: &Packages, selected: &Selected) -> bool {
 fn uses_python(package: &Package) -> bool {
     let compares = |o: &model::Operator| o.compare().values().any(|c| matches!(c, model::Compare::Python(..)));
     let uses = |o: &model::Operator| {
-        matches!(o.reference, Reference::Python { .. }) || o.generate_inputs.is_some() || compares(o)
+        matches!(o.reference, Reference::Python { .. } | Reference::Torch { .. })
+            || o.generate_inputs.is_some()
+            || compares(o)
     };
     package.operators.iter().any(uses)
 }

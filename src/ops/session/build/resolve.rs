@@ -1,6 +1,6 @@
 //! Toolchains and header libraries from `kforge.lock`. Those that it lacks are resolved and added, if that is allowed. Reports what cannot be resolved.
 
-use crate::session::tools::{NoCuda, NoTriton};
+use crate::session::tools::{NoCuda, NoTorch, NoTriton, TorchRequest};
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::libraries;
@@ -12,7 +12,7 @@ use crate::Error;
 use crate::error::Locked;
 use crate::event::{Event, Resolving, Warning};
 use kforge_pipeline::plan::Selection;
-use kforge_project::toolchain::{Cuda, Pip, cuda, triton};
+use kforge_project::toolchain::{Cuda, Pip, cuda, torch, triton};
 use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model;
 
@@ -125,6 +125,53 @@ impl Session {
                 }
             };
             out.insert(member.package.name.clone(), found);
+        }
+        if lock != opened.workspace.lock {
+            lock.write(&opened.workspace.root, self.options.locked)?;
+            self.reporter.event(&Event::LockfileWritten);
+            opened.workspace.lock = lock;
+        }
+        Ok(out)
+    }
+
+    /// The PyTorch of each package with a reference in it. Resolves the wheels that the lockfile lacks, if that is allowed, and sets `refused` if resolving fails.
+    pub fn torches(
+        &self,
+        opened: &mut Opened,
+        packages: &Packages,
+        asked: &PlanRequest,
+        refused: &mut bool,
+    ) -> Result<BTreeMap<String, Result<TorchRequest, NoTorch>>, Error> {
+        let mut out = BTreeMap::new();
+        let mut lock = opened.workspace.lock.clone();
+        for member in packages.members.iter().filter(|member| tools::needs_torch(&member.package)) {
+            let release = match &member.package.toolchain.torch {
+                None | Some(model::TorchSpec::System) => {
+                    out.insert(member.package.name.clone(), Ok(TorchRequest::System));
+                    continue;
+                }
+                Some(model::TorchSpec::Release(release)) => release,
+            };
+            let name = torch::lock_name(release);
+            let found = match lock.wheels.get(&name) {
+                Some(wheels) => Ok(wheels.clone()),
+                None if self.offline() || !asked.write => Err(NoTorch::NotLocked(release.clone())),
+                None if self.options.locked => return Err(Error::LockfileLacks(Locked::Torch(release.clone()))),
+                None => {
+                    self.reporter.event(&Event::Resolving(Resolving::Torch(release)));
+                    let pip = Pip::find(None, self.environment.all());
+                    let resolved = pip.and_then(|pip| torch::resolve(release, &pip));
+                    match &resolved {
+                        Ok(wheels) => drop(lock.wheels.insert(name, wheels.clone())),
+                        Err(why) => {
+                            self.reporter.event(&Event::Diagnostic(&tools::refusal(&why.to_string())));
+                            *refused = true;
+                        }
+                    }
+                    resolved.map_err(NoTorch::from)
+                }
+            };
+            out.insert(member.package.name.clone(), found.map(TorchRequest::Wheels));
         }
         if lock != opened.workspace.lock {
             lock.write(&opened.workspace.root, self.options.locked)?;

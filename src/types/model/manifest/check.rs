@@ -99,7 +99,15 @@ impl Check<'_> {
         }
         match ty {
             Ty::Any(options) => {
-                if let Some(option) = options.iter().find(|o| admits(o, inner)) {
+                // Of several tables, the one whose required keys are there.
+                let whole = |option: &&Ty| match (option, inner.as_table()) {
+                    (Ty::Table(spec), Some(table)) => {
+                        spec.fields.iter().filter(|field| field.required).all(|field| table.contains_key(field.name))
+                    }
+                    _ => true,
+                };
+                let fitting = || options.iter().filter(|option| admits(option, inner));
+                if let Some(option) = fitting().find(whole).or_else(|| fitting().next()) {
                     self.value(option, value, name, at);
                 }
             }

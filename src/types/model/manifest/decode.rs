@@ -94,6 +94,7 @@ impl Reader<'_> {
             workspace: sub(root, "workspace").map(|t| self.workspace(t)),
             cuda: sub(root, "toolchain").and_then(|t| self.inheritable_cuda(t)),
             triton: sub(root, "toolchain").and_then(|t| self.inheritable_triton(t)),
+            torch: sub(root, "toolchain").and_then(|t| self.inheritable_torch(t)),
             whole_toolchain: sub(root, "toolchain").is_some_and(|t| t.contains_key("workspace")),
             dependencies: self.dependencies(root),
             targets: self.targets(root),
@@ -174,6 +175,8 @@ impl Reader<'_> {
         let cuda = sub(table, "toolchain").and_then(|t| self.inheritable_cuda(t)).and_then(own);
         let triton = sub(table, "toolchain").and_then(|t| self.inheritable_triton(t));
         let triton = triton.and_then(|t| if let Inheritable::Value(value) = t { Some(value) } else { None });
+        let torch = sub(table, "toolchain").and_then(|t| self.inheritable_torch(t));
+        let torch = torch.and_then(|t| if let Inheritable::Value(value) = t { Some(value) } else { None });
         let targets = self.targets(table).into_iter();
         let dependencies = self.dependencies(table).into_iter();
         WorkspaceTable {
@@ -186,6 +189,7 @@ impl Reader<'_> {
                 .collect(),
             cuda,
             triton,
+            torch,
             dependencies: dependencies
                 .filter_map(|(n, d)| if let Inheritable::Value(d) = d { Some((n.value, d)) } else { None })
                 .collect(),

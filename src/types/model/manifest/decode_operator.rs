@@ -14,6 +14,7 @@ use crate::model::bind::no_such_value;
 use crate::model::expr::{Want, list};
 use crate::model::operator::{InitDecl, Operator, ParamDecl, PrecisionDecl, TensorDecl, TypeRef};
 use crate::model::pattern::{HIGHEST_LEVEL, Pattern};
+use crate::model::torch::TorchDecl;
 use crate::model::{Compare, DType, Init, Reference, Role, Scalar, Text, dtype};
 
 impl Reader<'_> {
@@ -34,6 +35,7 @@ impl Reader<'_> {
             tensors: vec![],
             params: vec![],
             reference: Reference::Builtin { name: String::new(), attributes: BTreeMap::new(), names: BTreeMap::new() },
+            torch: None,
             generate_inputs: None,
             tolerance: None,
             precision: PrecisionDecl::default(),
@@ -99,9 +101,10 @@ impl Reader<'_> {
             operator.params.push(ParamDecl { name, dtype, value });
         }
         if let Some(value) = table.get("reference")
-            && let Some(reference) = self.reference(value)
+            && let Some((reference, torch)) = self.reference(value)
         {
             operator.reference = reference;
+            operator.torch = torch.map(Box::new);
         }
         operator.generate_inputs = self.text(table, "generate_inputs").and_then(|t| self.function(&t, &[".py"]));
         if let Some(value) = table.get("tolerance") {
@@ -248,7 +251,15 @@ impl Reader<'_> {
         }
     }
 
-    fn reference(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Reference> {
+    fn reference(&mut self, value: &Spanned<DeValue<'_>>) -> Option<(Reference, Option<TorchDecl>)> {
+        let table = value.get_ref().as_table().filter(|table| table.contains_key("torch"));
+        match table {
+            Some(table) => self.torch_reference(table).map(|(reference, decl)| (reference, Some(decl))),
+            None => self.plain_reference(value).map(|reference| (reference, None)),
+        }
+    }
+
+    fn plain_reference(&mut self, value: &Spanned<DeValue<'_>>) -> Option<Reference> {
         if let Some(table) = value.get_ref().as_table() {
             let names =
                 self.named(table, "names").into_iter().filter_map(|(k, v)| Some((k.value, self.string(v)?.value)));

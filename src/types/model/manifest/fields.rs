@@ -54,12 +54,14 @@ static CUDA_PATH_OR_INHERITED: Spec = Spec {
 };
 const CUDA_WORD: Ty = Ty::Str("a version such as `13.0`, or `system`");
 const TRITON: Ty = Ty::Str("a release of Triton such as `3.9`");
+const TORCH: Ty = Ty::Str("a version such as `2.9`, or `system`");
 
 static WORKSPACE_TOOLCHAIN: Spec = Spec {
     doc: "Compilers that members can inherit.",
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit"),
         opt("triton", TRITON, "the release of Triton"),
+        opt("torch", TORCH, "the PyTorch of references; default `system`"),
     ],
     rest: None,
 };
@@ -68,6 +70,7 @@ static TOOLCHAIN: Spec = Spec {
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH_OR_INHERITED)]), "the CUDA toolkit"),
         opt("triton", Ty::Any(&[TRITON, Ty::Table(&INHERITED)]), "the release of Triton"),
+        opt("torch", Ty::Any(&[TORCH, Ty::Table(&INHERITED)]), "the PyTorch of references; default `system`"),
         opt("workspace", Ty::True, "inherit the whole table from the workspace"),
     ],
     rest: None,
@@ -183,6 +186,39 @@ static REFERENCE: Spec = Spec {
     rest: Some(("attribute", Ty::Any(&[STR, Ty::Number, Ty::Bool, Ty::List(&Ty::Any(&[STR, Ty::Number, Ty::Bool]))]))),
 };
 
+const TORCH_EXPR: Ty = Ty::Expr("an expression over dims and params");
+const TORCH_VALUE: Ty = Ty::Any(&[TORCH_EXPR, Ty::List(&TORCH_EXPR)]);
+
+static TORCH_REFERENCE: Spec = Spec {
+    doc: "A module or function of PyTorch.",
+    fields: &[
+        req(
+            "torch",
+            Ty::Str("a module or function, as `file.py::Name`"),
+            "the class of a module, a module, or a function",
+        ),
+        opt(
+            "init",
+            Ty::Any(&[Ty::List(&TORCH_VALUE), Ty::Map("argument", &TORCH_VALUE)]),
+            "the arguments of the module's constructor, in order or by name",
+        ),
+        opt("constants", Ty::Map("constant", &TORCH_VALUE), "values of constants at the top of the file"),
+        opt(
+            "state",
+            Ty::Map("parameter or buffer", &Ty::Any(&[NAME, Ty::Bool])),
+            "the operator's tensor for each parameter and buffer of the module, or `false` for a buffer that no tensor gives; default its name with `_` for `.`",
+        ),
+        opt("names", Ty::Map("argument", &NAME), "the operator's tensor, param or dim for each argument"),
+        opt("mode", Ty::Words(&["eval", "train"], &[]), "the mode of the module; default eval"),
+        opt(
+            "casts",
+            Ty::Words(&["double", "keep"], &[]),
+            "whether casts to floats below float64 are taken as casts to float64; default double",
+        ),
+    ],
+    rest: None,
+};
+
 /// The terms of a tolerance.
 pub(super) static TOLERANCE: Spec = Spec {
     doc: "How far an element may lie from its expected value.",
@@ -273,7 +309,11 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("params", Ty::Map("param", &Ty::Table(&PARAM)), "scalars"),
         req(
             "reference",
-            Ty::Any(&[Ty::Str("`builtin:name` or `file.py::function`"), Ty::Table(&REFERENCE)]),
+            Ty::Any(&[
+                Ty::Str("`builtin:name` or `file.py::function`"),
+                Ty::Table(&REFERENCE),
+                Ty::Table(&TORCH_REFERENCE),
+            ]),
             "where expected values come from",
         ),
         opt("generate_inputs", FUNCTION, "a seeded function that generates inputs that depend on each other"),

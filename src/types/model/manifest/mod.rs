@@ -9,6 +9,7 @@ mod decode_launch;
 mod decode_operator;
 mod decode_search;
 mod decode_shape;
+mod decode_torch;
 mod decode_triton;
 mod fields;
 mod read;

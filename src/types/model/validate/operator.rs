@@ -158,6 +158,10 @@ fn expressions(operator: &Operator, found: &mut Vec<Diagnostic>) {
 
 /// Checks that the names given to a built-in reference are names of the operator. The names of the built-in itself are checked where built-ins are known.
 fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
+    if let Some(decl) = &operator.torch {
+        let tensors: Vec<&str> = operator.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
+        decl.check(&tensors, &operator.names(), found);
+    }
     let Reference::Builtin { names, .. } = &operator.reference else { return };
     let known: Vec<&str> = operator
         .tensors

@@ -10,6 +10,7 @@ mod inherit;
 mod launches;
 mod limits;
 mod tensor_maps;
+mod torch;
 mod triton;
 
 use std::sync::Arc;

@@ -1,0 +1,216 @@
+//! References of the package in PyTorch. One confined process computes several sets of inputs, because importing PyTorch takes longer than most references. The
+//! head of `torch_driver.py` documents what such a reference may rely on.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+use super::call::{Call, InFile, ended, said_below};
+use super::python::{Interpreter, arguments, places};
+use super::source::Named;
+use crate::message::Response;
+use crate::task::{Task, failed};
+use kforge_foundation::process::End;
+use kforge_numerics::reference::oracle::OracleOutput;
+use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
+use kforge_types::model::torch::TorchCall;
+use kforge_types::model::{DType, Problem, Role};
+
+const DRIVER: &str = concat!(include_str!("known.py"), "\n\n", include_str!("torch_driver.py"));
+/// The exit status by which the driver reports that PyTorch cannot be imported.
+const NO_TORCH: i32 = 4;
+
+/// The call, as the driver reads it.
+#[derive(Serialize)]
+struct Described<'a> {
+    root: &'a Path,
+    /// The folder that contains PyTorch, the packages in it that may be imported, and stand-ins for libraries of CUDA.
+    torch: &'a Path,
+    packages: [&'static str; TORCH.len()],
+    stubs: Vec<&'a Path>,
+    numpy: Option<&'a Path>,
+    library: &'a [PathBuf],
+    left_out: [&'static str; LEFT_OUT.len()],
+    module: &'a str,
+    function: &'a str,
+    init: &'a [Value],
+    keywords: &'a BTreeMap<String, Value>,
+    constants: &'a BTreeMap<String, Value>,
+    state: &'a BTreeMap<String, Option<String>>,
+    names: &'a BTreeMap<String, String>,
+    train: bool,
+    casts: &'static str,
+    /// The tensors that hold truth values.
+    truths: Vec<&'a str>,
+    arguments: BTreeMap<String, Value>,
+    sets: Vec<Set>,
+}
+
+/// A set of inputs, and where its outputs go.
+#[derive(Serialize)]
+struct Set {
+    inputs: Vec<(String, InFile)>,
+    outputs: Vec<(String, InFile)>,
+}
+
+/// The floats in which a set was computed.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Precision {
+    /// The least precise floats that a reference asks for: `float64`, `float32`.
+    floats: String,
+    /// The first operation that gives them.
+    operation: Option<String>,
+    /// The line of the package that asks for it.
+    place: Option<String>,
+    /// Whether float64 was taken in their place.
+    mapped: bool,
+}
+
+impl Precision {
+    /// What people must know about it.
+    pub fn said(&self) -> String {
+        let Precision { floats, operation, place, mapped } = self;
+        let Some(operation) = operation else {
+            return "the reference was computed in float64: no operation gave a lower float".into();
+        };
+        let at = place.as_ref().map_or(String::new(), |place| format!(" at {place}"));
+        match mapped {
+            true => format!(
+                "the reference casts to {floats} (`{operation}`{at}); it was computed in float64, casts included. If the casts are part of what is computed, \
+                 state `casts = \"keep\"` in `reference`"
+            ),
+            false => format!(
+                "the reference computes in {floats} (`{operation}`{at}), not in float64: expected values carry its rounding errors, and the tolerance must \
+                 allow them"
+            ),
+        }
+    }
+
+    /// The floats in which the values were computed.
+    pub fn floats(&self) -> &str {
+        if self.mapped { "float64" } else { &self.floats }
+    }
+
+    /// Whether values were computed in floats below float64.
+    pub fn is_low(&self) -> bool {
+        self.floats() != "float64"
+    }
+}
+
+/// Computes the expected values of several sets of inputs, and says in which precision.
+pub(super) fn expected(
+    task: &Task,
+    problem: &Problem,
+    sets: &[&Named],
+    (file, function, torch): (&str, &str, &TorchCall),
+    scale: bool,
+) -> Result<Vec<(OracleOutput, Precision)>, Response> {
+    let call = Call::new(task)?;
+    let mut described = vec![];
+    for (at, inputs) in sets.iter().enumerate() {
+        let inputs = call.give(&format!("set{at}-in"), problem, inputs)?;
+        let mut outputs = places(problem, |tensor| tensor.role != Role::Input);
+        outputs.iter_mut().for_each(|(_, place)| place.file = format!("set{at}-{}", place.file));
+        described.push(Set { inputs, outputs });
+    }
+    let outputs: Vec<Vec<(String, InFile)>> = described.iter().map(|set| set.outputs.clone()).collect();
+    invoke(task, &call, problem, (file, function, torch), described)?;
+    let nothing = || failed(format!("`{file}::{function}` did not say in which precision it computed"));
+    let said = std::fs::read(call.path("precision.json")).map_err(|_| nothing())?;
+    let said: Vec<Precision> = serde_json::from_slice(&said).map_err(|_| nothing())?;
+    if said.len() != sets.len() {
+        return Err(nothing());
+    }
+    let mut all = vec![];
+    for (places, precision) in outputs.iter().zip(said) {
+        let mut output = OracleOutput::default();
+        for (tensor, (_, place)) in problem.written().zip(places) {
+            output.outputs.insert(tensor.name.clone(), call.take(tensor, &place.file)?);
+            if scale && let Some(scale) = call.take_scale(tensor, &format!("{}.scale", place.file))? {
+                output.scales.insert(tensor.name.clone(), scale);
+            }
+        }
+        all.push((output, precision));
+    }
+    Ok(all)
+}
+
+fn invoke(
+    task: &Task,
+    call: &Call,
+    problem: &Problem,
+    (file, function, torch): (&str, &str, &TorchCall),
+    sets: Vec<Set>,
+) -> Result<(), Response> {
+    let interpreter = Interpreter::of(task.tool("python")?)?;
+    let (root, folder) = (task.required("tree:reference")?, task.tool("torch")?);
+    let stubs =
+        task.places.tools.iter().filter(|(name, _)| name.starts_with("torch-stub:")).map(|(_, path)| path.as_path());
+    let truths = problem.tensors.iter().filter(|tensor| tensor.dtype == DType::Bool).map(|tensor| tensor.name.as_str());
+    let described = Described {
+        root: &root,
+        torch: folder,
+        packages: TORCH,
+        stubs: stubs.collect(),
+        numpy: interpreter.numpy.as_deref(),
+        library: &interpreter.library,
+        left_out: LEFT_OUT,
+        module: file,
+        function,
+        init: &torch.init,
+        keywords: &torch.keywords,
+        constants: &torch.constants,
+        state: &torch.state,
+        names: &torch.names,
+        train: torch.train,
+        casts: if torch.keeps_casts { "keep" } else { "double" },
+        truths: truths.collect(),
+        arguments: arguments(problem),
+        sets,
+    };
+    let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the call: {e}")))?;
+    call.write("call.json", &text)?;
+    call.write("driver.py", DRIVER.as_bytes())?;
+    let mut read: Vec<&Path> = interpreter.folders.iter().map(PathBuf::as_path).collect();
+    read.extend([root.as_path(), folder]);
+    // Isolates Python as for other references. No variable by which PyTorch or its libraries choose code, such as ATEN_CPU_CAPABILITY, is passed on: what the
+    // processor decides is in the key.
+    let args = ["-S", "-s", "-P", "-B", "driver.py", "call.json"];
+    let env =
+        [("PYTHONHASHSEED", "0"), ("OPENBLAS_NUM_THREADS", "1"), ("OMP_NUM_THREADS", "1"), ("MKL_NUM_THREADS", "1")];
+    let finished = call.run(task, &interpreter.executable, &args, &read, &env)?;
+    match finished.end {
+        end if end.success() => Ok(()),
+        End::Exited(NO_TORCH) => {
+            let why = finished.stdout.text();
+            let python = interpreter.executable.display();
+            Err(Response::Unavailable { why: format!("`{python}` cannot import PyTorch: {}", why.trim()) })
+        }
+        end => Err(said_below(&root, format!("`{file}::{function}` {}", ended(task, end)), &finished)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_computed_as_stated_in_float64_is_said_with_its_place() {
+        let plain = Precision { floats: "float64".into(), operation: None, place: None, mapped: false };
+        assert!(plain.said().contains("in float64: no operation") && !plain.is_low());
+        assert_eq!(plain.floats(), "float64");
+        let low = Precision {
+            floats: "float32".into(),
+            operation: Some("aten._to_copy.default".into()),
+            place: Some("task.py:3".into()),
+            mapped: false,
+        };
+        let said = low.said();
+        assert!(said.starts_with("the reference computes in float32 (`aten._to_copy.default` at task.py:3)"), "{said}");
+        assert_eq!((low.floats(), low.is_low()), ("float32", true));
+        let mapped = Precision { mapped: true, ..low };
+        assert!(mapped.said().contains("computed in float64") && !mapped.is_low());
+    }
+}

@@ -1,0 +1,473 @@
+"""Calls one module or function of PyTorch for kforge, on the processor and in float64. Run as `python driver.py CALL`; CALL is a JSON file, all other files lie
+beside it.
+
+For people who write such references:
+
+* A module is constructed with the arguments of `init`. Its parameters and buffers are the tensors that `state` names, or that have their name with `.` as
+  `_`; its own values are never used, except those of buffers that no tensor gives. `forward` is called by name with tensors, params and dims.
+* A function is called in the same way. Floats arrive in float64, integers in int64, truth values as bool.
+* What changes a tensor must be an inout. One result for each output in declared order, or a dict by name.
+* Random numbers, devices other than the processor, files and the network are refused. `torch.compile` returns what it is given.
+* Such a file may import files of its package that lie beside it and below, Python's own library, torch and numpy.
+"""
+
+import ast
+import ctypes
+import importlib.util
+import inspect
+import json
+import traceback
+
+with open(sys.argv[1]) as described:
+    call = json.load(described)
+# The exit status by which kforge is told that torch is missing.
+NO_TORCH = 4
+
+for library in call["stubs"]:
+    # Stand for libraries of CUDA that this torch is linked with and that no reference uses.
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
+if call["numpy"] is not None:
+    let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
+    sys.path.append(call["numpy"])
+sys.meta_path.insert(0, Known(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
+sys.path.append(call["torch"])
+import warnings
+
+# torch warns that numpy is missing; nothing here needs it.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        import torch
+    except ImportError as error:
+        print(error)
+        sys.exit(NO_TORCH)
+# Nothing is compiled here, and the parts of torch that compile take seconds to import.
+torch._disable_dynamo = lambda fn=None, recursive=True: fn if fn is not None else lambda fn: fn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+NAMED = "`%s::%s`" % (call["module"], call["function"])
+LOW_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+LOW_COMPLEX = (torch.complex64, torch.complex32)
+
+
+class Refused(Exception):
+    """What a reference must not do. Not one of the errors that code of a package would catch by name."""
+
+
+def where():
+    """The innermost line of the package that is being executed."""
+    frame = sys._getframe(1)
+    root = os.path.realpath(call["root"]) + os.sep
+    while frame is not None:
+        place = os.path.realpath(frame.f_code.co_filename)
+        if place.startswith(root):
+            return "%s:%d" % (place[len(root) :], frame.f_lineno)
+        frame = frame.f_back
+    return call["module"]
+
+
+def is_low(value):
+    if not isinstance(value, torch.Tensor):
+        return False
+    return (value.is_floating_point() and value.dtype != torch.float64) or (value.is_complex() and value.dtype != torch.complex128)
+
+
+def word(dtype):
+    return str(dtype).replace("torch.", "")
+
+
+class Watch(TorchDispatchMode):
+    """Sees every operation: remembers the first one that gives floats below float64, and refuses random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.low = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        may_draw = torch.Tag.nondeterministic_seeded in func.tags
+        before = torch.random.get_rng_state() if may_draw else None
+        result = func(*args, **kwargs)
+        if may_draw and (kwargs.get("generator") is not None or not torch.equal(before, torch.random.get_rng_state())):
+            hint = "; `mode` of the reference is \"train\"" if call["train"] else ""
+            raise Refused("draws random numbers (`%s` at %s), which no kernel can reproduce%s" % (func, where(), hint))
+        if self.low is None:
+            for value in tree_flatten(result)[0]:
+                if is_low(value):
+                    self.low = (word(value.dtype), str(func), where())
+                    break
+        return result
+
+
+class Constructing(TorchDispatchMode):
+    """Replaces random values by NaN, so that what a constructor draws cannot be mistaken for a value of the module."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **kwargs)
+        inplace = args and isinstance(args[0], torch.Tensor) and func._schema.is_mutable
+        result = args[0] if inplace else func(*args, **kwargs)
+        for value in tree_flatten(result)[0]:
+            if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
+                value.fill_(float("nan"))
+        return result
+
+
+class OnProcessor(TorchFunctionMode):
+    """Refuses other devices by name."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.Tensor.cuda:
+            self.refuse("cuda")
+        stated = [kwargs.get("device")] + (list(args[1:]) if func is torch.Tensor.to else [])
+        for device in stated:
+            if isinstance(device, int) and not isinstance(device, bool):
+                device = "cuda" if "device" in kwargs else None
+            name = device.type if isinstance(device, torch.device) else device if isinstance(device, str) else None
+            if name is not None and name.split(":")[0] not in ("cpu", "meta"):
+                self.refuse(name)
+        return func(*args, **kwargs)
+
+    def refuse(self, device):
+        raise Refused("uses the device `%s` (at %s); references are computed on the processor" % (device, where()))
+
+
+class InDouble(TorchFunctionMode):
+    """Takes every cast to a lower float as one to float64."""
+
+    CASTS = {
+        torch.Tensor.float: torch.Tensor.double,
+        torch.Tensor.half: torch.Tensor.double,
+        torch.Tensor.bfloat16: torch.Tensor.double,
+        torch.Tensor.cfloat: torch.Tensor.cdouble,
+        torch.Tensor.chalf: torch.Tensor.cdouble,
+    }
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        args, kwargs = tree_map(self.double, args), tree_map(self.double, kwargs or {})
+        return self.CASTS.get(func, func)(*args, **kwargs)
+
+    @staticmethod
+    def double(value):
+        if not isinstance(value, torch.dtype):
+            return value
+        return torch.float64 if value in LOW_FLOATS else torch.complex128 if value in LOW_COMPLEX else value
+
+
+def fail(message):
+    sys.exit("%s %s" % (NAMED, message))
+
+
+def number(value):
+    """A value of the manifest. Numbers that JSON does not have are words; lists are tuples."""
+    if isinstance(value, list):
+        return tuple(number(part) for part in value)
+    if isinstance(value, dict):
+        return float(value["float"]) if "float" in value else value["text"]
+    return value
+
+
+def bound_names(statement):
+    """The names that a statement at the top of a file binds."""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    else:
+        return set()
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def literal(value):
+    if isinstance(value, tuple):
+        return ast.Tuple(elts=[literal(part) for part in value], ctx=ast.Load())
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return ast.Call(func=ast.Name(id="float", ctx=ast.Load()), args=[ast.Constant(value=str(value))], keywords=[])
+    return ast.Constant(value=value)
+
+
+def load(root, file, constants):
+    """The module in a file of the package. Its constants have the given values from where the file sets them."""
+    path = os.path.join(root, file)
+    sys.path[:0] = [os.path.dirname(path), root]
+    with open(path, "rb") as source:
+        tree = ast.parse(source.read(), filename=path)
+    body, missing = [], set(constants)
+    for statement in tree.body:
+        body.append(statement)
+        for name in sorted(bound_names(statement) & set(constants)):
+            missing.discard(name)
+            again = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=literal(constants[name]))
+            body.append(ast.fix_missing_locations(ast.copy_location(again, statement)))
+    if missing:
+        sys.exit("`constants` names %s, but `%s` sets no such constant at its top" % (listed(missing), file))
+    tree.body = body
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def listed(names):
+    return ", ".join("`%s`" % name for name in sorted(names))
+
+
+def read(name, entry):
+    with open(entry["file"], "rb") as file:
+        data = bytearray(file.read())
+    dtype = getattr(torch, entry["kind"])
+    tensor = torch.frombuffer(data, dtype=dtype).reshape(entry["shape"]) if data else torch.empty(entry["shape"], dtype=dtype)
+    return tensor.bool() if name in call["truths"] else tensor
+
+
+def write(name, value, entry):
+    if not isinstance(value, torch.Tensor):
+        try:
+            value = torch.as_tensor(value)
+        except (RuntimeError, TypeError, ValueError):
+            fail("returned a %s for `%s`, expected a tensor" % (type(value).__name__, name))
+    want = tuple(entry["shape"])
+    if tuple(value.shape) != want and not (value.numel() == 1 and want in ((), (1,))):
+        sys.exit("`%s` has the shape %s, expected %s" % (name, list(value.shape), entry["shape"]))
+    if value.is_complex():
+        sys.exit("`%s` is complex" % name)
+    if entry["kind"] == "int64" and value.is_floating_point() and not torch.equal(value, value.trunc()):
+        sys.exit("`%s` holds integers, but fractions were given for it" % name)
+    value = value.detach().to(getattr(torch, entry["kind"])).contiguous().reshape(-1)
+    if value.numel() == 0:
+        return open(entry["file"], "wb").close()
+    file = torch.from_file(entry["file"], shared=True, size=value.numel(), dtype=value.dtype)
+    file.copy_(value)
+
+
+def same(now, before):
+    """Whether two tensors have the same bits. Versions of tensors do not say it: batch normalisation changes its statistics without a new version."""
+    if now.shape != before.shape or now.dtype != before.dtype:
+        return False
+    now, before = now.contiguous().reshape(-1), before.contiguous().reshape(-1)
+    if now.dtype == torch.float64:
+        now, before = now.view(torch.int64), before.view(torch.int64)
+    return torch.equal(now, before)
+
+
+class Bound:
+    """The arguments of `forward` or of the function, and the state of the module, by tensors of the operator."""
+
+    def __init__(self, module, function, values, tensors):
+        self.module = module
+        self.arguments, self.state, self.kept = {}, {}, []
+        used = set()
+        parameters = inspect.signature(function).parameters.values()
+        names = call["names"]
+        known = {p.name for p in parameters}
+        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
+        for name in names:
+            if name not in known and not takes_all:
+                fail("has no argument `%s`, which `names` of the reference states; there are %s" % (name, listed(known) or "none"))
+        for p in parameters:
+            if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
+                continue
+            own = names.get(p.name, p.name)
+            if own in values:
+                self.arguments[p.name] = own
+                used.add(own)
+            elif p.default is p.empty:
+                fail("asks for `%s`, which no tensor, param or dim is named; there are %s. `names` of the reference can state which it is" % (p.name, listed(values)))
+        if module is not None:
+            used |= self.bind(module, values, tensors, used)
+        elif call["state"] or call["init"] or call["keywords"]:
+            fail("is a function: `init` and `state` of the reference are for modules")
+        if takes_all:
+            for name in values:
+                if name not in used:
+                    self.arguments[name] = name
+                    used.add(name)
+        idle = [name for name in tensors if name not in used]
+        if idle:
+            what = "neither an argument nor in its state" if module is not None else "not an argument"
+            fail("does not use %s: %s. `names` and `state` of the reference can state what it is" % (listed(idle), what))
+        self.positional = {p.name for p in parameters if p.kind is p.POSITIONAL_ONLY}
+
+    def bind(self, module, values, tensors, taken):
+        used, missing = set(), []
+        parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+        stated = call["state"]
+        aliases = dict(module.named_parameters(remove_duplicate=False))
+        for name in stated:
+            if name not in parameters and name not in buffers:
+                same = [other for other, value in parameters.items() if name in aliases and value is aliases[name]]
+                hint = "; it is `%s` by another name" % same[0] if same else "; there are %s" % (listed(set(parameters) | set(buffers)) or "none")
+                fail("has no parameter or buffer `%s`, which `state` of the reference states%s" % (name, hint))
+        for name, own in list(parameters.items()) + list(buffers.items()):
+            tensor = stated.get(name, name.replace(".", "_"))
+            if tensor in tensors and not (name not in stated and tensor in taken):
+                if tuple(own.shape) != tuple(tensors[tensor]["shape"]):
+                    fail("has the %s `%s` in the shape %s, but `%s` has the shape %s" % ("parameter" if name in parameters else "buffer", name, list(own.shape), tensor, tensors[tensor]["shape"]))
+                self.state[name] = tensor
+                used.add(tensor)
+            elif name in parameters and name not in stated:
+                missing.append(name)
+            else:
+                if own.is_floating_point() and bool(own.isnan().any()):
+                    fail("draws `%s` at random in its constructor, and no tensor gives it: bind it in `state` of the reference" % name)
+                self.kept.append(name)
+        if missing:
+            shapes = ", ".join("`%s` %s" % (name, list(parameters[name].shape)) for name in missing)
+            fail("has parameters that no tensor gives: %s. Declare inputs named %s, or name tensors in `state` of the reference" % (shapes, listed(name.replace(".", "_") for name in missing)))
+        return used
+
+    def run(self, function, values, inouts, modes):
+        """Calls it with copies. Returns the results, and the tensors of inouts afterwards."""
+        copies = {name: value.clone() if isinstance(value, torch.Tensor) else value for name, value in values.items()}
+        own = {}
+        if self.module is not None:
+            all_of = dict(self.module.named_parameters())
+            all_of.update(self.module.named_buffers())
+            for name in self.kept:
+                value = all_of[name].detach().clone()
+                own[name] = value.double() if value.is_floating_point() else value
+        state = {name: copies[tensor] for name, tensor in self.state.items()}
+        state.update(own)
+        before = {name: value.clone() for name, value in own.items()}
+        args = [copies[self.arguments[name]] for name in self.arguments if name in self.positional]
+        kwargs = {name: copies[tensor] for name, tensor in self.arguments.items() if name not in self.positional}
+        torch.set_default_dtype(torch.float64)
+        with torch.no_grad():
+            for mode in modes:
+                mode.__enter__()
+            try:
+                if self.module is None:
+                    result = function(*args, **kwargs)
+                else:
+                    result = torch.func.functional_call(self.module, state, tuple(args), kwargs)
+            finally:
+                for mode in reversed(modes):
+                    mode.__exit__(None, None, None)
+        # What was assigned to the module rather than changed in place.
+        copies.update((tensor, state[name]) for name, tensor in self.state.items())
+        for name, value in values.items():
+            if isinstance(value, torch.Tensor) and name not in inouts and not same(copies[name], value):
+                named = next((own for own, tensor in self.state.items() if tensor == name), name)
+                fail("changes `%s`, but `%s` is an input: declare it under `inouts`" % (named, name))
+        for name, value in before.items():
+            if call["state"].get(name, "") is not None and not same(state[name], value):
+                fail("changes the buffer `%s`, which no inout gives: declare an inout for it, or state `\"%s\" = false` in `state` of the reference" % (name, name))
+        return result, {name: copies[name] for name in inouts}
+
+
+def by_name(result, outputs, written):
+    if isinstance(result, dict):
+        return result
+    results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
+    names = written if len(results) == len(written) != len(outputs) else outputs
+    if len(results) != len(names):
+        fail("returned %d results, expected %d: %s" % (len(results), len(names), ", ".join(names) or "none, because every written tensor is an inout"))
+    return dict(zip(names, results))
+
+
+def computed(bound, function, values, inouts):
+    """The results in the best precision that can be had, and what to say of it."""
+    watch = Watch()
+    failed = None
+    try:
+        plain = bound.run(function, values, inouts, [OnProcessor(), watch])
+    except Exception as error:
+        if watch.low is None or isinstance(error, Refused):
+            raise
+        plain, failed = None, error
+    if watch.low is None:
+        return plain, {"floats": "float64", "operation": None, "place": None, "mapped": False}
+    dtype, operation, place = watch.low
+    said = {"floats": dtype, "operation": operation, "place": place, "mapped": False}
+    if call["casts"] == "keep":
+        if failed is not None:
+            raise failed
+        return plain, said
+    again = Watch()
+    try:
+        mapped = bound.run(function, values, inouts, [OnProcessor(), InDouble(), again])
+    except Refused:
+        raise
+    except Exception:
+        if failed is not None:
+            raise failed
+        return plain, said
+    if again.low is None:
+        return mapped, dict(said, mapped=True)
+    if plain is None:
+        return mapped, dict(said, floats=again.low[0], operation=again.low[1], place=again.low[2])
+    return plain, said
+
+
+def main():
+    torch.set_num_threads(1)
+    torch.set_num_interop_threads(1)
+    torch.set_deterministic_debug_mode("error")
+    torch.manual_seed(0)
+    torch.set_default_dtype(torch.float64)
+    # A compiled module computes what the module computes.
+    torch.compile = lambda model=None, *_, **__: model if model is not None else lambda function: function
+    torch.nn.Module.compile = lambda *_, **__: None
+    constants = {name: number(value) for name, value in call["constants"].items()}
+    with OnProcessor():
+        what = getattr(load(call["root"], call["module"], constants), call["function"], None)
+        torch.set_default_dtype(torch.float64)
+        torch.set_num_threads(1)
+        torch.set_deterministic_debug_mode("error")
+        if what is None:
+            sys.exit("`%s` has no `%s`" % (call["module"], call["function"]))
+        module = what if isinstance(what, torch.nn.Module) else None
+        if isinstance(what, type) and issubclass(what, torch.nn.Module):
+            with Constructing(), torch.no_grad():
+                module = what(*[number(value) for value in call["init"]], **{name: number(value) for name, value in call["keywords"].items()})
+    if module is not None:
+        module.train(call["train"])
+    function = what if module is None else module.forward
+    if not callable(function):
+        fail("is neither a module nor a function")
+    precisions = [one_set(module, function, dict(given["inputs"]), dict(given["outputs"])) for given in call["sets"]]
+    with open("precision.json", "w") as file:
+        json.dump(precisions, file)
+
+
+def one_set(module, function, tensors, outputs):
+    """Computes the outputs of one set of inputs. Returns what is to be said of their precision."""
+    values = {name: number(value) for name, value in call["arguments"].items()}
+    values.update((name, read(name, entry)) for name, entry in tensors.items())
+    inouts = [name for name in outputs if name in tensors]
+    bound = Bound(module, function, values, tensors)
+    (result, changed), precision = computed(bound, function, values, inouts)
+    results = dict(changed)
+    results.update(by_name(result, [name for name in outputs if name not in changed], list(outputs)))
+    known = dict(outputs)
+    for name, entry in outputs.items():
+        known[name + ".scale"] = dict(entry, file=entry["file"] + ".scale")
+    for name, value in results.items():
+        if name not in known:
+            fail("returned `%s`, which the operator does not write; expected %s" % (name, listed(known)))
+        write(name, value, known[name])
+    return precision
+
+
+def own_frames(trace):
+    """The traceback from where code of the package begins."""
+    root = os.path.realpath(call["root"]) + os.sep
+    start = trace
+    while start is not None and not os.path.realpath(start.tb_frame.f_code.co_filename).startswith(root):
+        start = start.tb_next
+    return start if start is not None else trace
+
+
+try:
+    main()
+except Refused as error:
+    fail(str(error))
+except Exception as error:
+    traceback.print_exception(type(error), error, own_frames(error.__traceback__))
+    sys.exit(1)
