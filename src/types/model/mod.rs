@@ -24,6 +24,7 @@ pub mod target;
 pub mod tensor_map;
 pub mod tolerance;
 pub mod triton;
+pub mod triton_description;
 pub mod variant;
 pub mod workspace;
 
