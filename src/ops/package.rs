@@ -100,7 +100,9 @@ pub enum RefusalReason {
     )]
     OwnCompiler,
     /// The target of a kernel in Triton asks for a form of machine code that is not made of it.
-    #[error("kernel `{kernel}` is written in Triton, and target `{target}` asks for {form}, which kforge does not make of it")]
+    #[error(
+        "kernel `{kernel}` is written in Triton, and target `{target}` asks for {form}, which kforge does not make of it"
+    )]
     TritonForm {
         /// The kernel.
         kernel: String,

@@ -67,9 +67,7 @@ fn machine_code_serves_values_that_it_does_not_exclude_and_others_are_refused_by
         "#define TRITON_KERNELS_IMPLEMENTATION\n#include \"triton_kernels.h\"\n#include <stdio.h>\n\nint main(void) {\n    float *x = (float *)(uintptr_t)0x100000000u, *y = (float *)(uintptr_t)0x200000000u;\n",
     );
     for (rows, cols, _) in &cases {
-        text += &format!(
-            "    puts(triton_kernels_message(triton_kernels_softmax_f32(x, y, {rows}, {cols}, NULL)));\n"
-        );
+        text += &format!("    puts(triton_kernels_message(triton_kernels_softmax_f32(x, y, {rows}, {cols}, NULL)));\n");
     }
     text += "    return 0;\n}\n";
     write(lab.folder.path(), &files(&sample.plan, Language::C).unwrap());

@@ -85,7 +85,10 @@ fn an_artifact_has_machine_code_of_triton_for_each_class_of_values() {
     let names: Vec<&str> = all.keys().map(String::as_str).filter(|name| name.starts_with("source/")).collect();
     assert_eq!(names, ["source/beside.py", "source/k.py", "source/kernel.toml", "source/kforge.lock"]);
     let lock = String::from_utf8_lossy(&all["source/kforge.lock"]).into_owned();
-    assert!(lock.contains("triton 3.9") && String::from_utf8_lossy(&all["sbom.spdx.json"]).contains("triton"), "{lock}");
+    assert!(
+        lock.contains("triton 3.9") && String::from_utf8_lossy(&all["sbom.spdx.json"]).contains("triton"),
+        "{lock}"
+    );
     let variants = variants(&lab);
     let classes: Vec<&str> = variants.iter().map(|v| v["specialization"].as_str().unwrap()).collect();
     assert_eq!(classes, ["BLOCK=64", "n%16,BLOCK=64", "n=1,BLOCK=64"]);

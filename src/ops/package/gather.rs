@@ -140,11 +140,7 @@ struct Seat<'a> {
 
 impl<'a> Seat<'a> {
     /// A variant in Triton with the functions of its source.
-    fn compiled<'v>(
-        &'v self,
-        build: &'v PlannedVariant,
-        functions: &'v BTreeMap<String, Vec<JitParam>>,
-    ) -> Compiled<'v>
+    fn compiled<'v>(&'v self, build: &'v PlannedVariant, functions: &'v BTreeMap<String, Vec<JitParam>>) -> Compiled<'v>
     where
         'a: 'v,
     {
@@ -524,7 +520,9 @@ impl<'a, 'p> Steps<'a, 'p> {
         let specialization = match seat.kernel.language {
             Language::Cuda => String::new(),
             Language::Triton => match self.functions(&compile)? {
-                Some(functions) => seat.compiled(build, &functions).at(&problem).map_err(|e| Error::Wrong(vec![e]))?.class,
+                Some(functions) => {
+                    seat.compiled(build, &functions).at(&problem).map_err(|e| Error::Wrong(vec![e]))?.class
+                }
                 None => return Ok(Err(RefusalReason::NotBuilt(Some(compile)))),
             },
         };
@@ -726,9 +724,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         let tree = compiled.spec.inputs.get("tree:source").and_then(|input| input.digest);
         let Some(tree) = tree.map(|tree| read(&tree)).transpose()?.flatten() else { return lost() };
         let tree: Tree = serde_json::from_slice(&tree)?;
-        let serves = |shape: &&PackagedShape| {
-            shape.variant == build.variant.label && shape.specialization == specialization
-        };
+        let serves =
+            |shape: &&PackagedShape| shape.variant == build.variant.label && shape.specialization == specialization;
         let example = shapes.iter().find(serves);
         let Some(example) = example.and_then(|shape| seat.operator.shape(&shape.shape)) else { return lost() };
         let problem = seat.operator.bind(&seat.choice, example).map_err(|error| Error::Wrong(vec![error]))?;

@@ -57,7 +57,8 @@ pub fn described(
         .collect();
     let threads = compile.options.threads().to_string();
     for (launch, found) in sequence.launches.iter_mut().zip(described) {
-        if let (ActionDescription::Kernel { block, args, assumes, .. }, Some((own, assumed))) = (&mut launch.action, found)
+        if let (ActionDescription::Kernel { block, args, assumes, .. }, Some((own, assumed))) =
+            (&mut launch.action, found)
         {
             (*block, *args, *assumes) = (vec![threads.clone()], own, assumed);
         }

@@ -65,7 +65,8 @@ fn holds(sequence: &LaunchSequence, problem: &Problem) -> bool {
         let ActionDescription::Kernel { assumes, .. } = &launch.action else { return true };
         (0..2).all(|iteration| {
             scope.insert(ITERATION.into(), Value::Int(iteration));
-            launch.when.as_ref().is_some_and(|when| !truth(when, &scope)) || assumes.iter().all(|one| truth(one, &scope))
+            launch.when.as_ref().is_some_and(|when| !truth(when, &scope))
+                || assumes.iter().all(|one| truth(one, &scope))
         })
     })
 }

@@ -6,7 +6,9 @@
 
 use super::contract::{ContractError, TritonFacts};
 use crate::model::bound::Fill;
-use crate::model::description::{ActionDescription, ArgDescription, LaunchDescription, LaunchSequence, WorkspaceDescription};
+use crate::model::description::{
+    ActionDescription, ArgDescription, LaunchDescription, LaunchSequence, WorkspaceDescription,
+};
 use crate::model::dtype::DType;
 use crate::model::expr::parse;
 use crate::model::grid::{OCCUPANCY, SM_COUNT};
@@ -169,13 +171,8 @@ mod tests {
     }
 
     fn completed(launches: Vec<LaunchDescription>, facts: &TritonFacts) -> Result<LaunchSequence, DescriptionError> {
-        let mut sequence = LaunchSequence {
-            tunables: [].into(),
-            requires: vec![],
-            workspaces: vec![],
-            constants: vec![],
-            launches,
-        };
+        let mut sequence =
+            LaunchSequence { tunables: [].into(), requires: vec![], workspaces: vec![], constants: vec![], launches };
         complete(&mut sequence, facts)?;
         Ok(sequence)
     }
@@ -190,14 +187,23 @@ mod tests {
         let ActionDescription::Kernel { grid, block, shared, args, cluster, .. } = &found.launches[0].action else {
             unreachable!()
         };
-        assert_eq!((grid.join(","), block.join(","), shared.as_deref()), ("ceil_div(n, 4)".into(), "128".into(), Some("1024")));
+        assert_eq!(
+            (grid.join(","), block.join(","), shared.as_deref()),
+            ("ceil_div(n, 4)".into(), "128".into(), Some("1024"))
+        );
         assert_eq!((args.as_slice(), cluster.len()), (&[ArgDescription::Null, ArgDescription::Null][..], 0));
         assert!(found.workspaces.is_empty());
     }
 
     #[test]
     fn clusters_multiply_the_grid_and_scratch_has_room_for_every_block() {
-        let of = TritonFacts { num_ctas: 2, global_scratch_size: 384, global_scratch_align: 128, cooperative: true, ..facts() };
+        let of = TritonFacts {
+            num_ctas: 2,
+            global_scratch_size: 384,
+            global_scratch_align: 128,
+            cooperative: true,
+            ..facts()
+        };
         let found = completed(vec![launch(None, None, &["a + 1", "b"], false)], &of).unwrap();
         let ActionDescription::Kernel { grid, args, cluster, cooperative, .. } = &found.launches[0].action else {
             unreachable!()
@@ -232,7 +238,10 @@ mod tests {
         let with = TritonFacts { global_scratch_size: 1, ..facts() };
         assert_eq!(of(&with, "iteration + 1"), DescriptionError::Iteration);
         assert_eq!(of(&with, "sm_count"), ContractError::OpenGrid.into());
-        assert_eq!(of(&TritonFacts { global_scratch_align: 512, ..with.clone() }, "n"), ContractError::Alignment(512).into());
+        assert_eq!(
+            of(&TritonFacts { global_scratch_align: 512, ..with.clone() }, "n"),
+            ContractError::Alignment(512).into()
+        );
         for wrong in [
             TritonFacts { profile_scratch_size: 8, ..facts() },
             TritonFacts { descriptors: 1, ..facts() },

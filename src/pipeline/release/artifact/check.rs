@@ -335,9 +335,8 @@ impl<'a> Claims<'a, '_> {
     fn variant(&mut self, declared: Declared<'_>, packaged: &PackagedVariant, own: &Variant) {
         let Declared { kernel, operator, choice } = declared;
         let label = &packaged.variant;
-        let serves = |shape: &&PackagedShape| {
-            shape.variant == *label && shape.specialization == packaged.specialization
-        };
+        let serves =
+            |shape: &&PackagedShape| shape.variant == *label && shape.specialization == packaged.specialization;
         let example = self.kernel.shapes.iter().find(serves).and_then(|shape| operator.shape(&shape.shape));
         let problem = example.and_then(|shape| operator.bind(choice, shape).ok());
         if self.sequence(declared, packaged, own, problem.as_ref()).as_ref() != Some(&packaged.launch) {
@@ -364,9 +363,7 @@ impl<'a> Claims<'a, '_> {
             .filter(|_| kernel.language == Language::Triton)
             .and_then(|problem| Compiled { kernel, variant: own, choice, functions: &functions }.at(&problem).ok());
         let is_its = |params: &CompileParams| match kernel.language {
-            Language::Cuda => {
-                params.triton.is_none() && params.std == kernel.std.as_deref().unwrap_or("c++17")
-            }
+            Language::Cuda => params.triton.is_none() && params.std == kernel.std.as_deref().unwrap_or("c++17"),
             Language::Triton => compile.as_ref().is_some_and(|found| {
                 params.compiler == Compiler::Triton
                     && params.triton.as_ref() == Some(&found.compile)

@@ -397,7 +397,8 @@ impl Python<'_> {
             if let Some(repeat) = &launch.repeat {
                 // What does not depend on the repetition is asked once; too many repetitions are refused where they are launched.
                 let most = if launch.assumes_by_iteration() { 100_000 } else { 1 };
-                let _ = writeln!(text, "{indent}for {VARIABLE}{ITERATION} in _range(_min({}, {most})):", self.code(repeat));
+                let _ =
+                    writeln!(text, "{indent}for {VARIABLE}{ITERATION} in _range(_min({}, {most})):", self.code(repeat));
                 indent += "    ";
             }
             if let Some(when) = &launch.when {

@@ -315,7 +315,11 @@ impl Rust {
                     let all: Vec<String> = variables(function).into_iter().map(|(name, _)| name).collect();
                     let _ = write!(when, " && {}__{}_assumes({})?", function.name, seat.variant, all.join(", "));
                 }
-                let _ = writeln!(text, "            if {when} {{\n                return Ok({});\n            }}", seat.variant);
+                let _ = writeln!(
+                    text,
+                    "            if {when} {{\n                return Ok({});\n            }}",
+                    seat.variant
+                );
             }
             for when in target.classes_with_assumptions() {
                 let when = self.code(when);
