@@ -211,14 +211,6 @@ fn arguments_and_constants_are_compared_with_the_function_before_anything_is_com
 }
 
 #[test]
-fn a_package_with_a_kernel_in_triton_is_not_packed_and_says_why() {
-    let lab = Lab::of_softmax();
-    lab.edit("kernel.toml", "name = \"p\"", "name = \"p\"\nlicense = \"MIT\"");
-    let ran = lab.run(&["package", "--offline"]);
-    assert!(ran.code != Some(0) && ran.said.contains("kernel `softmax` is written in Triton"), "{}", ran.said);
-}
-
-#[test]
 #[ignore = "second tier: installs Triton and compiles for three architectures"]
 fn examples_compile_to_the_same_binaries_from_two_folders_and_homes() {
     let made = |_| {

@@ -1,4 +1,6 @@
-//! Imports kernels that somebody has: finds CUDA C++ sources below a folder, and writes a manifest for their kernels. Never overwrites a file.
+//! Imports kernels that somebody has: finds sources in CUDA C++ or Triton below a folder, and writes a manifest for their kernels. Never overwrites a file.
+
+mod python;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -8,6 +10,7 @@ use crate::new::{NewError, Surroundings, is_name};
 use crate::{Error, Session};
 use kforge_foundation::base::files::write_atomically;
 use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::source::import::triton::import_triton;
 use kforge_project::source::import::{ImportedManifest, import};
 use kforge_project::workspace::find::{MANIFEST, tidy};
 use kforge_project::workspace::join::EnclosingWorkspace;
@@ -108,19 +111,29 @@ pub enum ImportError {
     },
     /// No source has a kernel.
     #[error("no kernel was found in `{}`: {}", path.display(), match sources {
-        0 => "there is no `.cu` or `.cuh` file".to_string(),
+        0 => format!("there is no {files} file"),
         1 => "one source was read".to_string(),
         n => format!("{n} sources were read"),
     })]
     NoKernels {
         /// The file or folder.
         path: PathBuf,
+        /// How names of sources end.
+        files: &'static str,
         /// How many sources were read.
         sources: usize,
         /// Files that were not read, and why.
         skipped: Vec<SkippedFile>,
         /// Files that were read and whose kernels are left out, and why.
         left_out: Vec<(String, String)>,
+    },
+    /// The parser of Python sources cannot be run.
+    #[error("cannot read Python sources with `{}`: {why}", python.display())]
+    Parser {
+        /// The interpreter.
+        python: PathBuf,
+        /// Why.
+        why: String,
     },
 }
 
@@ -132,11 +145,44 @@ struct Texts {
     skipped: Vec<SkippedFile>,
 }
 
-/// Writes a manifest for the kernels of a source or of all sources below a folder.
+/// Writes a manifest for the kernels of a source in CUDA C++ or of all such sources below a folder.
 ///
 /// # Errors
 /// [`ImportError`], [`NewError`] for the package's name, or the manifest cannot be written.
 pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Error> {
+    imported(session, request, &CUDA, &|name, texts| Ok(import(name, &texts.all, &texts.mains)))
+}
+
+/// Writes a manifest for the kernels of a source in Triton or of all Python sources below a folder. Nothing of them is executed.
+///
+/// # Errors
+/// Those of [`cuda`], or there is no Python to parse the sources.
+pub fn triton(session: &Session, request: &ImportRequest) -> Result<Imported, Error> {
+    imported(session, request, &TRITON, &|name, texts| {
+        let mains = texts.all.iter().filter(|(name, _)| texts.mains.contains(name));
+        Ok(import_triton(name, &python::read(session, mains)?))
+    })
+}
+
+/// The files of a language.
+struct Files {
+    /// Endings of sources.
+    sources: &'static [&'static str],
+    /// Endings of other files that sources use.
+    others: &'static [&'static str],
+    /// The sources for messages.
+    shown: &'static str,
+}
+
+const CUDA: Files = Files { sources: &["cu", "cuh"], others: &["h", "hpp", "inl"], shown: "`.cu` or `.cuh`" };
+const TRITON: Files = Files { sources: &["py"], others: &[], shown: "`.py`" };
+
+fn imported(
+    session: &Session,
+    request: &ImportRequest,
+    of: &Files,
+    manifest_of: &dyn Fn(&str, &Texts) -> Result<ImportedManifest, Error>,
+) -> Result<Imported, Error> {
     let absolute = |path: &Path| {
         let path = session.cwd.join(path);
         tidy(&std::path::absolute(&path).unwrap_or(path))
@@ -168,7 +214,7 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
     if let Some(around) = around.as_ref().filter(|a| a.names(&TEMPLATES).contains(&name)) {
         return Err(NewError::Taken { manifest: around.manifest.clone(), name }.into());
     }
-    let mut texts = read(&folder, &beside);
+    let mut texts = read(&folder, &beside, of);
     if !is_folder {
         let named = path.strip_prefix(&folder).unwrap_or(&path);
         let named = named.to_str().map(str::to_string);
@@ -185,12 +231,12 @@ pub fn cuda(session: &Session, request: &ImportRequest) -> Result<Imported, Erro
         texts.mains = vec![named];
         texts.skipped.clear();
     }
-    let manifest = import(&name, &texts.all, &texts.mains);
+    let manifest = manifest_of(&name, &texts)?;
     let Texts { mains, skipped, .. } = texts;
     if manifest.kernels.is_empty() {
         let left_out = left_out(&manifest);
         let (path, sources) = (request.path.clone(), mains.len());
-        return Err(ImportError::NoKernels { path, sources, skipped, left_out }.into());
+        return Err(ImportError::NoKernels { path, files: of.shown, sources, skipped, left_out }.into());
     }
     if let Some(file) = &file {
         write_atomically(file, manifest.text.as_bytes(), false).map_err(Error::write(file))?;
@@ -233,7 +279,7 @@ fn is_unnameable(path: &str) -> bool {
 }
 
 /// Reads the sources and headers below a folder, in order of name. Names are relative to `root`. Hidden folders and the output of builds are left out.
-fn read(root: &Path, folder: &Path) -> Texts {
+fn read(root: &Path, folder: &Path, of: &Files) -> Texts {
     let mut texts = Texts::default();
     let visible = |entry: &walkdir::DirEntry| {
         let name = entry.file_name().to_string_lossy();
@@ -250,8 +296,8 @@ fn read(root: &Path, folder: &Path) -> Texts {
         };
         let path = entry.path();
         let extension = path.extension().and_then(|e| e.to_str()).unwrap_or_default();
-        let source = matches!(extension, "cu" | "cuh");
-        if entry.file_type().is_dir() || !source && !matches!(extension, "h" | "hpp" | "inl") {
+        let source = of.sources.contains(&extension);
+        if entry.file_type().is_dir() || !source && !of.others.contains(&extension) {
             continue;
         }
         let named = path.strip_prefix(root).unwrap_or(path).to_str();

@@ -16,7 +16,7 @@ use crate::pen::{Passphrase, Pen};
 use crate::session::Opened;
 use crate::session::build::{Packages, PlanRequest};
 use crate::session::evidence_policy::EvidencePolicy;
-use crate::session::tools::{DEFAULT_CUDA, lock_name};
+use crate::session::tools::{DEFAULT_CUDA, DEFAULT_TRITON, lock_name, needs_triton};
 use crate::{Error, Session};
 use kforge_engine::ClaimsOption;
 use kforge_pipeline::plan::Goal;
@@ -29,11 +29,13 @@ use kforge_pipeline::release::artifact::{
     ArtifactError, EVIDENCE, INDEX, KERNELS, KernelsDocument, SBOM, STATEMENT, kernels, tar,
 };
 use kforge_pipeline::release::signature::Purpose;
+use kforge_project::toolchain;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::lockfile::{LockedDependency, LockedWheel, Lockfile};
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::model::{Arch, CudaSpec};
 use kforge_types::record::Standing;
+use kforge_types::record::contract_description::DescriptionError;
 use kforge_types::record::fatbin::FatbinFault;
 
 use self::gather::Gathered;
@@ -97,11 +99,21 @@ pub enum RefusalReason {
         "its CUDA toolkit lies in a folder of the workspace: an artifact would bring the compiler that judges it; name a release, such as `cuda = \"13.0\"`"
     )]
     OwnCompiler,
-    /// A kernel is written in Triton.
+    /// The target of a kernel in Triton asks for a form of machine code that is not made of it.
     #[error(
-        "kernel `{0}` is written in Triton: loaders cannot launch it yet, because they know neither its scratch memory nor its hidden parameters"
+        "kernel `{kernel}` is written in Triton, and target `{target}` asks for {form}, which kforge does not make of it"
     )]
-    Triton(String),
+    TritonForm {
+        /// The kernel.
+        kernel: String,
+        /// The target.
+        target: String,
+        /// PTX or a fatbin.
+        form: &'static str,
+    },
+    /// A binary of Triton asks for what loaders do not give.
+    #[error("its binary cannot be launched by loaders: {0}")]
+    Contract(DescriptionError),
     /// Steps gave no result.
     #[error("it is not built{}", .0.as_ref().map_or_else(String::new, |step| format!(": `{step}` gave no result")))]
     NotBuilt(Option<String>),
@@ -186,7 +198,8 @@ impl RefusalReason {
             }
             Self::NoLicense
             | Self::OwnCompiler
-            | Self::Triton(_)
+            | Self::TritonForm { .. }
+            | Self::Contract(_)
             | Self::NotBuilt(_)
             | Self::Written(_)
             | Self::Host
@@ -404,9 +417,11 @@ fn lock_of(lock: &Lockfile, member: &Member) -> Lockfile {
         Some(CudaSpec::Path(_) | CudaSpec::System) => "",
         None => DEFAULT_CUDA,
     };
+    let release_of_triton = package.toolchain.triton.as_deref().unwrap_or(DEFAULT_TRITON);
+    let triton = needs_triton(package).then(|| toolchain::triton::lock_name(release_of_triton));
     let name = lock_name(release);
     let mut own = lock.clone();
-    own.wheels.retain(|toolchain, _| *toolchain == name);
+    own.wheels.retain(|toolchain, _| *toolchain == name || Some(toolchain) == triton.as_ref());
     // A folder is packed, so nothing has to pin it.
     let is_wheel = |dependency: &LockedDependency| matches!(dependency, LockedDependency::Wheel(_));
     own.dependencies.retain(|(of, _), dependency| *of == package.name && is_wheel(dependency));

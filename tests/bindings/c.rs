@@ -10,7 +10,7 @@ use crate::lab::{Lab, all_expected, compare, exotic, samples, write};
 use kforge::release::bindings::{Language, files};
 
 /// A program that makes every call, each in a context and a stream that are not null.
-fn program(sample: &Sample, expected: &[Expected]) -> String {
+pub(crate) fn program(sample: &Sample, expected: &[Expected]) -> String {
     let name = &sample.plan.name;
     let upper = name.to_uppercase();
     let mut text = format!(
@@ -65,7 +65,7 @@ fn program(sample: &Sample, expected: &[Expected]) -> String {
     text + "    return status;\n}\n"
 }
 
-fn compiled(lab: &Lab, compiler: &[&str], extension: &str, text: &str, name: &str) {
+pub(crate) fn compiled(lab: &Lab, compiler: &[&str], extension: &str, text: &str, name: &str) {
     let source = lab.path(&format!("main.{extension}"));
     fs::write(&source, text).unwrap();
     let strict = ["-Wall", "-Wextra", "-pedantic", "-Werror", "-I", "."];

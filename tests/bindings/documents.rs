@@ -4,6 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
+use crate::specialised::{Specialised, specialised};
 use kforge::base::Digest;
 use kforge::model::description::ActionDescription;
 use kforge::model::{Arch, Kernel, Metric, Operator, Package, Shape, Target, TypeChoice, Variant};
@@ -25,6 +26,8 @@ pub(crate) struct Case {
     pub(crate) variant: Variant,
     pub(crate) shape: Shape,
     pub(crate) function: String,
+    /// The machine code that serves the shape, if the kernel is written in Triton.
+    pub(crate) specialised: Option<Specialised>,
 }
 
 /// A package with one champion for each class of each kernel.
@@ -44,8 +47,9 @@ pub(crate) fn packages(manifest: &Path) -> Vec<Package> {
 }
 
 /// The name of an entry in a binary, another one for each kernel and choice of types.
-pub(crate) fn symbol(kernel: &Kernel, choice: &TypeChoice, entry: &str) -> String {
-    let all = format!("{} {} {entry}", kernel.name, choice.label);
+pub(crate) fn symbol(kernel: &Kernel, choice: &TypeChoice, entry: &str, specialised: Option<&Specialised>) -> String {
+    let class = specialised.map_or(String::new(), |specialised| format!(" {}", specialised.class));
+    let all = format!("{} {} {entry}{class}", kernel.name, choice.label);
     let letters: String = all.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     format!("_Z{letters}")
 }
@@ -108,6 +112,7 @@ fn packaged(
             kernel.serves(variant, operator, choice, shape).unwrap()
                 && kernel.launches(variant, choice, &problem).is_ok()
         };
+        let specialised = |variant: &Variant| specialised(kernel, variant, choice, &problem);
         let name = kernel.class_of(operator, choice, shape).unwrap();
         let known = classes.iter().position(|class| class.class == name);
         let label = known.map(|class| classes[class].variant.clone());
@@ -126,19 +131,28 @@ fn packaged(
                 because: String::new(),
             }),
         }
-        if !packed.iter().any(|known| known.variant == variant.label) {
-            let launch = kernel.sequence(variant, choice, &problem).unwrap();
+        let own = specialised(variant);
+        let specialization = own.as_ref().map_or(String::new(), |own| own.class.clone());
+        if !packed.iter().any(|known| known.variant == variant.label && known.specialization == specialization) {
+            let launch = match &own {
+                Some(own) => own.described.clone(),
+                None => kernel.sequence(variant, choice, &problem).unwrap(),
+            };
             let entries = launch.launches.iter().filter_map(|launch| match &launch.action {
-                ActionDescription::Kernel { entry, .. } => Some((entry.clone(), symbol(kernel, choice, entry))),
+                ActionDescription::Kernel { entry, .. } => {
+                    Some((entry.clone(), symbol(kernel, choice, entry, own.as_ref())))
+                }
                 ActionDescription::Memset { .. } => None,
             });
             let symbols = entries.collect();
-            let bytes = format!("\x7fELF {} {} {}", kernel.name, choice.label, variant.label).into_bytes();
+            let names = [&kernel.name, &choice.label, &variant.label, &specialization];
+            let bytes = format!("\x7fELF {names:?}").into_bytes();
             let binary = format!("binaries/{}.cubin", Digest::of(&bytes).short());
             let digest = Digest::of(&bytes);
             files.insert(binary.clone(), bytes);
             packed.push(PackagedVariant {
                 variant: variant.label.clone(),
+                specialization: specialization.clone(),
                 binary,
                 digest,
                 ptx: None,
@@ -155,6 +169,7 @@ fn packaged(
             dims: problem.dims.clone(),
             class: name,
             variant: variant.label.clone(),
+            specialization,
             tolerance: BTreeMap::new(),
             worst: None,
             verification: Digest::of(b""),
@@ -170,6 +185,7 @@ fn packaged(
                 variant: variant.clone(),
                 shape: shape.clone(),
                 function: String::new(),
+                specialised: own,
             });
         }
     }

@@ -35,8 +35,11 @@ pub(crate) struct Expected {
 /// What is expected of a case.
 pub(crate) fn expected(case: &Case) -> Expected {
     let problem = case.operator.bind(&case.choice, &case.shape).unwrap();
-    let launches = case.kernel.launches(&case.variant, &case.choice, &problem).unwrap();
-    let buffers = case.kernel.workspaces(&case.variant, &case.choice, &problem).unwrap();
+    let mut buffers = case.kernel.workspaces(&case.variant, &case.choice, &problem).unwrap();
+    let launches = match &case.specialised {
+        Some(specialised) => specialised.launches(&mut buffers),
+        None => case.kernel.launches(&case.variant, &case.choice, &problem).unwrap(),
+    };
     // Name, address, bytes; workspaces lie one after another at multiples of 256, then the arrays of addresses.
     let mut places: Vec<(String, u64, u64)> =
         problem.tensors.iter().enumerate().map(|(at, t)| (t.name.clone(), address(at), Tensor::bytes(t))).collect();
@@ -91,7 +94,7 @@ pub(crate) fn expected(case: &Case) -> Expected {
                         by_value => arguments::bytes(by_value, &mut |_| Err("an address in a struct")).unwrap(),
                     })
                     .collect();
-                let symbol = symbol(&case.kernel, &case.choice, &kernel.entry);
+                let symbol = symbol(&case.kernel, &case.choice, &kernel.entry, case.specialised.as_ref());
                 lines.push(line(&symbol, kernel, &args));
                 let all: Vec<String> = args.iter().map(|arg| arg.len().to_string()).collect();
                 sizes.push(format!("{symbol} {}", all.join(" ")));

@@ -61,6 +61,8 @@ pub(crate) fn samples() -> Vec<Sample> {
         "tests/gpu/launches",
         "tests/bindings/exotic",
         "tests/bindings/names",
+        "examples/triton",
+        "tests/gpu/triton",
     ];
     let mut all = vec![];
     for manifest in manifests {

@@ -9,3 +9,5 @@ mod expected;
 mod lab;
 mod python;
 mod rust;
+mod specialised;
+mod triton;

@@ -12,7 +12,7 @@ use crate::expected::{Expected, address};
 use crate::lab::{Lab, all_expected, compare, exotic, root, samples, write};
 
 /// Every case as a call. Where `usual` is true, params that have the default value are left out.
-fn calls(sample: &Sample, expected: &[Expected]) -> Vec<Value> {
+pub(crate) fn calls(sample: &Sample, expected: &[Expected]) -> Vec<Value> {
     let one = |(case, expected): (&crate::documents::Case, &Expected)| {
         let function = sample.plan.functions.iter().find(|f| f.name == case.function).unwrap();
         let array = |at: usize| {
@@ -49,7 +49,7 @@ fn calls(sample: &Sample, expected: &[Expected]) -> Vec<Value> {
     sample.cases.iter().zip(expected).map(one).collect()
 }
 
-fn run(lab: &Lab, calls: &[Value], sizes: &[String]) -> (String, Vec<String>) {
+pub(crate) fn run(lab: &Lab, calls: &[Value], sizes: &[String]) -> (String, Vec<String>) {
     run_with(lab, calls, sizes, false)
 }
 

@@ -20,6 +20,7 @@ mod many;
 mod packaged;
 mod packaged_fatbins;
 mod packaged_in_ci;
+mod packaged_triton;
 mod products;
 #[path = "../e2e/project.rs"]
 #[expect(dead_code, reason = "other tests use the rest of it")]

@@ -11,6 +11,8 @@ use super::MessageFormat;
 pub enum ImportCommand {
     /// Write kernel.toml for the kernels of a CUDA C++ source, or of all sources below a folder
     Cuda(ImportCudaArgs),
+    /// Write kernel.toml for the kernels of a Python source in Triton, or of all sources below a folder; parses them, and runs nothing of them
+    Triton(ImportTritonArgs),
 }
 
 /// `kforge import cuda`.
@@ -18,6 +20,22 @@ pub enum ImportCommand {
 pub struct ImportCudaArgs {
     /// A `.cu` or `.cuh` file, or a folder
     pub path: PathBuf,
+    #[command(flatten)]
+    pub written: ImportWrittenArgs,
+}
+
+/// `kforge import triton`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportTritonArgs {
+    /// A `.py` file, or a folder
+    pub path: PathBuf,
+    #[command(flatten)]
+    pub written: ImportWrittenArgs,
+}
+
+/// What is written for imported kernels.
+#[derive(Debug, Clone, Args)]
+pub struct ImportWrittenArgs {
     /// Name of the package [default: the name of the folder]
     #[arg(long)]
     pub name: Option<String>,

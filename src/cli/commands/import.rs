@@ -1,11 +1,11 @@
 //! `kforge import`: writes a manifest for kernels that somebody has.
 
 use super::{CommandResult, print_line};
-use crate::cli::args::{ImportCommand, ImportCudaArgs, MessageFormat};
+use crate::cli::args::{ImportCommand, ImportWrittenArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
-use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda, left_out};
+use kforge_ops::import::{ImportOutput, ImportRequest, Imported, cuda, left_out, triton};
 use kforge_ops::new::Surroundings;
 use kforge_pipeline::report::imported::{ImportDocument, ImportedKernelDocument, SkippedFileDocument};
 use kforge_project::workspace::join::Joined;
@@ -13,14 +13,20 @@ use kforge_types::record::FORMAT_VERSION;
 
 /// Runs the command.
 pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
-    let ImportCommand::Cuda(args) = command;
+    let (path, args) = match command {
+        ImportCommand::Cuda(of) => (&of.path, &of.written),
+        ImportCommand::Triton(of) => (&of.path, &of.written),
+    };
     let output = match (&args.output, args.stdout) {
         (_, true) => ImportOutput::Nowhere,
         (Some(file), _) => ImportOutput::File(file.clone()),
         (None, _) => ImportOutput::Beside,
     };
-    let request = ImportRequest { path: args.path.clone(), name: args.name.clone(), output };
-    let done = cuda(&context.session, &request)?;
+    let request = ImportRequest { path: path.clone(), name: args.name.clone(), output };
+    let done = match command {
+        ImportCommand::Cuda(_) => cuda(&context.session, &request)?,
+        ImportCommand::Triton(_) => triton(&context.session, &request)?,
+    };
     for (path, reason) in skipped(&done) {
         context.console.warn(&format!("`{path}` is not imported: {reason}"));
     }
@@ -35,7 +41,7 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
     if args.stdout {
         context.console.out(&done.manifest.text);
     }
-    say(context, args, &done);
+    say(context, command, args, &done);
     Ok(Exit::Done)
 }
 
@@ -72,7 +78,7 @@ fn document(done: &Imported) -> ImportDocument {
 }
 
 /// The summary: what was found, what to check, the next command.
-fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
+fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, done: &Imported) {
     let (console, manifest) = (&context.console, &done.manifest);
     let cwd = &context.session.cwd;
     if let Some(Surroundings { manifest, joined: Joined::Added(path) }) = &done.around {
@@ -104,12 +110,19 @@ fn say(context: &Context, args: &ImportCudaArgs, done: &Imported) {
     let unlaunched = manifest.kernels.iter().filter(|kernel| kernel.launched.is_none()).count();
     if unlaunched > 0 {
         let kernels = number(unlaunched, "kernel");
-        console.err(&format!("help: state `grid` and `block` of {kernels} without a launch\n"));
+        let extents = match command {
+            ImportCommand::Cuda(_) => "`grid` and `block`",
+            ImportCommand::Triton(_) => "`grid`",
+        };
+        console.err(&format!("help: state {extents} of {kernels} without a launch\n"));
     }
     console.err("help: confirm the lines that end in `# check: ...`\n");
     if !args.stdout {
         let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
         let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
-        console.err(&format!("help: verify them with `{change}kforge build --target cpu`\n"));
+        console.err(&match command {
+            ImportCommand::Cuda(_) => format!("help: verify them with `{change}kforge build --target cpu`\n"),
+            ImportCommand::Triton(_) => format!("help: compile them with `{change}kforge check`\n"),
+        });
     }
 }

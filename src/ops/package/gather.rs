@@ -20,6 +20,7 @@ use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
 use kforge_pipeline::plan::kernels::Selected as PlanSelected;
 use kforge_pipeline::plan::operators::tolerance_of;
+use kforge_pipeline::plan::triton::Compiled;
 use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::artifact::kernels::{
@@ -29,9 +30,12 @@ use kforge_pipeline::release::artifact::kernels::{
 use kforge_pipeline::release::artifact::{BINARIES, FATBIN_ENDING, PTX_ENDING};
 use kforge_pipeline::release::transfer::{self, RecordChoice};
 use kforge_pipeline::report::classes::stands_for;
+use kforge_project::source::python;
 use kforge_project::workspace::Member;
 use kforge_project::workspace::select::Selected;
+use kforge_types::model::triton::JitParam;
 use kforge_types::model::{CudaSpec, Kernel, Language, Metric, Operator, ShapeRole, Target, TypeChoice};
+use kforge_types::record::contract_description::complete;
 use kforge_types::record::event::Labels;
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
@@ -134,7 +138,15 @@ struct Seat<'a> {
     target: &'a Target,
 }
 
-impl Seat<'_> {
+impl<'a> Seat<'a> {
+    /// A variant in Triton with the functions of its source.
+    fn compiled<'v>(&'v self, build: &'v PlannedVariant, functions: &'v BTreeMap<String, Vec<JitParam>>) -> Compiled<'v>
+    where
+        'a: 'v,
+    {
+        Compiled { kernel: self.kernel, variant: &build.variant, choice: &self.choice, functions }
+    }
+
     /// `p/k/T=f16/h200`.
     fn name(&self, package: &str) -> String {
         let parts = [package, &self.kernel.name, &self.choice.label, &self.target.name];
@@ -201,7 +213,13 @@ pub(super) fn of_package(member: &Member) -> Vec<Refusal> {
         refuse(RefusalReason::OwnCompiler);
     }
     for kernel in package.kernels.iter().filter(|kernel| kernel.language == Language::Triton) {
-        refuse(RefusalReason::Triton(kernel.name.clone()));
+        for target in kernel.targets.iter().filter_map(|name| package.targets.get(name)) {
+            let forms = [(target.ptx, "PTX"), (target.fatbin, "a fatbin")];
+            for (_, form) in forms.into_iter().filter(|(is_asked, _)| *is_asked) {
+                let (kernel, target) = (kernel.name.clone(), target.name.clone());
+                refuse(RefusalReason::TritonForm { kernel, target, form });
+            }
+        }
     }
     refused
 }
@@ -228,7 +246,8 @@ struct Steps<'a, 'p> {
 /// A kernel with the machine code of its champions, or why it cannot be packed.
 type Packed = Result<(PackagedKernel, BTreeMap<String, Vec<u8>>), Vec<RefusalReason>>;
 
-/// The machine code of a champion, its PTX and its fatbin under their names in the artifact, unless they were packed before; or why they cannot be packed.
+/// The machine code of a champion, its PTX and its fatbin under their names in the artifact, unless they were packed before; or why they cannot be packed. In
+/// Triton a champion has machine code for each specialization.
 type PackedChampion = Result<Vec<(String, Vec<u8>)>, Vec<RefusalReason>>;
 
 /// A champion, with its machine code, PTX and fatbin under their names in the artifact.
@@ -387,7 +406,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         }
         class.variant = build.variant.label.clone();
         let mut refused = vec![];
-        let mut compile = None;
+        // The step that compiled each specialization.
+        let mut compiled: BTreeMap<String, String> = BTreeMap::new();
         for (at, shape) in shapes {
             let judge = Self::from(node, &format!("judgement:{}:{at}", build.variant.order));
             match self.shape(
@@ -398,8 +418,8 @@ impl<'a, 'p> Steps<'a, 'p> {
                 shape,
                 &class,
             )? {
-                Ok((found, compiled, device)) => {
-                    compile = Some(compiled);
+                Ok((found, compile, device)) => {
+                    compiled.insert(found.specialization.clone(), compile);
                     packaged.devices.extend(device);
                     packaged.records.extend(self.keys_of(&found));
                     packaged.shapes.push(found);
@@ -407,18 +427,25 @@ impl<'a, 'p> Steps<'a, 'p> {
                 Err(reason) => refused.push(reason),
             }
         }
-        let Some(compile) = compile.filter(|_| refused.is_empty()) else { return Ok(Err(refused)) };
+        if !refused.is_empty() || compiled.is_empty() {
+            return Ok(Err(refused));
+        }
         self.rivals(node, build, packaged)?;
         packaged.classes.push(class);
-        if packaged.variant(&build.variant.label).is_some() {
-            return Ok(Ok(vec![]));
+        let mut all = vec![];
+        for (specialization, compile) in compiled {
+            if packaged.variants_of(&build.variant.label).any(|known| known.specialization == specialization) {
+                continue;
+            }
+            match self.variant(seat, build, (&specialization, &compile), &packaged.shapes)? {
+                Ok((variant, own)) => {
+                    packaged.variants.push(variant);
+                    all.extend(own);
+                }
+                Err(reason) => refused.push(reason),
+            }
         }
-        let (variant, own) = match self.variant(seat, build, &compile, &packaged.shapes)? {
-            Ok(found) => found,
-            Err(reason) => return Ok(Err(vec![reason])),
-        };
-        packaged.variants.push(variant);
-        Ok(Ok(own))
+        Ok(if refused.is_empty() { Ok(all) } else { Err(refused) })
     }
 
     /// What it rests on that a class of these shapes has no champion: every variant that serves it is wrong, or none serves it, or it is not known.
@@ -490,6 +517,15 @@ impl<'a, 'p> Steps<'a, 'p> {
             return Ok(Err(RefusalReason::NotConfirmed(name.into())));
         }
         let problem = seat.operator.bind(&seat.choice, shape).map_err(|error| Error::Wrong(vec![error]))?;
+        let specialization = match seat.kernel.language {
+            Language::Cuda => String::new(),
+            Language::Triton => match self.functions(&compile)? {
+                Some(functions) => {
+                    seat.compiled(build, &functions).at(&problem).map_err(|e| Error::Wrong(vec![e]))?.class
+                }
+                None => return Ok(Err(RefusalReason::NotBuilt(Some(compile)))),
+            },
+        };
         let time = match bench {
             Some(bench) => self.time(&bench, seat.kernel.select.metric)?,
             None => None,
@@ -500,6 +536,7 @@ impl<'a, 'p> Steps<'a, 'p> {
             dims: shape.dims.clone(),
             class: class.class.clone(),
             variant: build.variant.label.clone(),
+            specialization,
             tolerance: tolerance_of(seat.operator, &seat.choice, shape, &problem),
             worst: judgement.worst,
             verification,
@@ -600,6 +637,21 @@ impl<'a, 'p> Steps<'a, 'p> {
         Ok(())
     }
 
+    /// The functions that the source in Triton of a compilation declares.
+    fn functions(&self, compile: &str) -> Result<Option<BTreeMap<String, Vec<JitParam>>>, Error> {
+        let Some(compiled) = self.known.asked.made.iter().find(|made| made.node.id == compile) else { return Ok(None) };
+        let read = |digest: Option<Digest>| -> Result<Option<Vec<u8>>, Error> {
+            Ok(digest.map(|digest| self.ready.leaves.get(&digest)).transpose()?.flatten())
+        };
+        let Some(tree) = read(compiled.spec.inputs.get("tree:source").and_then(|input| input.digest))? else {
+            return Ok(None);
+        };
+        let (tree, params): (Tree, CompileParams) =
+            (serde_json::from_slice(&tree)?, serde_json::from_value(compiled.spec.params.clone())?);
+        let source = read(tree.files.get(&params.main).copied())?;
+        Ok(source.map(|source| python::functions(&String::from_utf8_lossy(&source))))
+    }
+
     /// Adds the device tools of a toolchain.
     fn used(&mut self, toolchain: Option<Digest>) -> Result<(), Error> {
         let bytes = toolchain.map(|digest| self.ready.leaves.get(&digest)).transpose()?.flatten();
@@ -641,7 +693,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         &mut self,
         seat: &Seat<'_>,
         build: &PlannedVariant,
-        compile: &str,
+        (specialization, compile): (&str, &str),
         shapes: &[PackagedShape],
     ) -> Result<Result<PackedVariant, RefusalReason>, Error> {
         let lost = || Ok(Err(RefusalReason::NotBuilt(Some(compile.to_string()))));
@@ -672,11 +724,24 @@ impl<'a, 'p> Steps<'a, 'p> {
         let tree = compiled.spec.inputs.get("tree:source").and_then(|input| input.digest);
         let Some(tree) = tree.map(|tree| read(&tree)).transpose()?.flatten() else { return lost() };
         let tree: Tree = serde_json::from_slice(&tree)?;
-        let example = shapes.iter().find(|shape| shape.variant == build.variant.label);
+        let serves =
+            |shape: &&PackagedShape| shape.variant == build.variant.label && shape.specialization == specialization;
+        let example = shapes.iter().find(serves);
         let Some(example) = example.and_then(|shape| seat.operator.shape(&shape.shape)) else { return lost() };
         let problem = seat.operator.bind(&seat.choice, example).map_err(|error| Error::Wrong(vec![error]))?;
-        let launch =
-            seat.kernel.sequence(&build.variant, &seat.choice, &problem).map_err(|error| Error::Wrong(vec![error]))?;
+        let launch = match &facts.triton {
+            None => seat.kernel.sequence(&build.variant, &seat.choice, &problem),
+            Some(_) => match self.functions(compile)? {
+                Some(functions) => seat.compiled(build, &functions).described(&problem),
+                None => return lost(),
+            },
+        };
+        let mut launch = launch.map_err(|error| Error::Wrong(vec![error]))?;
+        if let Some(triton) = &facts.triton
+            && let Err(why) = complete(&mut launch, triton)
+        {
+            return Ok(Err(RefusalReason::Contract(why)));
+        }
         self.wanted.insert(compile.to_string());
         let toolchain = compiled.spec.inputs.get("toolchain").and_then(|input| input.digest);
         self.used(toolchain)?;
@@ -714,6 +779,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         let own = [(binary.clone(), bytes)].into_iter().chain(further).collect();
         let variant = PackagedVariant {
             variant: build.variant.label.clone(),
+            specialization: specialization.into(),
             binary,
             digest,
             ptx,

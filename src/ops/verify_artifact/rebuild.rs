@@ -208,9 +208,13 @@ fn compare(
         for (kernel, variant) in
             document.kernels.iter().flat_map(|kernel| kernel.variants.iter().map(move |v| (kernel, v)))
         {
+            // Machine code in Triton of one variant differs in what it was specialised for.
+            let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
+            let specialised = |spec: &Spec| spec.params.get("triton").cloned();
             let made = known.made.iter().find(|made| {
                 let labels = &made.node.labels;
-                labels.kernel.as_ref() == Some(&kernel.kernel)
+                asked.is_none_or(|asked| specialised(&asked.spec) == specialised(&made.spec))
+                    && labels.kernel.as_ref() == Some(&kernel.kernel)
                     && labels.target.as_ref() == Some(&kernel.target)
                     && labels.variant.as_deref() == Some(&label(kernel, variant))
                     && labels.method.is_none()
@@ -237,7 +241,6 @@ fn compare(
                             continue;
                         }
                         is_other = true;
-                        let asked = evidence.questions.iter().find(|question| question.key == variant.compilation);
                         let local = of_binary(&made.spec, &*ready.leaves)?;
                         let cause = match asked.zip(local) {
                             Some((asked, local)) => {
@@ -321,6 +324,7 @@ mod tests {
         };
         let variant = PackagedVariant {
             variant: String::new(),
+            specialization: String::new(),
             binary: String::new(),
             digest: digest("b"),
             ptx: None,

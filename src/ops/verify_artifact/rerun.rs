@@ -221,7 +221,7 @@ fn compare(kernel: &PackagedKernel, observed: &KernelsDocument, rerun: &mut Reru
 
 /// The machine code of the champion at a shape.
 fn code<'a>(kernel: &'a PackagedKernel, shape: &PackagedShape) -> Option<&'a kforge_foundation::base::Digest> {
-    kernel.variant(&shape.variant).map(|variant| &variant.digest)
+    kernel.variant_at(shape).map(|variant| &variant.digest)
 }
 
 /// Whether a time is longer than the margin allows, even at the near ends of both intervals.

@@ -61,7 +61,7 @@ pub mod regression;
 pub mod rounds;
 pub mod search;
 pub mod timing_steps;
-mod triton;
+pub mod triton;
 pub mod variants;
 
 pub use context::Planner;

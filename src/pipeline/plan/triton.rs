@@ -14,12 +14,14 @@ use super::kernels::Selected;
 use super::operators::Case;
 use super::variants::PlannedVariant;
 use kforge_foundation::base::{Diagnostic, count};
+use kforge_types::model::description::LaunchSequence;
 use kforge_types::model::grid;
 use kforge_types::model::kernel::LaunchAction;
 use kforge_types::model::triton::{
     Given, JitParam, SpecialiseError, Specialised, Specialize, TritonCompile, TritonConst, TritonOptions, specialise,
 };
-use kforge_types::model::{Arch, Kernel, KernelLaunch, Language, Launch, Problem, TuneValue};
+use kforge_types::model::triton_description::described;
+use kforge_types::model::{Arch, Kernel, KernelLaunch, Language, Launch, Problem, TuneValue, TypeChoice, Variant};
 use kforge_types::record::Unknown;
 use kforge_types::record::params::{CompileParams, Compiler};
 
@@ -210,18 +212,55 @@ impl Planner<'_> {
         problem: &Problem,
     ) -> Result<Specialised, Diagnostic> {
         let scope = scope.of(build);
-        let (kernel, choice) = (scope.kernel, scope.choice);
-        let interpreted = scope.target.arch == Arch::Cpu;
-        let launches = kernel.launches(&build.variant, choice, problem)?;
-        let workspaces = kernel.workspaces(&build.variant, choice, problem)?;
-        let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
         let reach = self.package_input(scope.package).sources.get(&build.source);
-        let params: Option<&Vec<JitParam>> = reach.zip(entry).and_then(|(reach, entry)| reach.functions.get(entry));
+        let none = BTreeMap::new();
+        let functions = reach.map_or(&none, |reach| &reach.functions);
+        let of = Compiled { kernel: scope.kernel, variant: &build.variant, choice: scope.choice, functions };
+        match scope.target.arch {
+            Arch::Sm(_) => of.at(problem),
+            Arch::Cpu => of.specialised(problem, &UNSPECIALISED).map(without_options),
+        }
+    }
+}
+
+/// A variant of a kernel in Triton, and the functions that its source declares.
+pub struct Compiled<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// The variant.
+    pub variant: &'a Variant,
+    /// The choice of types.
+    pub choice: &'a TypeChoice,
+    /// The functions of its source with their parameters, by name.
+    pub functions: &'a BTreeMap<String, Vec<JitParam>>,
+}
+
+impl Compiled<'_> {
+    /// The parameters of the function that the variant launches, as its source declares them.
+    pub fn params(&self) -> &[JitParam] {
+        let entries = self.kernel.entries(self.variant, self.choice);
+        entries.first().and_then(|entry| self.functions.get(entry)).map_or(&[][..], Vec::as_slice)
+    }
+
+    /// The compilation that serves a problem, and its launches.
+    ///
+    /// # Errors
+    /// The launches do not fit the function, or need several binaries.
+    pub fn at(&self, problem: &Problem) -> Result<Specialised, Diagnostic> {
+        self.specialised(problem, &self.kernel.specialize)
+    }
+
+    fn specialised(&self, problem: &Problem, specialize: &Specialize) -> Result<Specialised, Diagnostic> {
+        let (kernel, choice) = (self.kernel, self.choice);
+        let launches = kernel.launches(self.variant, choice, problem)?;
+        let workspaces = kernel.workspaces(self.variant, choice, problem)?;
+        let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
+        let params: Option<&Vec<JitParam>> = entry.and_then(|entry| self.functions.get(entry));
         let mut names: BTreeMap<String, TritonConst> = BTreeMap::new();
         names.extend(problem.dims.iter().map(|(name, value)| (name.clone(), TritonConst::Int(*value))));
         names.extend(problem.params.iter().map(|param| (param.name.clone(), TritonConst::of(param.value))));
         names.extend(choice.types.iter().map(|(name, dtype)| (name.clone(), TritonConst::dtype(*dtype))));
-        names.extend(build.variant.values.iter().map(|(name, value)| (name.clone(), constant(value))));
+        names.extend(self.variant.values.iter().map(|(name, value)| (name.clone(), constant(value))));
         let buffer = |name: &str| {
             let tensor = problem.tensor(name).map(|tensor| (tensor.dtype, tensor.align));
             tensor.or_else(|| workspaces.iter().find(|w| w.name == name).map(|w| (w.dtype, WORKSPACE_ALIGN)))
@@ -229,12 +268,21 @@ impl Planner<'_> {
         let given = Given {
             params: params.map_or(&[][..], Vec::as_slice),
             names: &names,
-            tunables: &|name| build.variant.values.contains_key(name),
-            specialize: if interpreted { &UNSPECIALISED } else { &kernel.specialize },
+            tunables: &|name| self.variant.values.contains_key(name),
+            specialize,
             buffer: &buffer,
         };
-        let found = specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))?;
-        Ok(if interpreted { without_options(found) } else { found })
+        specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))
+    }
+
+    /// The launches of the machine code that serves a problem, without a shape, as far as they do not depend on what the compiler made.
+    ///
+    /// # Errors
+    /// Those of [`Compiled::at`].
+    pub fn described(&self, problem: &Problem) -> Result<LaunchSequence, Diagnostic> {
+        let compile = self.at(problem)?.compile;
+        let sequence = self.kernel.sequence(self.variant, self.choice, problem)?;
+        Ok(described(sequence, self.kernel, problem, self.params(), &compile))
     }
 }
 

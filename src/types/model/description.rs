@@ -152,6 +152,9 @@ pub enum ActionDescription {
         /// Whether it may begin before the preceding kernel of the sequence has ended.
         #[serde(default, skip_serializing_if = "std::ops::Not::not")]
         pdl: bool,
+        /// What the machine code takes for granted. Each must be true wherever the launch is made; in Triton, machine code is specialised for such values.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        assumes: Vec<String>,
     },
     /// Fills a buffer with a byte.
     Memset {
@@ -312,6 +315,7 @@ impl Describe<'_> {
                     cooperative: attributes.cooperative,
                     cluster: texts(&attributes.cluster),
                     pdl: attributes.pdl.is_some(),
+                    assumes: vec![],
                 }
             }
         };

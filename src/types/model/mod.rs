@@ -25,6 +25,7 @@ pub mod tensor_map;
 pub mod tolerance;
 pub mod torch;
 pub mod triton;
+pub mod triton_description;
 pub mod variant;
 pub mod workspace;
 

@@ -5,6 +5,7 @@ pub mod answer;
 pub mod candidate;
 pub mod class;
 pub mod contract;
+pub mod contract_description;
 pub mod device;
 pub mod diagnosis;
 pub mod event;

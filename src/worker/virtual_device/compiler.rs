@@ -3,7 +3,7 @@
 //!
 //! `#pragma sass ENTRY OPCODE COUNT` says how many instructions with an opcode are in the entries that the regular expression `ENTRY` matches. `#pragma fact
 //! ENTRY NAME NUMBER` gives their number of `registers`, the bytes of spills that a thread loads (`spills`), or the bytes of shared memory of a block
-//! (`shared`).
+//! (`shared`). Of kernels in Triton, `scratch` is the number of bytes of global scratch of a block.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, done, failed};
+use kforge_types::model::triton::TritonCompile;
+use kforge_types::record::contract::TritonFacts;
 use kforge_types::record::params::{CompileFacts, CompileParams, InspectParams, PTX};
 use kforge_types::record::{FunctionFacts, Inspection};
 
@@ -25,6 +27,9 @@ pub(super) struct Binary {
     defines: BTreeMap<String, String>,
     flags: Vec<String>,
     std: String,
+    /// What a kernel in Triton is specialised for.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    triton: Option<TritonCompile>,
     /// Files by name, without comments.
     pub(super) code: BTreeMap<String, String>,
 }
@@ -44,12 +49,6 @@ pub(crate) fn compile(task: &Task) -> Response {
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
             code.insert("unlike".into(), now.as_nanos().to_string());
         }
-        let facts = CompileFacts {
-            compiler: "stand-in".into(),
-            symbols: p.entries.clone(),
-            spills: p.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
-            triton: None,
-        };
         if p.ptx {
             // Comments do not show in machine code, but the sources' names and texts without them do.
             let entries: String = p.entries.iter().map(|entry| format!(".visible .entry {entry}(\n)\n")).collect();
@@ -57,13 +56,41 @@ pub(crate) fn compile(task: &Task) -> Response {
             let text = format!("// {code}\n.version 9.0\n.target {}\n.address_size 64\n{entries}", p.arch);
             task.write(PTX, text.as_bytes())?;
         }
-        let binary = Binary { arch: p.arch, entries: p.entries, defines: p.defines, flags: p.flags, std: p.std, code };
+        let CompileParams { arch, entries, defines, flags, std, triton, .. } = p;
+        let binary = Binary { arch, entries, defines, flags, std, triton, code };
+        let facts = CompileFacts {
+            compiler: "stand-in".into(),
+            symbols: binary.entries.clone(),
+            spills: binary.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
+            triton: binary.triton.as_ref().map(|triton| asked(&binary, triton)).transpose().map_err(failed)?,
+        };
         task.write_document("binary", &binary)?;
         task.write_document("facts", &facts)?;
         task.write("log", b"")?;
         Ok(done("by the stand-in compiler", vec![]))
     };
     run().unwrap_or_else(|response: Response| response)
+}
+
+/// What machine code in Triton asks of its launches.
+fn asked(binary: &Binary, triton: &TritonCompile) -> Result<TritonFacts, String> {
+    let name = binary.entries.first().cloned().unwrap_or_default();
+    let facts = numbers(binary, "#pragma fact ", &name)?;
+    let number = |name: &str| facts.get(name).copied().unwrap_or(0);
+    Ok(TritonFacts {
+        version: [3, 9],
+        name,
+        num_warps: triton.options.num_warps,
+        num_ctas: triton.options.num_ctas,
+        shared: number("shared"),
+        global_scratch_size: number("scratch"),
+        global_scratch_align: if number("scratch") > 0 { 128 } else { 1 },
+        profile_scratch_size: 0,
+        profile_scratch_align: 1,
+        cooperative: false,
+        pdl: false,
+        descriptors: 0,
+    })
 }
 
 /// Reads every file below a folder, without comments and empty lines.

@@ -26,6 +26,7 @@ use super::{
 };
 use crate::plan::operators::{tolerance_of, trials_of};
 use crate::plan::timing_steps::BENCH_PROTOCOL;
+use crate::plan::triton::Compiled;
 use crate::plan::variants::VERIFY_PROTOCOL;
 use crate::release::bundle::{self, BINARY, Bundle, Question};
 use kforge_foundation::base::Digest;
@@ -33,10 +34,14 @@ use kforge_numerics::measure::confirm::confirmed;
 use kforge_numerics::measure::judge::judge;
 use kforge_numerics::measure::sampling::median_interval;
 use kforge_numerics::measure::stats::median;
+use kforge_project::source::python;
 use kforge_project::workspace::standalone::DEPENDENCIES;
+use kforge_types::model::description::LaunchSequence;
+use kforge_types::model::triton::JitParam;
 use kforge_types::model::{
-    Dependency, Kernel, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
+    Dependency, Kernel, Language, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
 };
+use kforge_types::record::contract_description::complete;
 use kforge_types::record::fatbin::{self, FatbinFault};
 use kforge_types::record::params::{
     CompileFacts, CompileParams, Compiler, Judgement, PTX, Trial, VerifyParams, split_from,
@@ -245,7 +250,9 @@ impl<'a> Claims<'a, '_> {
         self.coverage(declared, target);
         self.devices(target);
         let labels: BTreeSet<&String> = packaged.variants.iter().map(|variant| &variant.variant).collect();
-        if labels.len() != packaged.variants.len() {
+        let distinct: BTreeSet<(&String, &String)> =
+            packaged.variants.iter().map(|variant| (&variant.variant, &variant.specialization)).collect();
+        if distinct.len() != packaged.variants.len() {
             self.says("", ClaimFault::Named);
         }
         if packaged.methods.iter().any(|method| !labels.contains(&method.variant)) {
@@ -298,7 +305,7 @@ impl<'a> Claims<'a, '_> {
             let of_class = packaged.shapes.iter().filter(|shape| shape.class == class.class);
             let own = of_class.clone().map(|shape| &shape.shape).collect::<BTreeSet<_>>();
             let same = own == class.shapes.iter().collect() && own.len() == class.shapes.len();
-            let champion = packaged.variant(&class.variant).is_some();
+            let champion = of_class.clone().all(|shape| packaged.variant_at(shape).is_some());
             if !same || own.is_empty() || !champion || !of_class.clone().all(|shape| shape.variant == class.variant) {
                 self.says("", ClaimFault::Class(class.class.clone()));
             }
@@ -328,11 +335,11 @@ impl<'a> Claims<'a, '_> {
     fn variant(&mut self, declared: Declared<'_>, packaged: &PackagedVariant, own: &Variant) {
         let Declared { kernel, operator, choice } = declared;
         let label = &packaged.variant;
-        let serves = |shape: &&PackagedShape| shape.variant == *label;
+        let serves =
+            |shape: &&PackagedShape| shape.variant == *label && shape.specialization == packaged.specialization;
         let example = self.kernel.shapes.iter().find(serves).and_then(|shape| operator.shape(&shape.shape));
         let problem = example.and_then(|shape| operator.bind(choice, shape).ok());
-        let sequence = problem.and_then(|problem| kernel.sequence(own, choice, &problem).ok());
-        if sequence.as_ref() != Some(&packaged.launch) {
+        if self.sequence(declared, packaged, own, problem.as_ref()).as_ref() != Some(&packaged.launch) {
             self.says(label, ClaimFault::Differs("launches"));
         }
         let files = self.artifact.files;
@@ -351,13 +358,25 @@ impl<'a> Claims<'a, '_> {
         self.ptx(packaged, question);
         let params = serde_json::from_value::<CompileParams>(question.spec.params.clone()).ok();
         let entries = kernel.entries(own, choice);
+        let functions = self.functions(kernel);
+        let compile = problem
+            .filter(|_| kernel.language == Language::Triton)
+            .and_then(|problem| Compiled { kernel, variant: own, choice, functions: &functions }.at(&problem).ok());
+        let is_its = |params: &CompileParams| match kernel.language {
+            Language::Cuda => params.triton.is_none() && params.std == kernel.std.as_deref().unwrap_or("c++17"),
+            Language::Triton => compile.as_ref().is_some_and(|found| {
+                params.compiler == Compiler::Triton
+                    && params.triton.as_ref() == Some(&found.compile)
+                    && found.class == packaged.specialization
+            }),
+        };
         let same = params.is_some_and(|params| {
             let defines = kernel.defines(own, choice);
             params.arch == self.kernel.arch
                 && params.entries == entries
                 && params.flags == kernel.flags(own, choice)
                 && params.main == kernel.source
-                && params.std == kernel.std.as_deref().unwrap_or("c++17")
+                && is_its(&params)
                 && params.defines.iter().all(|(name, value)| defines.get(name) == Some(value))
                 && params.host.is_none()
                 && packaged.sources.contains_key(&params.main)
@@ -365,10 +384,7 @@ impl<'a> Claims<'a, '_> {
         if !same {
             self.says(label, ClaimFault::OtherCompilation("entries, flags, source or architecture"));
         }
-        let facts = question.records.iter().find_map(|record| {
-            let digest = record.result.outputs.get("facts")?;
-            serde_json::from_slice::<CompileFacts>(self.artifact.evidence.contents.get(digest)?).ok()
-        });
+        let facts = self.facts(question);
         let symbols = facts.map(|facts| entries.iter().cloned().zip(facts.symbols).collect::<BTreeMap<_, _>>());
         if symbols.as_ref() != Some(&packaged.symbols) || own.label != *label {
             self.says(label, ClaimFault::Named);
@@ -393,6 +409,40 @@ impl<'a> Claims<'a, '_> {
                 self.says(label, ClaimFault::OtherSource(name.clone()));
             }
         }
+    }
+
+    /// What the compiler said about the binary of a compilation.
+    fn facts(&self, compilation: &Question) -> Option<CompileFacts> {
+        compilation.records.iter().find_map(|record| {
+            let digest = record.result.outputs.get("facts")?;
+            serde_json::from_slice(self.artifact.evidence.contents.get(digest)?).ok()
+        })
+    }
+
+    /// The functions that the source of a kernel in Triton declares.
+    fn functions(&self, kernel: &Kernel) -> BTreeMap<String, Vec<JitParam>> {
+        let source = self.artifact.files.get(&format!("{SOURCE}/{}", kernel.source));
+        let source = source.filter(|_| kernel.language == Language::Triton);
+        source.map(|bytes| python::functions(&String::from_utf8_lossy(bytes))).unwrap_or_default()
+    }
+
+    /// The launches of a variant as the manifest gives them, in Triton with what the compiler said about the binary.
+    fn sequence(
+        &self,
+        Declared { kernel, choice, .. }: Declared<'_>,
+        packaged: &PackagedVariant,
+        own: &Variant,
+        problem: Option<&Problem>,
+    ) -> Option<LaunchSequence> {
+        let problem = problem?;
+        if kernel.language == Language::Cuda {
+            return kernel.sequence(own, choice, problem).ok();
+        }
+        let facts = self.facts(self.questions.get(&packaged.compilation)?)?.triton?;
+        let functions = self.functions(kernel);
+        let mut sequence = Compiled { kernel, variant: own, choice, functions: &functions }.described(problem).ok()?;
+        complete(&mut sequence, &facts).ok()?;
+        Some(sequence)
     }
 
     /// PTX is there if the manifest asks for it, comes from the compilation of the binary, and has its architecture and entries.
@@ -584,14 +634,21 @@ impl<'a> Claims<'a, '_> {
     ) -> Option<()> {
         let Declared { kernel, operator, choice } = declared;
         let other = |of| Some(ClaimFault::OtherQuestion { what, of });
-        let packaged = self.kernel.variant(&shape.variant);
+        let packaged = self.kernel.variant_at(shape);
         let binary = question.spec.inputs.get(BINARY).and_then(|input| input.digest);
         let params = serde_json::from_value::<VerifyParams>(question.spec.params.clone()).ok();
         let fault = match (packaged, params) {
             (Some(packaged), _) if binary != Some(packaged.digest) => other("binary"),
             (Some(packaged), Some(asked)) => {
                 let own = Variant { values: packaged.launch.tunables.clone(), label: String::new(), order: 0 };
-                let launches = kernel.launches(&own, choice, problem).ok();
+                let functions = self.functions(kernel);
+                let launches = match kernel.language {
+                    Language::Cuda => kernel.launches(&own, choice, problem).ok(),
+                    Language::Triton => {
+                        let compiled = Compiled { kernel, variant: &own, choice, functions: &functions };
+                        compiled.at(problem).ok().map(|found| found.launches)
+                    }
+                };
                 let workspaces = kernel.workspaces(&own, choice, problem).ok();
                 let trials = trials_of(operator, problem);
                 let (newest, verifies) = match question.spec.kind {
@@ -613,7 +670,10 @@ impl<'a> Claims<'a, '_> {
                         other("sequence of launches")
                     }
                     () if asked.compare != operator.compare() || asked.trials != trials => other("comparison"),
-                    () if !matches!(asked.compiler, Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc) => {
+                    () if (asked.compiler == Compiler::Triton) != (kernel.language == Language::Triton) => {
+                        other("compiler")
+                    }
+                    () if matches!(asked.compiler, Compiler::EmulatorPlain | Compiler::EmulatorCheck) => {
                         other("compiler")
                     }
                     () if asked.samples.is_some() || asked.only.is_some() || asked.host.is_some() => other("protocol"),

@@ -62,7 +62,7 @@ pub struct PackagedKernel {
     pub per: Option<String>,
     /// The classes of shapes. A class of one shape (`all@llama`) takes precedence over the class that it was split from.
     pub classes: Vec<PackagedClass>,
-    /// The champions, each once.
+    /// The champions, each once; in Triton once for each specialization.
     pub variants: Vec<PackagedVariant>,
     /// Every shape at which a champion was verified.
     pub shapes: Vec<PackagedShape>,
@@ -80,9 +80,14 @@ impl PackagedKernel {
         format!("`{}`{types} on {}", self.kernel, self.target)
     }
 
-    /// The variant of that label.
-    pub fn variant(&self, label: &str) -> Option<&PackagedVariant> {
-        self.variants.iter().find(|variant| variant.variant == label)
+    /// The variants of that label: one, or in Triton one for each specialization.
+    pub fn variants_of(&self, label: &str) -> impl Iterator<Item = &PackagedVariant> {
+        self.variants.iter().filter(move |variant| variant.variant == label)
+    }
+
+    /// The variant that serves a shape.
+    pub fn variant_at(&self, shape: &PackagedShape) -> Option<&PackagedVariant> {
+        self.variants_of(&shape.variant).find(|variant| variant.specialization == shape.specialization)
     }
 }
 
@@ -106,6 +111,9 @@ pub struct PackagedClass {
 pub struct PackagedVariant {
     /// Its label: `BLOCK=256,VEC=4`; empty for a kernel without tunables.
     pub variant: String,
+    /// In Triton, what its machine code was specialised for: `BLOCK=1024,cols%16`. Several champions may have one label and differ in this.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub specialization: String,
     /// The file with its machine code: a cubin.
     pub binary: String,
     /// The BLAKE3 digest of that file, as records name it.
@@ -164,6 +172,9 @@ pub struct PackagedShape {
     pub class: String,
     /// The champion, which passes.
     pub variant: String,
+    /// In Triton, the specialization of the champion that serves the shape.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub specialization: String,
     /// The tolerance of each output.
     pub tolerance: BTreeMap<String, Tolerance>,
     /// The largest error, relative to the allowed one; none if a function of the package decided.

@@ -233,6 +233,7 @@ impl C<'_> {
         for (at, variant) in function.variants.iter().enumerate() {
             text += &self.layout(function, at, variant);
             text += &self.variant(function, at, variant);
+            text += &self.assumptions(function, at, variant);
         }
         text += &self.choose(function);
         text += &self.public(function);
@@ -462,6 +463,46 @@ impl C<'_> {
         )
     }
 
+    /// Whether what the machine code of a variant assumes of its launches holds.
+    fn assumptions(&self, function: &Function, at: usize, variant: &Variant) -> String {
+        if variant.assumptions().next().is_none() {
+            return String::new();
+        }
+        let mut text = format!(
+            "\nstatic int {}{}_{at}_assumes(int *bad{}) {{\n{}    (void)bad;\n",
+            self.p(),
+            function.name,
+            Self::declared(function),
+            Self::unused(function)
+        );
+        for (launch, assumes) in variant.assumptions() {
+            let mut closing = 0;
+            if let Some(repeat) = &launch.repeat {
+                let _ = write!(
+                    text,
+                    "    {{\n    int64_t {VARIABLE}{ITERATION}, times = {};\n    if (*bad || times < 0 || times > 100000) {{ *bad = 1; return 0; }}\n",
+                    self.code(repeat)
+                );
+                // What does not depend on the repetition is asked once.
+                let limit = if launch.assumes_by_iteration() { "times" } else { "(times > 0)" };
+                let _ = writeln!(
+                    text,
+                    "    for ({VARIABLE}{ITERATION} = 0; {VARIABLE}{ITERATION} < {limit}; {VARIABLE}{ITERATION}++) {{"
+                );
+                closing += 2;
+            }
+            if let Some(when) = &launch.when {
+                let _ = writeln!(text, "    if ({}) {{", self.condition(when));
+                closing += 1;
+            }
+            for assumed in assumes {
+                let _ = writeln!(text, "    if (!{} || *bad) return 0;", self.code(assumed));
+            }
+            text += &"    }\n".repeat(closing);
+        }
+        text + "    return 1;\n}\n"
+    }
+
     /// The champion for a device and a shape.
     fn choose(&self, function: &Function) -> String {
         let (p, up) = (self.p(), self.upper);
@@ -496,12 +537,27 @@ impl C<'_> {
         for (at, target) in function.targets.iter().enumerate() {
             let _ = writeln!(text, "    case {at}:");
             for seat in &target.seats {
+                let when = match seat.assumes {
+                    true => format!(
+                        "{} && {p}{}_{}_assumes(bad{})",
+                        self.code(&seat.when),
+                        function.name,
+                        seat.variant,
+                        Self::passed(function)
+                    ),
+                    false => self.condition(&seat.when),
+                };
                 let _ = writeln!(
                     text,
-                    "        if ({}) return bad_ ? {up}_WRONG_SHAPE : {}; /* {} */",
-                    self.condition(&seat.when),
-                    seat.variant,
-                    seat.class
+                    "        if ({when}) return bad_ ? {up}_WRONG_SHAPE : {}; /* {} */",
+                    seat.variant, seat.class
+                );
+            }
+            for when in target.classes_with_assumptions() {
+                let _ = writeln!(
+                    text,
+                    "        if ({}) return bad_ ? {up}_WRONG_SHAPE : {up}_WRONG_CLASS;",
+                    self.condition(when)
                 );
             }
             let _ = writeln!(text, "        return {up}_WRONG_SHAPE;");

@@ -5,6 +5,7 @@
 //! |---|---|
 //! | a function is a kernel with one choice of types; targets are alternatives within it | the caller's arguments are the same on every device |
 //! | conditions of seats are tried in order: single shapes, values of `per`, the rest | a class of one shape takes precedence in selection too |
+//! | of machine code in Triton the one that assumes most and may be launched is chosen | it is the one that was verified at the shape, where there is one |
 //! | a workspace that is zero once is zeroed before every sequence | it holds for any stream and any graph, and costs one memset |
 //! | an array of addresses is a part of the workspace, written by memsets | no copy from the host's memory, so graphs capture it |
 //! | what a loader cannot do is an error here | no loader is ever wrong |
@@ -17,9 +18,12 @@ use super::names::{Distinct, OWN, identifier, is_identifier, is_made_of, shown};
 use super::variant_plan::VariantPlanner;
 use crate::release::artifact::ArtifactFiles;
 use crate::release::artifact::files::Index;
-use crate::release::artifact::kernels::{KernelsDocument, PackagedClass, PackagedKernel, PackagedShape};
+use crate::release::artifact::kernels::{
+    KernelsDocument, PackagedClass, PackagedKernel, PackagedShape, PackagedVariant,
+};
 use kforge_types::model::description::Interface;
 use kforge_types::model::expr::{Comparison, Logic, Value, Want};
+use kforge_types::model::kernel::ITERATION;
 use kforge_types::model::limits::PORTABLE_CLUSTER;
 use kforge_types::model::target::capability;
 use kforge_types::model::{DType, Role, TuneValue};
@@ -196,6 +200,20 @@ pub struct Target {
     pub timed: Vec<(Vec<i64>, usize)>,
 }
 
+impl Target {
+    /// The conditions of classes whose machine code assumes something, each once. Where one holds and no champion was chosen, values are not those of any machine
+    /// code.
+    pub fn classes_with_assumptions(&self) -> Vec<&Code> {
+        let mut all: Vec<&Code> = vec![];
+        for seat in self.seats.iter().filter(|seat| seat.assumes) {
+            if !all.contains(&&seat.when) {
+                all.push(&seat.when);
+            }
+        }
+        all
+    }
+}
+
 /// The place of a champion.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Seat {
@@ -205,6 +223,8 @@ pub struct Seat {
     pub variant: usize,
     /// The class.
     pub class: String,
+    /// Whether the machine code also assumes something of the launches, which has to hold.
+    pub assumes: bool,
 }
 
 /// A champion.
@@ -222,6 +242,16 @@ pub struct Variant {
     pub constants: Vec<(usize, String, usize)>,
     /// The launches in order.
     pub launches: Vec<Launch>,
+}
+
+impl Variant {
+    /// The launches whose machine code assumes something, each with what it assumes.
+    pub fn assumptions(&self) -> impl Iterator<Item = (&Launch, &[Code])> {
+        self.launches.iter().filter_map(|launch| match &launch.action {
+            Action::Kernel(kernel) if !kernel.assumes.is_empty() => Some((launch, kernel.assumes.as_slice())),
+            Action::Kernel(_) | Action::Memset(..) => None,
+        })
+    }
 }
 
 /// A part of the workspace.
@@ -268,6 +298,17 @@ pub struct Launch {
     pub action: Action,
 }
 
+impl Launch {
+    /// Whether what its machine code assumes depends on the number of the repetition.
+    pub fn assumes_by_iteration(&self) -> bool {
+        let assumes = match &self.action {
+            Action::Kernel(kernel) => kernel.assumes.as_slice(),
+            Action::Memset(..) => &[],
+        };
+        self.when.iter().chain(assumes).any(|code| code.uses(ITERATION))
+    }
+}
+
 /// What a launch does.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Action {
@@ -298,6 +339,8 @@ pub struct KernelAction {
     pub pdl: bool,
     /// Arguments.
     pub args: Vec<Arg>,
+    /// What must be true wherever it is launched.
+    pub assumes: Vec<Code>,
 }
 
 /// An argument.
@@ -492,16 +535,31 @@ fn add_target(plan: &mut Plan, at: usize, kernel: &PackagedKernel, files: &Artif
     let timed = |shape: &PackagedShape| {
         shape.time.as_ref()?;
         let dims = kernel.interface.dims.iter().map(|dim| shape.dims.get(dim).copied()).collect::<Option<_>>()?;
-        let variant = kernel.variants.iter().position(|variant| variant.variant == shape.variant)?;
-        Some((dims, first + variant))
+        let same = |variant: &PackagedVariant| {
+            variant.variant == shape.variant && variant.specialization == shape.specialization
+        };
+        Some((dims, first + kernel.variants.iter().position(same)?))
     };
-    let seat = |class: &PackagedClass| {
-        let variant = kernel.variants.iter().position(|variant| variant.variant == class.variant);
-        let lost = || Unsupported::Variant { class: class.class.clone(), variant: class.variant.clone() };
-        let variant = first + variant.ok_or_else(lost)?;
-        Ok((rank(kernel, class), Seat { when: when(kernel, class, &names)?, variant, class: shown(&class.class) }))
+    let planned = &function.variants[first..];
+    let assumed = |at: usize| planned[at].assumptions().map(|(_, assumes)| assumes.len()).sum::<usize>();
+    let seats_of = |class: &PackagedClass| {
+        let when = when(kernel, class, &names)?;
+        let own = (0..kernel.variants.len()).filter(|at| kernel.variants[*at].variant == class.variant);
+        // Machine code that assumes less comes later: it also serves values for which there is other machine code.
+        let mut own: Vec<usize> = own.collect();
+        own.sort_by_key(|at| std::cmp::Reverse(assumed(*at)));
+        if own.is_empty() {
+            return Err(Unsupported::Variant { class: class.class.clone(), variant: class.variant.clone() });
+        }
+        let seat = |at: usize| Seat {
+            when: when.clone(),
+            variant: first + at,
+            class: shown(&class.class),
+            assumes: assumed(at) > 0,
+        };
+        Ok((rank(kernel, class), own.into_iter().map(seat).collect::<Vec<_>>()))
     };
-    let seats = kernel.classes.iter().map(seat).collect::<Result<Vec<_>, _>>();
+    let seats = kernel.classes.iter().map(seats_of).collect::<Result<Vec<_>, _>>();
     let mut seats = seats.map_err(failed)?;
     seats.sort_by_key(|(rank, _)| *rank);
     function.targets.push(Target {
@@ -510,7 +568,7 @@ fn add_target(plan: &mut Plan, at: usize, kernel: &PackagedKernel, files: &Artif
         capability: (number / 10, number % 10),
         runs: if suffix == "a" { Runs::Exactly } else { Runs::AtLeast },
         products,
-        seats: seats.into_iter().map(|(_, seat)| seat).collect(),
+        seats: seats.into_iter().flat_map(|(_, seats)| seats).collect(),
         timed: kernel.shapes.iter().filter_map(timed).collect(),
     });
     Ok(())

@@ -194,7 +194,8 @@ fn is_keyed(function: &Function) -> bool {
                         extents.chain([&map.swizzle, &map.promotion]).any(uses)
                     }
                 };
-                extents.chain([&kernel.shared]).any(uses) || kernel.args.iter().any(args)
+                let own = extents.chain([&kernel.shared]).chain(&kernel.assumes);
+                own.into_iter().any(uses) || kernel.args.iter().any(args)
             }
         }
     };
@@ -267,6 +268,7 @@ impl Python<'_> {
         for function in choices {
             for (at, variant) in function.variants.iter().enumerate() {
                 text += &self.variant(function, at, variant);
+                text += &self.assumptions(function, at, variant);
             }
             for (at, target) in function.targets.iter().enumerate() {
                 let _ = write!(
@@ -277,13 +279,15 @@ impl Python<'_> {
                     target.name
                 );
                 for seat in &target.seats {
-                    let _ = writeln!(
-                        text,
-                        "    if {}:\n        return {}  # {}",
-                        self.code(&seat.when),
-                        seat.variant,
-                        seat.class
-                    );
+                    let mut when = self.code(&seat.when);
+                    if seat.assumes {
+                        let all = variables(function).join(", ");
+                        let _ = write!(when, " and _a{}_{}({all})", seat.variant, function.name);
+                    }
+                    let _ = writeln!(text, "    if {when}:\n        return {}  # {}", seat.variant, seat.class);
+                }
+                for when in target.classes_with_assumptions() {
+                    let _ = writeln!(text, "    if {}:\n        return -1", self.code(when));
                 }
                 text += "    return None\n";
             }
@@ -380,6 +384,32 @@ impl Python<'_> {
             variants.join(", "),
             workspaces.join(", ")
         )
+    }
+
+    /// Whether what the machine code of a variant assumes of its launches holds.
+    fn assumptions(&self, function: &Function, at: usize, variant: &Variant) -> String {
+        if variant.assumptions().next().is_none() {
+            return String::new();
+        }
+        let mut text = format!("\n\ndef _a{at}_{}({}):\n", function.name, variables(function).join(", "));
+        for (launch, assumes) in variant.assumptions() {
+            let mut indent = "    ".to_string();
+            if let Some(repeat) = &launch.repeat {
+                // What does not depend on the repetition is asked once; too many repetitions are refused where they are launched.
+                let most = if launch.assumes_by_iteration() { 100_000 } else { 1 };
+                let _ =
+                    writeln!(text, "{indent}for {VARIABLE}{ITERATION} in _range(_min({}, {most})):", self.code(repeat));
+                indent += "    ";
+            }
+            if let Some(when) = &launch.when {
+                let _ = writeln!(text, "{indent}if {}:", self.code(when));
+                indent += "    ";
+            }
+            for assumed in assumes {
+                let _ = writeln!(text, "{indent}if not {}:\n{indent}    return False", self.code(assumed));
+            }
+        }
+        text + "    return True\n"
     }
 
     /// The launches of a variant.

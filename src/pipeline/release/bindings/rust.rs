@@ -116,6 +116,7 @@ impl Rust {
         let mut text = String::new();
         for (at, variant) in function.variants.iter().enumerate() {
             text += &self.variant(function, at, variant);
+            text += &self.assumptions(function, at, variant);
         }
         text + &self.choose(function) + &self.layout(function) + &self.public(function)
     }
@@ -250,6 +251,35 @@ impl Rust {
         )
     }
 
+    /// Whether what the machine code of a variant assumes of its launches holds.
+    fn assumptions(&self, function: &Function, at: usize, variant: &Variant) -> String {
+        if variant.assumptions().next().is_none() {
+            return String::new();
+        }
+        let declared: Vec<String> =
+            variables(function).iter().map(|(name, of)| format!("{name}: {}", value_type(*of))).collect();
+        let mut text =
+            format!("\nfn {}__{at}_assumes({}) -> Result<bool, Error> {{\n", function.name, declared.join(", "));
+        for (launch, assumes) in variant.assumptions() {
+            let mut closing = 0;
+            if let Some(repeat) = &launch.repeat {
+                // What does not depend on the repetition is asked once.
+                let limit = if launch.assumes_by_iteration() { "" } else { ".take(1)" };
+                let _ = writeln!(text, "    for {VARIABLE}{ITERATION} in kf::times({})?{limit} {{", self.code(repeat));
+                closing += 1;
+            }
+            if let Some(when) = &launch.when {
+                let _ = writeln!(text, "    if {} {{", self.code(when));
+                closing += 1;
+            }
+            for assumed in assumes {
+                let _ = writeln!(text, "    if !{} {{\n        return Ok(false);\n    }}", self.code(assumed));
+            }
+            text += &"    }\n".repeat(closing);
+        }
+        text + "    Ok(true)\n}\n"
+    }
+
     /// The champion for a device and a shape.
     fn choose(&self, function: &Function) -> String {
         let runs = |target: &Target| {
@@ -280,11 +310,22 @@ impl Rust {
         for (at, target) in function.targets.iter().enumerate() {
             let _ = writeln!(text, "        {at} => {{");
             for seat in &target.seats {
+                let mut when = self.code(&seat.when);
+                if seat.assumes {
+                    let all: Vec<String> = variables(function).into_iter().map(|(name, _)| name).collect();
+                    let _ = write!(when, " && {}__{}_assumes({})?", function.name, seat.variant, all.join(", "));
+                }
                 let _ = writeln!(
                     text,
-                    "            if {} {{\n                return Ok({});\n            }}",
-                    self.code(&seat.when),
+                    "            if {when} {{\n                return Ok({});\n            }}",
                     seat.variant
+                );
+            }
+            for when in target.classes_with_assumptions() {
+                let when = self.code(when);
+                let _ = writeln!(
+                    text,
+                    "            if {when} {{\n                return Err(Error::WrongClass);\n            }}"
                 );
             }
             text += "        }\n";

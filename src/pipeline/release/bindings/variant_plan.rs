@@ -80,13 +80,19 @@ impl VariantPlanner<'_> {
             });
         }
         Ok(Variant {
-            label: shown(&self.packaged.variant),
+            label: shown(&self.label()),
             tunables: tunables.clone(),
             requires: codes(&names, requires, Want::Bool)?,
             workspaces: parts,
             constants,
             launches: planned,
         })
+    }
+
+    /// The variant for people, in Triton with what its machine code was specialised for.
+    fn label(&self) -> String {
+        let PackagedVariant { variant, specialization, .. } = self.packaged;
+        [variant.as_str(), specialization].into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join(" for ")
     }
 
     /// The position of the binary.
@@ -135,7 +141,8 @@ impl VariantPlanner<'_> {
         names: &Names,
         parts: &mut Vec<Workspace>,
     ) -> Result<KernelAction, Unsupported> {
-        let ActionDescription::Kernel { entry, grid, block, shared, args, cooperative, cluster, pdl } = action else {
+        let ActionDescription::Kernel { entry, grid, block, shared, args, cooperative, cluster, pdl, assumes } = action
+        else {
             return Err(Unsupported::Buffer(String::new()));
         };
         let of_device = names.clone().variable(SM_COUNT, Type::Int).variable(OCCUPANCY, Type::Int);
@@ -151,6 +158,7 @@ impl VariantPlanner<'_> {
             cooperative: *cooperative,
             pdl: *pdl,
             args: args.iter().map(|arg| self.arg(arg, names, parts)).collect::<Result<_, _>>()?,
+            assumes: codes(names, assumes, Want::Bool)?,
         })
     }
 

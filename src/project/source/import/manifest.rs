@@ -12,6 +12,7 @@ use super::guess::{Guess, Role, guess};
 use super::kernel::{Extents, Kernel};
 use super::operators::{Operator, identifier, operators, shapes};
 use super::through::written_through_structs;
+use super::triton::TYPE;
 use kforge_foundation::base::{Severity, SourceFile};
 use kforge_types::model::{inherit, parse};
 
@@ -25,19 +26,35 @@ pub(super) struct Written {
     pub(super) checks: usize,
 }
 
-/// Writes the manifest of a package.
+/// How the manifest of kernels in one language differs from that of another.
+pub(super) struct Writer<'a> {
+    /// The comment at its top.
+    pub(super) head: &'a str,
+    /// Its targets.
+    pub(super) targets: &'a str,
+    /// Writes the tables of a kernel, which has this name and this index, with the guess for it alone.
+    pub(super) table: &'a dyn Fn(&mut String, &str, &Operator, usize, &Guess),
+}
+
+/// Writes the manifest of a package with kernels in CUDA C++.
 pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) -> Written {
+    let head = "# Written by `kforge import cuda`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
+                # which verifies everything here without a GPU.\n";
+    let targets = "[targets.cpu] # emulated: runs anywhere, verifies, does not time\n\
+                   [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU; `kforge doctor` shows it\n";
+    let table = |out: &mut String, name: &str, operator: &Operator, index: usize, guess: &Guess| {
+        write_kernel(out, name, operator, &kernels[index], guess);
+    };
+    written(package, kernels, skipped, &Writer { head, targets, table: &table })
+}
+
+/// Writes the manifest of a package.
+pub(super) fn written(package: &str, kernels: &[Kernel], skipped: &[String], writer: &Writer<'_>) -> Written {
     let guesses: Vec<Guess> = kernels.iter().map(guess).collect();
     let operators = operators(kernels, &guesses);
     let names = names(kernels);
-    let mut out = format!(
-        "# Written by `kforge import cuda`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
-         # which verifies everything here without a GPU.\n\
-         [package]\nname = {}\nversion = \"0.1.0\"\n\n\
-         [targets.cpu] # emulated: runs anywhere, verifies, does not time\n\
-         [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU; `kforge doctor` shows it\n",
-        text(package)
-    );
+    let mut out =
+        format!("{}[package]\nname = {}\nversion = \"0.1.0\"\n\n{}", writer.head, text(package), writer.targets);
     for file in skipped {
         let _ = write!(out, "\n# Not imported: {}\n", one_line(file));
     }
@@ -50,7 +67,7 @@ pub(super) fn manifest(package: &str, kernels: &[Kernel], skipped: &[String]) ->
         write_operator(&mut head, operator, kernels);
         let of = |index: &usize| {
             let mut table = String::new();
-            write_kernel(&mut table, &names[*index], operator, &kernels[*index], &guesses[*index]);
+            (writer.table)(&mut table, &names[*index], operator, *index, &guesses[*index]);
             table
         };
         let tables: Vec<String> = operator.kernels.iter().map(of).collect();
@@ -135,26 +152,26 @@ fn commented(line: &str) -> String {
 /// How a comment begins that asks for something.
 const CHECK: &str = "# check: ";
 
-fn check(text: Option<impl AsRef<str>>) -> String {
+pub(super) fn check(text: Option<impl AsRef<str>>) -> String {
     text.map_or_else(String::new, |text| format!(" {CHECK}{}", one_line(text.as_ref())))
 }
 
-fn one_line(text: &str) -> String {
+pub(super) fn one_line(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     plain.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// A string of TOML.
-fn text(value: &str) -> String {
+pub(super) fn text(value: &str) -> String {
     toml_edit::Value::from(value).to_string()
 }
 
 /// An extent: a number, or an expression in quotes.
-fn extent(value: &str) -> String {
+pub(super) fn extent(value: &str) -> String {
     if value.parse::<i64>().is_ok() { value.to_string() } else { text(value) }
 }
 
-fn list(all: impl IntoIterator<Item = String>) -> String {
+pub(super) fn list(all: impl IntoIterator<Item = String>) -> String {
     format!("[{}]", all.into_iter().collect::<Vec<_>>().join(", "))
 }
 
@@ -188,6 +205,10 @@ fn write_operator(out: &mut String, operator: &Operator, kernels: &[Kernel]) {
         written_through_structs(first).unwrap_or_else(|| none.into())
     });
     let _ = writeln!(out, "dims = {}{}", list(guess.dims.iter().map(|d| text(d))), check(asked));
+    if guess.tensors.iter().any(|tensor| tensor.dtype == TYPE) {
+        let asked = Some("the dtypes that callers pass");
+        let _ = writeln!(out, "types = {{ {TYPE} = [\"f32\", \"f16\"] }}{}", check(asked));
+    }
     let unknown = guess.reference.is_none();
     for tensor in &guess.tensors {
         let asked = tensor.check.clone().or_else(|| unknown.then(|| "state the shape".to_string()));

@@ -35,7 +35,7 @@ pub(super) fn is_usable(name: &str) -> bool {
 }
 
 /// A name that a manifest can use, and that is not taken, for one that it cannot.
-fn usable(name: &str, taken: &dyn Fn(&String) -> bool) -> String {
+pub(super) fn usable(name: &str, taken: &dyn Fn(&String) -> bool) -> String {
     let plain: String = name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '_' }).collect();
     let plain = plain.trim_matches('_');
     let base =

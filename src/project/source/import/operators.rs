@@ -7,6 +7,7 @@ use super::guess::{Guess, Tensor};
 use super::kernel::Kernel;
 use super::sizes::{Size, exceed_threads, sizes};
 use super::strides::{Pass, exceed, pass};
+use super::triton::TYPE;
 
 /// An operator that is written once.
 pub(super) struct Operator {
@@ -110,7 +111,10 @@ pub(super) fn operators(kernels: &[Kernel], guesses: &[Guess]) -> Vec<Operator> 
         let base = match operator.guess.reference {
             Some(_) => {
                 let dtype = operator.guess.tensors.first().map_or("", |t| t.dtype);
-                identifier(&format!("{}_{dtype}", operator.guess.kind))
+                match dtype {
+                    TYPE => identifier(&operator.guess.kind),
+                    _ => identifier(&format!("{}_{dtype}", operator.guess.kind)),
+                }
             }
             None => identifier(&kernels[operator.kernels[0]].name),
         };

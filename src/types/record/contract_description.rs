@@ -1,0 +1,255 @@
+//! [`super::contract`] for launches that are described without a shape: what a binary made by Triton asks of its launches, as texts that a loader evaluates.
+//! Knows the contract and the description of launches. Pure.
+//!
+//! The scratch of launches in sequence is one part of the workspace, as large as the largest of them needs. If any of them may begin before the preceding one has
+//! ended, each has a part of its own, and a repeated launch has one for each repetition.
+
+use super::contract::{ContractError, TritonFacts};
+use crate::model::bound::Fill;
+use crate::model::description::{
+    ActionDescription, ArgDescription, LaunchDescription, LaunchSequence, WorkspaceDescription,
+};
+use crate::model::dtype::DType;
+use crate::model::expr::parse;
+use crate::model::grid::{OCCUPANCY, SM_COUNT};
+use crate::model::kernel::ITERATION;
+
+/// Threads of a warp.
+const WARP: u32 = 32;
+/// Most threads of a block.
+const MOST_THREADS: u64 = 1024;
+/// The alignment of parts of the workspace in bytes.
+const WORKSPACE_ALIGN: u64 = 256;
+
+/// Why launches of a binary cannot be described.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum DescriptionError {
+    /// It cannot be launched.
+    #[error(transparent)]
+    Contract(#[from] ContractError),
+    /// The scratch of a repeated launch differs between repetitions.
+    #[error("it needs global scratch, and its grid depends on `{ITERATION}`")]
+    Iteration,
+}
+
+/// Completes the description of launches as the binary asks.
+///
+/// # Errors
+/// The binary asks for something that loaders do not give.
+pub fn complete(sequence: &mut LaunchSequence, facts: &TritonFacts) -> Result<(), DescriptionError> {
+    if facts.profile_scratch_size > 0 {
+        return Err(ContractError::Profile(facts.profile_scratch_size).into());
+    }
+    if facts.descriptors > 0 {
+        return Err(ContractError::Descriptors(facts.descriptors).into());
+    }
+    let threads = u64::from(facts.num_warps) * u64::from(WARP);
+    if !(1..=MOST_THREADS).contains(&threads) {
+        return Err(ContractError::Threads(threads).into());
+    }
+    let align = facts.global_scratch_align;
+    if facts.global_scratch_size > 0 && (align == 0 || !WORKSPACE_ALIGN.is_multiple_of(align)) {
+        return Err(ContractError::Alignment(align).into());
+    }
+    let apart = sequence.launches.iter().any(|l| matches!(l.action, ActionDescription::Kernel { pdl: true, .. }));
+    let mut shared: Vec<String> = vec![];
+    for (at, launch) in sequence.launches.iter_mut().enumerate() {
+        let LaunchDescription { when, repeat, action: ActionDescription::Kernel { .. } } = launch else { continue };
+        let (when, repeat) = (when.clone(), repeat.clone());
+        let ActionDescription::Kernel { grid, block, shared: bytes, args, cooperative, cluster, .. } =
+            &mut launch.action
+        else {
+            continue;
+        };
+        *block = vec![threads.to_string()];
+        *bytes = (facts.shared > 0).then(|| facts.shared.to_string());
+        *cooperative |= facts.cooperative;
+        if facts.num_ctas > 1 {
+            *cluster = vec![facts.num_ctas.to_string()];
+            if let Some(first) = grid.first_mut() {
+                *first = format!("({first}) * {}", facts.num_ctas);
+            }
+        }
+        if facts.global_scratch_size == 0 {
+            args.extend([ArgDescription::Null, ArgDescription::Null]);
+            continue;
+        }
+        let needs = scratch(grid, facts.global_scratch_size)?;
+        let name = if apart { format!("global scratch {at}") } else { "global scratch 0".into() };
+        let mut offset = None;
+        if apart {
+            // Repetitions may overlap, too.
+            let part = format!("ceil_div({needs}, {WORKSPACE_ALIGN}) * {WORKSPACE_ALIGN}");
+            offset = repeat.as_ref().map(|_| format!("{ITERATION} * ({part})"));
+            let all = repeat.as_ref().map_or_else(|| needs.clone(), |times| format!("({times}) * ({part})"));
+            sequence.workspaces.push(part_of(&name, only_if(when.as_deref(), &all)));
+        } else {
+            shared.push(only_if(when.as_deref(), &needs));
+        }
+        // The profile scratch comes last.
+        args.extend([ArgDescription::Pointer { buffer: name, offset }, ArgDescription::Null]);
+    }
+    shared.dedup();
+    let largest = match shared.as_slice() {
+        [] => return Ok(()),
+        [one] => one.clone(),
+        all => format!("max({})", all.join(", ")),
+    };
+    sequence.workspaces.push(part_of("global scratch 0", largest));
+    Ok(())
+}
+
+fn part_of(name: &str, bytes: String) -> WorkspaceDescription {
+    WorkspaceDescription { name: name.into(), dtype: DType::U8, shape: vec![bytes], fill: Fill::Poison }
+}
+
+/// The bytes of a launch that is left out at some shapes.
+fn only_if(when: Option<&str>, bytes: &str) -> String {
+    // A condition that depends on the repetition holds for one of them.
+    match when.filter(|when| !uses(when, ITERATION)) {
+        Some(when) => format!("where({when}, {bytes}, 0)"),
+        None => bytes.into(),
+    }
+}
+
+/// The bytes of scratch of a launch. The blocks of clusters are in the grid already.
+fn scratch(grid: &[String], size: u64) -> Result<String, DescriptionError> {
+    if grid.iter().any(|extent| uses(extent, SM_COUNT) || uses(extent, OCCUPANCY)) {
+        return Err(ContractError::OpenGrid.into());
+    }
+    if grid.iter().any(|extent| uses(extent, ITERATION)) {
+        return Err(DescriptionError::Iteration);
+    }
+    let blocks: String = grid.iter().map(|extent| format!("({extent}) * ")).collect();
+    Ok(format!("{blocks}{size}"))
+}
+
+/// Whether an expression uses a name. A text that is no expression, which no manifest has, uses none.
+fn uses(text: &str, name: &str) -> bool {
+    parse(text).is_ok_and(|tree| tree.names.iter().any(|own| own == name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::record::contract;
+    use crate::record::params::CompileFacts;
+
+    fn facts() -> TritonFacts {
+        TritonFacts {
+            version: [3, 9],
+            name: "k".into(),
+            num_warps: 4,
+            num_ctas: 1,
+            shared: 1024,
+            global_scratch_size: 0,
+            global_scratch_align: 1,
+            profile_scratch_size: 0,
+            profile_scratch_align: 1,
+            cooperative: false,
+            pdl: false,
+            descriptors: 0,
+        }
+    }
+
+    fn launch(when: Option<&str>, repeat: Option<&str>, grid: &[&str], pdl: bool) -> LaunchDescription {
+        LaunchDescription {
+            when: when.map(Into::into),
+            repeat: repeat.map(Into::into),
+            action: ActionDescription::Kernel {
+                entry: "k".into(),
+                grid: grid.iter().map(|extent| (*extent).to_string()).collect(),
+                block: vec![],
+                shared: None,
+                args: vec![],
+                cooperative: false,
+                cluster: vec![],
+                pdl,
+                assumes: vec![],
+            },
+        }
+    }
+
+    fn completed(launches: Vec<LaunchDescription>, facts: &TritonFacts) -> Result<LaunchSequence, DescriptionError> {
+        let mut sequence =
+            LaunchSequence { tunables: [].into(), requires: vec![], workspaces: vec![], constants: vec![], launches };
+        complete(&mut sequence, facts)?;
+        Ok(sequence)
+    }
+
+    fn shapes(sequence: &LaunchSequence) -> Vec<(&str, &str)> {
+        sequence.workspaces.iter().map(|part| (part.name.as_str(), part.shape[0].as_str())).collect()
+    }
+
+    #[test]
+    fn a_launch_has_the_threads_the_memory_and_the_null_pointers_of_its_binary() {
+        let found = completed(vec![launch(None, None, &["ceil_div(n, 4)"], false)], &facts()).unwrap();
+        let ActionDescription::Kernel { grid, block, shared, args, cluster, .. } = &found.launches[0].action else {
+            unreachable!()
+        };
+        assert_eq!(
+            (grid.join(","), block.join(","), shared.as_deref()),
+            ("ceil_div(n, 4)".into(), "128".into(), Some("1024"))
+        );
+        assert_eq!((args.as_slice(), cluster.len()), (&[ArgDescription::Null, ArgDescription::Null][..], 0));
+        assert!(found.workspaces.is_empty());
+    }
+
+    #[test]
+    fn clusters_multiply_the_grid_and_scratch_has_room_for_every_block() {
+        let of = TritonFacts {
+            num_ctas: 2,
+            global_scratch_size: 384,
+            global_scratch_align: 128,
+            cooperative: true,
+            ..facts()
+        };
+        let found = completed(vec![launch(None, None, &["a + 1", "b"], false)], &of).unwrap();
+        let ActionDescription::Kernel { grid, args, cluster, cooperative, .. } = &found.launches[0].action else {
+            unreachable!()
+        };
+        assert_eq!((grid.join(","), cluster.join(","), *cooperative), ("(a + 1) * 2,b".into(), "2".into(), true));
+        assert_eq!(args[0], ArgDescription::Pointer { buffer: "global scratch 0".into(), offset: None });
+        assert_eq!(shapes(&found), [("global scratch 0", "((a + 1) * 2) * (b) * 384")]);
+    }
+
+    #[test]
+    fn launches_share_scratch_unless_they_may_overlap() {
+        let of = TritonFacts { global_scratch_size: 128, global_scratch_align: 128, ..facts() };
+        let launches = |pdl| vec![launch(Some("n > 1"), None, &["n"], false), launch(None, Some("t"), &["m"], pdl)];
+        let found = completed(launches(false), &of).unwrap();
+        assert_eq!(shapes(&found), [("global scratch 0", "max(where(n > 1, (n) * 128, 0), (m) * 128)")]);
+        let found = completed(launches(true), &of).unwrap();
+        let part = "ceil_div((m) * 128, 256) * 256";
+        assert_eq!(
+            shapes(&found),
+            [("global scratch 0", "where(n > 1, (n) * 128, 0)"), ("global scratch 1", &format!("(t) * ({part})"))]
+        );
+        let ActionDescription::Kernel { args, .. } = &found.launches[1].action else { unreachable!() };
+        let offset = Some(format!("iteration * ({part})"));
+        assert_eq!(args[0], ArgDescription::Pointer { buffer: "global scratch 1".into(), offset });
+    }
+
+    #[test]
+    fn what_loaders_do_not_give_is_refused_as_launches_are() {
+        let of = |facts: &TritonFacts, grid: &str| {
+            completed(vec![launch(None, Some("3"), &[grid], false)], facts).unwrap_err()
+        };
+        let with = TritonFacts { global_scratch_size: 1, ..facts() };
+        assert_eq!(of(&with, "iteration + 1"), DescriptionError::Iteration);
+        assert_eq!(of(&with, "sm_count"), ContractError::OpenGrid.into());
+        assert_eq!(
+            of(&TritonFacts { global_scratch_align: 512, ..with.clone() }, "n"),
+            ContractError::Alignment(512).into()
+        );
+        for wrong in [
+            TritonFacts { profile_scratch_size: 8, ..facts() },
+            TritonFacts { descriptors: 1, ..facts() },
+            TritonFacts { num_warps: 64, ..facts() },
+        ] {
+            let bound = CompileFacts { triton: Some(wrong.clone()), ..CompileFacts::default() };
+            let why = contract::complete(&mut [], &mut vec![], &bound).unwrap_err();
+            assert_eq!(of(&wrong, "n"), why.into());
+        }
+    }
+}
