@@ -1,7 +1,6 @@
 //! Kernels in Triton on `cpu`, which Triton's interpreter runs. The first tier has what needs no interpreter.
 
 use std::fs;
-use std::time::Instant;
 
 use super::folders::folder;
 use super::python::python;
@@ -135,9 +134,7 @@ fn every_kernel_of_the_example_passes_and_variants_that_differ_in_options_share_
         fs::copy(file.path(), lab.path(&file.file_name().to_string_lossy())).unwrap();
     }
     let Some(lab) = lab.interpreting() else { return };
-    let began = Instant::now();
     let ran = lab.on_cpu();
-    eprintln!("built in {:.1} s", began.elapsed().as_secs_f64());
     let unknown: Vec<String> = ran.verdicts().into_iter().filter(|verdict| verdict != "\"pass\"").collect();
     // Shapes that are timed are too large for `cpu`.
     assert!(unknown.iter().all(|verdict| verdict.contains("too-large")), "{}\n{unknown:?}", ran.said);

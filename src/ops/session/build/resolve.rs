@@ -101,7 +101,7 @@ impl Session {
         let mut lock = opened.workspace.lock.clone();
         for member in packages.members.iter().filter(|member| tools::needs_triton(&member.package)) {
             let wanted = |t: &&model::Target| Selection::takes(&asked.selected.targets, &t.name);
-            if member.package.targets.values().filter(wanted).next().is_none() {
+            if !member.package.targets.values().any(|target| wanted(&target)) {
                 continue;
             }
             let release = member.package.toolchain.triton.as_deref().unwrap_or(tools::DEFAULT_TRITON);
