@@ -74,20 +74,22 @@ impl Layout {
     /// # Errors
     /// It holds other files.
     pub fn check(root: &Path, name: &str) -> Result<(), RegistryError> {
-        if Layout::is_at(root) {
-            return Layout::open(root, name).map(drop);
-        }
         let entries = match fs::read_dir(root) {
             Err(e) if e.kind() == ErrorKind::NotFound => return Ok(()),
             entries => entries.map_err(io(root))?,
         };
+        let mut is_own = true;
         for entry in entries {
             let entry = entry.map_err(io(root))?.file_name().to_string_lossy().into_owned();
             // What a writer leaves that was killed before it made the mark.
-            let is_own = [LOCK, INDEX, BLOBS].contains(&entry.as_str()) || entry.starts_with(TEMP_PREFIX);
-            if !is_own {
-                return Err(RegistryError::NotLayout(name.into()));
-            }
+            is_own &= [LOCK, INDEX, BLOBS].contains(&entry.as_str()) || entry.starts_with(TEMP_PREFIX);
+        }
+        // Asked last: another writer may make the mark while the folder is listed.
+        if Layout::is_at(root) {
+            return Layout::open(root, name).map(drop);
+        }
+        if !is_own {
+            return Err(RegistryError::NotLayout(name.into()));
         }
         Ok(())
     }
