@@ -195,7 +195,7 @@ fn what_was_built_on_some_shapes_only_is_not_remembered() {
 
 #[test]
 fn what_is_remembered_comes_back_to_a_build_with_nothing_to_do_and_goes_where_the_workspace_goes() {
-    let project = with_sources(Project::new().file("kernel.toml", &manifest()));
+    let project = with_sources(Project::new().copied_program().file("kernel.toml", &manifest()));
     let build = |project: &Project| {
         let output = project.command(&["build", "--offline", "--kernel", "thrice"]).output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

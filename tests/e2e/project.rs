@@ -55,6 +55,14 @@ impl Project {
         Project { place: Arc::new(place), program: Arc::new(linked), root, home, vars: vec![] }
     }
 
+    /// Uses a copy of the program, so that no other test changes its times: each link to the same file does. A certificate states the times of the program.
+    pub(crate) fn copied_program(self) -> Self {
+        let copy = self.program();
+        fs::remove_file(&copy).unwrap();
+        fs::copy(program(), &copy).unwrap();
+        self
+    }
+
     /// Adds a file.
     pub(crate) fn file(self, name: &str, text: &str) -> Self {
         self.write(name, text);

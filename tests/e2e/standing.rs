@@ -37,7 +37,7 @@ struct Entry {
 
 #[test]
 fn a_home_that_comes_without_the_key_of_its_machine_is_computed_again() {
-    let project = one_kernel(RIGHT);
+    let project = one_kernel(RIGHT).copied_program();
     let first = project.built(&[]);
     assert_eq!(project.built(&["--require-evidence"]).count("executed"), 0, "this machine computed all of it");
     // Builds at some distance from the last change are certified; a certificate answers in the human form only.
