@@ -302,7 +302,7 @@ pub enum Error {
     },
     /// A Python has no PyTorch.
     #[error(
-        "PyTorch is missing for `{0}`: install it with `{0} -m pip install torch` (3 GB), or set `toolchain.torch` to a release such as \"2.9\", of which kforge downloads the part for processors (0.5 GB)",
+        "PyTorch is missing for `{0}`: install it with `{0} -m pip install torch` (3 GB), or set `toolchain.torch` to a release such as \"2.9\": kforge downloads its part for processors (0.5 GB)",
         .python.display()
     )]
     NoTorch {
