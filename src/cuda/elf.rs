@@ -174,12 +174,23 @@ pub(super) fn read(bytes: &[u8]) -> Result<Cubin, ElfError> {
             note = stated_architecture(data()?);
         }
     }
-    let flags = elf.elf_header().e_flags.get(elf.endian()).0;
-    // Since version 8 of the ABI (CUDA 13) the capability is in the second byte; before that, it is in the first.
-    let capability = if elf.elf_header().e_ident.abi_version >= 8 { (flags >> 8) & 0xff } else { flags & 0xff };
-    let plain = format!("sm_{capability}");
-    let architecture = note.filter(|stated| stated.trim_end_matches(['a', 'f']) == plain).unwrap_or(plain);
+    let header = elf.elf_header();
+    let (capability, architecture) = architecture(header.e_ident.abi_version, header.e_flags.get(elf.endian()).0, note);
     Ok(Cubin { capability, architecture, functions: found })
+}
+
+/// The compute capability and the architecture that the header of a cubin states: the version of its ABI, its flags, and what the assembler's note states.
+///
+/// Until version 7 of the ABI (CUDA 12, except for Blackwell) there is no note: the capability is in the first byte, and a flag marks code that needs the
+/// features of `sm_90a`. Since version 8 the capability is in the second byte, and only the note separates `sm_90a` from `sm_90`. (Read from cubins of ptxas
+/// 12.8 and 13.0 for six and eight architectures.)
+fn architecture(abi: u8, flags: u32, stated: Option<String>) -> (u32, String) {
+    /// Marks features of one architecture alone, in version 7.
+    const SPECIFIC: u32 = 0x800;
+    let capability = if abi >= 8 { (flags >> 8) & 0xff } else { flags & 0xff };
+    let plain = format!("sm_{capability}");
+    let marked = if abi < 8 && flags & SPECIFIC != 0 { format!("{plain}a") } else { plain.clone() };
+    (capability, stated.filter(|stated| stated.trim_end_matches(['a', 'f']) == plain).unwrap_or(marked))
 }
 
 fn symbol_name(elf: &Elf<'_>, index: u32) -> Option<String> {
@@ -254,6 +265,24 @@ fn stated_architecture(note: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_architecture_is_read_from_headers_of_both_versions() {
+        let stated = |name: &str| Some(name.to_string());
+        for (abi, flags, note, capability, expected) in [
+            (7, 0x0050_0550, None, 80, "sm_80"),
+            (7, 0x005a_055a, None, 90, "sm_90"),
+            (7, 0x005a_0d5a, None, 90, "sm_90a"),
+            (8, 0x0600_5a04, stated("sm_90"), 90, "sm_90"),
+            (8, 0x0600_5a04, stated("sm_90a"), 90, "sm_90a"),
+            (8, 0x0600_6402, stated("sm_100f"), 100, "sm_100f"),
+            (8, 0x0600_640a, stated("sm_100a"), 100, "sm_100a"),
+            // A note about other code is no statement about this code.
+            (8, 0x0600_7802, stated("sm_90a"), 120, "sm_120"),
+        ] {
+            assert_eq!(architecture(abi, flags, note), (capability, expected.to_string()), "{abi} {flags:#x}");
+        }
+    }
 
     #[test]
     fn attributes_of_every_format_are_walked() {
