@@ -81,10 +81,6 @@ impl Lab {
         fs::read_to_string(self.path(name)).unwrap_or_else(|e| panic!("{name}: {e}"))
     }
 
-    fn append(&self, name: &str, text: &str) {
-        fs::write(self.path(name), self.read(name) + text).unwrap();
-    }
-
     fn run(&self, words: &[&str]) -> Ran {
         self.run_in(".", words)
     }
@@ -315,7 +311,11 @@ fn tasks_become_packages_that_are_built_and_judged() {
         let table = format!(
             "\n[kernel.k]\noperator = \"{operator}\"\nsource = \"k.cu\"\n[[kernel.k.launch]]\nentry = \"k\"\n{launch}\n"
         );
-        lab.append(&format!("sets/{path}/kernel.toml"), &table);
+        // One small shape: each set of inputs starts PyTorch.
+        let manifest = lab.read(&format!("sets/{path}/kernel.toml"));
+        let kept = manifest.lines().filter(|line| !line.starts_with("own = ") && !line.starts_with("small = "));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        fs::write(lab.path(&format!("sets/{path}/kernel.toml")), kept + &table).unwrap();
         if kernel.is_some() {
             own.push(task["package"].as_str().unwrap().to_string());
         }
@@ -337,13 +337,9 @@ fn tasks_become_packages_that_are_built_and_judged() {
             steps("judge").into_iter().filter(|line| line["id"].as_str().unwrap().starts_with(&format!("{package}/")));
         let judged: Vec<String> = judged.map(|line| line["result"].to_string() + &line.to_string()).collect();
         assert!(!judged.is_empty(), "{package}\n{}", ran.said);
-        // Nothing tells a kernel for a constant result from a wrong one.
-        let wanted =
-            if package.contains("SoftmaxOfOne") || package.contains("LessItsMean") || package.contains("TinyShares") {
-                "indecisive"
-            } else {
-                "pass"
-            };
+        // Where zeros pass, nothing tells a kernel from a wrong one.
+        let is_indecisive = ["LessItsMean", "TinyShares"].iter().any(|name| package.contains(name));
+        let wanted = if is_indecisive { "indecisive" } else { "\"pass\"" };
         assert!(judged.iter().any(|line| line.contains(wanted)), "{package}: {judged:#?}");
         assert!(judged.iter().all(|line| !line.contains("\"fail\"")), "{package}: {judged:#?}");
     }
