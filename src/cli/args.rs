@@ -19,7 +19,7 @@ mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
 pub use ci::{AffectedArgs, CiArgs};
-pub use import::{ImportCommand, ImportWrittenArgs};
+pub use import::{ImportCommand, ImportTasksArgs, ImportWrittenArgs};
 pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};

@@ -156,6 +156,10 @@ fn helps(error: &Error) -> Vec<String> {
             let unread = skipped.iter().map(|file| format!("`{}` was not read: {}", file.path.display(), file.why));
             unread.chain(left_out.iter().map(|(file, why)| format!("`{file}` was left out: {why}"))).collect()
         }
+        // The refusals were said one by one.
+        Error::Import(ImportError::NoTasks { skipped, .. }) => {
+            skipped.iter().map(|file| format!("`{}` was not read: {}", file.path.display(), file.why)).collect()
+        }
         Error::New(NewError::Name { given: false, .. }) => {
             vec!["give the package another name with `--name`".into()]
         }

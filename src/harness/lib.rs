@@ -14,6 +14,7 @@ pub mod message;
 pub mod observer;
 pub mod oracle;
 pub mod pool;
+pub mod problem_sets;
 pub mod reports;
 pub mod runner;
 pub mod stage;

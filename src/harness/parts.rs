@@ -29,4 +29,5 @@ pub(crate) const APART: &[(&str, &str)] = &[
     ("pool.rs", "keeps processes"),
     ("hangs.rs", "decides only whether a step is launched; what it gives is not stored"),
     ("device_slots.rs", "says which step goes first"),
+    ("problem_sets", "describes tasks for an import, which is no step"),
 ];

@@ -1,6 +1,7 @@
 //! Imports kernels that somebody has: finds sources in CUDA C++ or Triton below a folder, and writes a manifest for their kernels. Never overwrites a file.
 
 mod python;
+pub mod tasks;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -127,6 +128,28 @@ pub enum ImportError {
         /// Files that were read and whose kernels are left out, and why.
         left_out: Vec<(String, String)>,
     },
+    /// No file is a task that can be imported.
+    #[error("no task was imported from `{}`: {}", path.display(), match tasks.len() {
+        0 => "no file defines `Model`, `get_inputs` and `get_init_inputs`".to_string(),
+        1 => "the one that was found is refused".to_string(),
+        n => format!("all {n} that were found are refused"),
+    })]
+    NoTasks {
+        /// The file or folder.
+        path: PathBuf,
+        /// The tasks, all of them refused.
+        tasks: Vec<tasks::TaskResult>,
+        /// Files that were not read, and why.
+        skipped: Vec<SkippedFile>,
+        /// How many files are no tasks.
+        others: usize,
+    },
+    /// The text names no release of PyTorch.
+    #[error("`{0}` is no release of PyTorch: expected `system`, or one such as `2.9` or `2.9.1`")]
+    TorchRelease(String),
+    /// Tasks cannot be described.
+    #[error(transparent)]
+    Describe(kforge_harness::problem_sets::DescribeError),
     /// The parser of Python sources cannot be run.
     #[error("cannot read Python sources with `{}`: {why}", python.display())]
     Parser {

@@ -9,6 +9,7 @@ mod faults;
 mod folders;
 mod queries;
 mod imports;
+mod imports_kernelbench;
 mod imports_triton;
 mod pages;
 mod place;

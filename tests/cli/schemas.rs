@@ -40,6 +40,7 @@ fn the_schemas_are_those_of_the_program() {
         "explanation",
         "holdings",
         "import",
+        "import-tasks",
         "install-lock",
         "kernel",
         "lockfile",

@@ -13,6 +13,24 @@ pub enum ImportCommand {
     Cuda(ImportCudaArgs),
     /// Write kernel.toml for the kernels of a Python source in Triton, or of all sources below a folder; parses them, and runs nothing of them
     Triton(ImportTritonArgs),
+    /// Write a package for each task in KernelBench's form: its module is the reference. Runs tasks confined, and needs PyTorch
+    Kernelbench(ImportTasksArgs),
+}
+
+/// `kforge import kernelbench`.
+#[derive(Debug, Clone, Args)]
+pub struct ImportTasksArgs {
+    /// A task's `.py` file, or a folder with such files below it
+    pub path: PathBuf,
+    /// Folder for the packages
+    #[arg(short, long, value_name = "DIR", default_value = "kernelbench")]
+    pub output: PathBuf,
+    /// PyTorch of the references: `system`, or a release such as `2.9`, whose part for processors is installed
+    #[arg(long, value_name = "RELEASE", default_value = "system")]
+    pub torch: String,
+    /// Output format
+    #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
+    pub message_format: MessageFormat,
 }
 
 /// `kforge import cuda`.

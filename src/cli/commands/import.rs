@@ -1,4 +1,6 @@
-//! `kforge import`: writes a manifest for kernels that somebody has.
+//! `kforge import`: writes a manifest for kernels that somebody has, and packages for tasks.
+
+mod tasks;
 
 use super::{CommandResult, print_line};
 use crate::cli::args::{ImportCommand, ImportWrittenArgs, MessageFormat};
@@ -16,6 +18,7 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
     let (path, args) = match command {
         ImportCommand::Cuda(of) => (&of.path, &of.written),
         ImportCommand::Triton(of) => (&of.path, &of.written),
+        ImportCommand::Kernelbench(of) => return tasks::run(context, of),
     };
     let output = match (&args.output, args.stdout) {
         (_, true) => ImportOutput::Nowhere,
@@ -24,8 +27,8 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
     };
     let request = ImportRequest { path: path.clone(), name: args.name.clone(), output };
     let done = match command {
-        ImportCommand::Cuda(_) => cuda(&context.session, &request)?,
         ImportCommand::Triton(_) => triton(&context.session, &request)?,
+        _ => cuda(&context.session, &request)?,
     };
     for (path, reason) in skipped(&done) {
         context.console.warn(&format!("`{path}` is not imported: {reason}"));
@@ -111,8 +114,8 @@ fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, don
     if unlaunched > 0 {
         let kernels = number(unlaunched, "kernel");
         let extents = match command {
-            ImportCommand::Cuda(_) => "`grid` and `block`",
             ImportCommand::Triton(_) => "`grid`",
+            _ => "`grid` and `block`",
         };
         console.err(&format!("help: state {extents} of {kernels} without a launch\n"));
     }
@@ -121,8 +124,8 @@ fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, don
         let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
         let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
         console.err(&match command {
-            ImportCommand::Cuda(_) => format!("help: verify them with `{change}kforge build --target cpu`\n"),
             ImportCommand::Triton(_) => format!("help: compile them with `{change}kforge check`\n"),
+            _ => format!("help: verify them with `{change}kforge build --target cpu`\n"),
         });
     }
 }

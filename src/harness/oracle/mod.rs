@@ -9,7 +9,7 @@ mod scratch;
 mod shared;
 mod source;
 mod step;
-mod torch;
+pub(crate) mod torch;
 
 pub use scratch::Scratch;
 pub use shared::TrialValues;

@@ -264,15 +264,15 @@ fn no_numpy(python: &Path) -> String {
 
 /// A Python interpreter's description of itself.
 #[derive(Debug, Clone, Deserialize)]
-pub(super) struct Interpreter {
+pub(crate) struct Interpreter {
     /// The program itself, with links and wrappers resolved.
-    pub(super) executable: PathBuf,
+    pub(crate) executable: PathBuf,
     /// Folders that it must read.
-    pub(super) folders: Vec<PathBuf>,
+    pub(crate) folders: Vec<PathBuf>,
     /// The folder that contains numpy.
-    pub(super) numpy: Option<PathBuf>,
+    pub(crate) numpy: Option<PathBuf>,
     /// The folders of its own library.
-    pub(super) library: Vec<PathBuf>,
+    pub(crate) library: Vec<PathBuf>,
 }
 
 /// Known interpreters by path. A worker asks each only once.
@@ -292,7 +292,7 @@ print(json.dumps({
 "#;
 
 impl Interpreter {
-    pub(super) fn of(path: &Path) -> Result<Self, Response> {
+    pub(crate) fn of(path: &Path) -> Result<Self, Response> {
         if let Some(known) = KNOWN.lock().unwrap_or_else(PoisonError::into_inner).get(path) {
             return Ok(known.clone());
         }

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use serde::de::DeserializeOwned;
+
 use super::ImportError;
 use crate::{Error, Session};
 use kforge_foundation::process::{Command, run};
@@ -24,12 +26,25 @@ pub(super) fn read<'t>(
     session: &Session,
     texts: impl Iterator<Item = (&'t String, &'t String)>,
 ) -> Result<BTreeMap<String, PythonFile>, Error> {
+    let texts: BTreeMap<&String, &String> = texts.collect();
+    parsed(session, READER, &texts)
+}
+
+/// What a reader says of texts, by name. The reader is a program in Python.
+///
+/// # Errors
+/// There is no Python, or it does not answer.
+pub(super) fn parsed<T: DeserializeOwned>(
+    session: &Session,
+    reader: &str,
+    texts: &BTreeMap<&String, &String>,
+) -> Result<BTreeMap<String, T>, Error> {
     let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
     let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
     let refused = |why: String| Error::from(ImportError::Parser { python: python.path.clone(), why });
-    let texts = serde_json::to_vec(&texts.collect::<BTreeMap<_, _>>())?;
+    let texts = serde_json::to_vec(texts)?;
     // `-I` and `-S`: neither variables, nor the working folder, nor installed packages add modules.
-    let command = Command::new(&python.path).args(["-I", "-S", "-B", "-c", READER]).stdin(texts).capture(MOST);
+    let command = Command::new(&python.path).args(["-I", "-S", "-B", "-c", reader]).stdin(texts).capture(MOST);
     let finished = run(&command, Some(LIMIT), &session.interrupted).map_err(|e| refused(e.to_string()))?;
     let said = finished.stderr.text();
     let last = said.lines().rev().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it gave no answer");

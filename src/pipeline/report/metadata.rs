@@ -9,7 +9,8 @@ use crate::optimize::kind::Kind;
 use kforge_project::workspace::lockfile::{LockedDependency, Lockfile, Pin, Seat};
 use kforge_project::workspace::{Member, Workspace};
 use kforge_types::model::{
-    Arch, Axis, CudaSpec, Dependency, Kernel, Operator, Package, Pattern, Reference, Role, Scalar, ShapeRole, TuneValue,
+    Arch, Axis, CudaSpec, Dependency, Kernel, Operator, Origin, Package, Pattern, Reference, Role, Scalar, ShapeRole,
+    TuneValue,
 };
 
 /// What `kforge metadata` prints.
@@ -120,6 +121,8 @@ pub struct OperatorEntry {
     pub pattern: Option<Pattern>,
     /// How hard it is, from 0 to 5; none if neither manifest nor contract determines it.
     pub level: Option<u8>,
+    /// The problem set that it is from, if the manifest states one.
+    pub origin: Option<Origin>,
     /// The dims that shapes bind.
     pub dims: Vec<String>,
     /// The possible dtypes of each of its types.
@@ -281,6 +284,7 @@ fn operator(operator: &Operator) -> OperatorEntry {
         reference,
         pattern: kind.pattern,
         level: kind.level,
+        origin: operator.origin.clone(),
         dims: operator.dims.iter().map(|d| d.value.clone()).collect(),
         types: operator
             .types

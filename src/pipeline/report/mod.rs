@@ -12,6 +12,7 @@ pub mod explanation;
 pub mod exports;
 pub mod fit;
 pub mod imported;
+pub mod imported_tasks;
 pub mod kernel;
 pub mod step_text;
 pub mod markdown;

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::{Report, candidates, explanation, imported, kernel, metadata, method, score};
+use super::{Report, candidates, explanation, imported, imported_tasks, kernel, metadata, method, score};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
 use kforge_project::workspace::lockfile;
@@ -10,7 +10,7 @@ use kforge_types::model;
 use kforge_types::record::event::Event;
 
 /// The names of the schemas, sorted.
-pub const NAMES: [&str; 15] = [
+pub const NAMES: [&str; 16] = [
     "candidate",
     "correction",
     "diagnosis",
@@ -18,6 +18,7 @@ pub const NAMES: [&str; 15] = [
     "evidence",
     "explanation",
     "import",
+    "import-tasks",
     "kernel",
     "lockfile",
     "manifest",
@@ -40,6 +41,7 @@ pub fn schema(name: &str) -> Option<Value> {
         "evidence" => schemars::schema_for!(Record),
         "explanation" => schemars::schema_for!(explanation::Document),
         "import" => schemars::schema_for!(imported::ImportDocument),
+        "import-tasks" => schemars::schema_for!(imported_tasks::ImportTasksDocument),
         "kernel" => schemars::schema_for!(Vec<kernel::KernelDocument>),
         "lockfile" => lockfile::schema(),
         "metadata" => schemars::schema_for!(metadata::Metadata),

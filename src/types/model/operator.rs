@@ -168,6 +168,8 @@ pub struct Operator {
     pub pattern: Option<super::Pattern>,
     /// The difficulty that the manifest states, from 0 to 5; none if it states none.
     pub level: Option<u8>,
+    /// The problem set that it is from, if the manifest states one.
+    pub origin: Option<super::Origin>,
     /// Floating-point operations, for reports.
     pub(crate) flops: Option<Expr>,
     /// The fewest operations that any implementation needs.

@@ -128,7 +128,7 @@ pub(super) fn written(package: &str, kernels: &[Kernel], skipped: &[String], wri
 }
 
 /// The first error of kforge's reader for a manifest.
-fn refused(text: &str) -> Option<String> {
+pub(super) fn refused(text: &str) -> Option<String> {
     let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: text.into() });
     let (manifest, mut found) = parse(&file);
     found.extend(manifest.iter().flat_map(|manifest| inherit(manifest, None).1));

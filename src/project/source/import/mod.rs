@@ -41,6 +41,7 @@ mod strides;
 mod structs;
 mod template;
 mod through;
+pub mod tasks;
 pub mod triton;
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -15,7 +15,7 @@ use crate::model::expr::{Want, list};
 use crate::model::operator::{InitDecl, Operator, ParamDecl, PrecisionDecl, TensorDecl, TypeRef};
 use crate::model::pattern::{HIGHEST_LEVEL, Pattern};
 use crate::model::torch::TorchDecl;
-use crate::model::{Compare, DType, Init, Reference, Role, Scalar, Text, dtype};
+use crate::model::{Compare, DType, Init, Origin, Reference, Role, Scalar, Text, dtype};
 
 impl Reader<'_> {
     pub(super) fn operator(&mut self, name: Text, table: &DeTable<'_>) -> Operator {
@@ -44,6 +44,7 @@ impl Reader<'_> {
             compare: BTreeMap::new(),
             pattern: self.text(table, "pattern").and_then(|text| Pattern::named(&text.value)),
             level: self.count(table, "level", 0..=i64::from(HIGHEST_LEVEL)).and_then(|n| u8::try_from(n).ok()),
+            origin: self.origin(table),
             flops: self.expr_of(table, "flops", Want::Float),
             flops_min: self.expr_of(table, "flops_min", Want::Float),
             bytes: self.expr_of(table, "bytes", Want::Float),
@@ -138,6 +139,15 @@ impl Reader<'_> {
         }
         operator.broken = touched || self.errors() > errors;
         operator
+    }
+
+    fn origin(&mut self, table: &DeTable<'_>) -> Option<Origin> {
+        let inner = sub(table, "origin")?;
+        let mut number =
+            |key: &str| self.count(inner, key, 0..=i64::from(u32::MAX)).and_then(|n| u32::try_from(n).ok());
+        let (level, number) = (number("level"), number("number"));
+        let name = self.text(inner, "name").map(|text| text.value);
+        Some(Origin { set: self.text(inner, "set")?.value, level, number, name })
     }
 
     /// How precisely kernels may compute. A type that is no float type is an error.

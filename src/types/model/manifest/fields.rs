@@ -292,6 +292,18 @@ const PATTERNS: [&str; 5] = [
     Pattern::ALL[4].name(),
 ];
 
+/// Where an operator is from.
+static ORIGIN: Spec = Spec {
+    doc: "The problem set that an operator is from, for people and programs that keep score.",
+    fields: &[
+        req("set", Ty::Str("the problem set"), "the problem set, such as `kernelbench`"),
+        opt("level", Ty::Int, "the level there"),
+        opt("number", Ty::Int, "the number there"),
+        opt("name", Ty::Str("the name there"), "the name there"),
+    ],
+    rest: None,
+};
+
 /// An operator's keys.
 pub(super) static OPERATOR: Spec = Spec {
     doc: "A contract: what is computed, for which shapes, and how accurate the results must be.",
@@ -323,6 +335,7 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("verify", Ty::Table(&DECISION), "what happens where the tolerance cannot decide"),
         opt("pattern", Ty::Words(&PATTERNS, &[]), "the kind of work; by default inferred from reference and shapes"),
         opt("level", Ty::Int, "the difficulty, from 0 to 5; by default inferred from reference and shapes"),
+        opt("origin", Ty::Table(&ORIGIN), "the problem set that it is from; changes nothing"),
         opt("flops", FLOAT_EXPR, "arithmetic operations, for reports"),
         opt("flops_min", FLOAT_EXPR, "the fewest arithmetic operations that any implementation needs"),
         opt(

@@ -66,6 +66,9 @@ fn operators_bind_derived_dims_strides_inits_and_params() {
     assert_eq!((mix.flops_min(choice, small).unwrap(), mix.bytes(choice, small).unwrap()), (Some(512.0), Some(1024.0)));
     assert_eq!(mix.shape("hidden").unwrap().role, ShapeRole::Holdout);
     assert_eq!((mix.pattern, mix.level), (Some(crate::model::Pattern::MatrixProduct), Some(3)));
+    let origin = mix.origin.as_ref().unwrap();
+    assert_eq!((origin.set.as_str(), origin.level, origin.number), ("kernelbench", Some(2), Some(37)));
+    assert_eq!(origin.name.as_deref(), Some("Matmul_Swish"));
 }
 
 #[test]

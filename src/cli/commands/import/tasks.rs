@@ -1,0 +1,131 @@
+//! `kforge import kernelbench`: one line for each task, what must be known of it, and a summary.
+
+use super::super::{CommandResult, print_line};
+use crate::cli::args::{ImportTasksArgs, MessageFormat};
+use crate::cli::context::Context;
+use crate::cli::exit::Exit;
+use kforge_foundation::base::count;
+use kforge_ops::import::tasks::{FindingKind, ImportedTasks, TaskOutcome, TaskResult, TasksRequest, kernelbench};
+use kforge_pipeline::report::imported_tasks::{
+    FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument, TaskStatus,
+};
+use kforge_types::record::FORMAT_VERSION;
+
+/// Runs the command.
+pub(super) fn run(context: &Context, args: &ImportTasksArgs) -> CommandResult {
+    let request = TasksRequest {
+        path: args.path.clone(),
+        output: Some(args.output.clone()),
+        torch: (args.torch != "system").then(|| args.torch.clone()),
+    };
+    let done = kernelbench(&context.session, &request, &mut |task| say(context, task))?;
+    for file in &done.skipped {
+        context.console.warn(&format!("`{}` is not imported: {}", file.path.display(), file.why));
+    }
+    if args.message_format == MessageFormat::Json {
+        return print_line(context, "imported-tasks", &document(&done));
+    }
+    summary(context, &done);
+    Ok(Exit::Done)
+}
+
+/// The line of a task, and what must be known of it.
+fn say(context: &Context, task: &TaskResult) {
+    let console = &context.console;
+    let shown = |line: Option<u32>| line.map_or(String::new(), |line| format!(" ({}:{line})", task.path));
+    match &task.outcome {
+        TaskOutcome::Imported(imported, _) => {
+            let shapes: Vec<&str> = imported.shapes.iter().map(|shape| shape.name).collect();
+            let mode = if imported.train { "" } else { ", in evaluation mode" };
+            console.status(
+                "Imported",
+                &format!("`{}` as {}: shapes {}{mode}", task.path, task.package, shapes.join(", ")),
+            );
+            for finding in &imported.findings {
+                console.warn(&format!("`{}`: {}{}", task.path, finding.message, shown(finding.line)));
+            }
+        }
+        TaskOutcome::Refused(why) => {
+            console.warn(&format!("`{}` is refused: {}{}", task.path, why.message, shown(why.line)))
+        }
+        TaskOutcome::Exists => {
+            console.warn(&format!("`{}` is left as it is: `{}` exists already", task.path, task.folder.display()));
+        }
+    }
+}
+
+/// How many tasks became what, and the next command.
+fn summary(context: &Context, done: &ImportedTasks) {
+    let console = &context.console;
+    let imported = || {
+        done.tasks.iter().filter_map(|task| match &task.outcome {
+            TaskOutcome::Imported(imported, _) => Some(imported),
+            TaskOutcome::Refused(_) | TaskOutcome::Exists => None,
+        })
+    };
+    let has =
+        |kind: FindingKind| imported().filter(|task| task.findings.iter().any(|finding| finding.kind == kind)).count();
+    let refused = done.tasks.iter().filter(|task| matches!(task.outcome, TaskOutcome::Refused(_))).count();
+    let existing = done.tasks.iter().filter(|task| matches!(task.outcome, TaskOutcome::Exists)).count();
+    let parts = [
+        (refused, "refused"),
+        (existing, "left as they were"),
+        (has(FindingKind::Random), "in evaluation mode"),
+        (has(FindingKind::ConstantOutput), "with a constant result"),
+        (has(FindingKind::BelowTolerance), "below the tolerance"),
+        (has(FindingKind::TooLarge), "too large for a reference here at their own size"),
+    ];
+    let rest = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {n} {what}")).collect::<String>();
+    console.status("Imported", &format!("{}{rest}", count(imported().count() as u64, "task")));
+    if let Some(manifest) = &done.workspace {
+        let shown = manifest.strip_prefix(&context.session.cwd).unwrap_or(manifest);
+        console.status("Created", &format!("`{}`", shown.display()));
+    }
+    if !console.quiet() {
+        console.err("help: add a kernel to a package, then verify it with `kforge build --target cpu`\n");
+    }
+}
+
+fn document(done: &ImportedTasks) -> ImportTasksDocument {
+    let task = |task: &TaskResult| {
+        let (imported, refused, status) = match &task.outcome {
+            TaskOutcome::Imported(imported, _) => (Some(imported), None, TaskStatus::Imported),
+            TaskOutcome::Refused(why) => (None, Some(why), TaskStatus::Refused),
+            TaskOutcome::Exists => (None, None, TaskStatus::Exists),
+        };
+        let shapes = imported.iter().flat_map(|imported| &imported.shapes).map(|shape| TaskShapeDocument {
+            name: shape.name.to_string(),
+            dims: shape.dims.iter().cloned().collect(),
+        });
+        let findings = imported.iter().flat_map(|imported| &imported.findings).map(|finding| FindingDocument {
+            kind: finding.kind.word().to_string(),
+            message: finding.message.clone(),
+            line: finding.line,
+        });
+        TaskDocument {
+            path: task.path.clone(),
+            status,
+            package: task.package.clone(),
+            folder: task.folder.display().to_string(),
+            level: task.origin.level,
+            number: task.origin.number,
+            name: task.origin.name.clone(),
+            operator: imported.map(|imported| imported.operator.clone()),
+            mode: imported.map(|imported| if imported.train { "train" } else { "eval" }.to_string()),
+            reference_bytes: imported.map(|imported| imported.reference_bytes),
+            shapes: shapes.collect(),
+            findings: findings.collect(),
+            refused: refused.map(|why| RefusalDocument {
+                kind: why.kind.clone(),
+                message: why.message.clone(),
+                line: why.line,
+            }),
+        }
+    };
+    ImportTasksDocument {
+        format_version: FORMAT_VERSION,
+        set: "kernelbench".into(),
+        folder: done.folder.display().to_string(),
+        tasks: done.tasks.iter().map(task).collect(),
+    }
+}

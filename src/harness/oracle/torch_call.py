@@ -1,0 +1,228 @@
+"""PyTorch on the processor for kforge: what may be imported, watched operations, files of a package with other constants. kforge puts this file between `known.py`
+and a driver, so that they are one program, run as `python driver.py CALL`.
+"""
+
+import ast
+import ctypes
+import importlib.util
+import inspect
+import json
+import traceback
+
+with open(sys.argv[1]) as described:
+    call = json.load(described)
+# The exit status by which kforge is told that torch is missing.
+NO_TORCH = 4
+
+for library in call["stubs"]:
+    # Stand for libraries of CUDA that this torch is linked with and that no reference uses.
+    ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
+if call["numpy"] is not None:
+    let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
+    sys.path.append(call["numpy"])
+sys.meta_path.insert(0, Known(call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
+sys.path.append(call["torch"])
+import warnings
+
+# torch warns that numpy is missing; nothing here needs it.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    try:
+        import torch
+    except ImportError as error:
+        print(error)
+        sys.exit(NO_TORCH)
+# Nothing is compiled here, and the parts of torch that compile take seconds to import.
+torch._disable_dynamo = lambda fn=None, recursive=True: fn if fn is not None else lambda fn: fn
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_flatten, tree_map
+
+NAMED = "`%s::%s`" % (call["module"], call["function"])
+LOW_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
+LOW_COMPLEX = (torch.complex64, torch.complex32)
+
+
+class Refused(Exception):
+    """What a reference must not do. Not one of the errors that code of a package would catch by name."""
+
+
+class Drawn(Refused):
+    """It draws random numbers: by an operation, at a place."""
+
+    def __init__(self, message, operation, place):
+        super().__init__(message)
+        self.operation, self.place = operation, place
+
+
+def where():
+    """The innermost line of the package that is being executed."""
+    frame = sys._getframe(1)
+    root = os.path.realpath(call["root"]) + os.sep
+    while frame is not None:
+        place = os.path.realpath(frame.f_code.co_filename)
+        if place.startswith(root):
+            return "%s:%d" % (place[len(root) :], frame.f_lineno)
+        frame = frame.f_back
+    return call["module"]
+
+
+def is_low(value):
+    if not isinstance(value, torch.Tensor):
+        return False
+    return (value.is_floating_point() and value.dtype != torch.float64) or (value.is_complex() and value.dtype != torch.complex128)
+
+
+def word(dtype):
+    return str(dtype).replace("torch.", "")
+
+
+class Watch(TorchDispatchMode):
+    """Sees every operation: remembers the first one that gives floats below float64, and refuses random numbers."""
+
+    def __init__(self):
+        super().__init__()
+        self.low = None
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        may_draw = torch.Tag.nondeterministic_seeded in func.tags
+        before = torch.random.get_rng_state() if may_draw else None
+        result = func(*args, **kwargs)
+        if may_draw and (kwargs.get("generator") is not None or not torch.equal(before, torch.random.get_rng_state())):
+            hint = "; `mode` of the reference is \"train\"" if call["train"] else ""
+            place = where()
+            raise Drawn("draws random numbers (`%s` at %s), which no kernel can reproduce%s" % (func, place, hint), str(func), place)
+        if self.low is None:
+            for value in tree_flatten(result)[0]:
+                if is_low(value):
+                    self.low = (word(value.dtype), str(func), where())
+                    break
+        return result
+
+
+class Constructing(TorchDispatchMode):
+    """Replaces random values by NaN, so that what a constructor draws cannot be mistaken for a value of the module."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if torch.Tag.nondeterministic_seeded not in func.tags:
+            return func(*args, **kwargs)
+        inplace = args and isinstance(args[0], torch.Tensor) and func._schema.is_mutable
+        result = args[0] if inplace else func(*args, **kwargs)
+        for value in tree_flatten(result)[0]:
+            if isinstance(value, torch.Tensor) and (value.is_floating_point() or value.is_complex()):
+                value.fill_(float("nan"))
+        return result
+
+
+class OnProcessor(TorchFunctionMode):
+    """Refuses other devices by name."""
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        if func is torch.Tensor.cuda:
+            self.refuse("cuda")
+        stated = [kwargs.get("device")] + (list(args[1:]) if func is torch.Tensor.to else [])
+        for device in stated:
+            if isinstance(device, int) and not isinstance(device, bool):
+                device = "cuda" if "device" in kwargs else None
+            name = device.type if isinstance(device, torch.device) else device if isinstance(device, str) else None
+            if name is not None and name.split(":")[0] not in ("cpu", "meta"):
+                self.refuse(name)
+        return func(*args, **kwargs)
+
+    def refuse(self, device):
+        raise Refused("uses the device `%s` (at %s); references are computed on the processor" % (device, where()))
+
+
+class InDouble(TorchFunctionMode):
+    """Takes every cast to a lower float as one to float64."""
+
+    CASTS = {
+        torch.Tensor.float: torch.Tensor.double,
+        torch.Tensor.half: torch.Tensor.double,
+        torch.Tensor.bfloat16: torch.Tensor.double,
+        torch.Tensor.cfloat: torch.Tensor.cdouble,
+        torch.Tensor.chalf: torch.Tensor.cdouble,
+    }
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        args, kwargs = tree_map(self.double, args), tree_map(self.double, kwargs or {})
+        return self.CASTS.get(func, func)(*args, **kwargs)
+
+    @staticmethod
+    def double(value):
+        if not isinstance(value, torch.dtype):
+            return value
+        return torch.float64 if value in LOW_FLOATS else torch.complex128 if value in LOW_COMPLEX else value
+
+
+def fail(message):
+    sys.exit("%s %s" % (NAMED, message))
+
+
+def number(value):
+    """A value of the manifest. Numbers that JSON does not have are words; lists are tuples."""
+    if isinstance(value, list):
+        return tuple(number(part) for part in value)
+    if isinstance(value, dict):
+        return float(value["float"]) if "float" in value else value["text"]
+    return value
+
+
+def bound_names(statement):
+    """The names that a statement at the top of a file binds."""
+    if isinstance(statement, ast.Assign):
+        targets = statement.targets
+    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
+        targets = [statement.target]
+    else:
+        return set()
+    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
+
+
+def literal(value):
+    if isinstance(value, tuple):
+        return ast.Tuple(elts=[literal(part) for part in value], ctx=ast.Load())
+    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
+        return ast.Call(func=ast.Name(id="float", ctx=ast.Load()), args=[ast.Constant(value=str(value))], keywords=[])
+    return ast.Constant(value=value)
+
+
+def load(root, file, constants):
+    """The module in a file of the package. Its constants have the given values from where the file sets them."""
+    path = os.path.join(root, file)
+    sys.path[:0] = [os.path.dirname(path), root]
+    with open(path, "rb") as source:
+        tree = ast.parse(source.read(), filename=path)
+    body, missing = [], set(constants)
+    for statement in tree.body:
+        body.append(statement)
+        for name in sorted(bound_names(statement) & set(constants)):
+            missing.discard(name)
+            again = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=literal(constants[name]))
+            body.append(ast.fix_missing_locations(ast.copy_location(again, statement)))
+    if missing:
+        sys.exit("`constants` names %s, but `%s` sets no such constant at its top" % (listed(missing), file))
+    tree.body = body
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[spec.name] = module
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    return module
+
+
+def listed(names):
+    return ", ".join("`%s`" % name for name in sorted(names))
+
+
+def same(now, before):
+    """Whether two tensors have the same bits. Versions of tensors do not say it: batch normalisation changes its statistics without a new version."""
+    if now.shape != before.shape or now.dtype != before.dtype:
+        return False
+    now, before = now.contiguous().reshape(-1), before.contiguous().reshape(-1)
+    if now.dtype == torch.float64:
+        now, before = now.view(torch.int64), before.view(torch.int64)
+    return torch.equal(now, before)

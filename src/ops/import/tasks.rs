@@ -1,0 +1,230 @@
+//! Imports tasks of problem sets in PyTorch: finds task files, describes them with PyTorch in confined processes, and writes a package for each. A task that
+//! cannot be imported does not stop the others. Never overwrites a file, and leaves nothing half written.
+
+mod files;
+mod source;
+mod torch;
+mod write;
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use super::{ImportError, SkippedFile};
+use crate::new::Surroundings;
+use crate::session::memory;
+use crate::{Error, Session};
+use files::{Found, TaskFile};
+use kforge_harness::problem_sets::{Describer, TaskText, describe};
+use kforge_project::source::import::tasks::{
+    Constant, ImportedTask, Refusal, TaskAnswer, TaskRequest, TaskSource, too_large, write_task,
+};
+pub use kforge_project::source::import::tasks::{Finding, FindingKind, Origin};
+use kforge_project::workspace::find::tidy;
+use torch::TorchHere;
+
+/// How long one task may take. Most take less than a second.
+const LIMIT: Duration = Duration::from_secs(300);
+/// How many tasks one process describes: importing PyTorch takes as long as a few tasks.
+const CHUNK: usize = 12;
+/// The least address space of a reference, whatever the settings say: `harness::oracle::call`.
+const LEAST: u64 = 8 << 30;
+/// The name of a task's file in its package.
+pub(super) const FILE: &str = "task.py";
+
+/// The request for packages of tasks.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TasksRequest {
+    /// A task file, or a folder with task files below it. Relative to the session's folder.
+    pub path: PathBuf,
+    /// The folder for the packages, relative to the session's folder; `kernelbench` if none is given.
+    pub output: Option<PathBuf>,
+    /// The release of PyTorch; none for that of the system.
+    pub torch: Option<String>,
+}
+
+/// What became of task files.
+#[derive(Debug)]
+pub struct ImportedTasks {
+    /// The folder of the packages.
+    pub folder: PathBuf,
+    /// The tasks by file.
+    pub tasks: Vec<TaskResult>,
+    /// Files that were not read, and why.
+    pub skipped: Vec<SkippedFile>,
+    /// How many files are no tasks.
+    pub others: usize,
+    /// The root manifest that was written for the packages.
+    pub workspace: Option<PathBuf>,
+}
+
+/// What became of a task file.
+#[derive(Debug)]
+pub struct TaskResult {
+    /// Its path, from the folder that was named.
+    pub path: String,
+    /// The package's name.
+    pub package: String,
+    /// The package's folder.
+    pub folder: PathBuf,
+    /// Where the task is from.
+    pub origin: Origin,
+    /// What became of it.
+    pub outcome: TaskOutcome,
+}
+
+/// What became of a task.
+#[derive(Debug)]
+pub enum TaskOutcome {
+    /// Its package was written.
+    Imported(Box<ImportedTask>, Option<Surroundings>),
+    /// It cannot be imported.
+    Refused(Refusal),
+    /// Its folder exists already.
+    Exists,
+}
+
+/// A task whose source was read, and that PyTorch describes.
+struct Pending {
+    file: TaskFile,
+    constants: Vec<Constant>,
+}
+
+/// Writes a package for each task file in KernelBench's form. `told` hears of each task as soon as it is done.
+///
+/// # Errors
+/// [`ImportError`], there is no Python or PyTorch, or a file cannot be written.
+pub fn kernelbench(
+    session: &Session,
+    request: &TasksRequest,
+    told: &mut dyn FnMut(&TaskResult),
+) -> Result<ImportedTasks, Error> {
+    let absolute = |path: &Path| {
+        let path = session.cwd.join(path);
+        tidy(&std::path::absolute(&path).unwrap_or(path))
+    };
+    let output = absolute(request.output.as_deref().unwrap_or(Path::new("kernelbench")));
+    let path = absolute(&request.path);
+    let Found { files, skipped } = files::find(&path, &output, &request.path)?;
+    let is_folder = path.is_dir();
+    let sources = source::read(session, &files)?;
+    let mut results: Vec<TaskResult> = vec![];
+    let mut pending = vec![];
+    let mut others = 0;
+    for file in files {
+        match sources.get(&file.path) {
+            Some(TaskSource::Other { .. }) | None if is_folder => others += 1,
+            Some(TaskSource::Other { other }) => {
+                let names: Vec<String> = other.iter().map(|name| format!("`{name}`")).collect();
+                let message = format!("defines no {}", names.join(", no "));
+                results.push(file.result(TaskOutcome::Refused(Refusal { kind: "form".into(), message, line: None })));
+            }
+            None => {}
+            // Also a link that leads nowhere.
+            Some(_) if file.folder.symlink_metadata().is_ok() => {
+                if !is_folder {
+                    return Err(ImportError::FileExists(file.folder).into());
+                }
+                results.push(file.result(TaskOutcome::Exists));
+            }
+            Some(_) if pending.iter().any(|other: &Pending| other.file.folder == file.folder) => {
+                results.push(file.result(TaskOutcome::Exists));
+            }
+            Some(TaskSource::Refused { refused }) => {
+                results.push(file.result(TaskOutcome::Refused(refused.clone())));
+            }
+            Some(TaskSource::Task { constants }) => pending.push(Pending { file, constants: constants.clone() }),
+        }
+    }
+    results.iter().for_each(&mut *told);
+    let mut workspace = None;
+    if !pending.is_empty() {
+        let torch = TorchHere::find(session, request.torch.as_deref(), &output)?;
+        let limit = reference_limit(session);
+        for chunk in pending.chunks(CHUNK) {
+            let answers = described(session, &torch, chunk)?;
+            for (pending, answer) in chunk.iter().zip(answers) {
+                let outcome = match packed(request, pending, answer) {
+                    Ok(mut task) => {
+                        task.findings.extend(too_large(task.reference_bytes, limit));
+                        if workspace.is_none() {
+                            workspace = write::root(&output, &pending.file.folder)?;
+                        }
+                        let around = write::package(&pending.file, &task.text)?;
+                        TaskOutcome::Imported(Box::new(task), around)
+                    }
+                    Err(refusal) => TaskOutcome::Refused(refusal),
+                };
+                let result = pending.file.result(outcome);
+                told(&result);
+                results.push(result);
+            }
+        }
+    }
+    let none = results.iter().all(|result| !matches!(result.outcome, TaskOutcome::Imported(..) | TaskOutcome::Exists));
+    if none {
+        return Err(ImportError::NoTasks { path: request.path.clone(), tasks: results, skipped, others }.into());
+    }
+    results.sort_by(|a, b| a.path.cmp(&b.path));
+    Ok(ImportedTasks { folder: output, tasks: results, skipped, others, workspace })
+}
+
+/// What PyTorch shows of tasks.
+fn described(
+    session: &Session,
+    torch: &TorchHere,
+    chunk: &[Pending],
+) -> Result<Vec<Option<Result<TaskAnswer, serde_json::Error>>>, Error> {
+    let home = session.home()?;
+    let scratch = tempfile::Builder::new().prefix("tasks-").tempdir_in(home.tmp());
+    let scratch = scratch.map_err(Error::write(&home.tmp()))?;
+    let describer = Describer {
+        worker: session.worker.program(),
+        python: &torch.python.path,
+        torch: &torch.places,
+        scratch: scratch.path(),
+        limit: LIMIT,
+        allow_unconfined: session.options.allow_unconfined || !session.settings.flag("sandbox.required"),
+        interrupted: &session.interrupted,
+    };
+    let texts: Vec<TaskText> = chunk
+        .iter()
+        .map(|pending| {
+            Ok(TaskText { text: pending.file.text.clone(), constants: serde_json::to_value(&pending.constants)? })
+        })
+        .collect::<Result<_, serde_json::Error>>()?;
+    let answers = describe(&describer, &texts).map_err(ImportError::Describe)?;
+    Ok(answers.into_iter().map(|answer| answer.map(|bytes| serde_json::from_slice(&bytes))).collect())
+}
+
+/// The manifest of a task.
+fn packed(
+    request: &TasksRequest,
+    pending: &Pending,
+    answer: Option<Result<TaskAnswer, serde_json::Error>>,
+) -> Result<ImportedTask, Refusal> {
+    let refusal = |kind: &str, message: String| Refusal { kind: kind.into(), message, line: None };
+    let facts = match answer {
+        None => {
+            let message = format!("took longer than {} s, or ended its process", LIMIT.as_secs());
+            return Err(refusal("time", message));
+        }
+        Some(Err(why)) => return Err(refusal("error", format!("was described in an unknown form: {why}"))),
+        Some(Ok(TaskAnswer::Refused(refused))) => return Err(refused),
+        Some(Ok(TaskAnswer::Found(facts))) => facts,
+    };
+    write_task(&TaskRequest {
+        package: &pending.file.package,
+        file: FILE,
+        torch: request.torch.as_deref(),
+        origin: &pending.file.origin,
+        constants: &pending.constants,
+        facts: &facts,
+    })
+}
+
+/// The memory that a reference may use here: the limit of its process, or what the machine has.
+fn reference_limit(session: &Session) -> u64 {
+    let setting: u64 = session.settings.number("build.memory-limit");
+    let limit = setting.saturating_mul(2).max(LEAST);
+    memory::total().map_or(limit, |total| total.min(limit))
+}

@@ -1,0 +1,81 @@
+//! The PyTorch that describes tasks: the same as that of references.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use crate::event::{Event, Resolving};
+use crate::import::ImportError;
+use crate::session::tools::{NoTorch, install_torch};
+use crate::{Error, Session};
+use kforge_project::toolchain::{self, Pip, Python};
+use kforge_project::workspace::join::EnclosingWorkspace;
+use kforge_project::workspace::lockfile::{LockedWheel, Lockfile};
+
+/// A PyTorch, and the Python that imports it.
+pub(super) struct TorchHere {
+    /// The interpreter.
+    pub(super) python: Python,
+    /// The tools by the names that references use.
+    pub(super) places: BTreeMap<String, PathBuf>,
+}
+
+impl TorchHere {
+    /// The PyTorch of the system, or a release: its wheels are those of the lockfile of the packages' workspace or of the session's folder, or are resolved.
+    /// Installs them if they are missing.
+    pub(super) fn find(session: &Session, release: Option<&str>, output: &Path) -> Result<Self, Error> {
+        let (named, path) = (session.settings.path("toolchain.python"), session.environment.path());
+        let python = toolchain::python::find(named.as_deref(), path).map_err(Error::Toolchain)?;
+        let Some(release) = release else {
+            let places = toolchain::torch::find(&python).map_err(Error::Toolchain)?.places();
+            return Ok(TorchHere { python, places });
+        };
+        let wheels = wheels(session, release, output)?;
+        let wheels = toolchain::torch::wheels_for(&wheels, &python).map_err(Error::Toolchain)?;
+        let (toolchains, offline) = (session.home()?.toolchains(), session.offline());
+        let environment = session.environment.all();
+        let folder = install_torch((&wheels, &python), &toolchains, offline, environment, &session.reporter)?;
+        Ok(TorchHere { python, places: toolchain::torch::places(&folder) })
+    }
+}
+
+/// Whether a text names a release: `2.9`, `2.9.1`.
+fn is_release(text: &str) -> bool {
+    let parts: Vec<&str> = text.split('.').collect();
+    let numbers = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
+    numbers && (2..=3).contains(&parts.len()) && parts[0] == "2"
+}
+
+fn wheels(session: &Session, release: &str, output: &Path) -> Result<Vec<LockedWheel>, Error> {
+    if !is_release(release) {
+        return Err(ImportError::TorchRelease(release.into()).into());
+    }
+    let name = toolchain::torch::lock_name(release);
+    let root =
+        EnclosingWorkspace::find(&output.join("task")).and_then(|around| around.manifest.parent().map(PathBuf::from));
+    for folder in root.iter().map(PathBuf::as_path).chain([output, session.cwd.as_path()]) {
+        if let Some(wheels) = Lockfile::read(folder)?.wheels.get(&name) {
+            return Ok(wheels.clone());
+        }
+    }
+    if session.offline() {
+        return Err(Error::Torch(NoTorch::NotLocked(release.into())));
+    }
+    session.reporter.event(&Event::Resolving(Resolving::Torch(release)));
+    let pip = Pip::find(None, session.environment.all()).map_err(Error::Toolchain)?;
+    toolchain::torch::resolve(release, &pip).map_err(Error::Toolchain)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn releases_are_those_of_manifests() {
+        for good in ["2.9", "2.15.0"] {
+            assert!(is_release(good), "{good}");
+        }
+        for bad in ["2", "1.9", "2.x", "2.9.0.1", "", "system "] {
+            assert!(!is_release(bad), "{bad}");
+        }
+    }
+}

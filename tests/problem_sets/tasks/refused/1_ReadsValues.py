@@ -1,0 +1,20 @@
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        if x.sum().item() > 0:
+            return x
+        return -x
+
+
+n = 64
+
+
+def get_inputs():
+    return [torch.rand(n)]
+
+
+def get_init_inputs():
+    return []

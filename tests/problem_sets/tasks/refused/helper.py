@@ -1,0 +1,3 @@
+"""No task."""
+
+VALUE = 1
