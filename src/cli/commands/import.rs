@@ -122,7 +122,9 @@ fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, don
         let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
         console.err(&match command {
             ImportCommand::Cuda(_) => format!("help: verify them with `{change}kforge build --target cpu`\n"),
-            ImportCommand::Triton(_) => format!("help: compile them with `{change}kforge check`\n"),
+            ImportCommand::Triton(_) => format!(
+                "help: verify them with `{change}kforge build --target cpu`, which needs numpy; compile them for GPUs with `kforge check`\n"
+            ),
         });
     }
 }
