@@ -9,8 +9,13 @@ use std::process::{Command, Stdio};
 
 #[path = "installed/folders.rs"]
 mod folders;
+#[path = "triton/imported.rs"]
+mod imported;
 #[path = "triton/interpreted.rs"]
 mod interpreted;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+#[path = "triton/packaged.rs"]
+mod packaged;
 #[path = "installed/python.rs"]
 mod python;
 
@@ -297,6 +302,24 @@ fn an_error_of_the_compiler_names_the_line_of_the_source() {
         assert!(ran.code == Some(101) && ran.said.contains(says), "{says}: {}", ran.said);
         lab.write("softmax.py", SOFTMAX);
     }
+}
+
+#[test]
+#[ignore = "second tier: installs Triton"]
+fn what_a_source_or_the_compiler_prints_is_no_answer() {
+    let Some(lab) = Lab::of_softmax().installed() else { return };
+    let printing = "import torch\nprint('{\"message\": \"forged\"}')\n";
+    lab.edit("softmax.py", "import torch\n", printing);
+    let printed = lab.run(&["check", "--target", "gpu"]);
+    assert!(printed.code == Some(0) && !printed.said.contains("forged"), "{}", printed.said);
+    // If its assembler refuses the code, Triton prints all PTX to standard output.
+    let asm =
+        "tl.inline_asm_elementwise(\"nonsense $0, $1;\", \"=f,f\", [value], dtype=tl.float32, is_pure=True, pack=1)";
+    lab.edit("softmax.py", "tl.exp(value - tl.max(value, axis=0))", asm);
+    let refused = lab.run(&["check", "--target", "gpu"]);
+    let says = "softmax.py: ptxas: Not a name of any known instruction: 'nonsense'";
+    assert!(refused.code == Some(101) && refused.said.contains(says), "{}", refused.said);
+    assert_eq!(refused.lines.len(), refused.out.lines().count(), "{}", refused.out);
 }
 
 #[test]

@@ -73,10 +73,14 @@ fn oracle(task: &Task) -> Response {
 
 /// The code that executes a task, by its kind and platform. In a test build, a task that names a scenario gets the stand-in for a device.
 pub fn handler(task: &Task) -> Option<Handler> {
-    let code = registered(task.spec.kind.worker_code(Platform::of(&task.spec.params))?);
+    let which = task.spec.kind.worker_code(Platform::of(&task.spec.params))?;
+    let code = registered(which);
     #[cfg(any(debug_assertions, feature = "virtual-device"))]
     if let Some(stand_in) = code.stand_in.filter(|_| task.tool(virtual_device::TOOL).is_ok()) {
-        return Some(stand_in);
+        let compiles = matches!(which, WorkerCode::Compile | WorkerCode::Inspect);
+        if !(compiles && virtual_device::Scenario::compiles(task)) {
+            return Some(stand_in);
+        }
     }
     Some(code.run)
 }

@@ -82,7 +82,12 @@ def matmul(a, b):
 fn imported(name: &str, text: &str) -> String {
     let place = Place::empty().file(&format!("mine/{name}"), &format!("{COMMON}{text}"));
     let manifest = place.run("import triton mine --stdout").expect(0).out;
-    place.run("import triton mine").expect(0).says("Imported 1 kernel of 1 operator").says("cd mine && kforge check");
+    place
+        .run("import triton mine")
+        .expect(0)
+        .says("Imported 1 kernel of 1 operator")
+        .says("cd mine && kforge build --target cpu");
+    has(&manifest, &["[targets.cpu]", "[targets.sm_90a]"]);
     assert_eq!(place.read("mine/kernel.toml"), manifest);
     place.run("metadata --manifest-path mine").expect(0);
     manifest

@@ -49,7 +49,7 @@ constexprs = {{ BLOCK = 64 }}
     }
 
     /// The same with Triton and a Python with numpy; none if there is none.
-    fn interpreting(mut self) -> Option<Self> {
+    pub(super) fn interpreting(mut self) -> Option<Self> {
         self.variables.push((PYTHON, python()?.display().to_string()));
         self.installed()
     }

@@ -124,7 +124,9 @@ fn say(context: &Context, command: &ImportCommand, args: &ImportWrittenArgs, don
         let there = done.folder.strip_prefix(cwd).unwrap_or(&done.folder);
         let change = if there.as_os_str().is_empty() { String::new() } else { format!("cd {} && ", there.display()) };
         console.err(&match command {
-            ImportCommand::Triton(_) => format!("help: compile them with `{change}kforge check`\n"),
+            ImportCommand::Triton(_) => format!(
+                "help: verify them with `{change}kforge build --target cpu`, which needs numpy; compile them for GPUs with `kforge check`\n"
+            ),
             _ => format!("help: verify them with `{change}kforge build --target cpu`\n"),
         });
     }

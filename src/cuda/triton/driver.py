@@ -8,6 +8,7 @@ What the compiler prints is not an answer: sources can print, too.
 
 import json
 import os
+import re
 import sys
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
@@ -95,6 +96,10 @@ def compiled(job):
 def explained(error, job):
     """An error of the compiler with the line of the source, as `softmax.py:12: message`."""
     node, text = getattr(error, "node", None), str(getattr(error, "error_message", None) or "")
+    if type(error).__name__ == "PTXASError":
+        # The rest is a command with paths of this machine. The assembler knows no line of the source.
+        said = re.search(r"\b(?:error|fatal)\s*: (.+)", text)
+        return f"{job['main']}: ptxas: {said[1].strip() if said else 'it failed'}"
     if not text:
         text = next((line.strip() for line in reversed(str(error).splitlines()) if line.strip()), type(error).__name__)
     cause = error.__cause__

@@ -73,27 +73,26 @@ impl Planner<'_> {
     ) -> Result<Option<Unknown>, Diagnostic> {
         let emulator = self.input.emulator_limit;
         let kernel = scope.of(build).kernel;
-        let (work, limit, what) = match (&scope.target.arch, kernel.language) {
+        let (work, limit) = match (&scope.target.arch, kernel.language) {
             (Arch::Sm(_), _) => return Ok(None),
-            (Arch::Cpu, Language::Cuda) => (case.work, emulator, "the emulator's limit is"),
+            (Arch::Cpu, Language::Cuda) => (case.work, emulator),
             (Arch::Cpu, Language::Triton) => {
                 let launches = self.launched(scope, build, &case.problem)?;
                 let launches = grid::emulated(&launches).unwrap_or(launches);
                 let programs: f64 = launches.iter().map(programs).sum();
-                (
-                    case.work + PROGRAM * programs,
-                    limit(emulator),
-                    "the limit of Triton's interpreter is a thousandth of",
-                )
+                (case.work + PROGRAM * programs, limit(emulator))
             }
         };
         let said = match kernel.language {
             Language::Cuda => {
-                format!("{work:.1e} scalar operations, but {what} {limit:.1e} (setting `emulator.max-work`)")
+                format!(
+                    "{work:.1e} scalar operations, but the emulator's limit is {limit:.1e} (setting `emulator.max-work`)"
+                )
             }
-            Language::Triton => {
-                format!("{work:.1e} scalar operations, but {what} the setting `emulator.max-work`, {limit:.1e}")
-            }
+            Language::Triton => format!(
+                "{work:.1e} scalar operations, but the limit of Triton's interpreter is {limit:.1e}, a thousandth of the setting `emulator.max-work`: verify \
+                 this shape on a GPU, or raise the setting"
+            ),
         };
         Ok((work > limit).then_some(Unknown::TooLarge(said)))
     }

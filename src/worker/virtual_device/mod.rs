@@ -6,7 +6,7 @@
 //! | `scenario` | reads the properties of the device and how launches behave on it |
 //! | `clock` | times, noise and drift: functions of seed and step |
 //! | `steps` | executes verify, bench, peaks, pairs and profile |
-//! | `compiler` | stands in for NVRTC and the disassembler, so that tests need no toolchain |
+//! | `compiler` | stands in for compilers and the disassembler, so that tests need no toolchain; a scenario can have the real ones |
 //! | `fatbin` | stands in for NVIDIA's `fatbinary` |
 //! | `patterns` | compiles the regular expressions of scenarios, each once |
 

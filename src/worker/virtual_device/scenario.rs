@@ -8,12 +8,14 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 
+use kforge_harness::task::Task;
 use kforge_types::model::bound::Launch;
 use kforge_types::model::grid;
 use kforge_types::record::peaks::PeaksObserved;
 use kforge_types::record::profile::Peaks;
 use kforge_types::record::{self, DeviceClass};
 
+use super::TOOL;
 use super::patterns::compiled;
 
 /// A scenario.
@@ -35,6 +37,9 @@ pub struct Scenario {
     /// Seconds for which a bench with all samples holds the device; with fewer samples, proportionally less.
     #[serde(default = "one_second")]
     pub bench_s: f64,
+    /// Whether the machine's own compilers and disassemblers run, not their stand-ins.
+    #[serde(default)]
+    pub compilers: bool,
     /// The devices; empty for a machine without a device.
     #[serde(default, rename = "device")]
     pub devices: Vec<Device>,
@@ -232,6 +237,11 @@ impl Scenario {
         let text =
             std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
         toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
+    }
+
+    /// Whether the scenario of a task has compilers of its own. A scenario that cannot be read has none.
+    pub(crate) fn compiles(task: &Task) -> bool {
+        task.tool(TOOL).is_ok_and(|path| Scenario::read(path).is_ok_and(|scenario| scenario.compilers))
     }
 
     /// The behavior of launches on a product: times and floors add up, the largest error, the

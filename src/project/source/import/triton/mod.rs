@@ -36,9 +36,10 @@ pub fn import_triton(package: &str, files: &BTreeMap<String, PythonFile>) -> Imp
     let kernels: Vec<Kernel> = found.iter().map(|found| found.kernel.clone()).collect();
     let skipped: Vec<String> =
         unread.iter().map(|file: &UnreadFile| format!("`{}`: {}", file.file, file.why)).collect();
-    let head = "# Written by `kforge import triton`. Confirm or complete each line that ends in `# check: ...`, then run `kforge check`, which compiles\n\
-                # everything here without a GPU, and `kforge build` where there is one.\n";
-    let targets = "[targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU, with `a` from sm_90 on; `kforge doctor` shows it\n";
+    let head = "# Written by `kforge import triton`. Confirm or complete each line that ends in `# check: ...`, then run `kforge build --target cpu`,\n\
+                # which verifies small shapes without a GPU, and `kforge check`, which compiles everything here for the other targets.\n";
+    let targets = "[targets.cpu] # Triton's interpreter: runs anywhere with numpy, verifies small shapes, does not time\n\
+                   [targets.sm_90a]\narch = \"sm_90a\" # the architecture of your GPU, with `a` from sm_90 on; `kforge doctor` shows it\n";
     let table = |out: &mut String, name: &str, operator: &Operator, index: usize, guess: &Guess| {
         table::write(out, name, operator, &found[index], guess);
     };
