@@ -2,6 +2,8 @@
 //! in place of compiled kernels. So it has its own `main`, and a few lines in place of the usual test runner.
 #![expect(clippy::print_stdout, reason = "it is its own test runner, and a library that prints")]
 
+#[path = "sandbox/baselines.rs"]
+mod baselines;
 #[path = "sandbox/candidates.rs"]
 mod candidates;
 #[path = "sandbox/compilers.rs"]
@@ -32,14 +34,18 @@ use kforge::worker::{OnceLimits, Parts, worker_main};
 
 use own_runner::{Test, made};
 
-/// Tests that wait for limits of time, memory or disk, or try many sources.
+/// Tests that wait for limits of time, memory or disk, try many sources, or need PyTorch.
 const SECOND_TIER: &[&str] = &[
+    "a_baseline_begins_each_call_with_the_same_inouts",
+    "a_baseline_is_called_with_the_tensors_of_the_operator",
+    "a_baseline_that_fails_says_so_and_stays_confined",
     "a_compiler_that_fills_the_disk_is_ended",
     "a_compiler_that_never_ends_is_ended_with_all_it_started",
     "a_compiler_that_starts_processes_without_end_is_ended",
     "a_cpp_reference_that_fails_says_so",
     "a_kernel_that_reaches_out_is_reported_though_its_values_are_right",
     "a_reference_that_does_not_end_is_told_with_the_setting_that_ended_it",
+    "a_product_is_that_of_the_operands_as_they_are_stored",
     "a_stack_too_deep_is_believed_of_code_that_may_need_it",
     "expectations_that_were_lost_are_made_again",
     "flags_write_nothing_outside_the_scratch_folder",
@@ -61,8 +67,10 @@ fn main() -> ExitCode {
     }
     let words: Vec<String> = args.iter().map(|arg| arg.to_string_lossy().into_owned()).collect();
     let asked = |word: &str| words.iter().any(|w| w == word);
-    let (confinement, verification) =
-        ([confined::TESTS, compilers::TESTS].concat(), [pooled::TESTS, verified::TESTS, references::TESTS].concat());
+    let (confinement, verification) = (
+        [confined::TESTS, compilers::TESTS].concat(),
+        [pooled::TESTS, verified::TESTS, references::TESTS, baselines::TESTS].concat(),
+    );
     let passed = if asked("--list") {
         made(&[confinement, verification].concat(), SECOND_TIER, &words)
     } else if asked(AS_USER) {

@@ -2,6 +2,7 @@
 //! buffers and comparison. Does not know packages, plans or caches, nor what a device or the emulator does.
 
 pub mod arguments;
+pub mod baseline;
 pub mod compare;
 pub mod compilers;
 pub mod confine;

@@ -24,6 +24,7 @@ pub(crate) const PARTS: &[Part] = &[
 #[cfg(test)]
 pub(crate) const APART: &[(&str, &str)] = &[
     ("lib.rs", "declares"),
+    ("baseline", "runs while a device is observed: the protocol in the parameters stands for it"),
     ("execute.rs", "lays out inputs and keeps outputs by digest"),
     ("stage.rs", "lays out inputs and keeps outputs by digest"),
     ("pool.rs", "keeps processes"),

@@ -29,7 +29,7 @@ pub struct ReportRequest {
 pub struct ScoreRequest {
     /// The score's form.
     pub form: Form,
-    /// The baseline: a kernel of the same operator, a variant, or `declared`, the variant declared first.
+    /// The baseline: a kernel of the same operator, a variant, a baseline of the manifest, or `declared`, the variant declared first.
     pub baseline: String,
     /// Speedups. For each of them, the result states the share of correct kernels that are faster.
     pub fast_p: Vec<f64>,

@@ -62,6 +62,7 @@ fn registered(code: WorkerCode) -> Code {
         WorkerCode::Bench => code!(device::bench, virtual_device::bench),
         WorkerCode::Peaks => code!(device::peaks, virtual_device::peaks),
         WorkerCode::Pairs => code!(device::pairs, virtual_device::pairs),
+        WorkerCode::Baseline => code!(device::baseline, virtual_device::baseline),
         WorkerCode::Profile => code!(device::profile, virtual_device::profile),
     }
 }

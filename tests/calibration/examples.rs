@@ -44,6 +44,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         fatbinary: Tool::Known(some()),
         python: Tool::Known(some()),
         torch: Tool::Known(some()),
+        torch_cuda: Tool::Known(some()),
         runtime: Tool::Known(some()),
         processor: some(),
         emulator: some(),

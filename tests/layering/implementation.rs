@@ -135,12 +135,13 @@ fn what_is_compiled_in_is_the_digest_of_the_sources() {
 
 #[test]
 fn an_edit_is_another_implementation_of_the_steps_that_use_it_and_of_no_other() {
-    let cases: [(&str, &[&str]); 27] = [
-        ("pipeline/step/judge.rs", &["calibrate", "judge"]),
-        ("numerics/measure/judge.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
-        ("numerics/measure/front.rs", &["calibrate", "judge", "oracle", "verify cpu"]),
+    let cases: [(&str, &[&str]); 28] = [
+        ("pipeline/step/judge.rs", &["calibrate", "judge", "rate"]),
+        ("pipeline/step/rate.rs", &["rate"]),
+        ("numerics/measure/judge.rs", &["calibrate", "judge", "oracle", "rate", "verify cpu"]),
+        ("numerics/measure/front.rs", &["calibrate", "judge", "oracle", "rate", "verify cpu"]),
         ("numerics/measure/select.rs", &["select"]),
-        ("numerics/measure/stats.rs", &["attribute", "roofline", "search", "select"]),
+        ("numerics/measure/stats.rs", &["attribute", "rate", "roofline", "search", "select"]),
         ("numerics/measure/search/walk.rs", &["search"]),
         ("types/model/limits.rs", &["compile device", "inspect device", "search"]),
         ("numerics/measure/signature.rs", &["match"]),

@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use kforge::plan::baselines::BASELINE_PROTOCOL;
 use kforge::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
 use kforge::plan::timing_steps::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
 use kforge::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
@@ -17,12 +18,13 @@ use crate::imports::used;
 use crate::packages::{digest, src};
 
 /// Each protocol: its name, its number, and the first files of its code. The files that these use belong to it too.
-const PROTOCOLS: [(&str, u32, &[&str]); 7] = [
+const PROTOCOLS: [(&str, u32, &[&str]); 8] = [
     ("VERIFY_PROTOCOL", VERIFY_PROTOCOL, &["cuda/device/verify.rs", RUNNER]),
     ("HOST_PROTOCOL", HOST_PROTOCOL, &["cuda/device/hosted/verify.rs", "cuda/device/hosted/runner.rs"]),
     ("SANITIZE_PROTOCOL", SANITIZE_PROTOCOL, &["cuda/device/sanitize.rs", RUNNER]),
     ("BENCH_PROTOCOL", BENCH_PROTOCOL, &["cuda/device/bench.rs", RUNNER]),
     ("PAIRS_PROTOCOL", PAIRS_PROTOCOL, &["cuda/device/pairs.rs", RUNNER]),
+    ("BASELINE_PROTOCOL", BASELINE_PROTOCOL, &["cuda/device/baseline.rs", RUNNER]),
     ("PROFILE_PROTOCOL", PROFILE_PROTOCOL, &["cuda/device/profile.rs", RUNNER]),
     ("PEAKS_PROTOCOL", PEAKS_PROTOCOL, &["cuda/device/peaks/step.rs", RUNNER]),
 ];

@@ -47,7 +47,7 @@ int main(void) {
 
 impl Lab {
     /// The package of softmax with a licence and one timed shape, for a GPU only, on the virtual device.
-    fn to_package(mut self) -> Self {
+    fn for_package(mut self) -> Self {
         self.edit("kernel.toml", "name = \"p\"\n", "name = \"p\"\nversion = \"0.1.0\"\nlicense = \"MIT\"\n");
         self.edit("kernel.toml", "[targets.cpu]\n", "");
         self.edit(
@@ -71,7 +71,7 @@ fn cc(words: &[&str], within: &std::path::Path) {
 #[test]
 #[ignore = "second tier: installs Triton"]
 fn machine_code_of_triton_is_packaged_and_its_loader_in_c_asks_for_what_triton_stated() {
-    let Some(lab) = Lab::of_softmax().to_package().installed() else { return };
+    let Some(lab) = Lab::of_softmax().for_package().installed() else { return };
     let built = lab.run(&["build", "--target", "gpu"]);
     assert_eq!(built.code, Some(0), "{}", built.said);
     let done = lab.command(&["package"]);
@@ -127,7 +127,7 @@ fn machine_code_of_triton_is_packaged_and_its_loader_in_c_asks_for_what_triton_s
 #[test]
 #[ignore = "second tier: installs Triton"]
 fn machine_code_of_triton_is_disassembled_by_the_wheel_where_cuda_has_a_disassembler_that_does_not_know_it() {
-    let lab = Lab::of_softmax().to_package();
+    let lab = Lab::of_softmax().for_package();
     lab.edit("kernel.toml", "[targets.gpu]", "[toolchain]\ncuda = { path = \"cuda\" }\n\n[targets.gpu]");
     lab.edit("kernel.toml", "source = \"softmax.py\"\n", "source = \"softmax.py\"\ntune.WARPS = [2, 4]\n");
     let method = "options = { num_warps = \"WARPS\" }\n\n[kernel.softmax.methods.\"memory.vectorized_access\"]\noff = { WARPS = 2 }\n\

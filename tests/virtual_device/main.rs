@@ -4,6 +4,7 @@
 
 mod ablated;
 mod agreed;
+mod baselined;
 mod bounded;
 mod compared;
 mod confirmed;

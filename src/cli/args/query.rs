@@ -15,7 +15,7 @@ pub struct ReportArgs {
     /// code)
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
-    /// Baseline: a kernel of the same operator, a variant, or `declared` for the variant declared first
+    /// Baseline: a kernel of the same operator, a variant, a `[baseline.NAME]` of the manifest, or `declared` for the variant declared first
     #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
     pub baseline: String,
     /// Report the share of correct kernels that are more than P times as fast as the baseline

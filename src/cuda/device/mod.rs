@@ -12,13 +12,14 @@
 //! | `run_limit` | worker | how long one run of a candidate may take |
 //! | `inputs` | worker | inputs as bytes, made once for all variants |
 //! | `buffers` | worker | contents of buffers before a run, checks after it |
-//! | `verify`, `bench`, `pairs`, `profile`, `peaks` | worker | execute the steps |
+//! | `verify`, `bench`, `pairs`, `baseline`, `profile`, `peaks` | worker | execute the steps |
 //! | `read_back` | worker | outputs of launches, by sums and by bytes |
 //! | `hosted` | both | verifies a kernel's own launcher, in a separate process that is trusted with nothing |
 //! | `sanitize` | worker | verifies under Compute Sanitizer |
 //! | `products` | both | computes large products for the oracle, in a separate process that never loads a candidate |
 //! | `monitor` | worker | reads clocks, temperature, power |
 
+mod baseline;
 mod bench;
 mod buffers;
 mod call;
@@ -53,6 +54,7 @@ mod timing;
 mod verify;
 mod wire;
 
+pub use baseline::baseline;
 pub use bench::bench;
 pub use client::{resolve, warm};
 pub use examine::examine_driver_main;

@@ -86,12 +86,17 @@ pub(super) fn refused_beside_driver(keep: &Confinement) -> io::Result<Rules> {
     rules.insert(c::SYS_fcntl, vec![is(1, c::F_SETOWN)?, is(1, F_SETOWN_EX)?]);
     rules.entry(c::SYS_prctl).or_default().push(is(0, c::PR_SET_SECCOMP)?);
     rules.insert(c::SYS_seccomp, vec![]);
+    grant_driver(&mut rules)?;
+    Ok(rules)
+}
+
+/// Allows what a driver needs. The network stays refused.
+fn grant_driver(rules: &mut Rules) -> io::Result<()> {
     for granted in driver::CALLS {
         rules.remove(&granted.what.0);
     }
-    // The network stays refused.
     rules.insert(c::SYS_socket, vec![when(0, SeccompCmpOp::Ne, u64::from(c::AF_UNIX.unsigned_abs()))?]);
-    Ok(rules)
+    Ok(())
 }
 
 fn refused(keep: &Confinement) -> io::Result<Rules> {
@@ -113,6 +118,9 @@ fn refused(keep: &Confinement) -> io::Result<Rules> {
         rules.insert(c::SYS_kill, vec![when(0, SeccompCmpOp::Ne, own)?]);
         rules.insert(c::SYS_tgkill, vec![when(0, SeccompCmpOp::Ne, own)?]);
         rules.insert(c::SYS_clone, vec![when(0, SeccompCmpOp::MaskedEq(c::CLONE_THREAD as u64), 0)?]);
+    } else if !keep.devices.is_empty() {
+        // A program that loads a driver itself, such as Python with PyTorch.
+        grant_driver(&mut rules)?;
     }
     Ok(rules)
 }

@@ -32,8 +32,8 @@ pub(super) struct InFile {
 }
 
 /// The folder of one call, removed with this value.
-pub(super) struct Call {
-    pub(super) dir: TempDir,
+pub(crate) struct Call {
+    pub(crate) dir: TempDir,
 }
 
 impl InFile {
@@ -49,16 +49,16 @@ impl InFile {
 
 impl Call {
     /// Creates a folder in the output folder, which is removed before outputs are collected.
-    pub(super) fn new(task: &Task) -> Result<Self, Response> {
+    pub(crate) fn new(task: &Task) -> Result<Self, Response> {
         let dir = tempfile::Builder::new().prefix(".reference-").tempdir_in(&task.output);
         Ok(Call { dir: dir.map_err(|e| failed(format!("cannot make a folder for the reference: {e}")))? })
     }
 
-    pub(super) fn path(&self, file: &str) -> std::path::PathBuf {
+    pub(crate) fn path(&self, file: &str) -> std::path::PathBuf {
         self.dir.path().join(file)
     }
 
-    pub(super) fn write(&self, file: &str, bytes: &[u8]) -> Result<(), Response> {
+    pub(crate) fn write(&self, file: &str, bytes: &[u8]) -> Result<(), Response> {
         fs::write(self.path(file), bytes).map_err(|e| failed(format!("cannot write what the reference reads: {e}")))
     }
 

@@ -1,7 +1,7 @@
 //! Expected values of a trial: computed by a built-in operator, or by a function of the package in Python, PyTorch or C++ in a confined process of its own. Knows problems
 //! and trials; never loads or sees candidate code, and does not read tolerances, except as `nulls` states.
 
-mod call;
+pub(crate) mod call;
 mod cpp;
 mod nulls;
 pub mod python;

@@ -206,7 +206,7 @@ pub(super) fn places(problem: &Problem, wanted: impl Fn(&Tensor) -> bool) -> Vec
 }
 
 /// The values of dims and params by name.
-pub(super) fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
+pub(crate) fn arguments(problem: &Problem) -> BTreeMap<String, Value> {
     let dims = problem.dims.iter().map(|(name, value)| (name.clone(), Value::from(*value)));
     let params = problem.params.iter().map(|param| {
         let value = match param.value {

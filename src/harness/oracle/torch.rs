@@ -1,5 +1,6 @@
 //! References of the package in PyTorch. One confined process computes several sets of inputs, because importing PyTorch takes longer than most references. The
-//! head of `torch_driver.py` documents what such a reference may rely on; `torch_call.py` is what other programs for PyTorch also use.
+//! head of `torch_driver.py` documents what such a reference may rely on; `torch_call.py` and `torch_module.py` are what other programs for PyTorch
+//! also use.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,21 @@ use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
 use kforge_types::model::torch::TorchCall;
 use kforge_types::model::{DType, Problem, Role};
 
-const DRIVER: &str =
-    concat!(include_str!("known.py"), "\n\n", include_str!("torch_call.py"), "\n\n", include_str!("torch_driver.py"));
+const DRIVER: &str = concat!(
+    include_str!("known.py"),
+    "
+
+",
+    include_str!("torch_call.py"),
+    "
+
+",
+    include_str!("torch_module.py"),
+    "
+
+",
+    include_str!("torch_driver.py")
+);
 /// The exit status by which the driver reports that PyTorch cannot be imported.
 pub(crate) const NO_TORCH: i32 = 4;
 

@@ -1,11 +1,8 @@
-"""PyTorch on the processor for kforge: what may be imported, watched operations, files of a package with other constants. kforge puts this file between `known.py`
-and a driver, so that they are one program, run as `python driver.py CALL`.
+"""PyTorch on the processor for kforge: what may be imported, and watched operations. kforge puts this file between `known.py` and `torch_module.py`, and a driver
+after them, so that they are one program, run as `python driver.py CALL`.
 """
 
-import ast
 import ctypes
-import importlib.util
-import inspect
 import json
 import traceback
 
@@ -39,7 +36,6 @@ from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_flatten, tree_map
 
-NAMED = "`%s::%s`" % (call["module"], call["function"])
 LOW_FLOATS = (torch.float32, torch.float16, torch.bfloat16)
 LOW_COMPLEX = (torch.complex64, torch.complex32)
 
@@ -157,65 +153,6 @@ class InDouble(TorchFunctionMode):
         if not isinstance(value, torch.dtype):
             return value
         return torch.float64 if value in LOW_FLOATS else torch.complex128 if value in LOW_COMPLEX else value
-
-
-def fail(message):
-    sys.exit("%s %s" % (NAMED, message))
-
-
-def number(value):
-    """A value of the manifest. Numbers that JSON does not have are words; lists are tuples."""
-    if isinstance(value, list):
-        return tuple(number(part) for part in value)
-    if isinstance(value, dict):
-        return float(value["float"]) if "float" in value else value["text"]
-    return value
-
-
-def bound_names(statement):
-    """The names that a statement at the top of a file binds."""
-    if isinstance(statement, ast.Assign):
-        targets = statement.targets
-    elif isinstance(statement, (ast.AnnAssign, ast.AugAssign)):
-        targets = [statement.target]
-    else:
-        return set()
-    return {part.id for target in targets for part in ast.walk(target) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)}
-
-
-def literal(value):
-    if isinstance(value, tuple):
-        return ast.Tuple(elts=[literal(part) for part in value], ctx=ast.Load())
-    if isinstance(value, float) and (value != value or value in (float("inf"), float("-inf"))):
-        return ast.Call(func=ast.Name(id="float", ctx=ast.Load()), args=[ast.Constant(value=str(value))], keywords=[])
-    return ast.Constant(value=value)
-
-
-def load(root, file, constants):
-    """The module in a file of the package. Its constants have the given values from where the file sets them."""
-    path = os.path.join(root, file)
-    sys.path[:0] = [os.path.dirname(path), root]
-    with open(path, "rb") as source:
-        tree = ast.parse(source.read(), filename=path)
-    body, missing = [], set(constants)
-    for statement in tree.body:
-        body.append(statement)
-        for name in sorted(bound_names(statement) & set(constants)):
-            missing.discard(name)
-            again = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=literal(constants[name]))
-            body.append(ast.fix_missing_locations(ast.copy_location(again, statement)))
-    if missing:
-        sys.exit("`constants` names %s, but `%s` sets no such constant at its top" % (listed(missing), file))
-    tree.body = body
-    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(file))[0], path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
-    return module
-
-
-def listed(names):
-    return ", ".join("`%s`" % name for name in sorted(names))
 
 
 def same(now, before):

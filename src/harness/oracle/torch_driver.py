@@ -40,71 +40,8 @@ def write(name, value, entry):
     file.copy_(value)
 
 
-class Bound:
-    """The arguments of `forward` or of the function, and the state of the module, by tensors of the operator."""
-
-    def __init__(self, module, function, values, tensors):
-        self.module = module
-        self.arguments, self.state, self.kept = {}, {}, []
-        used = set()
-        parameters = inspect.signature(function).parameters.values()
-        names = call["names"]
-        known = {p.name for p in parameters}
-        takes_all = any(p.kind is p.VAR_KEYWORD for p in parameters)
-        for name in names:
-            if name not in known and not takes_all:
-                fail("has no argument `%s`, which `names` of the reference states; there are %s" % (name, listed(known) or "none"))
-        for p in parameters:
-            if p.kind in (p.VAR_KEYWORD, p.VAR_POSITIONAL):
-                continue
-            own = names.get(p.name, p.name)
-            if own in values:
-                self.arguments[p.name] = own
-                used.add(own)
-            elif p.default is p.empty:
-                fail("asks for `%s`, which no tensor, param or dim is named; there are %s. `names` of the reference can state which it is" % (p.name, listed(values)))
-        if module is not None:
-            used |= self.bind(module, values, tensors, used)
-        elif call["state"] or call["init"] or call["keywords"]:
-            fail("is a function: `init` and `state` of the reference are for modules")
-        if takes_all:
-            for name in values:
-                if name not in used:
-                    self.arguments[name] = name
-                    used.add(name)
-        idle = [name for name in tensors if name not in used]
-        if idle:
-            what = "neither an argument nor in its state" if module is not None else "not an argument"
-            fail("does not use %s: %s. `names` and `state` of the reference can state what it is" % (listed(idle), what))
-        self.positional = {p.name for p in parameters if p.kind is p.POSITIONAL_ONLY}
-
-    def bind(self, module, values, tensors, taken):
-        used, missing = set(), []
-        parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
-        stated = call["state"]
-        aliases = dict(module.named_parameters(remove_duplicate=False))
-        for name in stated:
-            if name not in parameters and name not in buffers:
-                same = [other for other, value in parameters.items() if name in aliases and value is aliases[name]]
-                hint = "; it is `%s` by another name" % same[0] if same else "; there are %s" % (listed(set(parameters) | set(buffers)) or "none")
-                fail("has no parameter or buffer `%s`, which `state` of the reference states%s" % (name, hint))
-        for name, own in list(parameters.items()) + list(buffers.items()):
-            tensor = stated.get(name, name.replace(".", "_"))
-            if tensor in tensors and not (name not in stated and tensor in taken):
-                if tuple(own.shape) != tuple(tensors[tensor]["shape"]):
-                    fail("has the %s `%s` in the shape %s, but `%s` has the shape %s" % ("parameter" if name in parameters else "buffer", name, list(own.shape), tensor, tensors[tensor]["shape"]))
-                self.state[name] = tensor
-                used.add(tensor)
-            elif name in parameters and name not in stated:
-                missing.append(name)
-            else:
-                if own.is_floating_point() and bool(own.isnan().any()):
-                    fail("draws `%s` at random in its constructor, and no tensor gives it: bind it in `state` of the reference" % name)
-                self.kept.append(name)
-        if missing:
-            shapes = ", ".join("`%s` %s" % (name, list(parameters[name].shape)) for name in missing)
-            fail("has parameters that no tensor gives: %s. Declare inputs named %s, or name tensors in `state` of the reference" % (shapes, listed(name.replace(".", "_") for name in missing)))
-        return used
+class Computed(Bound):
+    """A call whose state and arguments are bound, in float64."""
 
     def run(self, function, values, inouts, modes):
         """Calls it with copies. Returns the results, and the tensors of inouts afterwards."""
@@ -143,16 +80,6 @@ class Bound:
             if call["state"].get(name, "") is not None and not same(state[name], value):
                 fail("changes the buffer `%s`, which no inout gives: declare an inout for it, or state `\"%s\" = false` in `state` of the reference" % (name, name))
         return result, {name: copies[name] for name in inouts}
-
-
-def by_name(result, outputs, written):
-    if isinstance(result, dict):
-        return result
-    results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
-    names = written if len(results) == len(written) != len(outputs) else outputs
-    if len(results) != len(names):
-        fail("returned %d results, expected %d: %s" % (len(results), len(names), ", ".join(names) or "none, because every written tensor is an inout"))
-    return dict(zip(names, results))
 
 
 def computed(bound, function, values, inouts):
@@ -225,7 +152,7 @@ def one_set(module, function, tensors, outputs):
     values = {name: number(value) for name, value in call["arguments"].items()}
     values.update((name, read(name, entry)) for name, entry in tensors.items())
     inouts = [name for name in outputs if name in tensors]
-    bound = Bound(module, function, values, tensors)
+    bound = Computed(module, function, values, tensors)
     (result, changed), precision = computed(bound, function, values, inouts)
     results = dict(changed)
     results.update(by_name(result, [name for name in outputs if name not in changed], list(outputs)))

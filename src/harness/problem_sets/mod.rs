@@ -29,6 +29,8 @@ const DRIVER: &str = concat!(
     "\n\n",
     include_str!("../oracle/torch_call.py"),
     "\n\n",
+    include_str!("../oracle/torch_module.py"),
+    "\n\n",
     include_str!("meta.py"),
     "\n\n",
     include_str!("shapes.py"),

@@ -106,8 +106,10 @@ pub fn failing(outcome: &BuildOutcome) -> impl Iterator<Item = (&Node, &str)> {
 fn lacking(outcome: &BuildOutcome) -> Vec<Lacking> {
     let on_device = |n: &Node| n.kind.observes_device() && n.resources.device.is_some();
     let targets: BTreeSet<_> = outcome.graph.nodes().filter(|n| on_device(n)).map(|n| &n.labels.target).collect();
-    // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown.
-    let decides = |n: &Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks);
+    // A profile and a device's peaks decide no verdict, champion or attribution. Without them, only the bound of a kernel is unknown; without a baseline, only
+    // how champions compare with it.
+    let decides =
+        |n: &Node| on_device(n) && !matches!(n.kind, StepKind::Profile | StepKind::Peaks | StepKind::Baseline);
     // A step is skipped for the reason of the first step that gave no result, so steps that lack one thing have one reason.
     let reason = |root: &str| {
         let at = outcome.graph.nodes().position(|node| node.id == root)?;

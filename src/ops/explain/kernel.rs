@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use super::choice::choices;
 use crate::session::build::Ready;
-use kforge_engine::{Node, ReadyResult};
+use kforge_engine::{Blobs, Done, Node, ReadyResult};
+use kforge_pipeline::plan::kernels::Selected;
+use kforge_pipeline::report::baselines::BaselineReport;
 use kforge_pipeline::report::kernel::{KernelDocument, SeatDocument};
 use kforge_types::record::{FORMAT_VERSION, StepKind};
 
@@ -42,5 +44,22 @@ fn seat(ready: &Ready<'_>, known: &ReadyResult, node: &Node) -> Option<SeatDocum
         types: selected.choice.label.clone(),
         select: node.id.clone(),
         choices: choices(ready, known, &node.id).unwrap_or_default(),
+        baselines: baselines(ready, known, &selected),
     })
+}
+
+/// The baselines beside the champions of a selection that are rated.
+fn baselines(ready: &Ready<'_>, known: &ReadyResult, selected: &Selected) -> Vec<BaselineReport> {
+    let rated = |(node, done): &(Node, Option<Done>)| {
+        let labels = &node.labels;
+        let is_its = node.kind == StepKind::Rate
+            && labels.kernel.as_ref() == Some(&selected.kernel)
+            && labels.target.as_ref() == Some(&selected.target)
+            && selected.builds.iter().any(|build| Some(&build.label) == labels.variant.as_ref());
+        let digest = done.as_ref()?.result.as_ref()?.outputs.get("rating").copied().filter(|_| is_its)?;
+        let rating = serde_json::from_slice(&ready.leaves.get(&digest).ok()??).ok()?;
+        let (shape, baseline, variant) = (labels.shape.clone()?, labels.baseline.clone()?, labels.variant.clone()?);
+        Some(BaselineReport { shape, baseline, variant, rating })
+    };
+    known.steps.iter().filter_map(rated).collect()
 }

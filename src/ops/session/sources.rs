@@ -191,6 +191,22 @@ pub(crate) fn find(
             }
         }
     }
+    for baseline in &member.package.baselines {
+        let Some((file, _)) = baseline.source.as_ref().filter(|(file, _)| !out.references.contains_key(file)) else {
+            continue;
+        };
+        let error = |code, message: String| baseline.place.error(code, message);
+        match kin(&member.folder, file, leaf) {
+            Ok(Some(tree)) => {
+                out.references.insert(file.clone(), tree);
+            }
+            Ok(None) => {
+                let message = format!("`{file}` of baseline `{}` does not exist", baseline.name);
+                wrong.push(error("package.no-reference", message).expected("a file of the package"));
+            }
+            Err(e) => wrong.push(error("package.unreadable", format!("cannot read the files beside `{file}`: {e}"))),
+        }
+    }
     out.mounts = mounts;
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
 }

@@ -13,7 +13,7 @@ use kforge_pipeline::plan::{Tool, Toolchains};
 use kforge_project::toolchain::cuda::{Progress, Source};
 use kforge_project::toolchain::{self, Cuda, Group, Pip, Python, cxx, processor, python};
 use kforge_project::workspace::lockfile::LockedWheel;
-use kforge_types::model::{Arch, CudaSpec, Language, Package, Reference};
+use kforge_types::model::{Arch, CudaSpec, Language, Package, Reference, TorchSpec};
 use kforge_types::record::params::{Compiler, Toolchain};
 use kforge_types::record::spec::Tree;
 
@@ -309,6 +309,17 @@ impl Tools {
             self.toolchain(&found, Behind::Triton(wheel, Box::new(python), TritonPart::Disassembler))
         });
         let torch = torch(package).map_err(|why| why.to_string().lines().next().unwrap_or_default().to_string());
+        let torch_cuda: Tool = match (&torch, &host.torch) {
+            (Ok(TorchRequest::System), Some(Ok((_, places)))) => {
+                let folder = places.get("torch").ok_or_else(|| "BUG: PyTorch has no folder".to_string());
+                let found = folder.and_then(|folder| {
+                    toolchain::torch::with_cuda(folder)
+                        .map_err(|e| format!("could not read the packages beside PyTorch: {e}"))
+                });
+                found.map(|found| self.toolchain(&found, Behind::Here(BTreeMap::new()))).into()
+            }
+            _ => Tool::Missing("only the PyTorch of this machine runs on a GPU".into()),
+        };
         let torch: Tool = match torch {
             Ok(TorchRequest::System) => {
                 let found = host.torch.clone().unwrap_or_else(|| Err("BUG: PyTorch was not looked for".into()));
@@ -340,6 +351,7 @@ impl Tools {
             fatbinary: fatbinary.into(),
             python: of_host(&host.python),
             torch,
+            torch_cuda,
             runtime: Tool::from(
                 host.runtime.clone().map(|runtime| self.keep(serde_json::to_vec(&runtime).unwrap_or_default())),
             ),
@@ -752,9 +764,15 @@ fn no_numpy(python: &Path) -> String {
     )
 }
 
-/// Whether a package has a reference in PyTorch.
+/// Whether a package has a reference in PyTorch, or baselines that the PyTorch of this machine runs.
 pub fn needs_torch(package: &Package) -> bool {
     package.operators.iter().any(|operator| matches!(operator.reference, Reference::Torch { .. }))
+        || runs_baselines(package) && !matches!(package.toolchain.torch, Some(TorchSpec::Release(_)))
+}
+
+/// Whether baselines of a package can run: on a device.
+pub fn runs_baselines(package: &Package) -> bool {
+    !package.baselines.is_empty() && package.targets.values().any(|target| target.arch != Arch::Cpu)
 }
 
 /// The name of a release's wheels in the lockfile.

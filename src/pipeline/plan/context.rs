@@ -112,6 +112,7 @@ impl<'a> Planner<'a> {
 
     fn package(&mut self, at: usize) {
         let package = self.input.packages[at].package;
+        self.keep_baselines(at);
         let mut reached: BTreeSet<&str> = BTreeSet::new();
         for kernel in &package.kernels {
             if !Selection::takes(&self.input.selection.kernels, &kernel.name)

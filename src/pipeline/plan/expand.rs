@@ -76,8 +76,8 @@ impl<'a> Expander<'a> {
         sources.chain(references).map(|(name, digest)| (name.clone(), *digest)).collect()
     }
 
-    /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off, and, for a
-    /// kernel with a device target, the disassembler and, if the target asks for fatbins, what packs them.
+    /// What steps that results add may read and no step of the plan so far does, by name: the sources that replace the kernel's where a method is off; for a
+    /// kernel with a device target, the disassembler and, if the target asks for fatbins, what packs them; the files of baselines, and what runs them.
     pub fn read_later(&self, package: &str, kernel: &str) -> BTreeMap<String, Digest> {
         let Ok(planner) = self.planner.lock() else { return BTreeMap::new() };
         let Some(input) = planner.input.packages.iter().find(|input| input.package.name == package) else {
@@ -97,6 +97,16 @@ impl<'a> Expander<'a> {
         if targets.iter().any(|target| target.fatbin) {
             read("fatbinary", &input.toolchains.fatbinary);
         }
+        let operator = input.package.operator(&kernel.operator);
+        let mut baselines =
+            input.package.baselines.iter().filter(|baseline| operator.is_some_and(|o| baseline.is_of(o))).peekable();
+        if baselines.peek().is_some() {
+            read("python", &input.toolchains.python);
+            read("torch", &input.toolchains.torch);
+            read("torch-cuda", &input.toolchains.torch_cuda);
+        }
+        let files = baselines.filter_map(|baseline| input.references.get(&baseline.source.as_ref()?.0));
+        all.extend(files.flat_map(|tree| tree.files.clone()));
         all
     }
 
@@ -118,6 +128,10 @@ impl<'a> Expander<'a> {
             host: found.kernel.host.as_ref().map(|host| format!("{}::{}", found.kernel.source, host.function)),
             hot: found.kernel.select.metric == Metric::Hot,
             whole: found.kernel.launches.iter().all(own),
+            baselines: {
+                let all = &planner.package_input(selected.package).package.baselines;
+                all.iter().filter(|b| b.is_of(found.operator)).map(|b| b.name.clone()).collect()
+            },
             index_limit: index_limit(found.scope(&selected.choice, 0), selected),
         })
     }
@@ -139,6 +153,8 @@ pub struct ResultContext {
     pub hot: bool,
     /// Whether it launches only its own code.
     pub whole: bool,
+    /// The baselines of its operator.
+    pub baselines: Vec<String>,
     /// The index type that none of its shapes comes near, if its arguments show one.
     pub index_limit: Option<IndexLimit>,
 }
@@ -200,6 +216,11 @@ fn by_variant(champions: &[Champion]) -> BTreeMap<u32, Vec<&Champion>> {
         }
     }
     all
+}
+
+/// The contender of that number.
+pub(super) fn by_number(selected: &Selected, champion: u32) -> Option<&PlannedVariant> {
+    selected.builds.iter().find(|build| build.variant.order == champion)
 }
 
 /// A declared kernel on a target, found again by name.
@@ -301,10 +322,11 @@ impl<'a> Planner<'a> {
         Ok(without)
     }
 
-    /// Plans what follows a selection that no challenge changes any more: confirmations and fatbins of its champions, and the next round.
+    /// Plans what follows a selection that no challenge changes any more: confirmations, baselines and fatbins of its champions, and the next round.
     pub(super) fn settled(&mut self, selected: &Selected, champions: &[Champion]) -> Result<(), Diagnostic> {
         for (variant, of) in &by_variant(champions) {
             self.confirmations(selected, *variant, of)?;
+            self.baselines(selected, *variant, of)?;
             self.fatbin(selected, *variant)?;
         }
         self.next_round(selected, champions.iter().find_map(|champion| champion.variant));

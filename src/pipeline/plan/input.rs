@@ -102,6 +102,8 @@ pub struct Toolchains {
     pub python: Tool,
     /// The PyTorch of references.
     pub torch: Tool,
+    /// The libraries of CUDA and the Triton beside the system's PyTorch, which baselines use.
+    pub torch_cuda: Tool,
     /// What a program that the C++ compiler makes needs at run time: the C library and related libraries, and the processor features by which they choose code.
     pub runtime: Tool,
     /// The processor features by which numeric libraries choose code.

@@ -8,6 +8,7 @@
 //! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
 //! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
 //! | bench, pairs, verify on a device | the host side of a context, and the buffers four times: those of two sets of inputs, and of a fresh trial or a stress class twice |
+//! | baseline | as bench, and a second process with PyTorch, its context, and the buffers twice |
 //! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
@@ -24,6 +25,9 @@ pub const CONTEXT: u64 = 512;
 
 /// A process that has imported PyTorch, in MiB.
 const TORCH: u64 = 384;
+
+/// A process that has imported PyTorch with CUDA, and a compiler that it started, in MiB.
+const TORCH_CUDA: u64 = 1536;
 
 /// Bytes of a float64.
 const F64: u64 = 8;
@@ -88,6 +92,11 @@ pub fn verify(params: &VerifyParams) -> u64 {
 /// Memory for timing a variant, in MiB.
 pub fn timing(params: &VerifyParams) -> u64 {
     CONTEXT + mib(buffers(params).saturating_mul(4))
+}
+
+/// Memory for timing a baseline beside a champion, in MiB: both processes, what `torch.compile` starts, and the buffers in transfer.
+pub fn baseline(champion: &VerifyParams) -> u64 {
+    timing(champion).saturating_add(CONTEXT + TORCH_CUDA).saturating_add(mib(buffers(champion).saturating_mul(2)))
 }
 
 fn buffers(params: &VerifyParams) -> u64 {

@@ -20,6 +20,8 @@
 //! | match | signature | two inspections | the method's name |
 //! | search | strategy, seed, budget, limits of the architecture, launches | the space by values; the previous search step's state; inspections, judgements and times that it asked for | names of tunables, variants and shapes; the device |
 //! | select | declared order, classes, pins, margin; the range that counts as near the best, if it nominates or names variants to time in full | judgements, times, pairs | names of variants and shapes |
+//! | baseline | what is called and how, the champion's launches, cold or hot | the champion's binary, inspection; expected digests, own functions as for oracle; the files that the baseline can reach; Python, the system's PyTorch by content, the releases of the libraries of CUDA beside it | the device; the baseline's name; tolerances |
+//! | rate | tolerance | the observation of the baseline; whether the operator decides | names, the device |
 //! | attribute | threshold, margin, whether the champion uses the method | match, pairs, judgements without the method | the method's name |
 //! | profile | problem, launches, the requested metrics | binary, inspection | the device; which variant is champion |
 //! | roofline | operations, bytes and arithmetic of each bench shape, cold or hot | times, metrics | names of shapes |
@@ -35,6 +37,8 @@
 //! A kernel whose space is searched begins before that: each search step decides which variants are compiled, sampled and timed next. Its result adds them and
 //! the next search step in the next wave. The last search step adds the nominating select step over the visited variants.
 //!
+//! Once no challenge can change the champions, their baselines are timed beside them ([`baselines`]).
+//!
 //! If an attribution shows that the kernel without a method is faster than the champion, it takes part in a further selection ([`challenge`]).
 //!
 //! If a kernel has many variants, all are timed with few samples first; those that may be the fastest are timed in full in the next wave ([`finals`]).
@@ -44,6 +48,7 @@
 //!
 //! Names of packages, kernels, operators and shapes are only in ids and labels, so the same work under other names has the same keys.
 
+pub mod baselines;
 pub mod challenge;
 mod compile_order;
 pub mod bound;

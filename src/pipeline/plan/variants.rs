@@ -113,6 +113,7 @@ impl Planner<'_> {
             target: Some(scope.target.name.clone()),
             shape: shape.map(String::from),
             method: build.method.clone(),
+            baseline: None,
             confirms: false,
         }
     }

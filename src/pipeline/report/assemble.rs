@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use serde::de::DeserializeOwned;
 
+use super::baselines::BaselineReport;
 use super::classes::{OvertakenReport, reason};
 use super::document::{
     BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
@@ -463,6 +464,12 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 report.machine.push(MachineReport { variant, architectures: found.architectures, functions });
             }
         }
+        StepKind::Rate => {
+            let named = step.labels.shape.clone().zip(step.labels.baseline.clone());
+            if let (Some((shape, baseline)), Some(rating)) = (named, reader.document(step.result, "rating")) {
+                report.baselines.push(BaselineReport { shape, baseline, variant, rating });
+            }
+        }
         StepKind::Match | StepKind::Attribute => {
             let Some(method) = step.labels.method.clone() else { return };
             let at =
@@ -505,6 +512,7 @@ fn tidy(report: &mut TargetReport) {
     report.times.sort_by(|a, b| (&a.shape, &a.variant, a.few).cmp(&(&b.shape, &b.variant, b.few)));
     report.times.dedup_by(|b, a| b.few && (&a.shape, &a.variant) == (&b.shape, &b.variant));
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
+    report.baselines.sort_by(|a, b| a.order().cmp(&b.order()));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));
     report.unavailable.sort();
     report.failed.sort();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
+use super::baselines::BaselineReport;
 use super::classes::{OvertakenReport, stands_for};
 use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport};
@@ -134,6 +135,9 @@ pub struct TargetReport {
     /// How far champions are from the peaks of the device.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rooflines: Vec<RooflineReport>,
+    /// Baselines beside its champions, by shape and name.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<BaselineReport>,
     /// Steps that could not be executed here: kind, number, reason.
     pub unavailable: Vec<(String, u64, String)>,
     /// Steps that failed without a result: step, message.
@@ -277,6 +281,9 @@ pub struct BasisReport {
     pub whole: bool,
     /// The class of each shape.
     pub classes: BTreeMap<String, String>,
+    /// The baselines of its operator.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<String>,
 }
 
 /// The times of a variant at a bench shape, in nanoseconds.

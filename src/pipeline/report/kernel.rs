@@ -6,6 +6,7 @@ use std::fmt::Write;
 use anstyle::Style;
 use serde::Serialize;
 
+use super::baselines::{self, BaselineReport};
 use super::choice::{self, Choice};
 use kforge_foundation::base::count;
 
@@ -40,6 +41,9 @@ pub struct SeatDocument {
     pub select: String,
     /// The choice for each class of shapes; empty if the step has no result yet.
     pub choices: Vec<Choice>,
+    /// Baselines beside its champions.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub baselines: Vec<BaselineReport>,
 }
 
 /// The text, with ANSI styles.
@@ -54,6 +58,9 @@ pub fn text(kernels: &[KernelDocument]) -> String {
             match seat.choices.is_empty() {
                 true => out.push_str("  nothing is selected yet; `kforge build` selects\n"),
                 false => out.push_str(&choice::text(&seat.choices)),
+            }
+            for line in baselines::lines(&seat.baselines) {
+                let _ = writeln!(out, "  {line}");
             }
         }
         let steps: u64 = kernel.steps.values().sum();
@@ -85,6 +92,7 @@ mod tests {
             types: types.into(),
             select: "p/k/cpu/select".into(),
             choices,
+            baselines: vec![],
         };
         let kernel = KernelDocument {
             format_version: 1,

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::document::Report;
 use super::text::{ACCEPTED, facts, host_launched, observed};
-use super::{provenance, rounds_text};
+use super::{baselines, provenance, rounds_text};
 use jiff::Timestamp;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Attribution, Shown};
@@ -166,6 +166,15 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
                         reached.line()
                     );
                 }
+            }
+        }
+        if targets().any(|(_, t)| !t.baselines.is_empty()) {
+            table(&mut out, &format!("kernel | target | {}", baselines::COLUMNS));
+        }
+        for (kernel, target) in targets() {
+            for baseline in &target.baselines {
+                let cells = baseline.cells().map(|text| cell(&text)).join(" | ");
+                let _ = writeln!(out, "| {} | {} | {cells} |", cell(&kernel.name), cell(&target.target));
             }
         }
         for (kernel, target) in targets() {

@@ -2,6 +2,7 @@
 //! decide anything.
 
 pub mod ablation;
+pub mod baselines;
 pub mod age;
 pub mod assemble;
 pub mod candidates;

@@ -3,7 +3,8 @@
 //!
 //! A candidate is a kernel on a target that can be timed, represented by its champions. It is correct if the champion of each class of shapes passes at every
 //! shape of the class, and wrong if one fails or if every variant is wrong. Its speedup is the geometric mean, over the bench shapes at which both were timed,
-//! of the baseline's median time divided by its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate.
+//! of the baseline's median time divided by its champion's, hot or cold as the kernel selects. The baseline itself is not a candidate. For a baseline that the
+//! manifest declares, the ratio is that of the two device times that were taken in pairs; the host time of its calls takes part in nothing.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -84,12 +85,17 @@ pub struct ShapeSpeedup {
     pub ns: f64,
     /// The baseline's median time in nanoseconds.
     pub baseline_ns: f64,
-    /// The baseline's time over the champion's.
+    /// The baseline's time over the champion's; the median over pairs for a baseline that the manifest declares.
     pub speedup: f64,
 }
 
-/// A baseline for one candidate: the kernel's report on the same target, and the variant, or none for its champions.
-type Against<'r> = (&'r TargetReport, Option<&'r str>);
+/// A baseline for one candidate.
+enum Against<'r> {
+    /// Another kernel's report on the same target, or the candidate's own, and the variant, or none for its champions.
+    Kernel(&'r TargetReport, Option<&'r str>),
+    /// A baseline that the manifest declares, by its name.
+    Declared(&'r str),
+}
 
 /// Why a report has no scores.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -97,10 +103,10 @@ pub enum NoScores {
     /// There is no candidate.
     #[error("there is nothing to score: no kernel except the baseline has a target that can be timed")]
     Nothing,
-    /// The baseline is neither a kernel nor a variant.
+    /// The baseline is neither a kernel nor a variant, and the manifest declares none of that name.
     #[error(
-        "no selected kernel or variant is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), or `{DECLARED}`{}",
-        listed(.kernels), listed(.variants), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
+        "no selected kernel or variant is called `{baseline}`: expected a kernel ({}), a variant that was timed ({}), {}or `{DECLARED}`{}",
+        listed(.kernels), listed(.variants), declared(.baselines), .meant.as_ref().map(|best| format!("; did you mean `{best}`?")).unwrap_or_default()
     )]
     Baseline {
         /// The baseline.
@@ -111,13 +117,15 @@ pub enum NoScores {
         kernels: BTreeSet<String>,
         /// Variants that could be the baseline.
         variants: BTreeSet<String>,
+        /// Baselines that the manifests declare.
+        baselines: BTreeSet<String>,
     },
 }
 
 /// The scores of all candidates of a report.
 ///
 /// # Errors
-/// There is no candidate, or the baseline is neither a kernel nor a variant.
+/// There is no candidate, or the baseline is neither a kernel nor a variant nor declared.
 pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result<Scores, NoScores> {
     let mut candidates = vec![];
     let mut known = baseline == DECLARED;
@@ -126,7 +134,7 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
             for target in &kernel.targets {
                 let Some(basis) = &target.basis else { continue };
                 let against = against(package, kernel, target, &basis.declared, baseline);
-                known |= against.is_ok();
+                known |= against.is_ok() || basis.baselines.iter().any(|name| name == baseline);
                 if kernel.name != baseline {
                     candidates.push(candidate(package, kernel, target, against, form));
                 }
@@ -164,14 +172,22 @@ fn unknown_baseline(report: &Report, baseline: &str) -> NoScores {
     let times = kernels.iter().flat_map(|kernel| &kernel.targets).filter(|target| target.basis.is_some());
     let variants = times.flat_map(|target| &target.times).map(|time| time.variant.as_str());
     let variants: BTreeSet<&str> = variants.filter(|variant| !variant.is_empty()).collect();
-    let all = names.iter().chain(&variants).copied().chain([DECLARED]);
+    let bases = kernels.iter().flat_map(|kernel| &kernel.targets).filter_map(|target| target.basis.as_ref());
+    let baselines: BTreeSet<&str> = bases.flat_map(|basis| &basis.baselines).map(String::as_str).collect();
+    let all = names.iter().chain(&variants).chain(&baselines).copied().chain([DECLARED]);
     let owned = |names: &BTreeSet<&str>| names.iter().map(ToString::to_string).collect();
     NoScores::Baseline {
         baseline: baseline.to_string(),
         meant: closest(baseline, all).map(str::to_string),
         kernels: owned(&names),
         variants: owned(&variants),
+        baselines: owned(&baselines),
     }
+}
+
+/// The baselines that manifests declare, as a part of a list.
+fn declared(names: &BTreeSet<String>) -> String {
+    if names.is_empty() { String::new() } else { format!("a baseline ({}), ", listed(names)) }
 }
 
 /// The first of some names, and the number of the others.
@@ -193,16 +209,22 @@ fn against<'r>(
     baseline: &'r str,
 ) -> Result<Against<'r>, String> {
     if baseline == DECLARED {
-        return Ok((target, Some(declared)));
+        return Ok(Against::Kernel(target, Some(declared)));
+    }
+    if target.basis.as_ref().is_some_and(|basis| basis.baselines.iter().any(|name| name == baseline)) {
+        return match target.baselines.iter().any(|found| found.baseline == baseline) {
+            true => Ok(Against::Declared(baseline)),
+            false => Err(format!("the baseline `{baseline}` was not timed beside it")),
+        };
     }
     let other = package.kernels.iter().find(|k| k.name == baseline && k.operator == kernel.operator);
     if let Some(other) = other {
         let same = |t: &&TargetReport| t.target == target.target && t.types == target.types;
-        let found = other.targets.iter().find(same).map(|t| (t, None));
+        let found = other.targets.iter().find(same).map(|t| Against::Kernel(t, None));
         return found.ok_or_else(|| format!("`{baseline}` is not for `{}`", target.target));
     }
     match target.times.iter().any(|t| t.variant == baseline) {
-        true => Ok((target, Some(baseline))),
+        true => Ok(Against::Kernel(target, Some(baseline))),
         false => Err(format!("neither a kernel of `{}` nor a variant that was timed is `{baseline}`", kernel.operator)),
     }
 }
@@ -223,7 +245,13 @@ fn candidate(
     let mut shapes = vec![];
     match against {
         Err(why) => unknown.push(why),
-        Ok((base, fixed)) => {
+        Ok(Against::Declared(name)) => {
+            shapes = beside(target, name, &mut unknown);
+            if shapes.is_empty() && correct != Some(false) {
+                unknown.push(format!("no bench shape has a ratio to `{name}`"));
+            }
+        }
+        Ok(Against::Kernel(base, fixed)) => {
             for time in &target.times {
                 let Some(variant) = champion(target, &time.shape).filter(|v| *v == time.variant) else { continue };
                 let Some(base_variant) = fixed.or_else(|| champion(base, &time.shape)) else { continue };
@@ -261,6 +289,26 @@ fn candidate(
         score: score(form, &known),
         unknown,
     }
+}
+
+/// The speedups of champions over a baseline that the manifest declares: ratios of device times that were taken in pairs.
+fn beside(target: &TargetReport, name: &str, unknown: &mut Vec<String>) -> Vec<ShapeSpeedup> {
+    let mut shapes = vec![];
+    for found in target.baselines.iter().filter(|found| found.baseline == name) {
+        if champion(target, &found.shape) != Some(&found.variant) {
+            continue;
+        }
+        let rating = &found.rating;
+        if matches!(rating.verdict, Verdict::Fail(_)) {
+            unknown.push(format!("the baseline is wrong, so its time at {} does not count", found.shape));
+            continue;
+        }
+        if let (Some(ratio), Some(ns), Some(baseline_ns)) = (rating.ratio, rating.champion_ns, rating.device_ns) {
+            let (shape, variant) = (found.shape.clone(), found.variant.clone());
+            shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median });
+        }
+    }
+    shapes
 }
 
 /// The champion at a shape: that of its class. If there are several rounds, the last one counts.

@@ -10,7 +10,7 @@ use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
     TimeReport,
 };
-use super::{provenance, rounds_text};
+use super::{baselines, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
@@ -173,6 +173,9 @@ fn write_target(out: &mut String, target: &TargetReport, failures: Failures, now
         write_roofline(out, found, target);
     }
     write_times(out, target);
+    for line in baselines::lines(&target.baselines) {
+        let _ = writeln!(out, "    {line}");
+    }
     write_classes(out, target);
     if let Some(limit) = target.index_limit.as_ref().filter(|_| detailed) {
         let _ = writeln!(out, "    {}", paint(DIM, &limit.line()));

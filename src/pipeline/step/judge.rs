@@ -25,7 +25,7 @@ pub const VALUES: &str = "verify.values";
 
 /// The verdict, if the operator's tolerance can tell correct from wrong. Where it cannot, or nothing is known about it, a failure is still a failure, and a pass
 /// means nothing.
-fn decided(verdict: Verdict, calibration: Option<Indecision>) -> Verdict {
+pub(super) fn decided(verdict: Verdict, calibration: Option<Indecision>) -> Verdict {
     match (verdict, calibration) {
         (Verdict::Pass, None) => Verdict::Unknown(Unknown::Missing(
             "calibrate gave no result, so it is unknown whether a pass means anything".into(),

@@ -11,6 +11,7 @@ pub mod generate;
 pub mod io;
 pub mod judge;
 pub mod matching;
+pub mod rate;
 pub mod roofline;
 pub mod round;
 pub mod search;
@@ -26,6 +27,7 @@ fn registered(code: EngineCode) -> fn(&Job<'_>) -> Result<Execution, RunError> {
         EngineCode::Search => search::run,
         EngineCode::Select => select::run,
         EngineCode::Attribute => attribute::run,
+        EngineCode::Rate => rate::run,
         EngineCode::Roofline => roofline::run,
         EngineCode::Round => round::run,
     }

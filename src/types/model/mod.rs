@@ -1,6 +1,7 @@
 //! `kernel.toml` as typed values: the manifest, and the values that result when names are bound to numbers. Pure: knows no files, clock or environment.
 
 pub mod agent;
+pub mod baseline;
 pub mod bound;
 pub mod coordinates;
 pub mod description;
@@ -35,6 +36,7 @@ mod launch;
 mod validate;
 
 pub use agent::{Agent, Rounds};
+pub use baseline::Baseline;
 pub use bound::{
     Arg, Buffer, Constant, Init, KernelLaunch, Launch, Param, Problem, Reference, Role, Scalar, StructField, Tensor,
 };

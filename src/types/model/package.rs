@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::agent::Agent;
+use super::baseline::Baseline;
 use super::expr::list;
 use super::kernel::Kernel;
 use super::manifest::RawShape;
@@ -50,6 +51,8 @@ pub struct Manifest {
     pub targets: Vec<(Text, Inheritable<Target>)>,
     /// The agents that kernels may name, in declared order.
     pub agents: Vec<Agent>,
+    /// Baselines in declared order.
+    pub baselines: Vec<Baseline>,
     /// Operators in declared order.
     pub operators: Vec<Operator>,
     /// Shapes or seeds for operators that are declared elsewhere. For overlays.
@@ -89,6 +92,8 @@ pub struct Package {
     pub targets: BTreeMap<String, Target>,
     /// The agents that its kernels may name, in declared order.
     pub agents: Vec<Agent>,
+    /// What its champions are compared with, in declared order.
+    pub baselines: Vec<Baseline>,
     /// Its operators in declared order.
     pub operators: Vec<Operator>,
     /// Its kernels in declared order.
@@ -229,6 +234,7 @@ pub fn inherit(member: &Manifest, root: Option<&Manifest>) -> (Option<Package>, 
         from_root,
         targets,
         agents: member.agents.clone(),
+        baselines: member.baselines.clone(),
         operators: member.operators.clone(),
         kernels: member.kernels.clone(),
         file: Arc::clone(&member.file),
@@ -271,6 +277,7 @@ pub fn overlay(package: &mut Package, overlay: &Manifest) -> Vec<Diagnostic> {
         || !overlay.dependencies.is_empty()
         || overlay.cuda.is_some()
         || !overlay.agents.is_empty()
+        || !overlay.baselines.is_empty()
     {
         let place = overlay.kernels.first().map_or(&start, |k| &k.place);
         found.push(

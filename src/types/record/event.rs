@@ -91,6 +91,9 @@ pub struct Labels {
     /// The method.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub method: Option<String>,
+    /// The baseline that is timed beside the variant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub baseline: Option<String>,
     /// Whether it confirms a champion, in a process that runs no other candidate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms: bool,

@@ -12,6 +12,7 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 
 mod attribute;
+pub mod baseline;
 mod bench;
 mod calibrate;
 mod compile;
@@ -25,6 +26,7 @@ mod oracle;
 mod pairs;
 mod peaks;
 mod profile;
+mod rate;
 mod roofline;
 mod round;
 mod search;
@@ -73,6 +75,8 @@ kinds! {
     Search => search::KIND,
     Select => select::KIND,
     Pairs => pairs::KIND,
+    Baseline => baseline::KIND,
+    Rate => rate::KIND,
     Attribute => attribute::KIND,
     Profile => profile::KIND,
     Roofline => roofline::KIND,
@@ -90,6 +94,7 @@ pub enum EngineCode {
     Search,
     Select,
     Attribute,
+    Rate,
     Roofline,
     Round,
 }
@@ -109,6 +114,7 @@ pub enum WorkerCode {
     Bench,
     Peaks,
     Pairs,
+    Baseline,
     Profile,
 }
 

@@ -46,6 +46,9 @@ pub struct Scenario {
     /// How launches behave; the first rule that matches applies.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
+    /// How baselines behave; the first rule that matches applies.
+    #[serde(default, rename = "baseline")]
+    pub baselines: Vec<BaselineRule>,
 }
 
 fn first_day() -> String {
@@ -158,6 +161,28 @@ pub struct Rule {
     pub fault: Option<Fault>,
 }
 
+/// The behavior of baselines whose text matches.
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub struct BaselineRule {
+    /// A regular expression over the baseline's text: `compile max-autotune fast.py::softmax on Virtual H`.
+    pub matches: String,
+    /// Nanoseconds of device time.
+    #[serde(default)]
+    pub ns: f64,
+    /// Nanoseconds of host time of a call until the device has done its work.
+    #[serde(default)]
+    pub call_ns: f64,
+    /// The error of the first element of every output.
+    #[serde(default)]
+    pub error: f64,
+    /// Whether it waits for the device, so that device times hold time of the host.
+    #[serde(default)]
+    pub waits: bool,
+    /// The error that it raises.
+    pub raises: Option<String>,
+}
+
 /// The result of a sequence of launches.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Behaviour {
@@ -237,6 +262,18 @@ impl Scenario {
         let text =
             std::fs::read_to_string(path).map_err(|source| ScenarioError::Read { path: path.to_owned(), source })?;
         toml::from_str(&text).map_err(|error| ScenarioError::Form { path: path.to_owned(), error })
+    }
+
+    /// The behavior of a baseline.
+    pub(super) fn baseline(&self, text: &str) -> Result<&BaselineRule, NoBehaviour> {
+        for rule in &self.baselines {
+            let regex =
+                compiled(&rule.matches).map_err(|error| NoBehaviour::Rule { matches: rule.matches.clone(), error })?;
+            if regex.is_match(text) {
+                return Ok(rule);
+            }
+        }
+        Err(NoBehaviour::NoRule(text.to_string()))
     }
 
     /// Whether the scenario of a task has compilers of its own. A scenario that cannot be read has none.

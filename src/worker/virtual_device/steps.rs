@@ -1,4 +1,4 @@
-//! verify, bench, peaks, pairs and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
+//! verify, bench, peaks, pairs, baseline and profile on a virtual device. Knows parameters, behaviours and observations; judges nothing.
 
 use std::convert::Infallible;
 
@@ -14,6 +14,7 @@ use kforge_numerics::measure::implausible::{Freshness, OnFresh, below_floor, fre
 use kforge_numerics::measure::sampling::{self, Side};
 use kforge_numerics::reference::fresh;
 use kforge_types::model::{Metric, Role, Tensor};
+use kforge_types::record::kind::baseline::documents::{BaselineObserved, BaselineParams, Callee};
 use kforge_types::record::params::{PairsParams, VerifyParams};
 use kforge_types::record::peaks::{PeaksObserved, PeaksParams};
 use kforge_types::record::profile::{Peaks, ProfileObserved, ProfileParams};
@@ -288,6 +289,70 @@ pub(crate) fn pairs(task: &Task) -> Response {
         }
         let blocks = seen.blocks.len();
         at.done(task, &seen, fault, format!("{blocks} blocks"))
+    };
+    run().unwrap_or_else(|response: Response| response)
+}
+
+/// A baseline as text for rules: `compile max-autotune fast.py::softmax on Virtual H`.
+fn called(params: &BaselineParams, product: &str) -> String {
+    let what = match &params.calls {
+        Callee::Function { file, function, .. } => format!("{file}::{function}"),
+        Callee::Product(_) => "torch.matmul".into(),
+    };
+    let mode = params.mode.as_ref().map_or(String::new(), |mode| format!(" {mode}"));
+    format!("{}{mode} {what} on {product}", params.how.name())
+}
+
+/// Executes a baseline step.
+pub(crate) fn baseline(task: &Task) -> Response {
+    let run = || {
+        let params: BaselineParams = task.params()?;
+        let mut at = DeviceStep::new(task, params.protocol)?;
+        let champion = at.behaviour(&params.champion)?;
+        let text = called(&params, &at.provenance.device.product);
+        let rule = at.scenario.baseline(&text).map_err(failed)?.clone();
+        let device = at.provenance.device.to_string();
+        let mut seen = BaselineObserved {
+            runs: params.runs(),
+            versions: [("torch".to_string(), "2.11.0".to_string())].into(),
+            compared: VerifyObservation::begun(false, params.champion.trials.len() as u32, device),
+            converted: [].into(),
+            pairs: PairsObserved::default(),
+            device_ns: vec![],
+            champion_ns: vec![],
+            call_ns: vec![],
+            waited: 0,
+        };
+        if let Some(raised) = &rule.raises {
+            seen.versions.clear();
+            seen.compared.findings.push(Finding::new(FindingKind::Exited, raised.clone()));
+            return at.done(task, &seen, None, "0 blocks".into());
+        }
+        let written = || params.champion.problem.tensors.iter().filter(|t| t.role != Role::Input);
+        let trials = params.champion.trials.iter().map(|trial| TrialObserved {
+            trial: trial.trial,
+            distribution: trial.distribution.clone(),
+            outputs: written().map(|tensor| output(tensor, rule.error)).collect(),
+        });
+        seen.compared.trials = trials.collect();
+        let seed = sampling::seed(task.spec.key().hash());
+        while seen.pairs.blocks.len() < sampling::most(&seen.pairs) {
+            let moment = at.clock.moment();
+            let mut block = vec![];
+            for _ in 0..PAIRS_PER_BLOCK {
+                let (a, b) = (at.clock.sample(rule.ns, moment), at.clock.sample(champion.ns, moment));
+                block.push((a / b).ln());
+                seen.device_ns.push(a);
+                seen.champion_ns.push(b);
+                seen.waited += u32::from(rule.waits);
+            }
+            seen.pairs.first.push(sampling::first(seed, seen.pairs.blocks.len()));
+            seen.pairs.blocks.push(block);
+        }
+        let moment = at.clock.moment();
+        seen.call_ns = (0..SAMPLES).map(|_| at.clock.sample(rule.call_ns, moment)).collect();
+        let blocks = seen.pairs.blocks.len();
+        at.done(task, &seen, None, format!("{blocks} blocks"))
     };
     run().unwrap_or_else(|response: Response| response)
 }

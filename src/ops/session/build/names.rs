@@ -55,6 +55,7 @@ impl Ready<'_> {
                 declared: selected.builds.first().map(|b| b.label.clone()).unwrap_or_default(),
                 whole: about.whole,
                 classes: about.shapes.iter().cloned().collect(),
+                baselines: about.baselines,
             }),
             types: selected.choice.label.clone(),
             per: about.per,

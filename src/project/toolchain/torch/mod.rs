@@ -5,7 +5,7 @@
 //! | of a release, only what runs on the processor is installed: 0.5 GB in place of 3 | references run on the processor; `stubs` stands for the rest |
 //! | the lockfile holds the wheels of every kind of Python | one file would fail for a colleague who has another Python |
 //! | the key holds the wheels that are used, or the files of the system's PyTorch by content, and the processor | all of them decide how results are rounded |
-//! | the libraries of CUDA are not in the key | no reference calls them |
+//! | the libraries of CUDA are not in the key | no reference calls them; baselines have their releases in a key of its own |
 //! | an installation imports PyTorch once | that shows whether it works, and leaves the compiled modules that make later imports fast |
 
 mod stubs;
@@ -25,7 +25,7 @@ use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_atomically;
 use kforge_types::record::params::Toolchain;
 
-pub use system::{System, find};
+pub use system::{System, find, with_cuda};
 
 /// The minor versions of Python 3 for which wheels are locked.
 const PYTHONS: [u32; 5] = [10, 11, 12, 13, 14];

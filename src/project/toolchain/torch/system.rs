@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
@@ -104,11 +104,33 @@ impl System {
     }
 }
 
+/// Releases in a folder of packages that decide what PyTorch computes on a GPU: the libraries of CUDA, and the Triton that `torch.compile` uses. The folder of
+/// each release is named after it. Libraries of a toolkit elsewhere are not among them.
+const WITH_CUDA: [&str; 4] = ["nvidia", "cuda", "triton", "pytorch_triton"];
+
+/// The fingerprint of what PyTorch uses on a GPU, from the folder that holds PyTorch: names and releases, because the libraries are gigabytes.
+///
+/// # Errors
+/// The folder cannot be read.
+pub fn with_cuda(folder: &Path) -> io::Result<Toolchain> {
+    let mut found = vec![];
+    for entry in std::fs::read_dir(folder)? {
+        let name = entry?.file_name().to_string_lossy().into_owned();
+        let is_release = name.ends_with(".dist-info") || name.ends_with(".egg-info");
+        if is_release && WITH_CUDA.iter().any(|prefix| name.to_lowercase().starts_with(prefix)) {
+            found.push(name);
+        }
+    }
+    found.sort();
+    let parts: Vec<Digest> = found.iter().map(|name| Digest::of(name.as_bytes())).collect();
+    let tools = [("torch-cuda".to_string(), digest_of_sequence(&parts))];
+    Ok(Toolchain { tools: BTreeMap::from(tools), ..Toolchain::default() })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use std::os::unix::fs::PermissionsExt;
-    use std::path::Path;
 
     fn asked(dir: &Path, answer: &str) -> Result<System, Error> {
         let path = dir.join("python3");
@@ -132,6 +154,27 @@ mod tests {
         assert!(said.contains("-m pip install torch") && said.contains("toolchain.torch"), "{said}");
         let said = asked(dir.path(), r#"{"missing": false, "why": "libcublas.so.12: not found"}"#).unwrap_err();
         assert!(said.to_string().contains("libcublas.so.12: not found"), "{said}");
+    }
+
+    #[test]
+    fn the_releases_of_the_libraries_of_cuda_count_for_baselines_only() {
+        let dir = tempfile::tempdir().unwrap();
+        let key = || with_cuda(dir.path()).unwrap().tools["torch-cuda"];
+        let put = |name: &str| std::fs::create_dir(dir.path().join(name)).unwrap();
+        let none = key();
+        for other in ["numpy-2.1.0.dist-info", "nvidia", "triton"] {
+            put(other);
+        }
+        assert_eq!(key(), none);
+        let mut last = none;
+        for release in
+            ["nvidia_cublas_cu12-12.8.4.1.dist-info", "triton-3.6.0.dist-info", "nvidia_cudnn_cu12-9.1.dist-info"]
+        {
+            put(release);
+            assert_ne!(key(), last, "{release}");
+            last = key();
+        }
+        assert!(with_cuda(&dir.path().join("absent")).is_err());
     }
 
     #[test]

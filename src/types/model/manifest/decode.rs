@@ -99,6 +99,7 @@ impl Reader<'_> {
             dependencies: self.dependencies(root),
             targets: self.targets(root),
             agents: self.agents(root),
+            baselines: self.baselines(root),
             operators,
             extensions,
             kernels,

@@ -3,6 +3,7 @@
 use super::spec::{Field, Spec, Ty, opt, req};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
+use crate::model::baseline::{How, MODES};
 use crate::model::target::{LANGUAGES, LANGUAGES_LATER};
 
 const STR: Ty = Ty::Str("a string");
@@ -697,6 +698,24 @@ pub(super) static KERNEL: Spec = Spec {
     rest: None,
 };
 
+/// The words of a baseline's `how`.
+const HOWS: [&str; 4] = [How::ALL[0].name(), How::ALL[1].name(), How::ALL[2].name(), How::ALL[3].name()];
+
+static BASELINE: Spec = Spec {
+    doc: "PyTorch in place of a kernel, timed beside champions. It is never champion.",
+    fields: &[
+        opt(
+            "how",
+            Ty::Words(&HOWS, &[]),
+            "how it runs; default the table's name if it is one of these, otherwise eager",
+        ),
+        opt("mode", Ty::Words(&MODES, &[]), "the mode of `torch.compile`; default `default`"),
+        opt("source", FUNCTION, "the function that is called; by default the operator's reference in PyTorch"),
+        opt("operator", NAME, "its operator; by default every operator that it suits"),
+    ],
+    rest: None,
+};
+
 /// The whole manifest.
 pub(super) static MANIFEST: Spec = Spec {
     doc: "kernel.toml: operators, their kernels and targets.",
@@ -709,6 +728,7 @@ pub(super) static MANIFEST: Spec = Spec {
         opt("agents", Ty::Map("agent", &Ty::Table(&AGENT)), "agents that kernels may name"),
         opt("operator", Ty::Map("operator", &Ty::Table(&OPERATOR)), "contracts"),
         opt("kernel", Ty::Map("kernel", &Ty::Table(&KERNEL)), "implementations"),
+        opt("baseline", Ty::Map("baseline", &Ty::Table(&BASELINE)), "what champions are compared with"),
     ],
     rest: None,
 };

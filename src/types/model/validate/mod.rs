@@ -1,5 +1,6 @@
 //! Checks that involve several values: names across tables, and whether everything binds. Knows operators, kernels and targets; does not read TOML.
 
+mod baseline;
 mod kernel;
 mod operator;
 mod triton;
@@ -23,5 +24,6 @@ pub(super) fn package(package: &Package, partial: bool, reported: &[&str]) -> Ve
     let sound = !of_kernels.iter().any(|found| found.severity == Severity::Error);
     let unserved = package.operators.iter().filter(|_| sound).flat_map(|o| kernel::unserved(package, o));
     let unserved: Vec<Diagnostic> = unserved.collect();
-    of_kernels.into_iter().chain(unserved).collect()
+    let baselines = if partial { vec![] } else { baseline::baselines(package) };
+    of_kernels.into_iter().chain(unserved).chain(baselines).collect()
 }

@@ -1,6 +1,7 @@
 //! Tests of reading manifests: what each construct becomes, and what each error says.
 
 mod agents;
+mod baselines;
 mod constructs;
 mod errors;
 mod example;

@@ -1,0 +1,140 @@
+//! rate: is a baseline correct, and how does its device time compare with the champion's?
+
+use kforge_engine::{Execution, Job, RunError};
+use kforge_foundation::base::Severity;
+use kforge_numerics::measure::judge::judge;
+use kforge_numerics::measure::orders::Comparison;
+use kforge_numerics::measure::stats::median;
+use kforge_types::record::Verdict;
+use kforge_types::record::kind::baseline::documents::{BaselineObserved, RateParams, Rating, Ratio};
+use kforge_types::record::params::Indecision;
+
+use super::io;
+use super::judge::decided;
+
+/// The code of the note that says that a baseline is wrong.
+pub const WRONG: &str = "baseline.wrong";
+
+/// The orders of a comparison disagree if their answers differ at this margin, which is that of the selection (docs/design.md, section 4.7).
+const MARGIN: f64 = 0.01;
+
+/// Runs the step.
+pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
+    let params: RateParams = io::params(job)?;
+    let rating = rating(&params, io::required(job, "observation")?, io::document(job, "calibration")?);
+    let summary = match (&rating.verdict, rating.ratio) {
+        (Verdict::Fail(why), _) => format!("wrong: {why}"),
+        (_, Some(ratio)) => format!("{:.3} times the champion's device time", ratio.median),
+        (Verdict::Unknown(why), None) => why.to_string(),
+        (Verdict::Pass, None) => "correct".into(),
+    };
+    let mut ran = io::one(job, "rating", &rating, summary)?;
+    if !rating.explanation.is_empty() {
+        let text =
+            format!("the baseline is wrong, so its times compare with nothing\n{}", rating.explanation.trim_end());
+        ran.notes.push(io::note(Severity::Warning, WRONG, text));
+    }
+    Ok(ran)
+}
+
+fn rating(params: &RateParams, seen: BaselineObserved, calibration: Option<Indecision>) -> Rating {
+    let mut judgement = judge(&seen.compared, &params.tolerance);
+    let is_wrong = matches!(judgement.verdict, Verdict::Fail(_));
+    judgement.verdict = match &params.absent {
+        // What a baseline raises is known without expected values.
+        Some(why) if !is_wrong => Verdict::Unknown(why.clone()),
+        _ => decided(judgement.verdict, calibration),
+    };
+    let typical = |ns: &[f64]| Some(median(ns)).filter(|ns| ns.is_finite() && *ns > 0.0);
+    let comparison = if is_wrong { None } else { Comparison::of(&[&seen.pairs]) };
+    Rating {
+        explanation: if is_wrong { judgement.explanation } else { String::new() },
+        verdict: judgement.verdict,
+        call_ns: typical(&seen.call_ns),
+        device_ns: typical(&seen.device_ns),
+        champion_ns: typical(&seen.champion_ns),
+        ratio: comparison.map(|comparison| {
+            let (middle, low, high) = comparison.interval;
+            let disputed = comparison.contested(MARGIN).is_some();
+            Ratio { median: middle.exp(), low: low.exp(), high: high.exp(), disputed }
+        }),
+        // A few late launches do not move a median.
+        waited: 10 * u64::from(seen.waited) > seen.device_ns.len() as u64,
+        runs: seen.runs,
+        versions: seen.versions,
+        converted: seen.converted,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::record::Unknown;
+    use kforge_types::record::timing::{PairsObserved, Side};
+    use kforge_types::record::{Finding, FindingKind, TrialObserved, VerifyObservation};
+
+    fn seen(ratio: f64) -> BaselineObserved {
+        let first = (0..8).map(|block| if block % 2 == 0 { Side::A } else { Side::B }).collect();
+        BaselineObserved {
+            runs: "PyTorch of f.py::g".into(),
+            versions: [("torch".to_string(), "2.11.0".to_string())].into(),
+            compared: VerifyObservation {
+                trials: vec![TrialObserved { trial: 0, distribution: "normal".into(), outputs: vec![] }],
+                ..VerifyObservation::begun(false, 1, "device".into())
+            },
+            converted: [].into(),
+            pairs: PairsObserved { blocks: vec![vec![ratio.ln(); 4]; 8], first },
+            device_ns: vec![2000.0 * ratio; 10],
+            champion_ns: vec![2000.0; 10],
+            call_ns: vec![9000.0, 9100.0, 9200.0],
+            waited: 0,
+        }
+    }
+
+    fn rated(seen: BaselineObserved) -> Rating {
+        let params = RateParams { tolerance: [].into(), absent: None };
+        rating(&params, seen, Some(Indecision { why: None }))
+    }
+
+    #[test]
+    fn a_ratio_is_of_device_times_and_call_times_stand_apart() {
+        let found = rated(seen(1.5));
+        assert_eq!((found.verdict, found.waited), (Verdict::Pass, false));
+        assert_eq!((found.call_ns, found.device_ns, found.champion_ns), (Some(9100.0), Some(3000.0), Some(2000.0)));
+        let ratio = found.ratio.unwrap();
+        assert!((ratio.median - 1.5).abs() < 1e-9 && ratio.low <= ratio.median && ratio.median <= ratio.high);
+        assert!(!ratio.disputed);
+        let few = PairsObserved { blocks: vec![vec![0.1]], first: vec![] };
+        assert_eq!(rated(BaselineObserved { pairs: few, ..seen(1.5) }).ratio, None);
+    }
+
+    #[test]
+    fn a_wrong_baseline_has_no_ratio_and_says_why() {
+        let mut wrong = seen(1.5);
+        wrong.compared.findings.push(Finding::new(FindingKind::InputModified, "the input `x` was changed"));
+        let found = rated(wrong);
+        assert_eq!(found.verdict, Verdict::Fail("the input `x` was changed".into()));
+        assert!(found.explanation.contains("`x` was changed") && found.ratio.is_none() && found.device_ns.is_some());
+    }
+
+    #[test]
+    fn what_was_not_compared_is_unknown_and_still_timed() {
+        let params = RateParams { tolerance: [].into(), absent: Some(Unknown::TooLarge("1e15 operations".into())) };
+        let uncompared = || {
+            let compared = VerifyObservation::begun(false, 1, "device".into());
+            BaselineObserved { compared, ..seen(0.5) }
+        };
+        let found = rating(&params, uncompared(), None);
+        assert!(matches!(found.verdict, Verdict::Unknown(Unknown::TooLarge(_))) && found.ratio.is_some());
+        let mut raised = uncompared();
+        raised.compared.findings.push(Finding::new(FindingKind::Exited, "`f.py::g` raised ValueError"));
+        let found = rating(&params, raised, None);
+        assert!(matches!(found.verdict, Verdict::Fail(_)) && found.ratio.is_none());
+    }
+
+    #[test]
+    fn device_times_that_hold_time_of_the_host_are_marked() {
+        let waited = |waited| rated(BaselineObserved { waited, ..seen(1.5) }).waited;
+        assert_eq!([0, 1, 2].map(waited), [false, false, true]);
+    }
+}
