@@ -69,7 +69,7 @@ pub struct Global {
     /// Print errors only
     #[arg(short, long, global = true, help_heading = "Common options")]
     pub quiet: bool,
-    /// Print why each step ran; -vv also prints the output of tools
+    /// Print why each step ran, and the whole report; -vv also prints the output of tools
     #[arg(short, long, action = ArgAction::Count, global = true, help_heading = "Common options")]
     pub verbose: u8,
     /// Override a setting; `kforge config list` lists all settings

@@ -24,7 +24,7 @@ use kforge_engine::BuildOutcome;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::affected::Affected;
 use kforge_pipeline::release::evidence_list::reused;
-use kforge_pipeline::report::text::{Failures, text};
+use kforge_pipeline::report::brief::brief;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_types::record::{Outcome, Standing};
 
@@ -182,8 +182,8 @@ pub(crate) fn execute<R>(
         session.remember(&opened, &packages, &ready, &report);
     }
     let text = match outcome.interrupted {
-        true => text(&report.clone().begun(), Failures::Told, None),
-        false => text(&report, Failures::Told, None),
+        true => brief(&report.clone().begun()),
+        false => brief(&report),
     };
     let (outdated, seen) = ready.outdated(&opened, &outcome);
     // The results of a partial or interrupted build do not replace the report of a whole one.

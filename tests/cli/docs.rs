@@ -290,7 +290,7 @@ fn the_guides_worked_example_goes_as_it_says() {
         rest.split_once('\n').and_then(|(_, r)| r.split("```").next()).unwrap().to_string()
     };
     let place = Place::empty().file("kernel.toml", &block("```toml")).file("row_sum.cu", &block("```cuda"));
-    place.run("build").expect(0).says("row_sum on cpu");
+    place.run("build").expect(0).says("row_sum  cpu  pass emulated");
     place.edit("row_sum.cu", "= sum;\n    __syncthreads();\n", "= sum;\n");
     let said = place.run("build").expect(100);
     said.says("of `part`: ")

@@ -127,7 +127,9 @@ fn the_screens_of_your_kernels_are_what_its_commands_print() {
 #[test]
 fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
     let text = page("README.md");
-    let shown = text.split("```text\nquickstart\n").nth(1).unwrap().split("  rms_norm on h200").next().unwrap();
+    let screens: Vec<&str> = text.split("```text\nquickstart\n").skip(1).collect();
+    let [brief, details] = screens[..] else { panic!("README.md shows two screens: the end of a build, and a report") };
+    let shown = details.split("  rms_norm on h200").next().unwrap();
     let quickstart = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/quickstart");
     let mut place = Place::empty();
     for name in ["kernel.toml", "rms_norm.cu", "kforge.lock"] {
@@ -146,11 +148,15 @@ fn the_screen_of_the_readme_is_what_the_quickstart_ends_with() {
         false => line.to_string(),
     };
     let told = |text: &str| text.lines().map(without_error).collect::<Vec<_>>().join("\n");
-    let said = place.run("build --target cpu").expect(0);
+    let squeezed = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
+    let line = squeezed(brief.lines().next().unwrap());
+    let built = place.run("build --target cpu").expect(0);
+    assert!(built.err.lines().any(|printed| squeezed(printed) == line), "README.md shows:\n{line}\nin\n{}", built.err);
+    let said = place.run("report").expect(0);
     assert!(
-        told(&said.err).contains(&told(&format!("quickstart\n{shown}"))),
+        told(&said.out).contains(&told(&format!("quickstart\n{shown}"))),
         "README.md shows:\n{shown}\nwhat comes is:\n{}",
-        said.err
+        said.out
     );
 }
 

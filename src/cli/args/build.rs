@@ -5,11 +5,15 @@ use std::path::PathBuf;
 use clap::{Args, ValueEnum};
 
 use super::{MessageFormat, Select};
+use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::Standing;
 
 /// Arguments of commands that build.
 #[derive(Debug, Clone, Default, Args)]
 pub struct BuildArgs {
+    /// Kernels, by name or glob [default: all kernels]
+    #[arg(value_name = "KERNEL")]
+    pub kernels: Vec<String>,
     /// The selection.
     #[command(flatten)]
     pub select: Select,
@@ -46,6 +50,15 @@ pub struct BuildArgs {
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]
     pub overlay: Option<PathBuf>,
+}
+
+impl BuildArgs {
+    /// The selection in the form that operations take.
+    pub fn words(&self) -> SelectionArgs {
+        let mut words = self.select.words();
+        words.kernels.extend(self.kernels.iter().cloned());
+        words
+    }
 }
 
 /// The least standing of required evidence.

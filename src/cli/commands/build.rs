@@ -16,14 +16,19 @@ use kforge_ops::session::outdated::Outdated;
 use kforge_pipeline::plan::Goal;
 use kforge_pipeline::release::evidence_list::Reused;
 use kforge_pipeline::report::ablation::{self, Declared};
+use kforge_pipeline::report::brief::{self, Failed};
+use kforge_pipeline::report::text::{Failures, text};
 use kforge_types::model::{Arch, Package};
 use kforge_types::record::Standing;
 use kforge_types::record::event::{Event, StepCounts, VerdictCounts, Why};
 
+/// The most commands that are printed for failures.
+const MOST_COMMANDS: usize = 3;
+
 /// What is printed at the end of a build.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ending {
-    /// The results, as `kforge report` shows them.
+    /// The results: one line for each kernel and target; with `-v`, as `kforge report` shows them.
     Report,
     /// The effect of each method.
     Methods,
@@ -33,7 +38,7 @@ pub enum Ending {
 pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> CommandResult {
     let began = Instant::now();
     let request = BuildRequest {
-        words: args.select.words(),
+        words: args.words(),
         goal,
         jobs: args.jobs,
         keep_going: args.keep_going,
@@ -70,7 +75,7 @@ pub fn run(context: &Context, args: &BuildArgs, goal: Goal, ending: Ending) -> C
             Exit::Done
         }
         Built::Finished(finished) => {
-            let exit = finish(context, &finished, ending, began)?;
+            let exit = finish(context, &finished, (goal, ending), began)?;
             collect(context);
             exit
         }
@@ -154,12 +159,45 @@ fn methods(finished: &Finished) -> String {
     ablation::text(&finished.report, &Declared { methods: &methods, emulated: &emulated })
 }
 
-fn finish(context: &Context, finished: &Finished, ending: Ending, began: Instant) -> CommandResult {
+/// The report as `kforge report` shows it.
+fn details(finished: &Finished) -> String {
+    match finished.ended {
+        Ended::Interrupted => text(&finished.report.clone().begun(), Failures::Told, None),
+        _ => text(&finished.report, Failures::Told, None),
+    }
+}
+
+/// Prints the commands that show what failed. The results of a partial or interrupted build replace no report, so nothing would show them.
+fn say_where_failures_are_shown(context: &Context, finished: &Finished, goal: Goal) {
+    if goal != Goal::Build || matches!(finished.ended, Ended::Interrupted) {
+        return;
+    }
+    let failed = brief::failed(&finished.report);
+    let shown: Vec<String> = failed
+        .iter()
+        .take(MOST_COMMANDS)
+        .map(|Failed { package, kernel, target }| {
+            context.command(&["report", "-p", package, "--kernel", kernel, "--target", target])
+        })
+        .collect();
+    for shown in &shown {
+        context.console.err(&format!("  details: {shown}\n"));
+    }
+    if failed.len() > shown.len() {
+        context.console.err("  `kforge report` shows all of them\n");
+    }
+}
+
+fn finish(context: &Context, finished: &Finished, (goal, ending): (Goal, Ending), began: Instant) -> CommandResult {
     let console = &context.console;
     say_champions(console, &finished.champions);
     if !console.json() && !console.quiet() {
         match ending {
-            Ending::Report => console.fitted(&finished.text),
+            Ending::Report if console.verbose() => console.fitted(&details(finished)),
+            Ending::Report => {
+                console.fitted(&finished.text);
+                say_where_failures_are_shown(context, finished, goal);
+            }
             Ending::Methods => console.fitted(&methods(finished)),
         }
         say_reused(context, &finished.reused);

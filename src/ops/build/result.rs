@@ -55,7 +55,7 @@ pub struct Finished {
     pub ended: Ended,
     /// The report.
     pub report: Report,
-    /// The report as styled text, for people.
+    /// The results in brief as styled text, for people.
     pub text: String,
     /// The champions, in the order of the plan.
     pub champions: Vec<Champion>,

@@ -3,6 +3,7 @@
 
 pub mod ablation;
 pub mod baselines;
+pub mod brief;
 pub mod age;
 pub mod assemble;
 pub mod candidates;
@@ -28,6 +29,7 @@ pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;
+mod paint;
 mod rounds_text;
 pub mod tree;
 

@@ -3,28 +3,18 @@
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use anstyle::{AnsiColor, Style};
 use jiff::Timestamp;
 
 use super::document::{
     KernelReport, MachineReport, MethodReport, PackageReport, Report, RooflineReport, ShapeReport, TargetReport,
     TimeReport,
 };
+use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
 use super::{baselines, provenance, rounds_text};
 use kforge_foundation::base::count;
 use kforge_types::record::observation::witness;
 use kforge_types::record::params::{Fate, Shown};
 use kforge_types::record::{FunctionFacts, Verdict};
-
-const BOLD: Style = Style::new().bold();
-const DIM: Style = Style::new().dimmed();
-const GOOD: Style = AnsiColor::Green.on_default().bold();
-const BAD: Style = AnsiColor::Red.on_default().bold();
-const OPEN: Style = AnsiColor::Yellow.on_default();
-
-fn paint(style: Style, text: &str) -> String {
-    format!("{style}{text}{style:#}")
-}
 
 /// How much of a failure is shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,0 +1,431 @@
+//! The results at the end of a build: one line for each kernel and target, then what needs attention, then what failed. Knows the document; [`super::text`]
+//! has the details.
+
+use std::fmt::Write;
+
+use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
+use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
+use super::rounds_text::duration;
+use super::text::variant;
+use kforge_foundation::base::count;
+use kforge_types::record::Verdict;
+use kforge_types::record::observation::witness;
+
+/// How many champions, kernels or shapes a line names. The others are counted.
+const NAMED: usize = 3;
+
+/// The widest cell to which a column is aligned, in characters. A wider cell moves only the rest of its own line.
+const WIDEST: usize = 32;
+
+/// The least share of a peak that is printed. A smaller one says only that the shape cannot fill the device; the report has it.
+const LEAST_SHARE: f64 = 0.05;
+
+/// A kernel on a target that failed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failed {
+    /// The package.
+    pub package: String,
+    /// The kernel.
+    pub kernel: String,
+    /// The target.
+    pub target: String,
+}
+
+/// The results in brief, with ANSI styles.
+pub fn brief(report: &Report) -> String {
+    // A failure leaves the results of later steps unknown, and lines for them would look as if all were well.
+    let begun = report.has_failed().then(|| report.clone().begun());
+    let report = begun.as_ref().unwrap_or(report);
+    let mut out = String::new();
+    for package in &report.packages {
+        write_package(&mut out, package);
+    }
+    write_notes(&mut out, report);
+    for (kernel, target) in report.packages.iter().flat_map(seats).filter(|(_, target)| is_failed(target)) {
+        write_failed(&mut out, kernel, target);
+    }
+    let mut shapes = report.packages.iter().flat_map(seats).flat_map(|(_, target)| &target.shapes).peekable();
+    if shapes.peek().is_some() && shapes.all(|shape| matches!(shape.verdict, Verdict::Unknown(_))) {
+        let _ = writeln!(out, "{}", paint(BAD, "nothing is verified: the verdict of every kernel is unknown"));
+    }
+    out
+}
+
+/// The kernels on targets that failed, each once, in the order of the report.
+pub fn failed(report: &Report) -> Vec<Failed> {
+    let mut out: Vec<Failed> = vec![];
+    for package in &report.packages {
+        for (kernel, target) in seats(package).filter(|(_, target)| is_failed(target)) {
+            let (package, kernel, target) = (package.name.clone(), kernel.name.clone(), target.target.clone());
+            let failed = Failed { package, kernel, target };
+            if !out.contains(&failed) {
+                out.push(failed);
+            }
+        }
+    }
+    out
+}
+
+/// The kernels of a package on their targets.
+fn seats(package: &PackageReport) -> impl Iterator<Item = (&KernelReport, &TargetReport)> {
+    package.kernels.iter().flat_map(|kernel| kernel.targets.iter().map(move |target| (kernel, target)))
+}
+
+/// Whether a variant is wrong, or a step failed.
+fn is_failed(target: &TargetReport) -> bool {
+    !target.failed.is_empty() || target.shapes.iter().any(|shape| matches!(shape.verdict, Verdict::Fail(_)))
+}
+
+/// The name of a kernel, with its types.
+fn name(kernel: &KernelReport, target: &TargetReport) -> String {
+    if target.types.is_empty() { kernel.name.clone() } else { format!("{} [{}]", kernel.name, target.types) }
+}
+
+fn write_package(out: &mut String, package: &PackageReport) {
+    let _ = writeln!(out, "{}", paint(BOLD, &package.name));
+    for operator in package.operators.iter().filter(|operator| operator.verdict != Verdict::Pass) {
+        let (style, why) = match &operator.verdict {
+            Verdict::Fail(_) => (BAD, "fail".to_string()),
+            other => (OPEN, other.to_string()),
+        };
+        let _ = writeln!(out, "  operator {}: {}", operator.name, paint(style, &why));
+    }
+    let rows: Vec<[(String, String); 5]> =
+        seats(package).filter(|(_, target)| !is_failed(target)).map(|(kernel, target)| cells(kernel, target)).collect();
+    let width = |column: usize| {
+        let widths = rows.iter().map(|row| row[column].0.chars().count());
+        widths.clone().filter(|width| *width <= WIDEST).max().or(widths.min()).unwrap_or(0)
+    };
+    let widths = [0, 1, 2, 3, 4].map(width);
+    for row in &rows {
+        let mut line = String::from(" ");
+        let last = (0..row.len()).rev().find(|at| !row[*at].0.is_empty()).unwrap_or(0);
+        for (at, (plain, styled)) in row.iter().enumerate().take(last + 1).filter(|(at, _)| widths[*at] > 0) {
+            let padding = if at == last { 0 } else { widths[at].saturating_sub(plain.chars().count()) + 1 };
+            let _ = write!(line, " {styled}{:padding$}", "");
+        }
+        let _ = writeln!(out, "{line}");
+    }
+}
+
+/// The cells of a line, each without and with styles: kernel, target, verdict, champion, time.
+fn cells(kernel: &KernelReport, target: &TargetReport) -> [(String, String); 5] {
+    let plain = |text: String, style| {
+        let styled = if text.is_empty() { String::new() } else { paint(style, &text) };
+        (text, styled)
+    };
+    let on = target.target.clone();
+    let (champions, style) = champions(target);
+    [
+        plain(name(kernel, target), BOLD),
+        (on.clone(), on),
+        verdict(target),
+        plain(champions, style),
+        plain(time(target), DIM),
+    ]
+}
+
+/// The verdict on the champions: `pass`, `3 pass, 1 unknown`; and who says so if no device does. What has no verdict was only compiled.
+fn verdict(target: &TargetReport) -> (String, String) {
+    let number = |is: fn(&ShapeReport) -> bool| target.shapes.iter().filter(|shape| is(shape)).count();
+    let passed = number(|shape| shape.verdict == Verdict::Pass);
+    let open = number(|shape| matches!(shape.verdict, Verdict::Unknown(_)));
+    let (text, style) = match (passed, open) {
+        (0, 0) if target.machine.is_empty() => ("no result".to_string(), OPEN),
+        (0, 0) => ("compiled".to_string(), DIM),
+        (_, 0) => ("pass".to_string(), GOOD),
+        (0, _) => ("unknown".to_string(), OPEN),
+        (passed, open) => (format!("{passed} pass, {open} unknown"), OPEN),
+    };
+    let said = target.shapes.iter().find(|shape| shape.verdict == Verdict::Pass);
+    let by = said.map_or("", |shape| witness(shape.emulated, shape.interpreted));
+    let doubt = [
+        ("unconfined", target.shapes.iter().any(|shape| !shape.unconfined.is_empty())),
+        ("no fresh trial", target.shapes.iter().any(|shape| shape.no_fresh.is_some())),
+    ];
+    let doubts: Vec<&str> = doubt.into_iter().filter(|(_, holds)| *holds).map(|(word, _)| word).collect();
+    let mut plain = text.clone();
+    let mut styled = paint(style, &text);
+    for (word, style) in [(by, DIM)].into_iter().chain(doubts.into_iter().map(|word| (word, OPEN))) {
+        if !word.is_empty() {
+            let _ = write!(plain, " {word}");
+            let _ = write!(styled, " {}", paint(style, word));
+        }
+    }
+    (plain, styled)
+}
+
+/// The champions, in the order of their classes: `BLOCK=256`, `V=1, V=2 and 4 more`, `BLOCK=256 (provisional)`.
+fn champions(target: &TargetReport) -> (String, anstyle::Style) {
+    let mut names: Vec<&str> = vec![];
+    for champion in &target.champions {
+        let name = champion.variant.as_deref().map_or("no champion", |label| variant(untyped(label, target)));
+        if !names.contains(&name) {
+            names.push(name);
+        }
+    }
+    let mut text = names.iter().take(NAMED).copied().collect::<Vec<_>>().join("; ");
+    if names.len() > NAMED {
+        let _ = write!(text, " and {} more", names.len() - NAMED);
+    }
+    let is_provisional = |champion: &ChampionReport| champion.provisional && champion.variant.is_some();
+    let mut style = anstyle::Style::new();
+    if target.champions.iter().any(is_provisional) {
+        text += " (provisional)";
+        style = OPEN;
+    }
+    if target.champions.iter().any(|champion| champion.variant.is_none()) {
+        style = BAD;
+    }
+    if target.accepted {
+        text += " (accepted)";
+    }
+    (text, style)
+}
+
+/// A variant without the types that its kernel's name has.
+fn untyped<'l>(label: &'l str, target: &TargetReport) -> &'l str {
+    match label.strip_prefix(target.types.as_str()) {
+        Some(rest) if !target.types.is_empty() => rest.trim_start_matches(','),
+        _ => label,
+    }
+}
+
+/// The time of the champion at its slowest shape, and the share of the nearer peak: `4.80 us at scores, 49 % of bandwidth`.
+fn time(target: &TargetReport) -> String {
+    let slowest = target.rooflines.iter().flat_map(|found| &found.achieved);
+    if let Some((shape, reached)) = slowest.max_by(|a, b| a.1.time_ns.total_cmp(&b.1.time_ns)) {
+        let peak = reached.roofline().filter(|peak| peak.share >= LEAST_SHARE).map_or_else(String::new, |peak| {
+            let of = if reached.memory == Some(peak) { "bandwidth" } else { "arithmetic" };
+            format!(", {:.0} % of {of}", 100.0 * peak.share)
+        });
+        return format!("{} at {shape}{peak}", duration(reached.time_ns));
+    }
+    let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
+    let stands = |shape: &str, variant: &str| {
+        target.champion_at(shape).is_some_and(|champion| champion.variant.as_deref() == Some(variant))
+    };
+    let times = target.times.iter().filter(|time| stands(&time.shape, &time.variant));
+    let times = times.filter_map(|time| Some((&time.shape, if hot { time.hot_ns } else { time.cold_ns }?)));
+    let slowest = times.max_by(|a, b| a.1.total_cmp(&b.1));
+    slowest.map_or_else(String::new, |(shape, ns)| format!("{} at {shape}", duration(ns)))
+}
+
+/// What needs attention, each reason once, with the kernels that it is about.
+fn write_notes(out: &mut String, report: &Report) {
+    let mut notes: Vec<(&str, anstyle::Style, String, Vec<String>)> = vec![];
+    for (kernel, target) in report.packages.iter().flat_map(seats) {
+        let place = format!("{} on {}", name(kernel, target), target.target);
+        for (word, style, why) in attention(target) {
+            match notes.iter_mut().find(|note| note.0 == word && note.2 == why) {
+                Some(note) if note.3.contains(&place) => {}
+                Some(note) => note.3.push(place.clone()),
+                None => notes.push((word, style, why, vec![place.clone()])),
+            }
+        }
+    }
+    for (word, style, why, places) in notes {
+        let more = places.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let places = places.iter().take(NAMED).cloned().collect::<Vec<_>>().join(", ");
+        let _ = writeln!(out, "  {} {places}{more}: {why}", paint(style, word));
+    }
+}
+
+/// What needs attention about a kernel on a target: a word, its style, and the reason.
+fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String)> {
+    let mut out = vec![];
+    if let Some(why) = &target.stale {
+        out.push(("stale", BAD, why.clone()));
+    }
+    for shape in &target.shapes {
+        if let Verdict::Unknown(why) = &shape.verdict {
+            out.push(("unknown", OPEN, why.to_string()));
+        }
+    }
+    for (_, _, why) in &target.unavailable {
+        out.push(("unavailable", OPEN, why.clone()));
+    }
+    if let Some(host) = &target.host {
+        out.push(("untimed", OPEN, super::text::host_launched(host)));
+    }
+    for champion in &target.champions {
+        if champion.variant.is_none() {
+            out.push(("no champion", BAD, champion.because.clone()));
+        }
+        out.extend(target.not_confirmed(champion).into_iter().map(|line| ("unconfirmed", OPEN, line)));
+        let harmful = target.harmful(champion).map(|(method, why)| format!("{method} is harmful: {why}"));
+        out.extend(harmful.map(|why| ("warning", OPEN, why)));
+    }
+    out.extend(target.overtaken.iter().map(|overtaken| ("warning", OPEN, overtaken.line())));
+    out
+}
+
+/// A kernel on a target that failed: the wrong variants with the shapes at which they are wrong, and the steps without a result.
+fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) {
+    let wrong: Vec<&ShapeReport> =
+        target.shapes.iter().filter(|shape| matches!(shape.verdict, Verdict::Fail(_))).collect();
+    let mut what = vec![];
+    if !wrong.is_empty() {
+        let (all, _, number) = target.variants;
+        let are = if number == 1 { "is" } else { "are" };
+        let refused = match (wrong.iter().all(|shape| shape.refused), number) {
+            (false, _) => "",
+            (true, 1) => ": its launch is refused",
+            (true, _) => ": their launches are refused",
+        };
+        what.push(format!("{number} of {} {are} wrong at {}{refused}", count(all, "variant"), shapes_of(&wrong)));
+    }
+    if !target.failed.is_empty() {
+        let steps: Vec<&str> = target.failed.iter().take(NAMED).map(|(step, _)| step.as_str()).collect();
+        let more = target.failed.len().saturating_sub(NAMED);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        let number = count(target.failed.len() as u64, "step");
+        what.push(format!("{number} failed: {}{more}", steps.join(", ")));
+    }
+    let name = paint(BOLD, &name(kernel, target));
+    let _ = writeln!(out, "  {} {name} on {}: {}", paint(BAD, "fail"), target.target, what.join("; "));
+}
+
+/// The names of the shapes, each once.
+fn shapes_of(wrong: &[&ShapeReport]) -> String {
+    let mut names: Vec<&str> = vec![];
+    for shape in wrong {
+        if !names.contains(&shape.shape.as_str()) {
+            names.push(&shape.shape);
+        }
+    }
+    let more = names.len().saturating_sub(NAMED);
+    let listed = names.iter().take(NAMED).copied().collect::<Vec<_>>().join(", ");
+    if more > 0 { format!("{listed} and {more} more") } else { listed }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::document::RooflineReport;
+    use super::*;
+    use kforge_types::record::Unknown;
+    use kforge_types::record::profile::{Achieved, Roofline, Share};
+
+    fn shape(shape: &str, verdict: Verdict) -> ShapeReport {
+        ShapeReport {
+            shape: shape.into(),
+            variant: "V=1".into(),
+            verdict,
+            emulated: false,
+            interpreted: false,
+            unconfined: vec![],
+            worst: None,
+            no_fresh: None,
+            confirmed: false,
+            not_confirmed: None,
+            explanation: String::new(),
+            diagnoses: vec![],
+            refused: false,
+        }
+    }
+
+    fn champion(class: &str, label: &str) -> ChampionReport {
+        let (class, variant) = (class.to_string(), Some(label.to_string()));
+        ChampionReport { shapes: vec![class.clone()], class, variant, provisional: false, because: "of one".into() }
+    }
+
+    fn passed(label: &str) -> TargetReport {
+        TargetReport {
+            target: "cpu".into(),
+            champions: vec![champion("all", label)],
+            shapes: vec![shape("short", Verdict::Pass), shape("long", Verdict::Pass)],
+            ..TargetReport::default()
+        }
+    }
+
+    fn of(kernels: Vec<(&str, TargetReport)>) -> Report {
+        let kernel = |(name, target): (&str, TargetReport)| KernelReport {
+            name: name.into(),
+            operator: "o".into(),
+            targets: vec![target],
+        };
+        let kernels = kernels.into_iter().map(kernel).collect();
+        let package = PackageReport { name: "p".into(), kernels, ..PackageReport::default() };
+        Report { format_version: 1, built: None, packages: vec![package] }
+    }
+
+    fn told(kernels: Vec<(&str, TargetReport)>) -> String {
+        anstream::adapter::strip_str(&brief(&of(kernels))).to_string()
+    }
+
+    #[test]
+    fn each_kernel_on_each_target_has_a_line_and_columns_align() {
+        let mut timed = passed("BLOCK=256");
+        let share = |share| Some(Share { share, peak_per_s: 4e12, measured: true, written: None });
+        let reached = |time_ns, memory| Achieved {
+            time_ns,
+            bytes_per_s: 1e12,
+            memory,
+            ops_per_s: None,
+            unit: "f32".into(),
+            compute: None,
+        };
+        let achieved =
+            [("long".to_string(), reached(7970.0, share(0.494))), ("short".to_string(), reached(4000.0, share(0.9)))];
+        let (variant, roofline) = ("BLOCK=256".to_string(), Roofline::default());
+        timed.rooflines.push(RooflineReport { variant, shape: None, roofline, achieved: achieved.into() });
+        let mut emulated = passed("");
+        emulated.shapes.iter_mut().for_each(|shape| shape.emulated = true);
+        emulated.types = "T=f16".into();
+        assert_eq!(
+            told(vec![("sum", timed), ("softmax", emulated)]),
+            "p\n  sum              cpu  pass           BLOCK=256         7.97 us at long, 49 % of bandwidth\n  \
+             softmax [T=f16]  cpu  pass emulated  the only variant\n"
+        );
+    }
+
+    #[test]
+    fn one_reason_of_many_kernels_is_one_line() {
+        let open = || TargetReport {
+            shapes: vec![
+                shape("short", Verdict::Unknown(Unknown::Undecided("noise".into()))),
+                shape("long", Verdict::Unknown(Unknown::Undecided("noise".into()))),
+            ],
+            ..passed("V=1")
+        };
+        let text = told(vec![("a", open()), ("b", open()), ("c", open()), ("d", open()), ("e", passed("V=1"))]);
+        assert_eq!(text.matches("a on cpu, b on cpu, c on cpu and 1 more: ").count(), 1, "{text}");
+        assert!(text.contains("  a  cpu  unknown  V=1\n") && !text.contains("nothing is verified"), "{text}");
+        assert!(told(vec![("a", open())]).ends_with("nothing is verified: the verdict of every kernel is unknown\n"));
+    }
+
+    #[test]
+    fn what_failed_is_last_with_its_shapes_and_has_no_other_line() {
+        let mut wrong = passed("V=1");
+        wrong.variants = (3, 1, 2);
+        wrong.shapes.push(shape("ragged", Verdict::Fail("off".into())));
+        wrong.shapes.push(shape("ragged", Verdict::Fail("off again".into())));
+        let mut broken = passed("V=1");
+        broken.failed = ["a", "b", "c", "d"].map(|step| (step.to_string(), "no".to_string())).into();
+        let report = of(vec![("wrong", wrong), ("good", passed("V=1")), ("broken", broken)]);
+        assert_eq!(
+            anstream::adapter::strip_str(&brief(&report)).to_string(),
+            "p\n  good  cpu  pass  V=1\n  fail wrong on cpu: 2 of 3 variants are wrong at ragged\n  \
+             fail broken on cpu: 4 steps failed: a, b, c and 1 more\n"
+        );
+        let names: Vec<String> = failed(&report).into_iter().map(|failed| failed.kernel).collect();
+        assert_eq!(names, ["wrong", "broken"]);
+    }
+
+    #[test]
+    fn champions_of_several_classes_are_named_once_and_bounded() {
+        let named = |labels: &[&str]| {
+            let champions = labels.iter().map(|label| champion("c", label)).collect();
+            champions_of(TargetReport { champions, ..TargetReport::default() })
+        };
+        fn champions_of(target: TargetReport) -> String {
+            champions(&target).0
+        }
+        assert_eq!(named(&["V=1", "V=2", "V=1"]), "V=1; V=2");
+        assert_eq!(named(&["V=1", "V=2", "V=3", "V=4", "V=5"]), "V=1; V=2; V=3 and 2 more");
+        let provisional = ChampionReport { provisional: true, ..champion("all", "V=1") };
+        let target = TargetReport { champions: vec![provisional], accepted: true, ..TargetReport::default() };
+        assert_eq!(champions_of(target), "V=1 (provisional) (accepted)");
+    }
+}
