@@ -66,7 +66,7 @@ fn a_block_beyond_the_launch_bounds_is_said_at_the_block_and_no_argument_is_blam
     let said = said.says("entry `twice<32>`: a block has 32 threads, the kernel's launch bounds allow 16");
     let said = said.says("kernel.toml:27:9").says("`twice<32>` is launched here");
     assert!(!said.err.contains("one argument for each parameter"), "{}", said.err);
-    said.says("is wrong: its launch is refused");
+    said.says("is wrong at five: its launch is refused");
 }
 
 #[test]
@@ -78,7 +78,10 @@ fn one_mistake_is_told_once_with_a_command_that_does_just_that_again() {
     let said = place.run("build --keep-going").expect(100);
     assert_eq!(said.err.matches("`y` is wrong at 0").count(), 1, "{}", said.err);
     assert_eq!(said.err.matches("to run only this step again").count(), 1, "{}", said.err);
-    let said = said.says("3 more steps failed for the same reasons").says("nine  fail  emulated  (BLOCK=64)");
+    let said = said.says("3 more steps failed for the same reasons");
+    let said = said.says("fail twice on cpu: 2 of 2 variants are wrong at five, nine");
+    let said = said.says("details: kforge report -p tiny --kernel twice --target cpu");
+    place.run("report -p tiny --kernel twice --target cpu").expect(0).prints("nine  fail: `y` is wrong at 0");
     let words = again(&said.err);
     assert_eq!(words[0], "run");
     assert!(words[1].contains("/five/"), "the smallest shape stands for all: {words:?}");
@@ -304,11 +307,11 @@ fn ablate_says_what_each_method_buys_or_why_that_cannot_be_told() {
     place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [64, 32]");
     let said =
         place.run("ablate").expect(0).says("twice on cpu").says("unknown compute.half: the emulator measures no times");
-    assert!(!said.err.contains("largest error"), "{}", said.err);
+    assert!(!said.err.contains("pass emulated"), "{}", said.err);
     // The certificate of one does not answer the other.
     place.run("build").expect(0);
     place.run("ablate").expect(0).says("unknown compute.half");
-    place.run("build").expect(0).says("largest error");
+    place.run("build").expect(0).says("pass emulated");
 }
 
 #[test]

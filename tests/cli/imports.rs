@@ -134,7 +134,7 @@ fn the_lines_to_check_are_counted_without_the_comment_that_explains_them() {
 fn words_that_no_command_takes_say_what_was_meant() {
     let place = Place::empty().file("mine/a.cu", COPY);
     place.run("import mine/a.cu").expect(2).says("`kforge import cuda mine/a.cu` imports");
-    for command in ["build", "check", "verify"] {
+    for command in ["report", "tree", "ci"] {
         place.run(&format!("{command} relu")).expect(2).says("select kernels with `--kernel relu`").says("`-p relu`");
     }
     place.run("build --kernal relu").expect(2).says("'--kernel'");

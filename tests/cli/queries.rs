@@ -85,13 +85,27 @@ fn explain_shows_every_hashed_field_and_helps_to_find_steps() {
 }
 
 #[test]
+fn build_takes_names_of_kernels() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "BLOCK = [32]", "BLOCK = [32, 64]");
+    let all = place.run("build -n").expect(0);
+    assert_eq!(place.run("build -n twice").expect(0).out, all.out);
+    place.run("build -n tw*").expect(0);
+    place.run("build twise").expect(4).says("no kernel matches `twise`").says("did you mean `twice`?");
+    place.run("check tiny").expect(4).says("`tiny` is a package; `-p tiny` selects it");
+    place.run("verify double").expect(4).says("`double` is an operator; `--operator double` selects its kernels");
+}
+
+#[test]
 fn report_says_what_the_last_build_found_or_that_there_was_none() {
     let place = Place::tiny();
     place.run("report").expect(101).says("there is no report").says("run `kforge build` first");
-    let built = place.run("build").expect(0).says("Finished");
+    let brief = place.run("build").expect(0).says("Finished").says("twice  cpu  pass emulated  BLOCK=32 (provisional)");
+    assert!(!brief.err.contains("largest error"), "{}", brief.err);
+    let built = place.run("build -v").expect(0).says("Finished");
     let text = place.run("report").expect(0);
     let (results, by) = text.out.trim_end().rsplit_once('\n').unwrap();
-    assert!(built.err.contains(results), "a build ends with the report:\n{}\n{}", built.err, text.out);
+    assert!(built.err.contains(results), "-v prints the report:\n{}\n{}", built.err, text.out);
     assert!(by.starts_with("built just now by kforge "), "{by}");
     place.run("report --format markdown").expect(0).prints("# kforge report").prints("| twice | cpu |");
     let json = place.run("report --format json").expect(0).json();
@@ -168,8 +182,10 @@ fn a_report_says_what_a_class_of_shapes_is_a_value_of() {
     let place = Place::tiny();
     place.edit("kernel.toml", "five = { n = 5 }", "five = { n = 5 }\nnine = { n = 9 }");
     place.edit("kernel.toml", "source = \"twice.cu\"", "source = \"twice.cu\"\nselect = { per = \"n\" }");
-    let said = place.run("build").expect(0).says("provisional for n = 5: BLOCK=32").says("for n = 9: BLOCK=32");
-    assert_eq!(said.err.matches("(BLOCK=32)").count(), 0, "one variant stands for both: {}", said.err);
+    place.run("build").expect(0).says("twice  cpu  pass emulated  BLOCK=32 (provisional)");
+    let said = place.run("report").expect(0);
+    let said = said.prints("provisional for n = 5: BLOCK=32").prints("for n = 9: BLOCK=32");
+    assert_eq!(said.out.matches("(BLOCK=32)").count(), 0, "one variant stands for both: {}", said.out);
     place.run("report --format markdown").expect(0).prints("| provisional for n = 9 |");
     let target = &place.run("report --format json").expect(0).json()["packages"][0]["kernels"][0]["targets"][0];
     assert_eq!((&target["per"], &target["champions"][0]["class"]), (&"n".into(), &"5".into()));

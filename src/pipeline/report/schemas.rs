@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::{Report, candidates, explanation, imported, imported_tasks, kernel, metadata, method, score};
 use crate::optimize::agents::Expected;
 use kforge_engine::evidence::Record;
+use kforge_numerics::reference;
 use kforge_project::workspace::lockfile;
 use kforge_types::model;
 use kforge_types::record::event::Event;
@@ -32,7 +33,7 @@ pub const NAMES: [&str; 16] = [
 /// The schema with that name; none if it does not exist.
 pub fn schema(name: &str) -> Option<Value> {
     let schema = match name {
-        "manifest" => return Some(model::schema()),
+        "manifest" => return Some(model::schema(&reference::names())),
         "correction" => return Some(Expected::Correction.schema().clone()),
         "diagnosis" => return Some(Expected::Diagnosis.schema().clone()),
         "proposal" => return Some(Expected::Proposal.schema().clone()),

@@ -79,12 +79,26 @@ pub fn select(workspace: &Workspace, words: &SelectionArgs) -> Result<Selected, 
         let known: Vec<&str> = known.into_iter().collect();
         matching(patterns, &known, what, wrong).into_iter().map(String::from).collect()
     };
+    let wrong_before = wrong.len();
     let kernels = pick(
         &words.kernels,
         packages().flat_map(|p| &p.kernels).map(|k| k.name.as_str()).collect(),
         "kernel",
         &mut wrong,
     );
+    if wrong.len() > wrong_before {
+        // A name of something else is likely meant as that.
+        let is_operator = |name: &str| packages().flat_map(|p| &p.operators).any(|o| o.name == name);
+        let meant = words.kernels.iter().find_map(|name| match (names.contains(&name.as_str()), is_operator(name)) {
+            (true, _) => Some(format!("`{name}` is a package; `-p {name}` selects it")),
+            (false, true) => Some(format!("`{name}` is an operator; `--operator {name}` selects its kernels")),
+            (false, false) => None,
+        });
+        wrong = match (wrong.pop(), meant) {
+            (Some(last), Some(meant)) => wrong.into_iter().chain([last.hint(meant)]).collect(),
+            (last, _) => wrong.into_iter().chain(last).collect(),
+        };
+    }
     let operators = pick(
         &words.operators,
         packages().flat_map(|p| &p.operators).map(|o| o.name.as_str()).collect(),

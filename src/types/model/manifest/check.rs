@@ -256,7 +256,7 @@ pub(super) fn is_by_key(table: &DeTable<'_>) -> bool {
 /// Whether a value has the kind `ty`.
 fn admits(ty: &Ty, value: &DeValue<'_>) -> bool {
     match ty {
-        Ty::Str(_) | Ty::Words(..) => value.is_str(),
+        Ty::Str(_) | Ty::Known(..) | Ty::Words(..) => value.is_str(),
         Ty::Int => value.is_integer(),
         Ty::Number => value.is_integer() || value.is_float(),
         Ty::Bool | Ty::True => value.is_bool(),
@@ -270,7 +270,7 @@ fn admits(ty: &Ty, value: &DeValue<'_>) -> bool {
 /// A kind in words.
 pub(super) fn describe(ty: &Ty) -> String {
     match ty {
-        Ty::Str(what) | Ty::Expr(what) => (*what).into(),
+        Ty::Str(what) | Ty::Known(_, what) | Ty::Expr(what) => (*what).into(),
         Ty::Int => "an integer".into(),
         Ty::Number => "a number".into(),
         Ty::Bool => "`true` or `false`".into(),

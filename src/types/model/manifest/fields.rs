@@ -1,6 +1,6 @@
 //! The keys of `kernel.toml`, table by table. Knows names, kinds and one line of meaning each; values are checked where they are decoded.
 
-use super::spec::{Field, Spec, Ty, opt, req};
+use super::spec::{Field, Spec, Ty, Vocabulary, opt, req};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
 use crate::model::baseline::{How, MODES};
@@ -92,7 +92,7 @@ static DEPENDENCY: Spec = Spec {
     rest: None,
 };
 
-const ARCH: Ty = Ty::Str("`cpu` or an architecture such as `sm_90a`");
+const ARCH: Ty = Ty::Known(Vocabulary::Arch, "`cpu` or an architecture such as `sm_90a`");
 static WORKSPACE_TARGET: Spec = Spec {
     doc: "A target: what kforge compiles for and runs on.",
     fields: &[
@@ -146,7 +146,7 @@ static INIT: Spec = Spec {
     rest: None,
 };
 
-const DTYPE: Ty = Ty::Str("a dtype or a type of the operator");
+const DTYPE: Ty = Ty::Known(Vocabulary::DtypeOrType, "a dtype or a type of the operator");
 static TENSOR: Spec = Spec {
     doc: "A tensor.",
     fields: &[
@@ -181,7 +181,7 @@ static PARAM: Spec = Spec {
 static REFERENCE: Spec = Spec {
     doc: "A built-in operator with attributes.",
     fields: &[
-        req("builtin", NAME, "its name"),
+        req("builtin", Ty::Known(Vocabulary::Builtin, "a built-in operator"), "its name"),
         opt("names", Ty::Map("name", &NAME), "the operator's tensor or param for each name of the built-in"),
     ],
     rest: Some(("attribute", Ty::Any(&[STR, Ty::Number, Ty::Bool, Ty::List(&Ty::Any(&[STR, Ty::Number, Ty::Bool]))]))),
@@ -228,7 +228,7 @@ pub(super) static TOLERANCE: Spec = Spec {
         opt("rtol", Ty::Number, "relative part: a multiple of the expected value"),
         opt("ulp", Ty::Number, "units in the last place of the expected value"),
         opt("scaled", Ty::Number, "part relative to the operator on absolute values, in epsilons of the accumulator"),
-        opt("acc", Ty::Str("a float dtype"), "the accumulator's dtype; default f32"),
+        opt("acc", Ty::Known(Vocabulary::Dtype, "a float dtype"), "the accumulator's dtype; default f32"),
         opt("matched", Ty::Number, "share of elements that must pass; default 1"),
         opt("max_error", Ty::Number, "maximum absolute error of the other elements"),
         opt("nonfinite", Ty::Words(&["same", "any", "forbid"], &[]), "how values that are not finite are compared"),
@@ -313,7 +313,7 @@ pub(super) static OPERATOR: Spec = Spec {
         opt("derived", Ty::Map("dim", &INT_EXPR), "integers computed from dims"),
         opt(
             "types",
-            Ty::Map("type", &Ty::Some(&Ty::Str("a dtype"), 1, usize::MAX)),
+            Ty::Map("type", &Ty::Some(&Ty::Known(Vocabulary::Dtype, "a dtype"), 1, usize::MAX)),
             "the dtypes that each type may be; the operator exists once for each choice",
         ),
         opt("inputs", Ty::Map("tensor", &Ty::Table(&TENSOR)), "tensors that are only read"),
@@ -323,7 +323,7 @@ pub(super) static OPERATOR: Spec = Spec {
         req(
             "reference",
             Ty::Any(&[
-                Ty::Str("`builtin:name` or `file.py::function`"),
+                Ty::Known(Vocabulary::Reference, "`builtin:name` or `file.py::function`"),
                 Ty::Table(&REFERENCE),
                 Ty::Table(&TORCH_REFERENCE),
             ]),

@@ -5,6 +5,8 @@
 pub(super) enum Ty {
     /// A string, with a description.
     Str(&'static str),
+    /// A string of a vocabulary that the schema lists, with a description.
+    Known(Vocabulary, &'static str),
     /// An integer.
     Int,
     /// An integer or a float.
@@ -29,6 +31,21 @@ pub(super) enum Ty {
     Any(&'static [Ty]),
     /// A tolerance table, or a table of tolerances by dtype or written tensor.
     Tolerance,
+}
+
+/// Words that the schema lists. Decoding checks them itself, with messages that say more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Vocabulary {
+    /// Dtypes.
+    Dtype,
+    /// Dtypes, or the name of one of the operator's types.
+    DtypeOrType,
+    /// `cpu` and architectures of GPUs.
+    Arch,
+    /// Built-in operators as `builtin:name`, or functions.
+    Reference,
+    /// Names of built-in operators.
+    Builtin,
 }
 
 /// A table.

@@ -615,13 +615,26 @@ fn several_syntax_errors_come_at_once_with_the_keys_that_were_read() {
 
 #[test]
 fn the_schema_accepts_the_examples_and_refuses_a_typo() {
-    let validator = jsonschema::validator_for(&schema()).unwrap();
+    let validator = jsonschema::validator_for(&schema(&["elementwise", "matmul", "rms_norm"])).unwrap();
     let json = |text: &str| serde_json::to_value(toml::from_str::<toml::Table>(text).unwrap()).unwrap();
     for good in [EXAMPLE, include_str!("everything.toml")] {
         let errors: Vec<String> = validator.iter_errors(&json(good)).map(|e| e.to_string()).collect();
         assert_eq!(errors, [""; 0]);
     }
-    assert!(!validator.is_valid(&json(&EXAMPLE.replacen("rtol", "rtoll", 1))));
+    let words = [
+        ("rtol", "rtoll"),
+        ("reference = \"builtin:rms_norm\"", "reference = \"builtin:rms_nrm\""),
+        ("dtype = \"f32\"", "dtype = \"float32\""),
+        ("arch = \"sm_90a\"", "arch = \"sm90\""),
+    ];
+    for (word, wrong) in words {
+        assert!(EXAMPLE.contains(word), "{word}");
+        let errors: Vec<String> =
+            validator.iter_errors(&json(&EXAMPLE.replacen(word, wrong, 1))).map(|e| e.to_string()).collect();
+        assert_eq!(errors.len(), 1, "{wrong}: {errors:?}");
+    }
+    let typed = EXAMPLE.replace("dtype = \"f32\"", "dtype = \"T\"");
+    assert!(validator.is_valid(&json(&typed)) && validator.is_valid(&json(&typed.replace("\"T\"", "\"input\""))));
     assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"torch\"", 1))));
 }
 
