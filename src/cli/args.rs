@@ -4,7 +4,9 @@
 use std::path::PathBuf;
 
 use clap::{ArgAction, Args, Parser, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
 
+use super::complete;
 use kforge_project::workspace::select::SelectionArgs;
 
 mod build;
@@ -120,13 +122,13 @@ pub enum MessageFormat {
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct SelectPackages {
     /// Select packages by name or glob; every selection option can be repeated
-    #[arg(short, long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(short, long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
     pub package: Vec<String>,
     /// Select all packages of the workspace
     #[arg(long, help_heading = "Selection")]
     pub workspace: bool,
     /// Exclude packages by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::packages))]
     pub exclude: Vec<String>,
 }
 
@@ -149,16 +151,16 @@ pub struct Select {
     #[command(flatten)]
     pub packages: SelectPackages,
     /// Select kernels by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::kernels))]
     pub kernel: Vec<String>,
     /// Select the kernels of operators by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::operators))]
     pub operator: Vec<String>,
     /// Select shapes by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::shapes))]
     pub shape: Vec<String>,
     /// Select targets by name or glob
-    #[arg(long, value_name = "NAME", help_heading = "Selection")]
+    #[arg(long, value_name = "NAME", help_heading = "Selection", add = ArgValueCandidates::new(complete::targets))]
     pub target: Vec<String>,
 }
 

@@ -37,6 +37,8 @@ pub struct Manner {
     pub volume: Volume,
     /// Whether events are printed to standard output as JSON lines.
     pub json: bool,
+    /// Whether diagnostics are printed there also. They are events, and lines beside the result of a command that sends no other events.
+    pub diagnostics_as_json: bool,
     /// `auto`, `always` or `never`, as (always, never).
     pub color: (bool, bool),
     /// The same for the progress bar.
@@ -122,7 +124,7 @@ impl Console {
 
     /// A console with the same settings that has printed nothing and sends no events, for work that only prepares another command.
     pub fn another(&self) -> Self {
-        Console::new(Manner { json: false, ..self.manner }, !self.color)
+        Console::new(Manner { json: false, diagnostics_as_json: false, ..self.manner }, !self.color)
     }
 
     /// Whether events are printed as JSON.
@@ -198,8 +200,8 @@ impl Console {
         if diagnostic.severity == Severity::Error || self.manner.volume > Volume::Quiet {
             self.err(&prose(&text, self.width()));
         }
-        if self.manner.json {
-            self.event(&Event::Diagnostic {
+        if self.manner.diagnostics_as_json {
+            self.line(&Event::Diagnostic {
                 severity: diagnostic.severity,
                 code: diagnostic.code.into(),
                 message: diagnostic.message.clone(),
@@ -211,9 +213,13 @@ impl Console {
 
     /// Prints an event as JSON if events are enabled.
     pub fn event(&self, event: &Event) {
-        if self.manner.json
-            && let Ok(line) = serde_json::to_string(event)
-        {
+        if self.manner.json {
+            self.line(event);
+        }
+    }
+
+    fn line(&self, event: &Event) {
+        if let Ok(line) = serde_json::to_string(event) {
             self.out(&format!("{line}\n"));
         }
     }

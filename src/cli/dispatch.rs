@@ -11,6 +11,7 @@ use clap::{CommandFactory, FromArgMatches};
 
 use super::args::{Cli, Command, Global, When};
 use super::commands;
+use super::complete;
 use super::console::{Console, Manner, Volume};
 use super::context::Context;
 use super::events::Listener;
@@ -26,6 +27,7 @@ pub fn run() -> ExitCode {
     if words.get(1).is_some_and(|w| w == "worker") {
         return commands::worker::run(&words[2..]);
     }
+    complete::answer();
     let environment = Environment::of_process();
     match parse(&words, &environment) {
         Ok(cli) => ExitCode::from(of_cli(cli, environment)),
@@ -130,7 +132,8 @@ fn of_cli(cli: Cli, environment: Environment) -> Exit {
         of("term.progress")
     };
     let json = commands::wants_json(&cli.command);
-    let console = Arc::new(Console::new(Manner { volume, json, color, progress }, plain));
+    let diagnostics_as_json = json || commands::prints_a_line(&cli.command);
+    let console = Arc::new(Console::new(Manner { volume, json, diagnostics_as_json, color, progress }, plain));
     let listener = Listener { console: console.clone(), global: global.clone(), run: run_id(began) };
     // If this program's path is unknown, no step can be executed; the pool reports that when it starts a worker.
     let worker = Worker::Own(std::env::current_exe().unwrap_or_else(|_| PathBuf::from("/proc/self/exe")));

@@ -3,6 +3,7 @@
 pub mod args;
 mod agent_progress;
 pub mod commands;
+mod complete;
 pub mod console;
 mod context;
 pub mod dispatch;

@@ -26,6 +26,7 @@ pub mod import;
 pub mod install;
 pub mod locate;
 pub mod metadata;
+pub mod names;
 pub mod new;
 pub mod optimize;
 pub mod package;

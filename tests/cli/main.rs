@@ -1,5 +1,6 @@
 //! The command line: every command as people run it, in separate folders and homes, without a network. Builds are of a few elements on `cpu`.
 
+mod completions;
 mod docs;
 mod edits;
 mod embed;

@@ -293,14 +293,6 @@ fn the_project_and_its_settings_are_found() {
 }
 
 #[test]
-fn completions_know_the_commands() {
-    let place = Place::empty();
-    for shell in ["bash", "zsh", "fish"] {
-        place.run(&format!("completions {shell}")).expect(0).prints("locate-project");
-    }
-}
-
-#[test]
 fn doctor_says_what_is_there_and_what_is_missing_costs() {
     let place = Place::tiny();
     let said = place.run("doctor").expect(0).prints("found kforge home").prints("found C++ compiler");
@@ -433,5 +425,22 @@ fn the_option_for_the_format_has_two_names_everywhere() {
             "{}",
             said.out
         );
+    }
+}
+
+/// A mistake in a manifest is a line of JSON where the result would be one.
+#[test]
+fn a_command_whose_result_is_a_line_of_json_prints_diagnostics_as_lines() {
+    let place = Place::tiny();
+    place.edit("kernel.toml", "builtin = \"elementwise\"", "builtin = \"elementwize\"");
+    for command in ["package", "reproduce", "affected HEAD", "compare HEAD"] {
+        let said = place.run(&format!("{command} --message-format json"));
+        assert_ne!(said.code, 0, "{command}");
+        let lines: Vec<serde_json::Value> = said.out.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        assert!(
+            lines.iter().any(|line| line["reason"] == "diagnostic" && line["severity"] == "error"),
+            "{command}: {lines:?}"
+        );
+        assert_eq!(place.run(command).out, "", "{command}");
     }
 }

@@ -3,8 +3,10 @@
 use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
+use clap_complete::{ArgValueCandidates, ArgValueCompleter};
 
 use super::{MessageFormat, Select};
+use crate::cli::complete;
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_types::record::Standing;
 
@@ -12,7 +14,7 @@ use kforge_types::record::Standing;
 #[derive(Debug, Clone, Default, Args)]
 pub struct BuildArgs {
     /// Kernels, by name or glob [default: all kernels]
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCandidates::new(complete::kernels))]
     pub kernels: Vec<String>,
     /// The selection.
     #[command(flatten)]
@@ -83,16 +85,16 @@ impl From<RequiredStanding> for Standing {
 #[derive(Debug, Clone, Args)]
 pub struct RunArgs {
     /// Kernel, or id of a step (PACKAGE/KERNEL/...) to run only that step
-    #[arg(value_name = "KERNEL|STEP")]
+    #[arg(value_name = "KERNEL|STEP", add = ArgValueCompleter::new(complete::kernels_or_steps))]
     pub what: String,
     /// Shape [default: the only shape of the operator]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", add = ArgValueCandidates::new(complete::shapes))]
     pub shape: Option<String>,
     /// Variant, such as BLOCK=256,VEC=4 [default: the variant declared first]
     #[arg(long, value_name = "NAME=VALUE,...")]
     pub variant: Option<String>,
     /// Package, if several have a kernel of this name
-    #[arg(short, long, value_name = "NAME")]
+    #[arg(short, long, value_name = "NAME", add = ArgValueCandidates::new(complete::packages))]
     pub package: Option<String>,
     /// Add operators and shapes from a manifest outside the repository
     #[arg(long, value_name = "PATH")]

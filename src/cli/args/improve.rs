@@ -3,9 +3,11 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use clap_complete::ArgValueCandidates;
 
 use super::build::RequiredStanding;
 use super::{MessageFormat, Select};
+use crate::cli::complete;
 use kforge_types::model::Pattern;
 use kforge_types::model::pattern::HIGHEST_LEVEL;
 
@@ -13,7 +15,7 @@ use kforge_types::model::pattern::HIGHEST_LEVEL;
 #[derive(Debug, Clone, Default, Args)]
 pub struct OptimizeArgs {
     /// Kernels to improve, by name or glob [default: all kernels that name an agent]
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCandidates::new(complete::kernels))]
     pub kernels: Vec<String>,
     /// The selection.
     #[command(flatten)]
@@ -42,7 +44,7 @@ pub struct OptimizeArgs {
 #[derive(Debug, Clone, Default, Args)]
 pub struct AcceptArgs {
     /// Kernel whose champion is accepted
-    #[arg(value_name = "KERNEL")]
+    #[arg(value_name = "KERNEL", add = ArgValueCandidates::new(complete::kernels))]
     pub kernel: String,
     /// Select the kernel's package by name or glob
     #[arg(short, long, value_name = "NAME")]

@@ -1,8 +1,10 @@
 //! Arguments of commands that show a build: `report`, `explain`, `metadata`, `tree`.
 
 use clap::{Args, ValueEnum};
+use clap_complete::ArgValueCompleter;
 
 use super::Select;
+use crate::cli::complete;
 use kforge_pipeline::report::exports::ExportFormat;
 
 /// `kforge report`.
@@ -77,6 +79,7 @@ impl ReportFormat {
 #[derive(Debug, Clone, Args)]
 pub struct ExplainArgs {
     /// Id of a step, as `kforge tree` and `build -v` print it, a unique part of an id, a kernel, or a method
+    #[arg(add = ArgValueCompleter::new(complete::what_to_explain))]
     pub step: String,
     /// The selection.
     #[command(flatten)]

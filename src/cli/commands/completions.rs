@@ -1,16 +1,29 @@
-//! `kforge completions`: a script that completes kforge's words in a shell.
+//! `kforge completions`: a script with which a shell completes commands, options and the names of the workspace.
 
-use clap::CommandFactory;
+use clap_complete::Shell;
+use clap_complete::env::{Bash, Elvish, EnvCompleter, Fish, Powershell, Zsh};
 
 use super::CommandResult;
 use crate::cli::Context;
-use crate::cli::args::{Cli, CompletionsArgs};
+use crate::cli::args::CompletionsArgs;
+use crate::cli::complete::VARIABLE;
 use crate::cli::exit::Exit;
 
 /// Runs the command.
 pub fn run(context: &Context, args: &CompletionsArgs) -> CommandResult {
+    let shell: &dyn EnvCompleter = match args.shell {
+        Shell::Bash => &Bash,
+        Shell::Elvish => &Elvish,
+        Shell::Fish => &Fish,
+        Shell::PowerShell => &Powershell,
+        Shell::Zsh => &Zsh,
+        other => return Err(context.fail(&format!("there are no completions for {other}")).into()),
+    };
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "kforge", &mut script);
+    // The script calls the kforge on PATH, so that it also serves an update.
+    if let Err(error) = shell.write_registration(VARIABLE, "kforge", "kforge", "kforge", &mut script) {
+        return Err(context.fail(&error.to_string()).into());
+    }
     context.console.out(&String::from_utf8_lossy(&script));
     Ok(Exit::Done)
 }

@@ -40,7 +40,7 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use self::build::Ending;
-use super::args::{Command, MessageFormat};
+use super::args::{Command, CompareFormat, MessageFormat};
 use super::context::Context;
 use super::exit::{Exit, Failure};
 use super::words::bytes;
@@ -61,6 +61,22 @@ pub(super) fn wants_json(command: &Command) -> bool {
         Command::Optimize(a) => a.message_format == MessageFormat::Json,
         _ => false,
     }
+}
+
+/// Whether a command that sends no events prints its result to standard output as one line of JSON with a `reason`; its diagnostics are then lines also.
+pub(super) fn prints_a_line(command: &Command) -> bool {
+    let format = match command {
+        Command::Affected(args) => args.format,
+        Command::Bindings(args) => args.message_format,
+        Command::Install(args) => args.message_format,
+        Command::Package(args) => args.message_format,
+        Command::Publish(args) => args.message_format,
+        Command::Reproduce(args) => args.message_format,
+        Command::VerifyArtifact(args) => args.message_format,
+        Command::Compare(args) => return args.message_format == CompareFormat::Json,
+        _ => return false,
+    };
+    format == MessageFormat::Json
 }
 
 /// Runs a command.

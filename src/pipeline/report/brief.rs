@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
 use super::paint::{BAD, BOLD, DIM, GOOD, OPEN, paint};
-use super::rounds_text::duration;
+use super::rounds_text::{self, duration};
 use super::text::variant;
 use kforge_foundation::base::count;
 use kforge_types::record::Verdict;
@@ -248,6 +248,9 @@ fn attention(target: &TargetReport) -> Vec<(&'static str, anstyle::Style, String
     }
     if let Some(host) = &target.host {
         out.push(("untimed", OPEN, super::text::host_launched(host)));
+    }
+    if let Some(rounds) = &target.rounds {
+        out.push(("optimized", DIM, rounds_text::summary(rounds)));
     }
     for champion in &target.champions {
         if champion.variant.is_none() {

@@ -103,24 +103,26 @@ fn candidate(of: &CandidateReport) -> String {
     line
 }
 
+/// The rounds in one line.
+pub(super) fn summary(found: &RoundsReport) -> String {
+    let RoundsReport { rounds, candidates, .. } = found;
+    let tried = candidates.iter().filter(|c| c.round > 0).count();
+    let first = rounds.iter().find_map(|r| r.time_ns);
+    let gain = first.zip(rounds.last().and_then(|r| r.time_ns)).map(|(first, last)| first / last);
+    let gain = gain.map(|gain| format!("; {gain:.2} times as fast as the start")).unwrap_or_default();
+    let number = rounds.len().saturating_sub(1);
+    format!("{}: {}{gain}; `kforge report` shows them", count(number, "round"), count(tried, "candidate"))
+}
+
 /// Rounds as terminal text: a line or two after a build, complete in a report.
 pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) {
-    let RoundsReport { rounds, candidates, methods, spent, over, shape } = found;
-    let at = shape.as_ref().map(|shape| format!(" (times at {shape})")).unwrap_or_default();
-    let tried = candidates.iter().filter(|c| c.round > 0).count();
-    let number = rounds.len().saturating_sub(1);
     if failures == Failures::Told {
-        let first = rounds.iter().find_map(|r| r.time_ns);
-        let gain = first.zip(rounds.last().and_then(|r| r.time_ns)).map(|(first, last)| first / last);
-        let gain = gain.map(|gain| format!("; {gain:.2} times as fast as the start")).unwrap_or_default();
-        let _ = writeln!(
-            out,
-            "    {}: {}{gain}; `kforge report` shows them",
-            count(number, "round"),
-            count(tried, "candidate")
-        );
+        let _ = writeln!(out, "    {}", summary(found));
         return;
     }
+    let RoundsReport { rounds, candidates, methods, spent, over, shape } = found;
+    let at = shape.as_ref().map(|shape| format!(" (times at {shape})")).unwrap_or_default();
+    let number = rounds.len().saturating_sub(1);
     let _ = writeln!(out, "    {}{at}", count(number, "round"));
     let mut before: Option<&RoundReport> = None;
     for round in rounds {
@@ -128,7 +130,7 @@ pub(super) fn write(out: &mut String, found: &RoundsReport, failures: Failures) 
             0 => drop(writeln!(out, "      start: {}", champion(round, None))),
             n => {
                 let _ = writeln!(out, "      round {n}: {}", gaps(round));
-                let _ = writeln!(out, "        tried {}: {}", self::tried(round), counts(round));
+                let _ = writeln!(out, "        tried {}: {}", tried(round), counts(round));
                 let _ = writeln!(out, "        champion: {}", champion(round, before));
             }
         }
