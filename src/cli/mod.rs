@@ -2,6 +2,7 @@
 
 pub mod args;
 mod agent_progress;
+mod browser;
 pub mod commands;
 pub mod console;
 mod context;

@@ -20,6 +20,7 @@ pub mod markdown;
 pub mod messages;
 pub mod metadata;
 pub mod method;
+pub mod page;
 pub mod provenance;
 pub mod rounds;
 pub mod schemas;
