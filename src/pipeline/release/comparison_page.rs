@@ -52,7 +52,7 @@ fn rows(h: &mut Html, found: &Comparison) {
             ("variant", false),
             ("difference", true),
             ("95 %", true),
-            ("", false),
+            ("plot", false),
         ];
         forest(h, &plot::line_at(&axis, 0.0), "changes of kernels", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {

@@ -72,8 +72,8 @@ fn row(h: &mut Html, level: Level, seat: &Seat<'_>) {
                             "small",
                             &[],
                             match (small, reached.memory == Some(share)) {
-                                (true, true) => "of memory, too small",
-                                (true, false) => "of arithmetic, too small",
+                                (true, true) => "of memory; cannot fill the device",
+                                (true, false) => "of arithmetic; cannot fill the device",
                                 (false, true) => "of memory",
                                 (false, false) => "of arithmetic",
                             },

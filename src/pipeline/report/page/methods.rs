@@ -31,7 +31,7 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>]) {
             ("95 %", true),
             ("result", false),
             ("machine code", false),
-            ("", false),
+            ("plot", false),
         ];
         forest(h, &plot::line_at(&axis, 0.0), "methods of champions", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {

@@ -96,7 +96,7 @@ fn figure(h: &mut Html, target: &str, points: &[Point<'_>]) {
     }
     let across = Axis::logarithmic(known.iter().map(|(_, memory, compute)| compute / memory).chain([0.1, 10.0]), 1.0);
     let up = Axis::logarithmic(known.iter().map(|(_, _, compute)| *compute).chain([0.01]), 1.0);
-    let (left, top, width, height) = (40.0, 8.0, 312.0, 190.0);
+    let (left, top, width, height) = (48.0, 8.0, 304.0, 190.0);
     let x = |intensity: f64| left + width * across.share(intensity);
     let y = |share: f64| top + height * (1.0 - up.share(share));
     let label = format!("roofline of {target}: {} points, whose numbers are in the table below", known.len());

@@ -37,7 +37,7 @@ pub(super) fn samples(h: &mut Html, seat: &Seat<'_>, most: usize) {
         ("median", true),
         ("75 %", true),
         ("95 %", true),
-        ("", false),
+        ("plot", false),
     ];
     forest(h, "", "samples", &columns, |h| {
         for shape in shapes.iter().take(most) {

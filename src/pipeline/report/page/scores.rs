@@ -66,7 +66,7 @@ fn curve(h: &mut Html, report: &Report, found: &Scores) {
     // The share falls at each speed-up: just below it the kernel still counts.
     let Ok(steps) = scores(report, Form::Speedup, DECLARED, &factors) else { return };
     let Ok(start) = scores(report, Form::Speedup, DECLARED, &[0.0]) else { return };
-    let (left, top, width, height) = (34.0, 8.0, 316.0, 150.0);
+    let (left, top, width, height) = (42.0, 8.0, 308.0, 150.0);
     let x = |p: f64| coordinate(left + width * axis.share(p));
     let y = |share: f64| coordinate(top + height * (1.0 - share));
     let mut path = format!("M{} {}", coordinate(left), y(start.suite.fast.first().map_or(0.0, |f| f.at_least)));
@@ -102,7 +102,7 @@ fn curve(h: &mut Html, report: &Report, found: &Scores) {
         h.leaf("figcaption", &[], "fast_p: the share that is correct and more than p times as fast");
     });
     folded(h, "fast_p as a table", |h| {
-        table(h, "", "fast_p", &[("p", true), ("share of kernels", true)], |h| {
+        table(h, "r", "fast_p", &[("p", true), ("share of kernels", true)], |h| {
             for of in &found.suite.fast {
                 h.open("tr", &[], |h| {
                     number(h, of.p);
@@ -120,7 +120,7 @@ fn candidates(h: &mut Html, all: &[CandidateScore]) {
     });
     let axis = Axis::logarithmic(values.flatten(), 1.0);
     folded(h, "Each kernel", |h| {
-        let columns = [("kernel", false), ("verdict", false), ("times as fast", true), ("95 %", true), ("", false)];
+        let columns = [("kernel", false), ("verdict", false), ("times as fast", true), ("95 %", true), ("plot", false)];
         forest(h, &plot::line_at(&axis, 1.0), "scores of kernels", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &4)], "");

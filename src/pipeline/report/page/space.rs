@@ -11,6 +11,9 @@ use super::units::{coordinate, digits, duration, number as shown, scale};
 use crate::report::search::{SearchReport, VisitFate};
 use crate::report::text::variant;
 
+/// A table of so few rows is left out if the heat map has its numbers.
+const FEW: usize = 8;
+
 /// The widest and the highest heat map, in cells.
 const CELLS: usize = 16;
 
@@ -84,6 +87,14 @@ impl<'r> Space<'r> {
         (points.len() > 1).then_some(Space { shape, axes, points, best })
     }
 
+    /// Whether each cell of the heat map is one variant that was timed in full or is wrong.
+    fn is_one_to_one(&self) -> bool {
+        let mut cells: Vec<&[usize]> = self.points.iter().map(|point| point.at.as_slice()).collect();
+        cells.sort_unstable();
+        cells.dedup();
+        self.axes.len() == 2 && cells.len() == self.points.len() && self.points.iter().all(|point| !point.few)
+    }
+
     fn ratio(&self, point: &Point<'_>) -> Option<f64> {
         Some(point.ns? / self.best)
     }
@@ -93,17 +104,24 @@ impl<'r> Space<'r> {
 pub(super) fn space(h: &mut Html, seat: &Seat<'_>, most: usize) {
     if let Some(space) = Space::of(seat) {
         h.leaf("h4", &[], "Tuning space");
-        let about = format!("Times at {} over the best one, {}. ✕ is wrong.", space.shape, duration(space.best));
+        let about = format!(
+            "Times at {} over the best one, {}; the champion has a frame, ✕ is wrong.",
+            space.shape,
+            duration(space.best)
+        );
         h.leaf("p", &[("class", &"s")], about);
         let map = match space.axes.as_slice() {
             [a, b, ..] if a.1.len() <= CELLS && b.1.len() <= CELLS => {
-                heat_map(h, &space);
+                heat_map(h, &space, seat.champion(space.shape));
                 2
             }
             _ => 0,
         };
         strips(h, &space, map);
-        rows(h, seat, &space, most);
+        // The heat map has every number already, and the page has to be small.
+        if most > FEW || map == 0 || !space.is_one_to_one() {
+            rows(h, seat, &space, most);
+        }
     }
     if let Some(search) = seat.target.search.as_ref().filter(|search| !search.visits.is_empty()) {
         visits(h, seat, search, most);
@@ -122,16 +140,15 @@ fn heat(ratio: f64) -> &'static str {
     }
 }
 
-fn heat_map(h: &mut Html, space: &Space<'_>) {
+/// The best time of each pair of values of the first two tunables. The champion's cell has a frame.
+fn heat_map(h: &mut Html, space: &Space<'_>, champion: Option<&str>) {
     let [(across, columns), (down, lines), ..] = space.axes.as_slice() else { return };
     let (left, top, wide, high) = (58.0, 30.0, 46.0, 22.0);
     let (width, height) = (left + wide * columns.len() as f64 + 2.0, top + high * lines.len() as f64 + 2.0);
-    let label = format!(
-        "heat map of {across} and {down}: the best time of each pair over the best of all; the table below has the numbers"
-    );
+    let label = format!("heat map of {across} and {down}");
     let view = format!("0 0 {width} {height}");
     let attributes: [(&'static str, &dyn Display); 5] =
-        [("class", &"d hm"), ("viewBox", &view), ("width", &width), ("role", &"img"), ("aria-label", &label)];
+        [("class", &"d hm"), ("viewBox", &view), ("width", &width), ("role", &"group"), ("aria-label", &label)];
     h.open("svg", &attributes, |h| {
         h.leaf("text", &[("class", &"s"), ("x", &left), ("y", &10)], *across);
         h.leaf("text", &[("class", &"s"), ("x", &0), ("y", &24)], *down);
@@ -147,9 +164,11 @@ fn heat_map(h: &mut Html, space: &Space<'_>) {
                 if mine.peek().is_none() {
                     continue;
                 }
+                let framed = mine.clone().any(|point| Some(point.variant) == champion);
                 let ratio = mine.filter_map(|point| space.ratio(point)).reduce(f64::min);
                 let (x, y) = (left + wide * i as f64, top + high * j as f64);
-                h.empty("rect", &[("class", &ratio.map_or("hx", heat)), ("x", &x), ("y", &y)]);
+                let class = format!("{}{}", ratio.map_or("hx", heat), if framed { " ch" } else { "" });
+                h.empty("rect", &[("class", &class), ("x", &x), ("y", &y)]);
                 let (x, y) = (x + wide / 2.0, y + 15.0);
                 let text = ratio.map_or("✕".into(), |ratio| digits(ratio, 3));
                 h.leaf("text", &[("x", &x), ("y", &y)], text);
@@ -170,7 +189,7 @@ fn strips(h: &mut Html, space: &Space<'_>, from: usize) {
         return;
     }
     let axis = Axis::logarithmic(space.points.iter().filter_map(|point| space.ratio(point)), 1.0);
-    let columns = [("tunable", false), ("value", false), ("best", true), ("", false)];
+    let columns = [("tunable", false), ("value", false), ("best", true), ("plot", false)];
     forest(h, "", "times by the value of each tunable, over the best time", &columns, |h| {
         h.open("tr", &[("class", &"x")], |h| {
             h.leaf("td", &[("colspan", &3)], "");

@@ -43,7 +43,7 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
             h.leaf("p", &[("class", &"s")], only);
         }
         let columns =
-            [("against", false), ("at", false), ("times as fast", true), ("95 %", true), ("by", false), ("", false)];
+            [("against", false), ("at", false), ("times as fast", true), ("95 %", true), ("by", false), ("plot", false)];
         forest(h, &plot::line_at(&axis, 1.0), "speed-ups of champions", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &5)], "");

@@ -5,7 +5,7 @@ use super::html::{Attributes, Html};
 /// A column: its name, and whether it holds numbers.
 pub(crate) type Column<'a> = (&'a str, bool);
 
-/// A table with a head. Wide tables scroll within their region, which the keyboard reaches.
+/// A table with a head. Wide tables scroll within a part of their own, which the keyboard reaches.
 pub(crate) fn table(
     h: &mut Html,
     class: &'static str,
@@ -25,7 +25,7 @@ pub(crate) fn forest(h: &mut Html, style: &str, label: &str, columns: &[Column<'
 }
 
 fn whole(h: &mut Html, attributes: Attributes<'_>, label: &str, columns: &[Column<'_>], rows: impl FnOnce(&mut Html)) {
-    h.open("div", &[("class", &"t"), ("tabindex", &0), ("role", &"region"), ("aria-label", &label)], |h| {
+    h.open("div", &[("class", &"t"), ("tabindex", &0), ("role", &"group"), ("aria-label", &label)], |h| {
         h.open("table", attributes, |h| {
             h.open("thead", &[], |h| {
                 h.open("tr", &[], |h| columns.iter().for_each(|(name, numeric)| th(h, name, *numeric)));

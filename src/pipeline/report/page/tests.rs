@@ -13,9 +13,6 @@ use synthetic::synthetic;
 fn a_page_of_a_hundred_kernels_is_small_and_whole() {
     let report = synthetic(100);
     let text = page(&report);
-    if let Some(d) = option_env!("PAGE_DUMP") {
-        std::fs::write(d, &text).unwrap();
-    }
     assert!(text.len() < 300_000, "{} bytes", text.len());
     let read = Page::read(&text);
     assert_eq!(read.tables.iter().find(|table| table.label == "kernels on targets").unwrap().rows.len(), 100);
