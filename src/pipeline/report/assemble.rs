@@ -1,6 +1,6 @@
 //! From steps and their documents to a [`Report`]. Knows labels and documents; does not know how steps were scheduled.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap};
 
 use serde::de::DeserializeOwned;
 
@@ -9,21 +9,21 @@ use super::classes::{OvertakenReport, reason};
 use super::document::{
     BasisReport, ChampionReport, ClassTimeReport, IndexLimitReport, KernelReport, MachineReport, MethodReport,
     OperatorReport, PackageReport, Report, RooflineReport, ShapeReport, SpreadReport, TargetReport, TimeReport,
-    TimeSeenReport, VersusReport,
+    TimeSeenReport,
 };
 use super::messages;
 use super::provenance;
+use super::quantiles::thin;
 use super::search::SearchReport;
-use crate::plan::kernels::MARGIN;
+use super::versus::{Pairs, PairsRead, versus};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
-use kforge_numerics::measure::orders::Comparison;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::event::{EvidenceSeen, Labels, VerdictCounts};
-use kforge_types::record::params::{Champion, Judgement, Selection};
+use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::search::{Searched, Trail};
-use kforge_types::record::timing::{BenchObserved, PairsObserved, Series, StressObserved};
+use kforge_types::record::timing::{BenchObserved, Series, StressObserved};
 use kforge_types::record::{Inspection, Note, Outcome, StepKind, StepResult, Unknown, Verdict};
 
 /// A step that has ended.
@@ -70,26 +70,6 @@ pub struct Names {
     pub index_limit: Option<IndexLimitReport>,
     /// The pairs that the step reads.
     pub pairs: Vec<PairsRead>,
-}
-
-/// Pairs that a select step reads.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PairsRead {
-    /// The two contenders: the first is A in what the pairs step saw.
-    pub contenders: (u32, u32),
-    /// The shape, by position.
-    pub shape: u32,
-    /// The id of the pairs step.
-    pub step: String,
-}
-
-impl PairsRead {
-    /// From the name of an input, `pairs:V:W:S`, and the step that gives it; none for other inputs.
-    pub fn of(input: &str, step: &str) -> Option<Self> {
-        let numbers: Vec<u32> = input.strip_prefix("pairs:")?.split(':').map(|n| n.parse().ok()).collect::<Option<_>>()?;
-        let [a, b, shape] = numbers[..] else { return None };
-        Some(PairsRead { contenders: (a, b), shape, step: step.into() })
-    }
 }
 
 /// A file and a line in it, or what an observation has in their place until they are looked up.
@@ -206,9 +186,6 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
     Report { format_version: kforge_types::record::FORMAT_VERSION, built: None, packages: packages.all }
 }
 
-/// The results of pairs steps, by id.
-type Pairs<'a> = HashMap<&'a str, Option<&'a StepResult>>;
-
 /// Names of shapes by position, by package, kernel, target and types.
 type Shapes = HashMap<[String; 4], Vec<String>>;
 
@@ -318,13 +295,7 @@ fn operator(package: &mut PackageReport, step: &StepView<'_>) {
     }
 }
 
-fn select(
-    package: &mut PackageReport,
-    step: &StepView<'_>,
-    names: &Names,
-    pairs: &Pairs<'_>,
-    reader: &Reader<'_>,
-) {
+fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, pairs: &Pairs<'_>, reader: &Reader<'_>) {
     let labels = step.labels;
     let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
     let operator = labels.operator.clone().unwrap_or_default();
@@ -362,30 +333,6 @@ fn select(
     let champions = report.champions.iter().filter(|c| c.variant.is_some()).count() as u64;
     report.variants =
         (names.variants.len() as u64, champions.min(1) + selection.frontier.len() as u64, selection.wrong.len() as u64);
-}
-
-/// The comparisons by pairs with a champion at its shapes.
-fn versus(champion: &Champion, names: &Names, pairs: &Pairs<'_>, reader: &Reader<'_>) -> Vec<VersusReport> {
-    let of = |read: &PairsRead| {
-        let (a, b) = read.contenders;
-        let is_champion = |order: u32| champion.variant == Some(order);
-        let other = if is_champion(b) { a } else { b };
-        let mine = champion.shapes.contains(&read.shape) && (is_champion(a) || is_champion(b));
-        let result = pairs.get(read.step.as_str()).copied().filter(|_| mine)?;
-        let seen: PairsObserved = reader.document(result, "observation")?;
-        let found = Comparison::of(&[&if is_champion(a) { seen.turned() } else { seen }])?;
-        let (estimate, low, high) = found.interval;
-        Some(VersusReport {
-            shape: names.shapes.get(read.shape as usize)?.clone(),
-            variant: names.variants.get(&other)?.clone(),
-            ratio: estimate.exp(),
-            interval: (low.exp(), high.exp()),
-            orders_disagree: found.contested(MARGIN).map(|orders| (orders.a_first.0.exp(), orders.b_first.0.exp())),
-        })
-    };
-    let mut all: Vec<VersusReport> = names.pairs.iter().filter_map(of).collect();
-    all.sort_by(|a, b| (&a.shape, &a.variant).cmp(&(&b.shape, &b.variant)));
-    all
 }
 
 /// Adds the result of a search, from its last step.
@@ -581,32 +528,6 @@ fn tidy(report: &mut TargetReport) {
     report.failed.sort();
 }
 
-/// Keeps quantiles only of champions, of the fastest other variant at each shape, and of the variant that is declared first: of a large space, the others would
-/// make most of the report.
-fn thin(report: &mut TargetReport) {
-    let hot = report.basis.as_ref().is_some_and(|basis| basis.hot);
-    let declared = report.basis.as_ref().map(|basis| basis.declared.clone());
-    let of = |time: &TimeReport| if hot { time.hot_ns } else { time.cold_ns };
-    let mut kept: HashSet<(String, String)> = HashSet::new();
-    let shapes: BTreeSet<&String> = report.times.iter().map(|time| &time.shape).collect();
-    for shape in shapes {
-        let champion = report.champion_at(shape).and_then(|champion| champion.variant.clone());
-        let others = report.times.iter().filter(|time| {
-            time.shape == *shape && !time.few && Some(&time.variant) != champion.as_ref() && !report.fails(&time.variant)
-        });
-        let rival = others.filter_map(|time| Some((of(time)?, &time.variant))).min_by(|a, b| a.0.total_cmp(&b.0));
-        let rival = rival.map(|(_, variant)| variant.clone());
-        let variants = [champion, rival, declared.clone()].into_iter().flatten();
-        kept.extend(variants.map(|variant| (shape.clone(), variant)));
-    }
-    for time in &mut report.times {
-        let seen = time.seen.iter_mut().filter(|_| !kept.contains(&(time.shape.clone(), time.variant.clone())));
-        for spread in seen.flat_map(|seen| [&mut seen.cold, &mut seen.hot]).flatten() {
-            spread.quantiles_ns = vec![];
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -617,60 +538,6 @@ mod tests {
         assert_eq!(types_of("T=f16"), "T=f16");
         assert_eq!(types_of("BLOCK=256"), "");
         assert_eq!(types_of(""), "");
-    }
-
-    #[test]
-    fn pairs_that_a_selection_reads_are_told_by_the_names_of_its_inputs() {
-        let found = PairsRead::of("pairs:3:0:12", "p/k/pairs").unwrap();
-        assert_eq!(found, PairsRead { contenders: (3, 0), shape: 12, step: "p/k/pairs".into() });
-        for other in ["bench:0:1", "pairs:1:2", "pairs:a:b:c", "pairs:1:2:x"] {
-            assert_eq!(PairsRead::of(other, "x"), None, "{other}");
-        }
-    }
-
-    #[test]
-    fn quantiles_are_kept_of_the_champion_the_fastest_other_and_the_declared_variant() {
-        let time = |variant: &str, ns: f64, few: bool| TimeReport {
-            shape: "big".into(),
-            variant: variant.into(),
-            cold_ns: Some(ns),
-            hot_ns: None,
-            few,
-            by_class: None,
-            seen: Some(TimeSeenReport {
-                device: "d".into(),
-                at: None,
-                standing: None,
-                clocks_mhz: None,
-                temperature_c: None,
-                throttle: vec![],
-                cold: Some(SpreadReport { samples: 9, interval_ns: None, dropped: 0, quantiles_ns: vec![1.0, 2.0] }),
-                hot: None,
-            }),
-        };
-        let mut report = TargetReport {
-            basis: Some(BasisReport { declared: "A=9".into(), ..BasisReport::default() }),
-            champions: vec![ChampionReport {
-                class: "all".into(),
-                shapes: vec!["big".into()],
-                variant: Some("A=2".into()),
-                provisional: false,
-                because: String::new(),
-                versus: vec![],
-            }],
-            times: vec![
-                time("A=1", 3.0, false),
-                time("A=2", 1.0, false),
-                time("A=3", 2.0, false),
-                time("A=4", 1.5, true),
-                time("A=9", 9.0, false),
-            ],
-            ..TargetReport::default()
-        };
-        thin(&mut report);
-        let has = |time: &TimeReport| !time.seen.as_ref().unwrap().cold.as_ref().unwrap().quantiles_ns.is_empty();
-        let kept: Vec<&str> = report.times.iter().filter(|time| has(time)).map(|time| time.variant.as_str()).collect();
-        assert_eq!(kept, ["A=2", "A=3", "A=9"]);
     }
 
     #[test]

@@ -29,8 +29,10 @@ pub mod search;
 pub mod single;
 pub mod text;
 pub mod timings;
+mod quantiles;
 mod rounds_text;
 pub mod tree;
+pub mod versus;
 
 pub use assemble::{Names, StepView, assemble};
 pub use document::Report;

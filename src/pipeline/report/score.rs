@@ -15,8 +15,8 @@ use serde::{Deserialize, Serialize};
 use super::document::{KernelReport, PackageReport, Report, TargetReport};
 use super::text::variant;
 use kforge_foundation::base::diag::closest;
-use kforge_numerics::measure::score::{Form, STEEPNESS, Score, Scored, Suite, score, suite};
 use kforge_numerics::measure::interval::{Estimate, mean_interval, ratio_interval};
+use kforge_numerics::measure::score::{Form, STEEPNESS, Score, Scored, Suite, score, suite};
 use kforge_numerics::measure::stats::geometric_mean;
 use kforge_types::record::Verdict;
 
@@ -466,7 +466,13 @@ pub fn text(scores: &Scores) -> String {
         for at in &of.shapes {
             let times = format!("{:.0} ns, baseline {:.0} ns", at.ns, at.baseline_ns);
             let ends = ends(at.interval);
-            let _ = writeln!(out, "    {}  {:.3}{ends}  {DIM}{times}  {}{DIM:#}", at.shape, at.speedup, variant(&at.variant));
+            let _ = writeln!(
+                out,
+                "    {}  {:.3}{ends}  {DIM}{times}  {}{DIM:#}",
+                at.shape,
+                at.speedup,
+                variant(&at.variant)
+            );
         }
         for why in &of.unknown {
             let _ = writeln!(out, "    {OPEN}unknown{OPEN:#}: {why}");

@@ -1,7 +1,7 @@
 //! HTML and SVG as text: elements, attributes and text, with escaping in this place only. Knows the syntax; knows no reports.
 //!
-//! A page is for people who did not write the names in it: names of kernels, messages of compilers and answers of agents come from anywhere. So text and values of
-//! attributes enter a page only through [`Html::text`] and the attributes of [`Html::open`], which escape them. The names of elements and attributes are
+//! A page is for people who did not write the names in it: names of kernels, messages of compilers and answers of agents come from anywhere. So text and values
+//! of attributes enter a page only through [`Html::text`] and the attributes of [`Html::open`], which escape them. The names of elements and attributes are
 //! constants.
 //!
 //! | in a text | becomes | because |

@@ -1,5 +1,5 @@
-//! What methods are worth: what each champion would lose without it, as dots with intervals. One method is left out at a time, so the savings do not add up, and no
-//! waterfall shows them. Knows attributions of the document.
+//! What methods are worth: what each champion would lose without it, as dots with intervals. One method is left out at a time, so the savings do not add up,
+//! and no waterfall shows them. Knows attributions of the document.
 
 use super::html::Html;
 use super::plot::{self, Axis, Dot};
@@ -22,8 +22,8 @@ pub(super) fn methods(h: &mut Html, seats: &[Seat<'_>]) {
     rows.sort_by(|a, b| (&a.1.method, a.0.at).cmp(&(&b.1.method, b.0.at)));
     let savings = rows.iter().filter_map(|(_, method)| method.attribution.as_ref()?.saving);
     let axis = Axis::linear(savings.flat_map(|(median, low, high)| [median, low, high]), 0.0);
-    let about = "The time that each champion would lose without the method, from pairs, with intervals of 95 %; the line is no difference. Methods are left out one \
-                 at a time, so savings do not add up. ● effective, ○ any other result.";
+    let about = "The time that each champion would lose without the method, from pairs, with intervals of 95 %; the line is no difference. Methods are left out \
+                 one at a time, so savings do not add up. ● effective, ○ any other result.";
     section(h, "methods", "Methods", about, |h| {
         let columns = [
             ("kernel", false),

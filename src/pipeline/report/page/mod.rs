@@ -16,7 +16,7 @@
 //! | a policy in the page allows only its own script, by digest, and no request | what slipped through would still not run |
 //! | plots in rows of tables have places in per cent | they fit every width without scaling texts |
 //! | numbers that a report gives by themselves are in tables; plots repeat them | a screen reader, a printer and a test can read them |
-//! | tables have fewer rows where the report has many kernels, and details are left out where a page would exceed 300 KB | it opens at once, and can be sent; `report.json` has all |
+//! | of many kernels, tables have fewer rows, and details that exceed 300 KB are left out | it opens at once; `report.json` has all |
 //! | the page does not know the present time | one document gives one page; a script adds ages |
 
 mod code;

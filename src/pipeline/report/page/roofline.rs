@@ -1,7 +1,7 @@
 //! The roofline: a point for each bench shape of each champion, and those that cannot fill the device marked. Knows what champions achieve; measures nothing.
 //!
-//! Kernels use different units, and peaks depend on the mix of reads and writes. So the plot is relative to the peaks of each point: its height is the share of the
-//! peak of its unit, and its place is its intensity over the intensity at which memory and that unit are equally busy. All points then share one roof.
+//! Kernels use different units, and peaks depend on the mix of reads and writes. So the plot is relative to the peaks of each point: its height is the share of
+//! the peak of its unit, and its place is its intensity over the intensity at which memory and that unit are equally busy. All points then share one roof.
 
 use std::collections::BTreeMap;
 

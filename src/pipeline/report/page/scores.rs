@@ -18,7 +18,8 @@ pub(super) fn section_of(h: &mut Html, report: &Report) {
     if timed.is_empty() {
         return;
     }
-    let about = "How many times as fast each kernel is as its variant that is declared first: the geometric mean over its bench shapes. A wrong kernel scores 0.";
+    let about = "How many times as fast each kernel is as its variant that is declared first: the geometric mean over its bench shapes. A wrong kernel \
+                 scores 0.";
     section(h, "scores", "Scores", about, |h| {
         totals(h, &found);
         curve(h, report, &found);

@@ -6,8 +6,8 @@ use super::super::document::{
 use kforge_types::record::Verdict;
 use kforge_types::record::profile::Achieved;
 
-/// Work that takes less than this at the device's peak cannot fill the device: bytes on their way to memory take about as long, so to reach the peak, more must be
-/// on their way at once than such a shape has (Little's law).
+/// Work that takes less than this at the device's peak cannot fill the device: bytes on their way to memory take about as long, so to reach the peak, more must
+/// be on their way at once than such a shape has (Little's law).
 const FILLS_NS: f64 = 1000.0;
 
 /// A kernel on a target, for one choice of types.

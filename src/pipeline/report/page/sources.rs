@@ -41,9 +41,15 @@ pub(super) fn sources(h: &mut Html, report: &Report, seats: &[Seat<'_>]) {
     });
 }
 
+/// What distinguishes observations: device, driver, origin, standing, signer.
+type Kind<'r> = (&'r str, &'r str, &'r str, Standing, Option<&'r str>);
+
+/// How many there are of a kind: kernels, observations, the oldest and the newest time.
+type Counted<'r> = (u64, u64, &'r str, &'r str);
+
 /// The observations of all seats, each kind once.
 fn observations(h: &mut Html, seats: &[Seat<'_>]) {
-    let mut all: BTreeMap<(&str, &str, &str, Standing, Option<&str>), (u64, u64, &str, &str)> = BTreeMap::new();
+    let mut all: BTreeMap<Kind<'_>, Counted<'_>> = BTreeMap::new();
     for one in seats.iter().flat_map(|seat| &seat.target.observed) {
         let ObservedReport { device, driver, origin, standing, signer, records, oldest, newest } = one;
         let key = (device.as_str(), driver.as_str(), origin.as_str(), *standing, signer.as_deref());

@@ -1,5 +1,5 @@
-//! Speed-ups of champions over the declared start, rivals and baselines, as dots with intervals. Knows comparisons of the document; compares medians only where no
-//! pairs were taken, and says so.
+//! Speed-ups of champions over the declared start, rivals and baselines, as dots with intervals. Knows comparisons of the document; compares medians only where
+//! no pairs were taken, and says so.
 
 use super::html::Html;
 use super::plot::{self, Axis, Dot};
@@ -42,8 +42,14 @@ pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
             let only = "Only the bench shapes where champions take longest; report.json has all.";
             h.leaf("p", &[("class", &"s")], only);
         }
-        let columns =
-            [("against", false), ("at", false), ("times as fast", true), ("95 %", true), ("by", false), ("plot", false)];
+        let columns = [
+            ("against", false),
+            ("at", false),
+            ("times as fast", true),
+            ("95 %", true),
+            ("by", false),
+            ("plot", false),
+        ];
         forest(h, &plot::line_at(&axis, 1.0), "speed-ups of champions", &columns, |h| {
             h.open("tr", &[("class", &"x")], |h| {
                 h.leaf("td", &[("colspan", &5)], "");
