@@ -153,8 +153,9 @@ fn score(target: &Value) -> (f64, (f64, f64)) {
     let all: Vec<(f64, (f64, f64))> = shapes.iter().map(of).collect();
     let n = all.len() as f64;
     let mean = all.iter().map(|(ratio, _)| ratio.ln()).sum::<f64>() / n;
-    let root = |of: &dyn Fn(&(f64, (f64, f64))) -> f64| all.iter().map(|one| of(one).powi(2)).sum::<f64>().sqrt() / n;
-    let (low, high) = (root(&|(r, (low, _))| r.ln() - low.ln()), root(&|(r, (_, high))| high.ln() - r.ln()));
+    let root = |distances: Vec<f64>| distances.iter().map(|one| one.powi(2)).sum::<f64>().sqrt() / n;
+    let low = root(all.iter().map(|(ratio, (low, _))| ratio.ln() - low.ln()).collect());
+    let high = root(all.iter().map(|(ratio, (_, high))| high.ln() - ratio.ln()).collect());
     (mean.exp(), ((mean - low).exp(), (mean + high).exp()))
 }
 

@@ -78,7 +78,7 @@ fn shapes(kernel: usize) -> Value {
             "explanation": explanation,
         })
     };
-    json!(SHAPES.iter().map(|shape| of(&shape)).collect::<Vec<_>>())
+    json!(SHAPES.iter().map(of).collect::<Vec<_>>())
 }
 
 fn versus(kernel: usize) -> Value {
