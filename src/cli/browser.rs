@@ -14,7 +14,7 @@ const VARIABLE: &str = "BROWSER";
 const OPENER: &str = "xdg-open";
 
 /// Opens the file and does not wait for the browser to end.
-pub fn open(context: &Context, path: &Path) -> CommandResult {
+pub(super) fn open(context: &Context, path: &Path) -> CommandResult {
     let named = context.session.environment.get(VARIABLE);
     let words: Vec<&str> =
         named.map_or(vec![OPENER], |all| all.split(':').next().unwrap_or(all).split_whitespace().collect());
