@@ -11,7 +11,8 @@ use kforge_types::record::Verdict;
 pub(super) fn ladder(h: &mut Html, seats: &[Seat<'_>]) {
     let mut rows: Vec<(Level, &Seat<'_>)> = seats.iter().map(|seat| (seat.level(), seat)).collect();
     rows.sort_by_key(|(level, seat)| (*level, seat.at));
-    let about = "A row for each kernel and target, failures first. Time and share of peak are those of the champion at the bench shape where it takes longest.";
+    let about = "A row for each kernel and target, failures first. Time and share of peak are those of the champion at the bench shape where it \
+                 takes longest; a shape that is too small cannot fill the device.";
     section(h, "ladder", "Kernels", about, |h| {
         h.open("p", &[("class", &"s")], |h| {
             for level in Level::ALL {
@@ -72,8 +73,8 @@ fn row(h: &mut Html, level: Level, seat: &Seat<'_>) {
                             "small",
                             &[],
                             match (small, reached.memory == Some(share)) {
-                                (true, true) => "of memory; cannot fill the device",
-                                (true, false) => "of arithmetic; cannot fill the device",
+                                (true, true) => "of memory; too small",
+                                (true, false) => "of arithmetic; too small",
                                 (false, true) => "of memory",
                                 (false, false) => "of arithmetic",
                             },
