@@ -461,7 +461,7 @@ pub fn text(scores: &Scores) -> String {
     for of in &scores.candidates {
         let types = if of.types.is_empty() { String::new() } else { format!(" [{}]", of.types) };
         let _ = write!(out, "  {BOLD}{}{BOLD:#}{types} on {}: {}", of.kernel, of.target, shown(&of.score));
-        let speedup = of.speedup.map_or(String::new(), |s| format!(", {s:.3}{} times as fast", ends(of.interval)));
+        let speedup = of.speedup.map_or(String::new(), |s| format!(", {s:.3} times as fast{}", ends(of.interval)));
         let _ = writeln!(out, "  {DIM}({}{speedup}){DIM:#}", standing(of.correct));
         for at in &of.shapes {
             let times = format!("{:.0} ns, baseline {:.0} ns", at.ns, at.baseline_ns);
@@ -488,14 +488,17 @@ pub fn markdown(scores: &Scores) -> String {
     for (name, value) in figures(&scores.suite) {
         let _ = writeln!(out, "| {name} | {value} |");
     }
-    out.push_str("\n| kernel | target | verdict | speed-up | score | unknown |\n|---|---|---|---|---|---|\n");
+    out.push_str(
+        "\n| kernel | target | verdict | speed-up | 95 % | score | unknown |\n|---|---|---|---|---|---|---|\n",
+    );
     for of in &scores.candidates {
         let types = if of.types.is_empty() { String::new() } else { format!(" ({})", of.types) };
         let cells = [
             format!("{}{types}", of.kernel),
             of.target.clone(),
             standing(of.correct).into(),
-            factor(of.speedup) + &ends(of.interval),
+            factor(of.speedup),
+            ends(of.interval).trim_start().to_string(),
             shown(&of.score),
             of.unknown.join("; "),
         ];
