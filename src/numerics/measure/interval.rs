@@ -1,6 +1,8 @@
 //! Intervals for reports: of a median from its samples, of a ratio of two medians, of a mean of ratios; and quantiles. Pure numbers; does not know what was
 //! measured.
 
+use super::stats::geometric_mean;
+
 /// The share of intervals that miss the median, on each side.
 const MISSED: f64 = 0.025;
 
@@ -38,22 +40,23 @@ pub struct Estimate {
 ///
 /// The intervals of two medians hold the noise within two sessions. What differs between the sessions is in neither; only pairs show it.
 pub fn ratio_interval(over: Estimate, under: Estimate) -> Option<(f64, f64)> {
+    // The ratio itself is not rounded through logarithms, so that it lies within its interval, however narrow.
+    let ratio = over.value / under.value;
     let (over, under) = (logarithms(over)?, logarithms(under)?);
-    let ratio = over.value - under.value;
     let low = (over.value - over.interval.0).hypot(under.interval.1 - under.value);
     let high = (over.interval.1 - over.value).hypot(under.value - under.interval.0);
-    Some(((ratio - low).exp(), (ratio + high).exp()))
+    Some((ratio * (-low).exp(), ratio * high.exp()))
 }
 
 /// The interval of the geometric mean of positive values that were found independently, as [`ratio_interval`] combines them. None for no values.
 pub fn mean_interval(of: &[Estimate]) -> Option<(f64, f64)> {
+    let values: Vec<f64> = of.iter().map(|one| one.value).collect();
     let all: Vec<Estimate> = of.iter().map(|one| logarithms(*one)).collect::<Option<_>>()?;
-    let n = all.len() as f64;
-    let mean = all.iter().map(|one| one.value).sum::<f64>() / n;
+    let (n, mean) = (all.len() as f64, geometric_mean(&values));
     let root =
         |distance: &dyn Fn(&Estimate) -> f64| all.iter().map(|one| distance(one).powi(2)).sum::<f64>().sqrt() / n;
     let (low, high) = (root(&|one| one.value - one.interval.0), root(&|one| one.interval.1 - one.value));
-    (!all.is_empty()).then(|| ((mean - low).exp(), (mean + high).exp()))
+    (!all.is_empty()).then(|| (mean * (-low).exp(), mean * high.exp()))
 }
 
 /// The logarithms of an estimate; none if it has none, or if the value is outside of its interval.
@@ -112,6 +115,16 @@ mod tests {
         assert!((low - 1.0).abs() < 1e-12 && (high - 1.1).abs() < 1e-12, "each end has its own distance: {low} {high}");
         for wrong in [of(0.0, 1.0), of(-1.0, 1.1), of(f64::NAN, 1.0), Estimate { value: 9.0, interval: (1.0, 2.0) }] {
             assert_eq!((ratio_interval(wrong, of(1.0, 1.1)), mean_interval(&[wrong])), (None, None));
+        }
+    }
+
+    #[test]
+    fn a_ratio_and_a_mean_lie_within_their_intervals_however_narrow() {
+        for (a, b) in [(3.3, 1.1), (0.1, 0.3), (7e5, 7e5), (1.0 / 3.0, 49.0)] {
+            let of = |value: f64| Estimate { value, interval: (value, value) };
+            assert_eq!(ratio_interval(of(a), of(b)), Some((a / b, a / b)));
+            let mean = geometric_mean(&[a, b]);
+            assert_eq!(mean_interval(&[of(a), of(b)]), Some((mean, mean)));
         }
     }
 
