@@ -2,6 +2,7 @@
 
 pub mod args;
 mod agent_progress;
+mod browser;
 pub mod commands;
 mod complete;
 pub mod console;

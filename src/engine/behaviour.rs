@@ -244,6 +244,9 @@ impl Cache for Records {
             kforge: "0.1.0".into(),
             standing: kforge_types::record::Standing::Here,
             signer: None,
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
         };
         let result = StepResult { outputs, ..gives(Digest::of(b"")) };
         Ok((!records.is_empty()).then_some(Hit {

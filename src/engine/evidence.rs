@@ -450,6 +450,9 @@ impl Cache for EvidenceCache {
             kforge: record.provenance.kforge,
             standing,
             signer,
+            clocks_mhz: record.provenance.clocks_mhz,
+            temperature_c: record.provenance.temperature_c,
+            throttle: record.provenance.throttle,
         };
         let (result, origin) = (record.result, CacheOrigin::Evidence);
         Ok(Some(Hit { result, origin, evidence: Some(evidence), tag: None }))

@@ -22,7 +22,7 @@ use crate::event::Event;
 use crate::package::write::remove_artifacts;
 use crate::package::{PackageError, PackageRequest, Packaged, package_with};
 use crate::pen::{Passphrase, Pen};
-use crate::report::unbuilt;
+use crate::report::{PAGE, unbuilt};
 use crate::session::evidence_policy::EvidencePolicy;
 use crate::session::{Opened, Session};
 use kforge_engine::{BuildOutcome, ClaimsOption};
@@ -33,8 +33,10 @@ use kforge_pipeline::release::ci::{
     CiArtifact, CiBase, CiReport, Conclusion, MissingEvidence, SkippedDevice, StepsOf, steps_by_kernel,
 };
 use kforge_pipeline::release::comparison::{Change, Comparison, Seat};
+use kforge_pipeline::release::comparison_page;
 use kforge_pipeline::release::revision::Revision;
 use kforge_pipeline::report::exports::{ExportFormat, export, summary_results};
+use kforge_pipeline::report::page::page;
 use kforge_project::workspace::select::{Selected, SelectionArgs};
 use kforge_project::workspace::{Workspace, root_folder};
 use kforge_types::model::Arch;
@@ -45,6 +47,9 @@ pub const DOCUMENT: &str = "ci.json";
 
 /// The name of the comparison as a comment on a pull request.
 const COMPARISON: &str = "comparison.md";
+
+/// The name of the comparison as a page.
+const COMPARISON_PAGE: &str = "comparison.html";
 
 /// The folder for artifacts, in the folder for the documents.
 const ARTIFACTS: &str = "package";
@@ -133,7 +138,8 @@ fn reasons(error: &Error) -> Vec<String> {
     }
 }
 
-/// Writes the documents of a run into its folder: [`DOCUMENT`], the comparison as Markdown, and the results in the formats of other tools. Returns their paths.
+/// Writes the documents of a run into its folder: [`DOCUMENT`], the comparison as Markdown and as a page, and the results in the formats of other tools and as a
+/// page. Returns their paths.
 ///
 /// # Errors
 /// A document cannot be written.
@@ -149,6 +155,8 @@ pub fn write_reports(session: &Session, ci: &Ci) -> Result<Vec<PathBuf>, Error> 
         };
         texts.push((format.file_name(), text));
     }
+    texts.push((PAGE, page(results)));
+    texts.extend(ci.report.comparison.as_ref().map(|found| (COMPARISON_PAGE, comparison_page::page(found))));
     write(&ci.folder, &texts)
 }
 
@@ -187,7 +195,7 @@ fn folder(session: &Session, request: &CiRequest) -> Result<PathBuf, Error> {
 
 /// Removes the documents of an earlier run, so that a run that cannot be started leaves none.
 fn forget(folder: &Path) -> Result<(), Error> {
-    for name in [DOCUMENT, COMPARISON].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name)) {
+    for name in [DOCUMENT, COMPARISON, PAGE, COMPARISON_PAGE].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name)) {
         let place = folder.join(name);
         match std::fs::remove_file(&place) {
             Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

@@ -1,6 +1,7 @@
 //! The regression gate: builds both states, times their champions in pairs if a device is present, and decides which kernels are slower.
 
 use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use crate::Error;
 use crate::event::Event;
@@ -9,11 +10,13 @@ use crate::session::open::make_target;
 use crate::session::{Opened, Session};
 use kforge_engine::{Blobs, BuildOutcome};
 use kforge_foundation::base::Digest;
+use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::plan::regression::{self, ChampionPair};
 use kforge_pipeline::release::Bundle;
 use kforge_pipeline::release::Refused;
 use kforge_pipeline::release::archive::{self, EXTENSION};
 use kforge_pipeline::release::comparison::{Comparison, Decision, Row, Seat};
+use kforge_pipeline::release::comparison_page;
 use kforge_pipeline::release::revision::{Revision, RevisionError};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
@@ -25,6 +28,9 @@ mod pairs;
 pub(crate) mod sides;
 
 use sides::{Seated, Side, Stood};
+
+/// The name of the page in the output folder.
+const PAGE: &str = "compare.html";
 
 /// The name of a head that is no revision.
 pub(crate) const WORKING_TREE: &str = "the working tree";
@@ -110,6 +116,19 @@ pub enum CompareError {
         /// The error.
         error: Box<Error>,
     },
+}
+
+/// Writes a comparison as an HTML page and returns its path: the given one, relative to the session's folder, or `compare.html` in the output folder.
+///
+/// # Errors
+/// The workspace cannot be read, or the file cannot be written.
+pub fn write_page(session: &Session, found: &Comparison, path: Option<&Path>) -> Result<PathBuf, Error> {
+    let path = match path {
+        Some(path) => session.cwd.join(path),
+        None => session.target(&session.workspace_and_warnings()?.0).join(PAGE),
+    };
+    write_if_changed(&path, comparison_page::page(found).as_bytes()).map_err(Error::write(&path))?;
+    Ok(path)
 }
 
 /// The base of a comparison.

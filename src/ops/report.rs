@@ -2,18 +2,25 @@
 
 mod stale;
 
+use std::path::{Path, PathBuf};
+
 use crate::build::report::{is_interrupted, last};
 use crate::event::Warning;
 use crate::session::git::in_repository;
 use crate::{Error, Session};
 use kforge_foundation::base::Diagnostic;
+use kforge_foundation::base::files::write_if_changed;
 use kforge_numerics::measure::score::Form;
 use kforge_pipeline::report::Report;
+use kforge_pipeline::report::page::page;
 use kforge_pipeline::report::provenance::BuiltReport;
 use kforge_pipeline::report::score::{NoScores, Scores, scores};
 use kforge_project::workspace::select::SelectionArgs;
 use kforge_project::workspace::{Workspace, root_folder};
 use kforge_types::record::FORMAT_VERSION;
+
+/// The name of the page in the output folder.
+pub const PAGE: &str = "report.html";
 
 /// The request for a report.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -90,6 +97,19 @@ pub fn report(session: &Session, request: &ReportRequest) -> Result<Shown, Error
     narrow(session, &workspace, &mut report, &request.words)?;
     let scores = request.score.as_ref().map(|request| score(&report, request)).transpose()?;
     Ok(Shown { report, scores, diagnostics })
+}
+
+/// Writes a report as an HTML page and returns its path: the given one, relative to the session's folder, or `report.html` in the output folder.
+///
+/// # Errors
+/// The workspace cannot be read, or the file cannot be written.
+pub fn write_page(session: &Session, report: &Report, path: Option<&Path>) -> Result<PathBuf, Error> {
+    let path = match path {
+        Some(path) => session.cwd.join(path),
+        None => session.target(&session.workspace_and_warnings()?.0).join(PAGE),
+    };
+    write_if_changed(&path, page(report).as_bytes()).map_err(Error::write(&path))?;
+    Ok(path)
 }
 
 /// A report without results, for a workspace whose manifests have errors. It says where the workspace is, so that places in diagnostics can be shown.

@@ -122,6 +122,30 @@ fn report_says_what_the_last_build_found_or_that_there_was_none() {
 }
 
 #[test]
+fn a_report_is_a_page_that_is_written_printed_and_opened() {
+    let place = Place::tiny().file("browser.sh", "printf %s \"$2\" > seen.tmp && mv seen.tmp seen");
+    place.run("report --html").expect(101).says("there is no report");
+    place.run("build").expect(0);
+    place.run("report --html").expect(0).says("Wrote").says("report.html");
+    let page = place.read("target/kforge/report.html");
+    assert!(page.starts_with("<!doctype html>\n") && page.contains("twice") && page.contains("passes, emulated"), "{page}");
+    assert_eq!(place.run("report --html -").expect(0).out, page, "one document gives one page");
+    place.run("report --html page.html").expect(0);
+    assert_eq!(place.read("page.html"), page);
+    let opened = place.run_in(".", &["report", "--html", "--open"], &[("BROWSER", "sh browser.sh --new")]).expect(0);
+    let began = std::time::Instant::now();
+    while !place.at("seen").exists() && began.elapsed().as_secs() < 20 {
+        std::thread::sleep(std::time::Duration::from_millis(20));
+    }
+    assert_eq!(place.read("seen"), place.at("target/kforge/report.html").display().to_string(), "{}", opened.err);
+    let missing = place.run_in(".", &["report", "--html", "--open"], &[("BROWSER", "no-such-browser")]);
+    missing.expect(101).says("cannot start `no-such-browser`");
+    place.run("report --html - --open").expect(2).says("`--open` opens a file");
+    place.run("report --open").expect(2).says("--html");
+    place.run("report --html --score speedup").expect(2).says("cannot be used with");
+}
+
+#[test]
 fn a_report_says_at_which_commit_it_was_built_and_what_was_edited_since() {
     let place = Place::tiny();
     let commit = "git init -q . && git add . && git -c user.name=n -c user.email=n@example.com commit -qm c && git rev-parse HEAD";

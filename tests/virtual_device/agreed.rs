@@ -52,6 +52,14 @@ fn selection_and_attribution_read_the_same_pairs() {
             |a: &serde_json::Value, b: &serde_json::Value| (a.as_f64().unwrap() - b.as_f64().unwrap()).abs() < 1e-12;
         assert!(close(&pair["slower_by"], &saving[0]), "seed {seed}: {pair} {saving}");
         assert!(close(&pair["interval"][0], &saving[1]) && close(&pair["interval"][1], &saving[2]), "{pair} {saving}");
+        // The report has the same pairs as a ratio, and quantiles of the samples of both.
+        let target = lab.target();
+        let versus = &target["champions"][0]["versus"][0];
+        let more = serde_json::json!(versus["ratio"].as_f64().unwrap() - 1.0);
+        assert!(versus["variant"] == "V=1" && close(&more, &pair["slower_by"]), "{versus} {pair}");
+        let seen = |time: &serde_json::Value| time["seen"]["cold"]["quantiles_ns"].as_array().map_or(0, Vec::len);
+        let counts: Vec<usize> = target["times"].as_array().unwrap().iter().map(seen).collect();
+        assert_eq!(counts, [21, 21], "{target}");
         assert_eq!(lab.built(&[]).count("executed"), 0);
     }
 }

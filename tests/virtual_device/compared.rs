@@ -130,6 +130,9 @@ fn a_slowdown_beyond_the_margin_ends_with_102_and_nothing_of_the_repository_chan
     assert_eq!((change(&row), lab.records()), ("slower", records), "what was measured is not measured again");
     let [low, high] = [0, 1].map(|end| row["decision"]["difference"][1][end].as_f64().unwrap());
     assert!(0.02 < low && low < high && high < 0.04, "{row}");
+    compare(&lab, &["HEAD", "--html"]).expect(102).says("Wrote");
+    let page = fs::read_to_string(lab.project.target().join("compare.html")).unwrap();
+    assert!(page.contains("p/k on h at big") && page.contains("\u{2715}</b> slower"), "{page}");
     assert!(because(&row).starts_with("in pairs on Virtual H (sm_90, driver 580)"), "{row}");
     compare(&lab, &["HEAD", "--margin", "5%"]).expect(0).says("1 same");
     compare(&lab, &["HEAD", "--margin", "0"]).expect(2);

@@ -80,6 +80,10 @@ fn documents_name_files_and_lines_and_count_verdicts_as_the_screen_does() {
     for name in ["summary.md", "comparison.md"] {
         assert!(fs::read_to_string(folder.join(name)).unwrap().contains(because), "{name}");
     }
+    for name in ["report.html", "comparison.html"] {
+        let page = fs::read_to_string(folder.join(name)).unwrap();
+        assert!(page.starts_with("<!doctype html>") && page.contains("k.cu:2"), "{name}: {page}");
+    }
     // The screen, the document and the summary count the same.
     let counts = ["pass", "fail", "unknown"].map(|kind| document["verdicts"][kind].as_u64().unwrap());
     let [pass, fail, unknown] = counts;

@@ -86,7 +86,14 @@ fn kernels_are_scored_against_their_first_variant_another_or_another_kernel() {
     assert_eq!(fast, [0.5, 0.5, 0.0], "of all, and more than p");
     assert_eq!(each(&scores(&lab, &[&["--score", "logistic"], &plain[..]].concat())), json!({ "k": 750, "bad": 0 }));
     assert_eq!(each(&scores(&lab, &[&["--score", "weighted"], &plain[..]].concat())), json!({ "k": 1250, "bad": 0 }));
-    let shapes = speedup["candidates"][0]["shapes"].as_array().unwrap().clone();
+    // Wrong kernels come first, and each speed-up has its interval.
+    let candidates = speedup["candidates"].as_array().unwrap();
+    assert_eq!((&candidates[0]["kernel"], &candidates[1]["kernel"]), (&json!("bad"), &json!("k")));
+    let shapes = candidates[1]["shapes"].as_array().unwrap().clone();
+    for of in shapes.iter().chain([&candidates[1]]) {
+        let (value, [low, high]) = (&of["speedup"], [0, 1].map(|end| of["interval"][end].as_f64().unwrap()));
+        assert!((low..=high).contains(&value.as_f64().unwrap()), "{of}");
+    }
     let named: Vec<&str> = shapes.iter().map(|s| s["shape"].as_str().unwrap()).collect();
     assert_eq!(named, ["big", "large"]);
 }
@@ -106,7 +113,7 @@ fn scores_are_told_as_text_and_as_markdown() {
         assert!(text.contains(part), "{part}\n{text}");
     }
     let markdown = run(&lab, &["--score", "speedup", "--format", "markdown"], 0);
-    for part in ["| k | h | right | 2.000 | 2.000 |  |", "| geometric mean | 1.414 |", "| correctness | 66.7 % |"] {
+    for part in ["| k | h | right | 2.000 | [", "| geometric mean | 1.414 |", "| correctness | 66.7 % |"] {
         assert!(markdown.contains(part), "{part}\n{markdown}");
     }
     let said = run(&lab, &["--score", "speedup", "--baseline", "plian"], 4);

@@ -126,6 +126,9 @@ pub struct CompareArgs {
     /// Output format
     #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: CompareFormat,
+    /// Also write the comparison as one HTML page, by default to target/kforge/compare.html
+    #[arg(long, value_name = "PATH", num_args = 0..=1, require_equals = true)]
+    pub html: Option<Option<PathBuf>>,
 }
 
 /// Output formats of a comparison.

@@ -1,5 +1,7 @@
 //! Arguments of commands that show a build: `report`, `explain`, `metadata`, `tree`.
 
+use std::path::PathBuf;
+
 use clap::{Args, ValueEnum};
 use clap_complete::ArgValueCompleter;
 
@@ -23,6 +25,12 @@ pub struct ReportArgs {
     /// Report the share of correct kernels that are more than P times as fast as the baseline
     #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
     pub fast_p: Vec<f64>,
+    /// Write the report as one HTML page, by default to target/kforge/report.html; `-` prints it
+    #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
+    pub html: Option<Option<PathBuf>>,
+    /// Open the page in a browser: that of $BROWSER, or the desktop's
+    #[arg(long, requires = "html")]
+    pub open: bool,
     /// The selection.
     #[command(flatten)]
     pub select: Select,

@@ -4,7 +4,7 @@ use super::{CommandResult, print_line};
 use crate::cli::args::{CompareArgs, CompareFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
-use kforge_ops::compare::{CompareRequest, Compared, compare};
+use kforge_ops::compare::{CompareRequest, Compared, compare, write_page};
 use kforge_pipeline::release::comparison::Change;
 use kforge_types::record::Standing;
 
@@ -27,6 +27,10 @@ pub fn run(context: &Context, args: &CompareArgs) -> CommandResult {
         CompareFormat::Human => context.console.out(&compared.comparison.text()),
         CompareFormat::Markdown => context.console.out(&compared.comparison.markdown()),
         CompareFormat::Json => drop(print_line(context, "compared", &compared.comparison)?),
+    }
+    if let Some(place) = &args.html {
+        let path = write_page(&context.session, &compared.comparison, place.as_deref())?;
+        context.console.status("Wrote", &path.display().to_string());
     }
     Ok(exit(context, args, &compared))
 }

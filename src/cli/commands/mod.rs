@@ -50,7 +50,7 @@ use kforge_ops::cache as shared;
 use kforge_pipeline::plan::Goal;
 
 /// How a command ended.
-pub(super) type CommandResult = Result<Exit, Failure>;
+pub(in crate::cli) type CommandResult = Result<Exit, Failure>;
 
 /// Whether a command prints its events to standard output as JSON.
 pub(super) fn wants_json(command: &Command) -> bool {

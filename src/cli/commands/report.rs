@@ -1,6 +1,9 @@
 //! `kforge report`: the results of the last build.
 
+use std::path::Path;
+
 use super::CommandResult;
+use crate::cli::browser;
 use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm};
@@ -8,7 +11,7 @@ use crate::cli::exit::Exit;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;
 use kforge_ops::Error;
-use kforge_ops::report::{ReportRequest, ScoreRequest, Shown};
+use kforge_ops::report::{ReportRequest, ScoreRequest, Shown, write_page};
 use kforge_pipeline::report::exports::{ExportFormat, export};
 use kforge_pipeline::report::text::Failures;
 use kforge_pipeline::report::{self, Report, score};
@@ -31,6 +34,9 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
         print(context, &kforge_ops::report::unbuilt(&context.session), found, format)?;
     }
     let Shown { report, scores, diagnostics } = shown?;
+    if let Some(place) = &args.html {
+        return html(context, &report, place.as_deref(), args.open);
+    }
     if let Some(format) = exported {
         return print(context, &report, &diagnostics, format);
     }
@@ -48,6 +54,21 @@ pub fn run(context: &Context, args: &ReportArgs) -> CommandResult {
         (Some(scores), _) => context.console.out_fitted(&score::text(scores)),
     }
     Ok(Exit::Done)
+}
+
+/// Writes the report as a page, or prints it, and opens it if asked to.
+fn html(context: &Context, report: &Report, place: Option<&Path>, open: bool) -> CommandResult {
+    if place == Some(Path::new("-")) {
+        if open {
+            context.console.error("`--open` opens a file, and `--html -` writes none");
+            return Err(Exit::Usage.into());
+        }
+        context.console.out(&report::page::page(report));
+        return Ok(Exit::Done);
+    }
+    let path = write_page(&context.session, report, place)?;
+    context.console.status("Wrote", &path.display().to_string());
+    if open { browser::open(context, &path) } else { Ok(Exit::Done) }
 }
 
 /// Prints results in the format of another tool.

@@ -1,6 +1,6 @@
 //! The report of a build: assembled from its results, stored in the output folder, and read back.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::SystemTime;
 
 use rayon::prelude::*;
@@ -13,13 +13,15 @@ use crate::session::git::in_repository;
 use crate::session::places::Places;
 use crate::session::request::LastRequest;
 use crate::session::{Opened, Session};
-use kforge_engine::{Blobs, BuildOutcome};
+use kforge_engine::{Blobs, BuildOutcome, InputRef, Source};
 use kforge_foundation::base::Digest;
 use kforge_foundation::base::files::write_if_changed;
 use kforge_pipeline::report::provenance::BuiltReport;
-use kforge_pipeline::report::{self, Report, StepView};
+use kforge_pipeline::report::versus::PairsRead;
+use kforge_pipeline::report::{self, Names, Report, StepView};
 use kforge_project::workspace::Workspace;
 use kforge_project::workspace::find::MANIFEST;
+use kforge_project::workspace::lockfile::LockedWheel;
 use kforge_types::model::Package;
 use kforge_types::record::{FORMAT_VERSION, SourcePlace, StepKind};
 
@@ -87,7 +89,16 @@ pub fn assemble(ready: &Ready<'_>, outcome: &BuildOutcome) -> Report {
         place: &|id, place| places.place(id, place),
         first_place: &|id, text| places.first_place(id, text),
     };
-    let mut report = report::assemble(&views, &|id| ready.names(id), &reader);
+    let pairs = |id: &str| -> Vec<PairsRead> {
+        let inputs = outcome.graph.find(id).map(|at| &outcome.graph.node(at).inputs);
+        let of = |(name, input): (&String, &InputRef)| match &input.source {
+            Source::Output { node, .. } => PairsRead::of(name, node),
+            Source::Blob(_) => None,
+        };
+        inputs.into_iter().flatten().filter_map(of).collect()
+    };
+    let names = |id: &str| ready.names(id).map(|names| Names { pairs: pairs(id), ..names });
+    let mut report = report::assemble(&views, &names, &reader);
     report::rounds::add(&mut report, &views, &ready.tried(), &reader);
     report
 }
@@ -105,7 +116,14 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
         folder: in_repository(&opened.workspace.root),
         interrupted: false,
         selected: asked.selected(),
+        toolchains: pinned(&opened.workspace),
     }
+}
+
+/// The packages of each toolchain that the lockfile pins, with their versions.
+fn pinned(workspace: &Workspace) -> BTreeMap<String, Vec<String>> {
+    let of = |wheels: &Vec<LockedWheel>| wheels.iter().map(|wheel| format!("{} {}", wheel.name, wheel.version)).collect();
+    workspace.lock.wheels.iter().map(|(toolchain, wheels)| (toolchain.clone(), of(wheels))).collect()
 }
 
 /// Names the folders of a report's packages, and the tables of the manifest that messages without another place are about.

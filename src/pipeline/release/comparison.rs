@@ -360,7 +360,8 @@ impl Comparison {
         out
     }
 
-    fn sorted(&self) -> Vec<&Row> {
+    /// The rows, slower ones first.
+    pub(super) fn sorted(&self) -> Vec<&Row> {
         let mut rows: Vec<&Row> = self.rows.iter().collect();
         rows.sort_by_key(|row| (row.decision.change, &row.seat));
         rows
@@ -368,7 +369,7 @@ impl Comparison {
 }
 
 /// The champions, or one name if both are the same variant.
-fn variants(row: &Row) -> String {
+pub(super) fn variants(row: &Row) -> String {
     let named = |label: &str| if label.is_empty() { "the only variant".to_string() } else { label.to_string() };
     match row.base == row.head {
         true => named(&row.head),

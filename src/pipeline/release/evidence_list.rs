@@ -216,6 +216,9 @@ mod tests {
                 (_, None) => Standing::Claimed,
             },
             signer: signer.map(str::to_string),
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
         };
         let h200 = "evidence/h200.kfe";
         let all =

@@ -18,7 +18,7 @@
 //! | [`revision`] | a revision of the repository in a separate folder |
 //! | [`registry`] | where artifacts are published: OCI registries and folders |
 //! | [`install_lock`] | what is installed in a folder of somebody who uses artifacts |
-//! | [`comparison`] | how champions of two states compare |
+//! | [`comparison`], [`comparison_page`] | how champions of two states compare |
 //! | [`affected`] | which kernels differ between the plans of two states |
 //! | [`ci`] | the document of a run in CI |
 
@@ -31,6 +31,7 @@ pub mod bundle;
 pub mod ci;
 pub mod committed;
 pub mod comparison;
+pub mod comparison_page;
 pub mod evidence_list;
 pub mod install_lock;
 pub mod provenance;

@@ -197,6 +197,7 @@ mod tests {
             because: "at quiet: index 7918".into(),
             time_ns: Some(2.0),
             champion_after: vec![],
+            source: None,
         };
         let rounds = RoundsReport {
             shape: None,

@@ -133,6 +133,7 @@ mod tests {
             variant: Some("V=4".into()),
             provisional: false,
             because: String::new(),
+            versus: vec![],
         };
         let unused = MethodReport {
             method: "memory.other".into(),

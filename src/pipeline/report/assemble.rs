@@ -13,14 +13,16 @@ use super::document::{
 };
 use super::messages;
 use super::provenance;
+use super::quantiles::thin;
 use super::search::SearchReport;
+use super::versus::{Pairs, PairsRead, versus};
 use kforge_foundation::base::Digest;
 use kforge_numerics::measure::apart::is_apart;
 use kforge_numerics::measure::stats::median;
 use kforge_types::record::event::{EvidenceSeen, Labels, VerdictCounts};
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
-use kforge_types::record::search::Searched;
+use kforge_types::record::search::{Searched, Trail};
 use kforge_types::record::timing::{BenchObserved, Series, StressObserved};
 use kforge_types::record::{Inspection, Note, Outcome, StepKind, StepResult, Unknown, Verdict};
 
@@ -66,6 +68,8 @@ pub struct Names {
     pub host: Option<String>,
     /// The index type that none of its shapes comes near.
     pub index_limit: Option<IndexLimitReport>,
+    /// The pairs that the step reads.
+    pub pairs: Vec<PairsRead>,
 }
 
 /// A file and a line in it, or what an observation has in their place until they are looked up.
@@ -118,6 +122,8 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             target_of(package, kernel, operator, target, &names.types);
         }
     }
+    let pairs: Pairs<'_> =
+        steps.iter().filter(|step| step.kind == StepKind::Pairs).map(|step| (step.id, step.result)).collect();
     for step in steps {
         let package = packages.get(&step.labels.package);
         if let Some(verdict) = step.result.and_then(|result| result.verdict.as_ref()) {
@@ -128,7 +134,7 @@ pub fn assemble(steps: &[StepView<'_>], names: &dyn Fn(&str) -> Option<Names>, r
             StepKind::Search => search(package, step, names, reader),
             StepKind::Select => {
                 if let Some(names) = names(step.id) {
-                    select(package, step, &names, reader);
+                    select(package, step, &names, &pairs, reader);
                     shapes.insert(place_of(step.labels, &names.types), names.shapes);
                 }
             }
@@ -289,7 +295,7 @@ fn operator(package: &mut PackageReport, step: &StepView<'_>) {
     }
 }
 
-fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reader: &Reader<'_>) {
+fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, pairs: &Pairs<'_>, reader: &Reader<'_>) {
     let labels = step.labels;
     let (Some(kernel), Some(target)) = (&labels.kernel, &labels.target) else { return };
     let operator = labels.operator.clone().unwrap_or_default();
@@ -315,6 +321,7 @@ fn select(package: &mut PackageReport, step: &StepView<'_>, names: &Names, reade
         }
         report.champions.push(ChampionReport {
             because: reason(&champion, &variant, &shape, &class),
+            versus: versus(&champion, names, pairs, reader),
             class: class_name,
             shapes,
             variant: champion.variant.and_then(|v| names.variants.get(&v).cloned()),
@@ -342,7 +349,8 @@ fn search(
         return;
     }
     let Some(names) = names(step.id) else { return };
-    let Some(found) = SearchReport::of(searched.tally, &names) else { return };
+    let trail: Trail = reader.document(step.result, "trail").unwrap_or_default();
+    let Some(found) = SearchReport::of(searched.tally, trail, &names) else { return };
     let operator = step.labels.operator.clone().unwrap_or_default();
     target_of(package, kernel, &operator, target, &names.types).search = Some(found);
 }
@@ -445,6 +453,11 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     by_class,
                     seen: step.evidence.map(|evidence| TimeSeenReport {
                         device: evidence.device_class.clone(),
+                        at: Some(evidence.measured_at.clone()),
+                        standing: Some(evidence.standing),
+                        clocks_mhz: evidence.clocks_mhz,
+                        temperature_c: evidence.temperature_c,
+                        throttle: evidence.throttle.clone(),
                         cold: seen.cold.as_ref().map(SpreadReport::of),
                         hot: seen.hot.as_ref().map(SpreadReport::of),
                     }),
@@ -456,12 +469,8 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 && !report.machine.iter().any(|m| m.variant == variant)
                 && found.functions.iter().any(|f| f.registers.is_some())
             {
-                let functions = found
-                    .functions
-                    .into_iter()
-                    .map(|f| kforge_types::record::FunctionFacts { opcodes: BTreeMap::new(), ..f })
-                    .collect();
-                report.machine.push(MachineReport { variant, architectures: found.architectures, functions });
+                let Inspection { architectures, functions, .. } = found;
+                report.machine.push(MachineReport { variant, architectures, functions });
             }
         }
         StepKind::Rate => {
@@ -511,6 +520,7 @@ fn tidy(report: &mut TargetReport) {
     // A full timing replaces one with few samples.
     report.times.sort_by(|a, b| (&a.shape, &a.variant, a.few).cmp(&(&b.shape, &b.variant, b.few)));
     report.times.dedup_by(|b, a| b.few && (&a.shape, &a.variant) == (&b.shape, &b.variant));
+    thin(report);
     report.rooflines.sort_by(|a, b| a.variant.cmp(&b.variant));
     report.baselines.sort_by(|a, b| a.order().cmp(&b.order()));
     report.methods.sort_by(|a, b| (&a.method, &a.variant).cmp(&(&b.method, &b.variant)));

@@ -10,13 +10,13 @@ use super::messages::MessageReport;
 use super::provenance::{BuiltReport, ObservedReport};
 use super::rounds::RoundsReport;
 use super::search::SearchReport;
-use kforge_numerics::measure::interval::median_interval;
+use kforge_numerics::measure::interval::{Estimate, median_interval, quantiles};
 use kforge_types::model::DType;
 use kforge_types::record::event::VerdictCounts;
 use kforge_types::record::params::{Attribution, Fate, Matched, OutputDiagnosis};
 use kforge_types::record::profile::{Achieved, Roofline};
 use kforge_types::record::timing::Series;
-use kforge_types::record::{FunctionFacts, Verdict};
+use kforge_types::record::{FunctionFacts, Standing, Verdict};
 
 /// The results of a build.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -185,6 +185,25 @@ pub struct ChampionReport {
     pub provisional: bool,
     /// Why it was selected.
     pub because: String,
+    /// The comparisons by pairs with other variants, by shape and variant.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub versus: Vec<VersusReport>,
+}
+
+/// A comparison by pairs of another variant with a champion at a shape.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct VersusReport {
+    /// The shape.
+    pub shape: String,
+    /// The other variant.
+    pub variant: String,
+    /// Its time over the champion's: the median over blocks of pairs.
+    pub ratio: f64,
+    /// The interval of 95 % of the ratio.
+    pub interval: (f64, f64),
+    /// The ratios where the other variant came first and where the champion did, if they disagree. The comparison then decides nothing.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub orders_disagree: Option<(f64, f64)>,
 }
 
 /// The verdict on a variant at a shape.
@@ -232,7 +251,7 @@ pub struct MachineReport {
     pub variant: String,
     /// Architectures covered.
     pub architectures: Vec<String>,
-    /// Its functions, without opcode counts.
+    /// Its functions. Opcodes are counted where the code was disassembled, which is done if methods are judged.
     pub functions: Vec<FunctionFacts>,
 }
 
@@ -314,6 +333,21 @@ pub struct TimeReport {
 pub struct TimeSeenReport {
     /// The device class as text: product, architecture and driver's major version.
     pub device: String,
+    /// When, as RFC 3339; none in reports of an earlier kforge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<String>,
+    /// How far the build trusts them; none in reports of an earlier kforge.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub standing: Option<Standing>,
+    /// SM clock and memory clock at that time, in MHz, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_mhz: Option<(u32, u32)>,
+    /// Temperature of the device in degrees Celsius, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<u32>,
+    /// Why its clocks were held down, by the names of NVML.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttle: Vec<String>,
     /// The cold samples, if there are any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cold: Option<SpreadReport>,
@@ -323,20 +357,58 @@ pub struct TimeSeenReport {
 }
 
 /// How many samples a median has, and how certain it is.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SpreadReport {
     /// How many samples there are.
     pub samples: u64,
     /// The interval of 95 % of the median in nanoseconds; none if there are too few samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub interval_ns: Option<(f64, f64)>,
+    /// Samples that were dropped under hardware slowdown or thermal limits.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub dropped: u32,
+    /// Quantiles of the samples in nanoseconds, from the least to the greatest sample in equal steps. Only for champions, for the fastest other variant at
+    /// the shape, and for the variant that is declared first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub quantiles_ns: Vec<f64>,
 }
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(count: &u32) -> bool {
+    *count == 0
+}
+
+/// The steps between the quantiles of a series.
+const QUANTILE_STEPS: usize = 20;
 
 impl SpreadReport {
     /// The spread of a series.
     pub(super) fn of(series: &Series) -> Self {
         let samples = &series.samples_ns;
-        SpreadReport { samples: samples.len() as u64, interval_ns: median_interval(samples) }
+        SpreadReport {
+            samples: samples.len() as u64,
+            interval_ns: median_interval(samples),
+            dropped: series.dropped,
+            quantiles_ns: quantiles(samples, QUANTILE_STEPS),
+        }
+    }
+}
+
+impl TimeReport {
+    /// The median of hot or cold times.
+    pub fn ns(&self, hot: bool) -> Option<f64> {
+        if hot { self.hot_ns } else { self.cold_ns }
+    }
+
+    /// The spread of hot or cold times.
+    pub fn spread(&self, hot: bool) -> Option<&SpreadReport> {
+        let seen = self.seen.as_ref()?;
+        if hot { seen.hot.as_ref() } else { seen.cold.as_ref() }
+    }
+
+    /// The median of hot or cold times with its interval.
+    pub fn estimate(&self, hot: bool) -> Option<Estimate> {
+        Some(Estimate { value: self.ns(hot)?, interval: self.spread(hot)?.interval_ns? })
     }
 }
 
@@ -439,6 +511,11 @@ impl Report {
 }
 
 impl TargetReport {
+    /// Whether a variant is wrong at any shape.
+    pub fn fails(&self, variant: &str) -> bool {
+        self.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
+    }
+
     fn is_begun(&self) -> bool {
         let TargetReport { champions, shapes, machine, failed, unavailable, rounds, search, .. } = self;
         !(champions.is_empty()

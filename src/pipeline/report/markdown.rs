@@ -241,6 +241,7 @@ mod tests {
             variant: Some("A=1".into()),
             provisional: true,
             because: "a|b\nc".into(),
+            versus: vec![],
         };
         let target = TargetReport { target: "cpu".into(), champions: vec![champion], ..TargetReport::default() };
         let kernel = KernelReport { name: "k".into(), operator: "o".into(), targets: vec![target] };

@@ -21,6 +21,7 @@ pub mod markdown;
 pub mod messages;
 pub mod metadata;
 pub mod method;
+pub mod page;
 pub mod provenance;
 pub mod rounds;
 pub mod schemas;
@@ -30,8 +31,10 @@ pub mod single;
 pub mod text;
 pub mod timings;
 mod paint;
+mod quantiles;
 mod rounds_text;
 pub mod tree;
+pub mod versus;
 
 pub use assemble::{Names, StepView, assemble};
 pub use document::Report;

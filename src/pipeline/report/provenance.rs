@@ -1,6 +1,7 @@
 //! Where a report comes from: the build, and for each kernel and target the observations of devices that were judged. As values and as text. Knows provenance;
 //! trusts nothing and nobody by itself.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use jiff::Timestamp;
@@ -32,6 +33,9 @@ pub struct BuiltReport {
     /// What was selected.
     #[serde(default)]
     pub selected: SelectedReport,
+    /// The packages of each toolchain that `kforge.lock` pins, with their versions.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub toolchains: BTreeMap<String, Vec<String>>,
 }
 
 /// The selection of a build, by names. Empty lists of kernels, operators, shapes and targets select everything.
@@ -131,7 +135,7 @@ pub fn line(all: &[ObservedReport], now: Option<Timestamp>) -> String {
 }
 
 /// How far observations are trusted, in words: `here`, ``signed by `NAME` ``, ``claimed by `FILE` ``.
-fn standing(one: &ObservedReport) -> String {
+pub(super) fn standing(one: &ObservedReport) -> String {
     match (one.standing, &one.signer) {
         (Standing::Here, _) => "here".into(),
         (Standing::Signed, Some(signer)) => format!("signed by `{signer}`"),
@@ -174,6 +178,9 @@ mod tests {
             kforge: "0.1.0".into(),
             standing,
             signer: signer.map(String::from),
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
         }
     }
 

@@ -76,6 +76,9 @@ pub struct CandidateReport {
     pub time_ns: Option<f64>,
     /// The rounds after which it was champion.
     pub champion_after: Vec<u32>,
+    /// Its source, if an answer proposed one. Candidates of one answer have the same source, and the first of them has it here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub source: Option<String>,
 }
 
 /// The result of a method.
@@ -186,6 +189,11 @@ impl Seat<'_> {
                 because,
                 time_ns: time(label),
                 champion_after: after(label),
+                source: answers
+                    .iter()
+                    .find(|answer| (answer.question.round, answer.question.attempt) == (*round, *attempt))
+                    .filter(|_| !all.iter().any(|other| (other.round, other.attempt) == (*round, *attempt)))
+                    .and_then(|answer| answer.proposal.as_ref()?.source.clone()),
             });
         }
         for (at, why) in &self.recorded.refused {
@@ -199,6 +207,7 @@ impl Seat<'_> {
                 because: why.clone(),
                 time_ns: None,
                 champion_after: vec![],
+                source: None,
             });
         }
         all.sort_by_key(|c| (c.round, c.attempt));

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use super::document::{KernelReport, PackageReport, Report, TargetReport};
 use super::text::variant;
 use kforge_foundation::base::diag::closest;
+use kforge_numerics::measure::interval::{Estimate, mean_interval, ratio_interval};
 use kforge_numerics::measure::score::{Form, STEEPNESS, Score, Scored, Suite, score, suite};
 use kforge_numerics::measure::stats::geometric_mean;
 use kforge_types::record::Verdict;
@@ -40,7 +41,7 @@ pub struct Scores {
     pub steepness: f64,
     /// The baseline, as the user named it.
     pub baseline: String,
-    /// Every candidate, in the order of the report.
+    /// Every candidate: those that are wrong first, then those whose score is unknown, then by speedup, least first.
     pub candidates: Vec<CandidateScore>,
     /// The figures of all candidates together.
     pub suite: Suite,
@@ -65,6 +66,9 @@ pub struct CandidateScore {
     pub shapes: Vec<ShapeSpeedup>,
     /// The geometric mean of the speedups; none if there are none.
     pub speedup: Option<f64>,
+    /// Its interval of 95 %, from those of the speedups; none if one of them has none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
     /// The share of its time in its own code; none if unknown.
     pub ratio: Option<f64>,
     /// Its score.
@@ -87,6 +91,10 @@ pub struct ShapeSpeedup {
     pub baseline_ns: f64,
     /// The baseline's time over the champion's; the median over pairs for a baseline that the manifest declares.
     pub speedup: f64,
+    /// The interval of 95 % of the speedup: from pairs for a baseline that the manifest declares, otherwise from the intervals of the two medians, which hold
+    /// nothing of what differs from one session to another. None if a median has no interval.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interval: Option<(f64, f64)>,
 }
 
 /// A baseline for one candidate.
@@ -147,6 +155,7 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
     if candidates.is_empty() {
         return Err(NoScores::Nothing);
     }
+    candidates.sort_by(|a, b| a.rank().cmp(&b.rank()).then_with(|| a.speed().total_cmp(&b.speed())));
     let of: Vec<Scored> = candidates.iter().map(CandidateScore::known).collect();
     Ok(Scores {
         format_version: kforge_types::record::FORMAT_VERSION,
@@ -159,6 +168,20 @@ pub fn scores(report: &Report, form: Form, baseline: &str, ps: &[f64]) -> Result
 }
 
 impl CandidateScore {
+    /// What orders candidates before their speedups.
+    fn rank(&self) -> u8 {
+        match (self.correct, self.speedup) {
+            (Some(false), _) => 0,
+            (None, _) => 1,
+            (_, None) => 2,
+            (Some(true), Some(_)) => 3,
+        }
+    }
+
+    fn speed(&self) -> f64 {
+        self.speedup.unwrap_or(0.0)
+    }
+
     fn known(&self) -> Scored {
         Scored { correct: self.correct, speedup: self.speedup, ratio: self.ratio }
     }
@@ -257,12 +280,13 @@ fn candidate(
                 let Some(base_variant) = fixed.or_else(|| champion(base, &time.shape)) else { continue };
                 let times = ns(target, &time.shape, variant, hot).zip(ns(base, &time.shape, base_variant, hot));
                 let Some((ns, baseline_ns)) = times else { continue };
-                if fails(base, base_variant) {
+                if base.fails(base_variant) {
                     unknown.push(format!("the baseline is wrong, so its time at {} does not count", time.shape));
                     continue;
                 }
+                let interval = interval(target, (base, base_variant), &time.shape, variant, hot);
                 let (shape, variant) = (time.shape.clone(), variant.to_string());
-                shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns });
+                shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: baseline_ns / ns, interval });
             }
             if shapes.is_empty() && correct != Some(false) {
                 unknown.push("no bench shape has a valid time of both".into());
@@ -271,6 +295,8 @@ fn candidate(
     }
     let speedups: Vec<f64> = shapes.iter().map(|s| s.speedup).collect();
     let speedup = (!speedups.is_empty()).then(|| geometric_mean(&speedups));
+    let estimates = shapes.iter().map(|at| Some(Estimate { value: at.speedup, interval: at.interval? }));
+    let interval = estimates.collect::<Option<Vec<Estimate>>>().and_then(|all| mean_interval(&all));
     let ratio = target.basis.as_ref().filter(|b| b.whole).map(|_| 1.0);
     if ratio.is_none() && form == Form::Weighted {
         unknown.push("the share of its time that fills take is not measured".into());
@@ -285,6 +311,7 @@ fn candidate(
         correct,
         shapes,
         speedup,
+        interval,
         ratio,
         score: score(form, &known),
         unknown,
@@ -305,10 +332,30 @@ fn beside(target: &TargetReport, name: &str, unknown: &mut Vec<String>) -> Vec<S
         }
         if let (Some(ratio), Some(ns), Some(baseline_ns)) = (rating.ratio, rating.champion_ns, rating.device_ns) {
             let (shape, variant) = (found.shape.clone(), found.variant.clone());
-            shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median });
+            let interval = Some((ratio.low, ratio.high));
+            shapes.push(ShapeSpeedup { shape, variant, ns, baseline_ns, speedup: ratio.median, interval });
         }
     }
     shapes
+}
+
+/// The interval of a speedup over another variant, from the intervals of the two medians.
+fn interval(
+    target: &TargetReport,
+    (base, base_variant): (&TargetReport, &str),
+    shape: &str,
+    variant: &str,
+    hot: bool,
+) -> Option<(f64, f64)> {
+    match std::ptr::eq(target, base) && variant == base_variant {
+        true => Some((1.0, 1.0)),
+        false => ratio_interval(estimate(base, shape, base_variant, hot)?, estimate(target, shape, variant, hot)?),
+    }
+}
+
+/// The median time of a variant at a shape with its interval.
+fn estimate(target: &TargetReport, shape: &str, variant: &str, hot: bool) -> Option<Estimate> {
+    target.times.iter().find(|t| t.shape == shape && t.variant == variant)?.estimate(hot)
 }
 
 /// The champion at a shape: that of its class. If there are several rounds, the last one counts.
@@ -327,11 +374,6 @@ fn correct(target: &TargetReport) -> Option<bool> {
     }
     let pass = !none && !verdicts.is_empty() && verdicts.iter().all(|v| **v == Verdict::Pass);
     pass.then_some(true)
-}
-
-/// Whether a variant is wrong at any shape.
-fn fails(target: &TargetReport, variant: &str) -> bool {
-    target.shapes.iter().any(|s| s.variant == variant && matches!(s.verdict, Verdict::Fail(_)))
 }
 
 /// The time of a variant at a shape.
@@ -378,6 +420,11 @@ fn factor(value: Option<f64>) -> String {
     value.map_or("unknown".into(), |v| format!("{v:.3}"))
 }
 
+/// An interval behind its value: ` [0.98, 1.05]`; empty without one.
+fn ends(interval: Option<(f64, f64)>) -> String {
+    interval.map_or(String::new(), |(low, high)| format!(" [{low:.3}, {high:.3}]"))
+}
+
 /// The figures of a suite, each with its name.
 fn figures(suite: &Suite) -> Vec<(String, String)> {
     let mut all = vec![
@@ -407,22 +454,29 @@ fn counted(suite: &Suite) -> String {
 /// The scores with ANSI styles.
 pub fn text(scores: &Scores) -> String {
     let mut out = format!("{BOLD}{}{BOLD:#}\n", title(scores));
+    let _ = writeln!(out, "{BOLD}all{BOLD:#}  {}", counted(&scores.suite));
+    for (name, value) in figures(&scores.suite) {
+        let _ = writeln!(out, "  {name:>15}  {value}");
+    }
     for of in &scores.candidates {
         let types = if of.types.is_empty() { String::new() } else { format!(" [{}]", of.types) };
         let _ = write!(out, "  {BOLD}{}{BOLD:#}{types} on {}: {}", of.kernel, of.target, shown(&of.score));
-        let speedup = of.speedup.map_or(String::new(), |s| format!(", {s:.3} times as fast"));
+        let speedup = of.speedup.map_or(String::new(), |s| format!(", {s:.3} times as fast{}", ends(of.interval)));
         let _ = writeln!(out, "  {DIM}({}{speedup}){DIM:#}", standing(of.correct));
         for at in &of.shapes {
             let times = format!("{:.0} ns, baseline {:.0} ns", at.ns, at.baseline_ns);
-            let _ = writeln!(out, "    {}  {:.3}  {DIM}{times}  {}{DIM:#}", at.shape, at.speedup, variant(&at.variant));
+            let ends = ends(at.interval);
+            let _ = writeln!(
+                out,
+                "    {}  {:.3}{ends}  {DIM}{times}  {}{DIM:#}",
+                at.shape,
+                at.speedup,
+                variant(&at.variant)
+            );
         }
         for why in &of.unknown {
             let _ = writeln!(out, "    {OPEN}unknown{OPEN:#}: {why}");
         }
-    }
-    let _ = writeln!(out, "{BOLD}all{BOLD:#}  {}", counted(&scores.suite));
-    for (name, value) in figures(&scores.suite) {
-        let _ = writeln!(out, "  {name:>15}  {value}");
     }
     out
 }
@@ -430,7 +484,13 @@ pub fn text(scores: &Scores) -> String {
 /// The scores as markdown.
 pub fn markdown(scores: &Scores) -> String {
     let mut out = format!("# kforge scores\n\n{}\n\n", title(scores));
-    out.push_str("| kernel | target | verdict | speed-up | score | unknown |\n|---|---|---|---|---|---|\n");
+    let _ = writeln!(out, "{}\n\n| figure | value |\n|---|---|", counted(&scores.suite));
+    for (name, value) in figures(&scores.suite) {
+        let _ = writeln!(out, "| {name} | {value} |");
+    }
+    out.push_str(
+        "\n| kernel | target | verdict | speed-up | 95 % | score | unknown |\n|---|---|---|---|---|---|---|\n",
+    );
     for of in &scores.candidates {
         let types = if of.types.is_empty() { String::new() } else { format!(" ({})", of.types) };
         let cells = [
@@ -438,14 +498,11 @@ pub fn markdown(scores: &Scores) -> String {
             of.target.clone(),
             standing(of.correct).into(),
             factor(of.speedup),
+            ends(of.interval).trim_start().to_string(),
             shown(&of.score),
             of.unknown.join("; "),
         ];
         let _ = writeln!(out, "| {} |", cells.map(|c| c.replace('|', "\\|").replace('\n', " ")).join(" | "));
-    }
-    let _ = writeln!(out, "\n{}\n\n| figure | value |\n|---|---|", counted(&scores.suite));
-    for (name, value) in figures(&scores.suite) {
-        let _ = writeln!(out, "| {name} | {value} |");
     }
     out
 }

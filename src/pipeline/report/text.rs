@@ -444,7 +444,7 @@ mod tests {
     fn champion(class: &str, label: &str) -> ChampionReport {
         let (class, variant) = (class.into(), Some(label.into()));
         let shapes = vec!["big".into(), "short".into()];
-        ChampionReport { class, shapes, variant, provisional: false, because: "of one".into() }
+        ChampionReport { class, shapes, variant, provisional: false, because: "of one".into(), versus: vec![] }
     }
 
     fn right(label: &str) -> ShapeReport {

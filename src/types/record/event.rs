@@ -120,6 +120,15 @@ pub struct EvidenceSeen {
     /// Who signed it, by the principal of the trusted key; none unless the standing is `signed`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signer: Option<String>,
+    /// SM clock and memory clock at that time, in MHz, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub clocks_mhz: Option<(u32, u32)>,
+    /// Temperature of the device in degrees Celsius, if known.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature_c: Option<u32>,
+    /// Why its clocks were held down, by the names of NVML.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub throttle: Vec<String>,
 }
 
 /// Number of steps by outcome. The outcomes add up to `total`.

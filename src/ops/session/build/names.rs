@@ -67,6 +67,7 @@ impl Ready<'_> {
                 limit: limit.limit,
                 elements: limit.elements,
             }),
+            pairs: vec![],
         })
     }
 }

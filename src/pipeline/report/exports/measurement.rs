@@ -99,7 +99,7 @@ pub fn measurements(report: &Report) -> Vec<Measurement<'_>> {
                     let Some(device) = device(target, time) else { continue };
                     let hot = target.basis.as_ref().is_some_and(|basis| basis.hot);
                     let seen = time.seen.as_ref();
-                    let of = |metric: Metric, median: Option<f64>, spread: Option<SpreadReport>| {
+                    let of = |metric: Metric, median: Option<f64>, spread: Option<&SpreadReport>| {
                         Some(Measurement {
                             package: &package.name,
                             kernel: &kernel.name,
@@ -118,8 +118,8 @@ pub fn measurements(report: &Report) -> Vec<Measurement<'_>> {
                             standing: standing(target, device),
                         })
                     };
-                    all.extend(of(Metric::Cold, time.cold_ns, seen.and_then(|seen| seen.cold)));
-                    all.extend(of(Metric::Hot, time.hot_ns, seen.and_then(|seen| seen.hot)));
+                    all.extend(of(Metric::Cold, time.cold_ns, seen.and_then(|seen| seen.cold.as_ref())));
+                    all.extend(of(Metric::Hot, time.hot_ns, seen.and_then(|seen| seen.hot.as_ref())));
                 }
             }
         }

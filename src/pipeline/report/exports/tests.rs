@@ -43,7 +43,12 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
 }
 
 fn time(name: &str, variant: &str, device: Option<&str>, cold: Option<f64>, hot: Option<f64>) -> TimeReport {
-    let spread = |ns: f64| SpreadReport { samples: 100, interval_ns: Some((ns - 20.0, ns + 30.0)) };
+    let spread = |ns: f64| SpreadReport {
+        samples: 100,
+        interval_ns: Some((ns - 20.0, ns + 30.0)),
+        dropped: 0,
+        quantiles_ns: vec![],
+    };
     TimeReport {
         shape: name.into(),
         variant: variant.into(),
@@ -53,6 +58,11 @@ fn time(name: &str, variant: &str, device: Option<&str>, cold: Option<f64>, hot:
         by_class: None,
         seen: device.map(|device| TimeSeenReport {
             device: device.into(),
+            at: None,
+            standing: None,
+            clocks_mhz: None,
+            temperature_c: None,
+            throttle: vec![],
             cold: cold.map(spread),
             hot: hot.map(spread),
         }),
@@ -82,6 +92,7 @@ fn champion(variant: &str, shapes: &[&str]) -> ChampionReport {
         variant: Some(variant.into()),
         provisional: false,
         because: "fastest".into(),
+        versus: vec![],
     }
 }
 

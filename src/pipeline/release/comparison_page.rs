@@ -1,0 +1,142 @@
+//! A comparison of two states as one HTML page: a row for each kernel and shape, slower ones first, as dots with intervals. Knows comparisons and how pages are
+//! written; compares nothing.
+
+use super::comparison::{Change, Comparison, Row, Seat, variants};
+use crate::report::page::frame;
+use crate::report::page::html::Html;
+use crate::report::page::plot::{self, Axis, Dot};
+use crate::report::page::table::{forest, number, section};
+use crate::report::page::units::digits;
+
+/// The page.
+pub fn page(found: &Comparison) -> String {
+    frame(&format!("{} with {}: kforge compare", found.head, found.base), |h| {
+        h.open("header", &[], |h| {
+            h.leaf("h1", &[], format!("{} with {}", found.head, found.base));
+            h.leaf(
+                "p",
+                &[("class", &"s")],
+                format!("margin {} %; {}", digits(100.0 * found.margin, 2), found.summary()),
+            );
+        });
+        h.open("main", &[], |h| {
+            rows(h, found);
+            rest(h, found);
+        });
+    })
+}
+
+/// The sign of a change. The signs differ by form.
+fn sign(change: Change) -> (&'static str, &'static str) {
+    match change {
+        Change::Slower => ("✕", "bad"),
+        Change::Faster => ("▲", "good"),
+        Change::Same => ("●", "good"),
+        Change::Undecided => ("◐", "open"),
+        Change::Unknown => ("?", "open"),
+    }
+}
+
+fn rows(h: &mut Html, found: &Comparison) {
+    let differences = found.rows.iter().filter_map(|row| row.decision.difference);
+    let ends = differences.flat_map(|(middle, ends)| {
+        let (low, high) = ends.unwrap_or((middle, middle));
+        [middle, low, high]
+    });
+    let axis = Axis::linear(ends.chain([found.margin, -found.margin]), 0.0);
+    let about = "Time of the head over time of the base, minus one, with intervals of 95 % where it comes from pairs; the line is no difference.";
+    section(h, "comparison", "Kernels", about, |h| {
+        let columns = [
+            ("kernel", false),
+            ("change", false),
+            ("variant", false),
+            ("difference", true),
+            ("95 %", true),
+            ("plot", false),
+        ];
+        forest(h, &plot::line_at(&axis, 0.0), "changes of kernels", &columns, |h| {
+            h.open("tr", &[("class", &"x")], |h| {
+                h.leaf("td", &[("colspan", &5)], "");
+                h.open("td", &[], |h| plot::axis(h, &axis, |tick| format!("{} %", digits(100.0 * tick, 2))));
+            });
+            for row in found.sorted() {
+                h.open("tr", &[], |h| one(h, &axis, row));
+            }
+        });
+    });
+}
+
+fn one(h: &mut Html, axis: &Axis, row: &Row) {
+    let change = row.decision.change;
+    h.leaf("th", &[("scope", &"row")], &row.seat);
+    h.open("td", &[], |h| {
+        let (sign, class) = sign(change);
+        h.open("span", &[("class", &format!("v {class}"))], |h| {
+            h.leaf("b", &[], sign);
+            h.text(format!(" {}", change.name()));
+        });
+        h.leaf("small", &[], &row.decision.because);
+    });
+    h.leaf("td", &[], variants(row));
+    let share = |value: f64| digits(100.0 * value, 3);
+    match row.decision.difference {
+        Some((middle, ends)) => {
+            number(h, format!("{} %", share(middle)));
+            number(h, ends.map_or(String::new(), |(low, high)| format!("{} to {} %", share(low), share(high))));
+            let decided = matches!(change, Change::Slower | Change::Faster | Change::Same);
+            let dot = if decided { Dot::Filled } else { Dot::Hollow };
+            h.open("td", &[], |h| plot::interval(h, axis, middle, ends, dot));
+        }
+        None => h.leaf("td", &[("colspan", &3)], ""),
+    }
+}
+
+/// What only one of the two has, and what is wrong or was not built.
+fn rest(h: &mut Html, found: &Comparison) {
+    let seats = |seats: &[Seat]| seats.iter().map(Seat::to_string).collect();
+    let parts: [(&str, Vec<String>); 4] = [
+        ("Wrong", found.wrong.iter().map(ToString::to_string).collect()),
+        ("Not built", found.unbuilt.iter().map(ToString::to_string).collect()),
+        ("Added", seats(&found.added)),
+        ("Removed", seats(&found.removed)),
+    ];
+    for (title, lines) in parts.into_iter().filter(|(_, lines)| !lines.is_empty()) {
+        h.leaf("h2", &[], title);
+        h.open("ul", &[], |h| lines.iter().for_each(|line| h.leaf("li", &[], line)));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::comparison::Decision;
+    use super::*;
+
+    #[test]
+    fn slower_kernels_come_first_with_their_intervals_and_names_stay_text() {
+        let seat = |kernel: &str| Seat {
+            package: "p".into(),
+            kernel: kernel.into(),
+            types: String::new(),
+            target: "h200".into(),
+            shape: "big".into(),
+        };
+        let row = |kernel: &str, change: Change, difference| Row {
+            seat: seat(kernel),
+            base: "V=1".into(),
+            head: "V=2".into(),
+            decision: Decision { change, difference, because: "in pairs on X".into() },
+        };
+        let mut found = Comparison::new("main".into(), "the working tree".into(), 0.01);
+        found.rows = vec![
+            row("<b>same</b>", Change::Same, None),
+            row("slow", Change::Slower, Some((0.025, Some((0.0212, 0.0299))))),
+        ];
+        found.added = vec![seat("new")];
+        let text = page(&found);
+        let (slow, same) = (text.find("p/slow on h200").unwrap(), text.find("p/&lt;b&gt;same&lt;/b&gt;").unwrap());
+        assert!(slow < same && !text.contains("<b>same"), "{text}");
+        assert!(text.contains("<td class=n>2.50 %<td class=n>2.12 to 2.99 %<td><svg"), "{text}");
+        assert!(text.contains("✕</b> slower") && text.contains("<li>p/new on h200 at big"), "{text}");
+        assert_eq!(page(&found), text);
+    }
+}

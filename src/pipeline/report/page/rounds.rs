@@ -1,0 +1,132 @@
+//! Rounds of a kernel as a tree: candidates below the champion that they descend from, with verdicts, times, cost and folded differences of sources. Knows the
+//! document.
+
+use super::diff::{Line, diff};
+use super::html::Html;
+use super::seat::{Level, Seat};
+use super::table::folded;
+use super::units::{duration, number};
+use crate::report::rounds::{Became, CandidateReport, RoundReport, RoundsReport};
+use crate::report::text::variant;
+
+/// Lines that stay around a change.
+const CONTEXT: usize = 3;
+
+/// The part of a kernel about its rounds.
+pub(super) fn rounds(h: &mut Html, seat: &Seat<'_>) {
+    let Some(found) = &seat.target.rounds else { return };
+    h.leaf("h4", &[], "Rounds");
+    if let Some(shape) = &found.shape {
+        h.leaf("p", &[("class", &"s")], format!("Times at {shape}."));
+    }
+    h.open("ol", &[("class", &"rounds"), ("start", &0)], |h| {
+        found.rounds.iter().for_each(|round| h.open("li", &[], |h| one(h, round)));
+    });
+    found.over.iter().for_each(|why| h.leaf("p", &[], format!("No further round: {why}")));
+    h.open("ul", &[("class", &"tree")], |h| tree(h, found, None, 0));
+    for agent in &found.spent {
+        h.leaf("p", &[("class", &"s")], format!("Spent: {}", agent.line()));
+    }
+}
+
+fn one(h: &mut Html, round: &RoundReport) {
+    match round.round {
+        0 => h.text("start"),
+        _ if round.methods.is_empty() => h.text("no particular method"),
+        _ => h.text(round.methods.join(", ")),
+    };
+    let mut parts = vec![];
+    let (right, wrong, refused) = round.counts;
+    parts.push(format!("{right} correct, {wrong} wrong, {refused} refused, {} repairs", round.repairs));
+    if let Some(bound) = round.bound {
+        parts.push(format!("bound by {} before", bound.name()));
+    }
+    let champion = round.champion.as_deref().map_or("none", variant);
+    let time = round.time_ns.map_or(String::new(), |ns| format!(", {}", duration(ns)));
+    let gain = round.gain.map_or(String::new(), |gain| format!(", {} times as fast as before", number(gain)));
+    parts.push(format!("champion {champion}{time}{gain}"));
+    h.leaf("small", &[], parts.join("; "));
+}
+
+/// The candidates that descend from `parent`. A name that appears twice, as its own descendant, ends the branch.
+fn tree(h: &mut Html, found: &RoundsReport, parent: Option<&str>, depth: usize) {
+    for of in found.candidates.iter().filter(|of| of.parent.as_deref() == parent) {
+        h.open("li", &[], |h| {
+            candidate(h, found, of);
+            let heirs =
+                |label: &str| found.candidates.iter().any(|c| c.parent.as_deref() == Some(label) && c.round > of.round);
+            if let Some(label) = of.variant.as_deref().filter(|label| depth < found.rounds.len() && heirs(label)) {
+                h.open("ul", &[], |h| tree(h, found, Some(label), depth + 1));
+            }
+        });
+    }
+}
+
+fn candidate(h: &mut Html, found: &RoundsReport, of: &CandidateReport) {
+    let level = match of.became {
+        Became::Correct => Level::Device,
+        Became::Undecided => Level::Unknown,
+        Became::Wrong | Became::Refused => Level::Failed,
+    };
+    h.open("span", &[("class", &format!("v {}", level.class()))], |h| {
+        h.leaf("b", &[], level.sign());
+        h.text(format!(" {}", of.became.word()));
+    });
+    let place = match (of.round, of.attempt) {
+        (0, _) => "declared".to_string(),
+        (round, 0) => format!("round {round}"),
+        (round, repair) => format!("round {round}, repair {repair}"),
+    };
+    let time = of.time_ns.map_or(String::new(), |ns| format!(", {}", duration(ns)));
+    h.text(format!(" {} ({place}){time}", of.variant.as_deref().map_or("no candidate", variant)));
+    if !of.champion_after.is_empty() {
+        let rounds: Vec<String> = of.champion_after.iter().map(u32::to_string).collect();
+        h.text(format!("; champion after round {}", rounds.join(", ")));
+    }
+    match of.because.lines().collect::<Vec<_>>().as_slice() {
+        [] => {}
+        [line] => h.leaf("small", &[], line),
+        _ => folded(h, "why", |h| h.leaf("pre", &[], &of.because)),
+    }
+    if let Some(source) = &of.source {
+        let label = of.parent.as_deref();
+        let parent = found.candidates.iter().find(|c| c.variant.as_deref() == label && label.is_some());
+        let parent = parent.and_then(|parent| source_of(found, parent));
+        match parent {
+            Some(before) => folded(h, "difference from the source before", |h| lines(h, &diff(before, source))),
+            None => folded(h, "source", |h| h.leaf("pre", &[], source)),
+        }
+    }
+}
+
+/// The source of the answer that a candidate belongs to.
+fn source_of<'r>(found: &'r RoundsReport, of: &CandidateReport) -> Option<&'r str> {
+    let same = |other: &&CandidateReport| (other.round, other.attempt) == (of.round, of.attempt);
+    found.candidates.iter().filter(same).find_map(|other| other.source.as_deref())
+}
+
+/// The changed lines, with what stands around them.
+fn lines(h: &mut Html, all: &[Line<'_>]) {
+    let changed = |at: usize| {
+        let near = at.saturating_sub(CONTEXT)..(at + CONTEXT + 1).min(all.len());
+        all[near].iter().any(|line| !matches!(line, Line::Both(_)))
+    };
+    h.open("pre", &[], |h| {
+        let mut gap = false;
+        for (at, line) in all.iter().enumerate() {
+            match line {
+                Line::Both(_) if !changed(at) => {
+                    if !gap {
+                        h.text("...\n");
+                    }
+                    gap = true;
+                    continue;
+                }
+                Line::Both(text) => drop(h.text(format!("  {text}\n"))),
+                Line::Removed(text) => h.leaf("del", &[], format!("- {text}\n")),
+                Line::Added(text) => h.leaf("ins", &[], format!("+ {text}\n")),
+            }
+            gap = false;
+        }
+    });
+}

@@ -1,0 +1,144 @@
+//! Speed-ups of champions over the declared start, rivals and baselines, as dots with intervals. Knows comparisons of the document; compares medians only where
+//! no pairs were taken, and says so.
+
+use super::html::Html;
+use super::plot::{self, Axis, Dot};
+use super::seat::Seat;
+use super::table::{forest, number, section};
+use super::units::{digits, number as shown};
+use kforge_numerics::measure::interval::ratio_interval;
+use kforge_types::record::Verdict;
+
+/// The nearest rivals of a champion at a shape that are shown.
+const RIVALS: usize = 2;
+
+/// A comparison with a champion at a shape.
+struct Comparison {
+    shape: String,
+    against: String,
+    ratio: f64,
+    ends: Option<(f64, f64)>,
+    how: &'static str,
+    dot: Dot,
+}
+
+/// The section; nothing without a comparison.
+pub(super) fn speedups(h: &mut Html, seats: &[Seat<'_>], most: usize) {
+    let all: Vec<(&Seat<'_>, Vec<Comparison>)> =
+        seats.iter().map(|seat| (seat, comparisons(seat, most))).filter(|(_, found)| !found.is_empty()).collect();
+    if all.is_empty() {
+        return;
+    }
+    let values = all.iter().flat_map(|(_, found)| found).flat_map(|one| {
+        let (low, high) = one.ends.unwrap_or((one.ratio, one.ratio));
+        [one.ratio, low, high]
+    });
+    let axis = Axis::logarithmic(values, 1.0);
+    let about = "How many times as fast the champion is, with intervals of 95 %. \
+                 ● over the declared start, ○ over rivals, ◆ over baselines; the line is parity. Comparisons by medians hold nothing of what differs between \
+                 two sessions of measurement; pairs do.";
+    section(h, "speedups", "Speed-ups", about, |h| {
+        if seats.iter().any(|seat| seat.times().len() > most) {
+            let only = "Only the bench shapes where champions take longest; report.json has all.";
+            h.leaf("p", &[("class", &"s")], only);
+        }
+        let columns = [
+            ("against", false),
+            ("at", false),
+            ("times as fast", true),
+            ("95 %", true),
+            ("by", false),
+            ("plot", false),
+        ];
+        forest(h, &plot::line_at(&axis, 1.0), "speed-ups of champions", &columns, |h| {
+            h.open("tr", &[("class", &"x")], |h| {
+                h.leaf("td", &[("colspan", &5)], "");
+                h.open("td", &[], |h| plot::axis(h, &axis, |tick| digits(tick, 2)));
+            });
+            for (seat, found) in all {
+                h.open("tr", &[], |h| h.leaf("th", &[("scope", &"rowgroup"), ("colspan", &6)], seat.full()));
+                for one in found {
+                    h.open("tr", &[], |h| row(h, &axis, &one));
+                }
+            }
+        });
+    });
+}
+
+fn row(h: &mut Html, axis: &Axis, one: &Comparison) {
+    h.leaf("td", &[], &one.against);
+    h.leaf("td", &[], &one.shape);
+    number(h, shown(one.ratio));
+    number(h, one.ends.map_or("unknown".into(), |(low, high)| format!("{} to {}", shown(low), shown(high))));
+    h.leaf("td", &[], one.how);
+    h.open("td", &[], |h| plot::interval(h, axis, one.ratio, one.ends, one.dot));
+}
+
+/// The comparisons at the bench shapes at which the champion takes longest, at most `most` of them.
+fn comparisons(seat: &Seat<'_>, most: usize) -> Vec<Comparison> {
+    let target = seat.target;
+    let declared = target.basis.as_ref().map(|basis| basis.declared.as_str());
+    let mut found = vec![];
+    for (time, _) in seat.times().into_iter().take(most) {
+        let shape = time.shape.as_str();
+        let versus = target.champion_at(shape).map(|champion| champion.versus.as_slice()).unwrap_or_default();
+        let versus: Vec<_> = versus.iter().filter(|one| one.shape == shape).collect();
+        let of = |against: String, ratio: f64, ends: Option<(f64, f64)>, how: &'static str, dot: Dot| Comparison {
+            shape: shape.into(),
+            against,
+            ratio,
+            ends,
+            how,
+            dot,
+        };
+        let how = |disputed: bool| if disputed { "pairs, whose orders disagree" } else { "pairs" };
+        if let Some(start) = declared.filter(|start| *start != time.variant && !target.fails(start)) {
+            let name = format!("declared start {start}");
+            let paired = versus.iter().find(|one| one.variant == start);
+            match paired {
+                Some(one) => {
+                    let how = how(one.orders_disagree.is_some());
+                    found.push(of(name, one.ratio, Some(one.interval), how, Dot::Filled));
+                }
+                None => found.extend(
+                    by_medians(seat, shape, start, time)
+                        .map(|(ratio, ends)| of(name, ratio, ends, "medians", Dot::Filled)),
+                ),
+            }
+        }
+        let mut rivals: Vec<_> = versus.iter().filter(|one| Some(one.variant.as_str()) != declared).collect();
+        rivals.sort_by(|a, b| a.ratio.total_cmp(&b.ratio));
+        for one in rivals.into_iter().take(RIVALS) {
+            let how = how(one.orders_disagree.is_some());
+            found.push(of(format!("rival {}", one.variant), one.ratio, Some(one.interval), how, Dot::Hollow));
+        }
+        let baselines = target.baselines.iter().filter(|one| one.shape == shape && one.variant == time.variant);
+        for one in baselines.filter(|one| !matches!(one.rating.verdict, Verdict::Fail(_))) {
+            if let Some(ratio) = one.rating.ratio {
+                let ends = Some((ratio.low, ratio.high));
+                found.push(of(
+                    format!("baseline {}", one.baseline),
+                    ratio.median,
+                    ends,
+                    how(ratio.disputed),
+                    Dot::Diamond,
+                ));
+            }
+        }
+    }
+    found
+}
+
+/// The ratio of two medians with its interval, if both have one.
+fn by_medians(
+    seat: &Seat<'_>,
+    shape: &str,
+    over: &str,
+    champion: &super::super::document::TimeReport,
+) -> Option<(f64, Option<(f64, f64)>)> {
+    let hot = seat.hot();
+    let over = seat.time(shape, over)?;
+    let ratio = over.ns(hot)? / champion.ns(hot)?;
+    let ends = over.estimate(hot).zip(champion.estimate(hot)).and_then(|(over, under)| ratio_interval(over, under));
+    Some((ratio, ends))
+}
