@@ -110,7 +110,11 @@ fn the_example_with_two_functions_is_verified_on_cpu_and_compiled_for_its_target
             lab.write(&name, &fs::read_to_string(root().join("examples/triton").join(&name)).unwrap());
         }
     }
-    lab.edit("kernel.toml", "source = \"split_k_sum.py\"\ntune.SPLITS = [8, 16]", "source = \"split_k_sum.py\"\ntune.SPLITS = [8]");
+    lab.edit(
+        "kernel.toml",
+        "source = \"split_k_sum.py\"\ntune.SPLITS = [8, 16]",
+        "source = \"split_k_sum.py\"\ntune.SPLITS = [8]",
+    );
     let Some(lab) = lab.interpreting() else { return };
     let ran = lab.run(&["build", "--target", "cpu", "--kernel", "split_k_sum"]);
     ok(&ran);

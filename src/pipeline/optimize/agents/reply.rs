@@ -133,7 +133,7 @@ struct ProposalReply {
     /// TOML in the form of a `template.toml`: `tune`, `requires`, `launch`, `methods`, and `workspace`, `flags`, `defines`, `std` if they are needed.
     #[schemars(length(min = 1))]
     declaration: String,
-    /// CUDA C++: the whole file.
+    /// The whole file, in the language of the kernel.
     #[schemars(length(min = 1))]
     source: String,
     /// The variants to try, best first: values of tunables by name; an omitted tunable has its first value.

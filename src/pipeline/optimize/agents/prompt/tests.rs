@@ -180,7 +180,7 @@ fn the_example_of_a_declaration_in_triton_is_one_and_has_what_is_asked_for() {
     let refused = super::super::parse_reply(Expected::Proposal, &reply.to_string(), &cuda).unwrap_err();
     assert!(refused.to_string().contains("`constexprs`") || refused.to_string().contains("block"), "{refused}");
     let other = declaration.replace("grid = [\"rows\"]", "grid = [\"rows\"]\nblock = [128]");
-    let reply = serde_json::json!({ "declaration": other, "source": source, "branches": [] });
+    let reply = serde_json::json!({ "declaration": other, "source": source, "branches": branches });
     let refused = super::super::parse_reply(Expected::Proposal, &reply.to_string(), &briefing).unwrap_err();
     assert!(refused.to_string().contains("block"), "{refused}");
 }
