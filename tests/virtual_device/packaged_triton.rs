@@ -48,7 +48,7 @@ const SOURCE: &str = "#pragma fact k shared 1024\n#pragma fact k scratch 384\nim
 
 /// A package in Triton on a machine with one device, and a Triton that is never called.
 fn lab() -> Lab {
-    let lab = Lab::new(&Machine::default().rule("^k grid", "ns = 1000.0"));
+    let lab = Lab::new(&Machine::default().rule("^(k|k#2|m) grid", "ns = 1000.0"));
     fs::remove_file(lab.project.root().join("k.cu")).unwrap();
     fs::remove_dir_all(lab.project.root().join("cuda")).unwrap();
     let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/triton/kforge.lock")).unwrap();
