@@ -38,7 +38,7 @@ pub fn joined(mut cubins: Vec<Vec<u8>>) -> Vec<u8> {
         let mut header = String::new();
         let (name, size) = (format!("{at}.cubin/"), cubin.len());
         // Writing to a string cannot fail.
-        let _ = write!(header, "{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`\n", 0, 0, 0, 0);
+        let _ = writeln!(header, "{name:<16}{:<12}{:<6}{:<6}{:<8}{size:<10}`", 0, 0, 0, 0);
         out.extend(header.as_bytes());
         out.extend(cubin);
         // Members begin at even places.

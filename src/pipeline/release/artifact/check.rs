@@ -348,7 +348,7 @@ impl<'a> Claims<'a, '_> {
         if file.map(Digest::of) != Some(packaged.digest) {
             self.says(label, ClaimFault::NoBinary(packaged.binary.clone()));
         }
-        let is_archive = file.is_some_and(|bytes| machine_code::is_archive(bytes));
+        let is_archive = file.is_some_and(machine_code::is_archive);
         self.fatbin(packaged);
         let Some(question) = self.questions.get(&packaged.compilation).filter(|q| q.spec.kind == StepKind::Compile)
         else {
