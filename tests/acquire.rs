@@ -61,7 +61,7 @@ fn params(entries: &[&str]) -> CompileParams {
         lined: false,
         ptx: false,
         host: None,
-        triton: None,
+        triton: vec![],
     }
 }
 

@@ -101,7 +101,7 @@ fn functions(arch: &str) -> BTreeMap<String, BTreeMap<String, FunctionFacts>> {
         lined: false,
         ptx: false,
         host: None,
-        triton: None,
+        triton: vec![],
     };
     let made = compile(&params, &source, &shim, tools(), &scratch).unwrap_or_else(|e| panic!("{arch}: {e}: {e:?}"));
     let elf = object::File::parse(made.cubin.as_slice()).unwrap();

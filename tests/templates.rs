@@ -92,7 +92,7 @@ fn compiled(
         lined: false,
         ptx: false,
         host: None,
-        triton: None,
+        triton: vec![],
     };
     let made = compile(&params, &folder, &dir.join("shim"), tools, &scratch);
     made.map(|made| (made.cubin, made.facts)).map_err(|error| format!("{} for {arch}: {error}: {error:?}", kernel.name))

@@ -9,6 +9,8 @@ use std::process::{Command, Stdio};
 
 #[path = "installed/folders.rs"]
 mod folders;
+#[path = "triton/generated.rs"]
+mod generated;
 #[path = "triton/imported.rs"]
 mod imported;
 #[path = "triton/interpreted.rs"]
@@ -18,6 +20,8 @@ mod interpreted;
 mod packaged;
 #[path = "installed/python.rs"]
 mod python;
+#[path = "triton/several.rs"]
+mod several;
 
 use folders::folder;
 use serde_json::Value;

@@ -110,8 +110,8 @@ pub fn compile_within(
     within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
     capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
-    if let Some(compile) = &params.triton {
-        return compile_triton(params, compile, source, tools, within);
+    if !params.triton.is_empty() {
+        return compile_triton(params, source, tools, within);
     }
     if let Some(function) = &params.host {
         let Some(nvcc) = tools.get("nvcc") else {
@@ -187,7 +187,7 @@ fn finish_library(params: &CompileParams, function: &str, made: Compilation) -> 
         symbols.extend(elf::kernels(cubin).map_err(|e| CudaCompileError::failed(e.to_string()))?);
     }
     symbols.sort();
-    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log), triton: None };
+    let facts = CompileFacts { compiler: "nvcc".into(), symbols, spills: log::spills(&made.log), triton: vec![] };
     let (notes, log) = (log::warnings(&messages), log::timeless(&made.log));
     let library = made.result.map(|(library, _)| library).unwrap_or_default();
     Ok(CudaCompiled { cubin: library, ptx: None, facts, log, notes })
@@ -218,7 +218,7 @@ fn finish(params: &CompileParams, made: Compilation, compiler: &str) -> Result<C
         return Err(CudaCompileError::failed(why));
     }
     let spills = log::spills(&made.log);
-    let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills, triton: None };
+    let facts = CompileFacts { compiler: compiler.to_string(), symbols, spills, triton: vec![] };
     let notes = log::warnings(&messages);
     Ok(CudaCompiled { cubin, ptx: made.ptx, facts, log: log::timeless(&made.log), notes })
 }

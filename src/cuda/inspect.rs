@@ -11,6 +11,7 @@ use super::elf::{self, ElfError};
 use super::fatbin::{self, LibraryError};
 use kforge_foundation::process::End;
 use kforge_harness::compilers::{ToolSandbox, ended};
+use kforge_types::record::machine_code::{self, DamagedArchive};
 use kforge_types::record::params::{CompileFacts, InspectParams};
 use kforge_types::record::{FunctionFacts, Inspection};
 
@@ -31,6 +32,9 @@ pub enum InspectError {
     /// The binary is not a library with machine code.
     #[error(transparent)]
     Library(#[from] LibraryError),
+    /// The machine code is a damaged archive.
+    #[error(transparent)]
+    Archive(#[from] DamagedArchive),
     /// The recorded facts of the compile step are not about these entries.
     #[error("{symbols} symbols are recorded for {entries} entries")]
     Symbols {
@@ -115,31 +119,41 @@ pub fn inspect_within(
     if params.host {
         return inspect_library(params, cubin, facts, nvdisasm, within);
     }
-    let read = elf::read(cubin)?;
     if facts.symbols.len() != params.entries.len() {
         let (symbols, entries) = (facts.symbols.len(), params.entries.len());
         return Err(InspectError::Symbols { symbols, entries });
     }
-    let mut opcodes = match (params.disassemble, nvdisasm) {
-        (false, _) => BTreeMap::new(),
-        (true, Some(nvdisasm)) => disassemble(nvdisasm, cubin, within)?,
-        (true, None) => return Err(InspectError::NoDisassembler),
-    };
-    let mut functions = vec![];
-    for (entry, symbol) in params.entries.iter().zip(&facts.symbols) {
-        let opcodes = opcodes.remove(symbol).unwrap_or_default();
-        let function = function(&read, symbol, facts, opcodes);
-        let mut function =
-            function.ok_or_else(|| InspectError::NoFunction { symbol: symbol.clone(), entry: entry.clone() })?;
-        function.entry.clone_from(entry);
-        functions.push(function);
+    let mut found = Inspection { disassembled: params.disassemble, ..Inspection::default() };
+    // Entries that were compiled together share a cubin; of those that were compiled each by itself, each has one.
+    let together: Vec<(&String, &String)> = params.entries.iter().zip(&facts.symbols).collect();
+    let parts = machine_code::cubins(cubin)?;
+    if machine_code::is_archive(cubin) && parts.len() != together.len() {
+        return Err(InspectError::Symbols { symbols: parts.len(), entries: together.len() });
     }
-    Ok(Inspection {
-        architectures: vec![read.architecture],
-        functions,
-        disassembled: params.disassemble,
-        refused: vec![],
-    })
+    for (at, part) in parts.iter().enumerate() {
+        let named = if machine_code::is_archive(cubin) { &together[at..=at] } else { &together[..] };
+        let read = elf::read(part)?;
+        let mut opcodes = match (params.disassemble, nvdisasm) {
+            (false, _) => BTreeMap::new(),
+            (true, Some(nvdisasm)) => disassemble(nvdisasm, part, within)?,
+            (true, None) => return Err(InspectError::NoDisassembler),
+        };
+        for (entry, symbol) in named {
+            let opcodes = opcodes.remove(*symbol).unwrap_or_default();
+            let function = function(&read, symbol, facts, opcodes);
+            let mut function = function
+                .ok_or_else(|| InspectError::NoFunction { symbol: (*symbol).clone(), entry: (*entry).clone() })?;
+            if let Some((stores, loads)) = facts.spills.get(*entry) {
+                (function.spill_stores, function.spill_loads) = (Some(*stores), Some(*loads));
+            }
+            function.entry.clone_from(entry);
+            found.functions.push(function);
+        }
+        if !found.architectures.contains(&read.architecture) {
+            found.architectures.push(read.architecture);
+        }
+    }
+    Ok(found)
 }
 
 /// Inspects the machine code of every kernel in a library with its own launcher, each by its symbol. If the library has no kernels, nothing is disassembled:

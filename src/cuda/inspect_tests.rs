@@ -21,7 +21,7 @@ fn params(disassemble: bool) -> InspectParams {
 fn facts() -> CompileFacts {
     let symbols = vec!["plain".to_string(), "_Z3rowIfLi64EEvPT_PKS0_i".to_string()];
     let spills = [("plain".to_string(), (8, 16))].into();
-    CompileFacts { compiler: "nvrtc".into(), symbols, spills, triton: None }
+    CompileFacts { compiler: "nvrtc".into(), symbols, spills, triton: vec![] }
 }
 
 #[test]

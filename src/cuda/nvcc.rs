@@ -266,7 +266,7 @@ mod tests {
             lined: false,
             ptx: false,
             host: None,
-            triton: None,
+            triton: vec![],
         }
     }
 

@@ -1,9 +1,10 @@
-//! Compiles one Triton function to a cubin: lays out the job, runs `triton/driver.py` with Python in a confined process of its own, and reads its answer. Knows
-//! the contract of each release; launches nothing.
+//! Compiles Triton functions to cubins: lays out the job of each, runs `triton/driver.py` with Python in a confined process of its own, and reads its answer.
+//! Knows the contract of each release; launches nothing.
 //!
 //! | decision | reason |
 //! |---|---|
-//! | one process for each compilation | nothing that a source did at import reaches another compilation |
+//! | one process and one folder for each function | nothing that a source did at import reaches another compilation |
+//! | the cubins of several functions are one archive | the compiler makes a cubin for each, and two may have one symbol |
 //! | the environment is empty but for the variables below | Triton reads some forty variables; several change the machine code silently |
 //! | home, cache and temporary files are in the working folder | the cache of a user would answer for other sources, and is written by others |
 //! | no line tables | a comment would change the binary |
@@ -24,6 +25,7 @@ use kforge_harness::triton::{JITTED, JITTED_NAME};
 use kforge_types::model::target::capability;
 use kforge_types::model::triton::{TritonCompile, TritonOptions, TritonParam, TritonParamKind};
 use kforge_types::record::contract::TritonFacts;
+use kforge_types::record::machine_code;
 use kforge_types::record::params::{CompileFacts, CompileParams};
 
 /// The name of the folder of the wheel in a task's tools.
@@ -56,26 +58,61 @@ struct Refusal {
     message: String,
 }
 
-/// Compiles the function of the source tree at `source` as `params` specify.
+/// A function that was compiled.
+struct CompiledFunction {
+    cubin: Vec<u8>,
+    facts: TritonFacts,
+    log: String,
+}
+
+/// Compiles the functions of the source tree at `source` as `params` specify, each by itself.
 ///
 /// # Errors
-/// The source is wrong, a tool is missing, or the binary is not what the signature implies.
+/// The source is wrong, a tool is missing, or a binary is not what the signature implies.
 pub fn compile_triton(
     params: &CompileParams,
-    compile: &TritonCompile,
     source: &Path,
     tools: &BTreeMap<String, PathBuf>,
     within: &ToolSandbox<'_>,
 ) -> Result<CudaCompiled, CudaCompileError> {
+    if params.entries.len() != params.triton.len() {
+        let (entries, functions) = (params.entries.len(), params.triton.len());
+        return Err(CudaCompileError::failed(format!("BUG: {functions} signatures for {entries} entries")));
+    }
+    let (mut cubins, mut log) = (vec![], String::new());
+    let mut facts = CompileFacts { compiler: TRITON.into(), ..CompileFacts::default() };
+    for (at, (entry, compile)) in params.entries.iter().zip(&params.triton).enumerate() {
+        let made = compile_function(params, (at, compile), source, tools, within)?;
+        // Two functions of a binary may have one symbol.
+        let spills = log::spills(&made.log).into_iter();
+        facts.spills.extend(spills.map(|(symbol, bytes)| match symbol == made.facts.name {
+            true => (entry.clone(), bytes),
+            false => (symbol, bytes),
+        }));
+        facts.symbols.push(made.facts.name.clone());
+        facts.triton.push(made.facts);
+        cubins.push(made.cubin);
+        log += &made.log;
+    }
+    Ok(CudaCompiled { cubin: machine_code::joined(cubins), ptx: None, facts, log, notes: vec![] })
+}
+
+/// Compiles one function, whose place among those of the source is `at`.
+fn compile_function(
+    params: &CompileParams,
+    (at, compile): (usize, &TritonCompile),
+    source: &Path,
+    tools: &BTreeMap<String, PathBuf>,
+    within: &ToolSandbox<'_>,
+) -> Result<CompiledFunction, CudaCompileError> {
     let (capability, _) = capability(&params.arch).map_err(|unknown| CudaCompileError::failed(unknown.to_string()))?;
-    let [function] = params.entries.as_slice() else {
-        return Err(CudaCompileError::failed(format!("no launch names one function of `{}`", params.main)));
-    };
+    let function = compile.function.as_str();
     let missing = |what: &str| CudaCompileError::Unavailable { why: format!("the toolchain has no {what} here") };
     let (python, wheel) = (tools.get(PYTHON), tools.get(TRITON));
     let (python, wheel) = (python.ok_or_else(|| missing(PYTHON))?, wheel.ok_or_else(|| missing(TRITON))?);
     let io = |e: std::io::Error| CudaCompileError::Unavailable { why: format!("could not run Triton: {e}") };
-    let folder = within.scratch.join(TRITON);
+    // What a source leaves behind in a working folder must not reach the next compilation.
+    let folder = within.scratch.join(format!("{TRITON}-{at}"));
     for name in [OUT, "home", "tmp"] {
         fs::create_dir_all(folder.join(name)).map_err(io)?;
     }
@@ -116,9 +153,7 @@ pub fn compile_triton(
         log: text.clone(),
         ended: None,
     })?;
-    let (symbols, spills) = (vec![facts.name.clone()], log::spills(&text));
-    let facts = CompileFacts { compiler: TRITON.into(), symbols, spills, triton: Some(facts) };
-    Ok(CudaCompiled { cubin, ptx: None, facts, log: text, notes: vec![] })
+    Ok(CompiledFunction { cubin, facts, log: text })
 }
 
 /// The whole environment of the compiler.

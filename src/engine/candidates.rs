@@ -131,6 +131,7 @@ mod tests {
 
     fn candidate(kernel: &str) -> Candidate {
         Candidate {
+            language: kforge_types::model::Language::Cuda,
             package: "p".into(),
             kernel: kernel.into(),
             operator: "o".into(),

@@ -9,6 +9,7 @@ use kforge::base::Digest;
 use kforge::model::description::ActionDescription;
 use kforge::model::{Arch, Kernel, Metric, Operator, Package, Shape, Target, TypeChoice, Variant};
 use kforge::optimize::templates::TEMPLATES;
+use kforge::record::machine_code;
 use kforge::release::artifact::KERNELS;
 use kforge::release::artifact::files::{ArtifactFiles, Index, PackageIdentity};
 use kforge::release::artifact::kernels::{
@@ -146,7 +147,13 @@ fn packaged(
             });
             let symbols = entries.collect();
             let names = [&kernel.name, &choice.label, &variant.label, &specialization];
-            let bytes = format!("\x7fELF {names:?}").into_bytes();
+            let entries = own.as_ref().map_or_else(Vec::new, |own| own.entries.clone());
+            let members = if entries.len() > 1 { entries } else { vec![] };
+            let cubin = |entry: &str| format!("\x7fELF {names:?} {entry}").into_bytes();
+            let bytes = match members.is_empty() {
+                true => cubin(""),
+                false => machine_code::joined(members.iter().map(|entry| cubin(entry)).collect()),
+            };
             let binary = format!("binaries/{}.cubin", Digest::of(&bytes).short());
             let digest = Digest::of(&bytes);
             files.insert(binary.clone(), bytes);
@@ -157,6 +164,7 @@ fn packaged(
                 digest,
                 ptx: None,
                 fatbin: None,
+                members,
                 compilation: digest,
                 sources: BTreeMap::new(),
                 symbols,

@@ -6,6 +6,7 @@ use std::fs;
 use crate::lab::root;
 use kforge::model::bound::{Buffer, Launch};
 use kforge::model::description::LaunchSequence;
+use kforge::model::triton::SpecialisedFunction;
 use kforge::model::{Kernel, Language, Problem, TypeChoice, Variant};
 use kforge::plan::triton::Compiled;
 use kforge::record::contract::{self, TritonFacts};
@@ -19,15 +20,16 @@ pub(crate) struct Specialised {
     pub(crate) class: String,
     pub(crate) described: LaunchSequence,
     bound: Vec<Launch>,
-    facts: TritonFacts,
+    pub(crate) entries: Vec<String>,
+    facts: Vec<TritonFacts>,
 }
 
 impl Specialised {
     /// The launches as kforge itself makes them. Adds scratch to the workspaces.
     pub(crate) fn launches(&self, workspaces: &mut Vec<Buffer>) -> Vec<Launch> {
         let mut launches = self.bound.clone();
-        let facts = CompileFacts { triton: Some(self.facts.clone()), ..CompileFacts::default() };
-        contract::complete(&mut launches, workspaces, &facts).unwrap();
+        let facts = CompileFacts { triton: self.facts.clone(), ..CompileFacts::default() };
+        contract::complete(&mut launches, workspaces, &self.entries, &facts).unwrap();
         launches
     }
 }
@@ -49,14 +51,13 @@ pub(crate) fn specialised(
     let found = compiled.at(problem).unwrap();
     // On sm_90 a descriptor that a kernel makes lies in global scratch.
     let descriptors = source.matches("make_tensor_descriptor").count() as u64;
-    let options = found.compile.options;
-    let facts = TritonFacts {
+    let of = |(at, function): (usize, &SpecialisedFunction)| TritonFacts {
         version: [3, 9],
-        name: kernel.name.clone(),
+        name: function.compile.function.clone(),
         // The compiler may add warps.
-        num_warps: options.num_warps + if descriptors > 0 { 4 } else { 0 },
-        num_ctas: options.num_ctas,
-        shared: 256 * u64::from(options.num_stages),
+        num_warps: function.compile.options.num_warps + if descriptors > 0 { 4 } else { 0 },
+        num_ctas: function.compile.options.num_ctas,
+        shared: 256 * u64::from(function.compile.options.num_stages) + 128 * at as u64,
         global_scratch_size: 128 * descriptors,
         global_scratch_align: if descriptors > 0 { 128 } else { 1 },
         profile_scratch_size: 0,
@@ -65,7 +66,9 @@ pub(crate) fn specialised(
         pdl: false,
         descriptors: 0,
     };
+    let facts: Vec<TritonFacts> = found.functions.iter().enumerate().map(of).collect();
+    let entries = found.entries();
     let mut described = compiled.described(problem).unwrap();
-    contract_description::complete(&mut described, &facts).unwrap();
-    Some(Specialised { class: found.class, described, bound: found.launches, facts })
+    contract_description::complete(&mut described, &entries, &facts).unwrap();
+    Some(Specialised { class: found.class, described, bound: found.launches, entries, facts })
 }

@@ -7,6 +7,7 @@ use crate::documents::{Sample, packages, sample};
 use crate::expected::address;
 use crate::lab::{Lab, all_expected, compare, root, write};
 use crate::python::{calls, run};
+use kforge::release::bindings::plan::{Action, Entry, Launch};
 use kforge::release::bindings::{Language, files};
 use serde_json::json;
 
@@ -36,6 +37,28 @@ fn loaders_launch_machine_code_of_triton_as_kforge_does() {
         assert_eq!(said, "", "{}", sample.plan.package);
         compare(&format!("Python of {}", sample.plan.package), &sample, &expected, &log);
     }
+}
+
+/// The artifact holds one archive for each class; a loader holds the cubins that it takes from it.
+#[test]
+fn each_function_of_a_kernel_comes_from_a_cubin_of_its_own() {
+    let sample = sample(&packages(&root().join("examples/triton/kernel.toml"))[0], 0).unwrap();
+    let function = sample.plan.functions.iter().find(|function| function.name == "split_k_sum").unwrap();
+    let entry = |launch: &Launch| match &launch.action {
+        Action::Kernel(kernel) => &sample.plan.entries[kernel.entry],
+        Action::Memset(..) => panic!("no launch of it is a memset"),
+    };
+    for variant in &function.variants {
+        let entries: Vec<&Entry> = variant.launches.iter().map(entry).collect();
+        for (entry, name) in entries.iter().zip(["partial", "sum_parts"]) {
+            let bytes = String::from_utf8_lossy(&sample.plan.binaries[entry.binary].bytes).into_owned();
+            assert!(bytes.starts_with("\x7fELF") && bytes.ends_with(name), "{bytes}");
+            assert!(entry.symbol.contains(name), "{}", entry.symbol);
+        }
+        assert_eq!(entries.len(), 2);
+    }
+    let whole = sample.document.kernels.iter().find(|kernel| kernel.kernel == "split_k_sum").unwrap();
+    assert!(whole.variants.iter().all(|variant| variant.members == ["partial", "sum_parts"]));
 }
 
 /// Shapes of the package need blocks of 128, 512, 1024 (for one row only) and 4096 elements.

@@ -69,6 +69,7 @@ fn planned(workspace: &Workspace) -> Vec<Node> {
         time_limit_s: 60,
         devices: kforge::record::Devices::default(),
         methods: kforge::optimize::methods::signatures(),
+        has_form: kforge::optimize::methods::has_form,
         facts: |_, _, _| BTreeMap::new(),
     });
     assert!(planner.diagnostics.is_empty(), "{:?}", planner.diagnostics);

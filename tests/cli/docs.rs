@@ -130,6 +130,9 @@ fn methods() -> String {
             let trigger = entry.trigger.as_ref().map_or_else(|| "no metric supports it".into(), explain::trigger);
             let _ = writeln!(out, "* Trigger: {trigger}. Where: {}.", explain::preconditions(entry));
             let _ = writeln!(out, "* Without it: {}", entry.off);
+            if let Some(triton) = &entry.triton {
+                let _ = writeln!(out, "* In Triton: {triton}");
+            }
             let _ = match &entry.signature {
                 Trace::Patterns(signature) => {
                     let sign = |s: explain::Sign| format!("{} `{}`", s.words, s.patterns.join("`, `"));

@@ -218,7 +218,7 @@ impl Lab {
             compiler: "nvrtc".into(),
             symbols: vec![entry.into()],
             spills: BTreeMap::new(),
-            triton: None,
+            triton: vec![],
         };
         let binary = fs::read(built().join("kernels.so")).unwrap();
         vec![(format!("binary{suffix}"), binary), (format!("facts{suffix}"), serde_json::to_vec(&facts).unwrap())]

@@ -93,7 +93,7 @@ impl Attack {
             lined: false,
             ptx: false,
             host: None,
-            triton: None,
+            triton: vec![],
         };
         self.ask(self.dir.path(), StepKind::Compile, serde_json::to_value(params).unwrap())
     }

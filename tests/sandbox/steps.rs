@@ -212,7 +212,7 @@ impl Bench {
             lined: false,
             ptx: false,
             host: None,
-            triton: None,
+            triton: vec![],
         };
         let outputs = [("binary", "binary"), ("facts", "facts"), ("lines", "lines")];
         self.made(StepKind::Compile, serde_json::to_value(params).unwrap(), &outputs);

@@ -77,12 +77,12 @@ fn elementwise(compute: &str) -> String {
 
 impl Ran {
     /// The verdicts of judge steps, as JSON.
-    fn verdicts(&self) -> Vec<String> {
+    pub(super) fn verdicts(&self) -> Vec<String> {
         let judged = self.lines.iter().filter(|line| line["reason"] == "step-finished" && line["kind"] == "judge");
         judged.map(|line| line["verdict"].to_string()).collect()
     }
 
-    fn passed(&self) -> usize {
+    pub(super) fn passed(&self) -> usize {
         self.verdicts().iter().filter(|verdict| *verdict == "\"pass\"").count()
     }
 

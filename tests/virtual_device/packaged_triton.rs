@@ -48,7 +48,7 @@ const SOURCE: &str = "#pragma fact k shared 1024\n#pragma fact k scratch 384\nim
 
 /// A package in Triton on a machine with one device, and a Triton that is never called.
 fn lab() -> Lab {
-    let lab = Lab::new(&Machine::default().rule("^k grid", "ns = 1000.0"));
+    let lab = Lab::new(&Machine::default().rule("^(k|k#2|m) grid", "ns = 1000.0"));
     fs::remove_file(lab.project.root().join("k.cu")).unwrap();
     fs::remove_dir_all(lab.project.root().join("cuda")).unwrap();
     let lock = fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/examples/triton/kforge.lock")).unwrap();
@@ -126,6 +126,53 @@ fn an_artifact_has_machine_code_of_triton_for_each_class_of_values() {
     let first = fs::read(&archive).unwrap();
     run(&lab, &["package"], 0);
     assert!(first == fs::read(&archive).unwrap());
+}
+
+/// Two functions with a workspace between them, and the second function twice with other constants.
+#[test]
+fn a_kernel_of_several_functions_is_built_and_packaged_as_one_that_names_each() {
+    let lab = lab();
+    let second = "\n[[kernel.k.launch]]\nentry = \"k\"\ngrid = [\"ceil_div(n, 64)\"]\nargs = [\"x\", \"half\", \"n\"]\nconstexprs = { BLOCK = 64 }\n";
+    let third = "\n[[kernel.k.launch]]\nwhen = \"n > 1\"\nentry = \"m\"\ngrid = [\"ceil_div(n, 32)\"]\nargs = [\"half\", \"n\"]\noptions = { num_warps = 1 }\n";
+    let lab = lab
+        .manifest("source = \"k.py\"", "source = \"k.py\"\nworkspace.half = { dtype = \"f32\", shape = [\"n\"] }")
+        .manifest(
+            "options = { num_warps = 2, num_ctas = 2 }\n",
+            &format!("options = {{ num_warps = 2 }}\n{second}{third}"),
+        );
+    let source = format!("#pragma fact m shared 16\n{SOURCE}\n\n@triton.jit\ndef m(half, n):\n    pass\n");
+    lab.project.write("k.py", &source);
+    lab.built(&[]);
+    let said = run(&lab, &["package"], 0);
+    assert!(said.contains("Packaged p 0.1.0 (1 kernel,"), "{said}");
+    let variants = variants(&lab);
+    let classes: Vec<&str> = variants.iter().map(|v| v["specialization"].as_str().unwrap()).collect();
+    assert_eq!(
+        classes,
+        [
+            "k(BLOCK=64);k#2(BLOCK=64);m()",
+            "k(n%16,BLOCK=64);k#2(n%16,BLOCK=64);m(n%16)",
+            "k(n=1,BLOCK=64);k#2(n=1,BLOCK=64)"
+        ]
+    );
+    let launched = |variant: &Value| -> Vec<String> {
+        let launches = variant["launch"]["launches"].as_array().unwrap();
+        let of = |launch: &Value| {
+            let action = &launch["action"]["kernel"];
+            format!("{} {} {}", action["entry"], action["block"][0], action["shared"])
+        };
+        launches.iter().map(of).collect()
+    };
+    let (first, other) = ("\"k\" \"64\" \"1024\"", "\"k#2\" \"128\" \"1024\"");
+    assert_eq!(launched(&variants[0]), [first, other, "\"m\" \"32\" \"16\""]);
+    assert_eq!(launched(&variants[2]), [first, other]);
+    let assumes = &variants[2]["launch"]["launches"][0]["action"]["kernel"]["assumes"];
+    assert!(assumes.as_array().unwrap().contains(&json!("not (n > 1)")), "{assumes}");
+    let archive = lab.project.root().join(ARCHIVE);
+    let said = verify(&lab, &archive, 0);
+    assert!(said.contains("1 kernel, 3 passing shapes"), "{said}");
+    let path = archive.to_str().unwrap();
+    run(&lab, &["verify-artifact", path, "--allow-untrusted", "--rebuild"], 0);
 }
 
 #[test]

@@ -42,7 +42,7 @@ enum Step {
     Set { place: Place, byte: u8 },
 }
 
-/// Launches of one module on one set of buffers.
+/// Launches of one binary on one set of buffers.
 pub(super) struct PreparedLaunches {
     steps: Vec<Step>,
     /// Arrays of addresses that arguments point to.

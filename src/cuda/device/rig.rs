@@ -42,7 +42,7 @@ impl<'a> Launchable<'a> {
 /// The parameters with launches and workspaces as the binary among the task's inputs whose names end in `suffix` asks for them.
 pub(super) fn completed(task: &Task, mut params: VerifyParams, suffix: &str) -> Result<VerifyParams, Response> {
     let facts: CompileFacts = task.document(&format!("facts{suffix}"))?;
-    complete(&mut params.launches, &mut params.workspaces, &facts)
+    complete(&mut params.launches, &mut params.workspaces, &params.entries, &facts)
         .map_err(|why| failed(format!("the binary: {why}")))?;
     Ok(params)
 }

@@ -14,6 +14,7 @@ use super::own_kernels::OwnKernels;
 use super::timing::Timer;
 use super::wire::{Answer, Ask, BufferFill, BufferLayout, BufferSum, Reset, Set, Slot};
 use kforge_types::model::bound::Launch;
+use kforge_types::record::machine_code::{self, DamagedArchive};
 
 /// Why a request failed.
 pub(super) enum Trouble {
@@ -56,8 +57,8 @@ impl DeviceBuffer {
 struct Loaded {
     functions: BTreeMap<String, Function>,
     launches: Vec<Launch>,
-    // Last, so that the functions are dropped before the module.
-    module: Module,
+    // Last, so that the functions are dropped before the modules.
+    modules: Vec<Module>,
 }
 
 /// The fill of memory that no step uses.
@@ -256,15 +257,21 @@ impl Session {
     }
 
     fn load(&mut self, slot: Slot, bytes: u64, entries: &[(String, String)]) -> Result<(), Trouble> {
-        let mut image = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
-        // A cubin states its own size; zeros follow in case the size is wrong.
-        image.extend([0; 64]);
-        let module = Module::new(&self.context, &image, "while the binary was loaded")?;
-        let mut functions = BTreeMap::new();
-        for (entry, symbol) in entries {
+        let handed = self.handed.take(bytes).map_err(|e| Trouble::Refused(e.to_string()))?;
+        let refused = |why: DamagedArchive| Trouble::Refused(why.to_string());
+        let (mut functions, mut modules) = (BTreeMap::new(), vec![]);
+        for cubin in machine_code::cubins(&handed).map_err(refused)? {
+            // A cubin states its own size; zeros follow in case the size is wrong.
+            let image = [cubin, &[0; 64]].concat();
+            modules.push(Module::new(&self.context, &image, "while the binary was loaded")?);
+        }
+        for (at, (entry, symbol)) in entries.iter().enumerate() {
+            // Entries that were compiled each by itself have a cubin each.
+            let own = if machine_code::is_archive(&handed) { at } else { 0 };
+            let module: &Module = modules.get(own).ok_or_else(|| none("machine code of the entry"))?;
             functions.insert(entry.clone(), module.function(symbol)?);
         }
-        self.modules.insert(slot, Loaded { functions, launches: vec![], module });
+        self.modules.insert(slot, Loaded { functions, launches: vec![], modules });
         Ok(())
     }
 
@@ -335,7 +342,9 @@ impl Session {
     #[expect(unsafe_code, reason = "device memory is copied by address")]
     fn constant(&self, slot: Slot, spelt: &str, from: (Set, &str), bytes: u64) -> Result<(), Trouble> {
         let held = self.held(from.0, from.1)?;
-        let module = &self.modules.get(&slot).ok_or_else(|| none("such module"))?.module;
+        let loaded = self.modules.get(&slot).ok_or_else(|| none("such module"))?;
+        // Only machine code with one module has constants to fill.
+        let module = loaded.modules.first().ok_or_else(|| none("such module"))?;
         let (at, size) = module.global(&symbol(spelt))?;
         if bytes > size || bytes > held.place().bytes {
             return Err(Trouble::Refused(format!("`{spelt}` has {size} bytes, `{}` has {bytes}", from.1)));

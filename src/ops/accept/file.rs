@@ -49,6 +49,7 @@ pub(super) fn files(
     });
     let name = request.name.as_ref().unwrap_or(&kernel.name);
     let provenance = Provenance {
+        language: kernel.language,
         of: (name.clone(), first.seat.target.clone(), first.seat.types.clone()),
         answer,
         template: kernel.generate.as_ref().filter(|_| written.is_none()).map(|g| g.template.value.clone()),
@@ -100,7 +101,7 @@ fn place(session: &Session, member: &Member, kernel: &Kernel, request: &AcceptRe
     let name = request.name.as_ref().unwrap_or(&kernel.name);
     let Some(file) = &request.file else {
         let folder = if member.folder.join(FOLDER).is_dir() { format!("{FOLDER}/") } else { String::new() };
-        return Ok(format!("{folder}{name}.cu"));
+        return Ok(format!("{folder}{name}.{}", kernel.language.ending()));
     };
     let path = tidy(&session.cwd.join(file));
     let inside = path.strip_prefix(&member.folder).ok().and_then(Path::to_str).filter(|path| !path.is_empty());

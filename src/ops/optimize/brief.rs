@@ -26,6 +26,7 @@ pub(super) fn briefing(
     let roofline = results.champion().and_then(|champion| results.roofline(champion));
     let briefing = Briefing {
         kernel: kernel.name.clone(),
+        language: kernel.language,
         contract: recorded.contract.clone(),
         tolerance: tolerance(operator, choice),
         shapes: operator.shapes.iter().filter_map(Visible::of).collect(),
@@ -33,7 +34,11 @@ pub(super) fn briefing(
         round,
         attempt,
         branches,
-        methods: decision.iter().flat_map(|d| &d.methods).map(MethodToTry::of).collect(),
+        methods: decision
+            .iter()
+            .flat_map(|d| &d.methods)
+            .map(|method| MethodToTry::of(method, kernel.language))
+            .collect(),
         parent: parent(about, recorded, results, roofline.as_ref().and_then(|r| r.time_ns)),
         failed: (attempt > 0).then(|| failed(about, recorded, results, round)).flatten(),
         history: (1..round).map(|round| past(about, recorded, results, round)).collect(),

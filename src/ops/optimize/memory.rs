@@ -48,6 +48,7 @@ impl<'o> Memory<'o> {
             types: &seat.types,
             target: &seat.target,
             arch: about.target.arch.name(),
+            language: about.kernel.language,
             operator: &about.operator.name,
             contract: Digest::of(recorded.contract.as_bytes()),
             kind: Kind::of(about.operator),

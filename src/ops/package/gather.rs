@@ -39,6 +39,7 @@ use kforge_types::record::contract_description::complete;
 use kforge_types::record::event::Labels;
 use kforge_types::record::fatbin;
 use kforge_types::record::kind::fatbin::documents::FATBIN;
+use kforge_types::record::machine_code;
 use kforge_types::record::params::{
     Attribution, Champion, CompileFacts, CompileParams, HOST, Judgement, PTX, Selection, Toolchain,
 };
@@ -729,16 +730,16 @@ impl<'a, 'p> Steps<'a, 'p> {
         let example = shapes.iter().find(serves);
         let Some(example) = example.and_then(|shape| seat.operator.shape(&shape.shape)) else { return lost() };
         let problem = seat.operator.bind(&seat.choice, example).map_err(|error| Error::Wrong(vec![error]))?;
-        let launch = match &facts.triton {
-            None => seat.kernel.sequence(&build.variant, &seat.choice, &problem),
-            Some(_) => match self.functions(compile)? {
+        let launch = match seat.kernel.language {
+            Language::Cuda => seat.kernel.sequence(&build.variant, &seat.choice, &problem),
+            Language::Triton => match self.functions(compile)? {
                 Some(functions) => seat.compiled(build, &functions).described(&problem),
                 None => return lost(),
             },
         };
         let mut launch = launch.map_err(|error| Error::Wrong(vec![error]))?;
-        if let Some(triton) = &facts.triton
-            && let Err(why) = complete(&mut launch, triton)
+        if seat.kernel.language == Language::Triton
+            && let Err(why) = complete(&mut launch, &params.entries, &facts.triton)
         {
             return Ok(Err(RefusalReason::Contract(why)));
         }
@@ -770,7 +771,9 @@ impl<'a, 'p> Steps<'a, 'p> {
             }
             false => None,
         };
-        let binary = format!("{BINARIES}/{}.cubin", digest.hex());
+        let ending = if machine_code::is_archive(&bytes) { "a" } else { "cubin" };
+        let binary = format!("{BINARIES}/{}.{ending}", digest.hex());
+        let members = if machine_code::is_archive(&bytes) { params.entries.clone() } else { vec![] };
         let (ptx, text) = text.unzip();
         let (fatbin, made) = fatbin.unzip();
         let further =
@@ -784,6 +787,7 @@ impl<'a, 'p> Steps<'a, 'p> {
             digest,
             ptx,
             fatbin,
+            members,
             compilation: question.key(),
             sources: tree.files,
             symbols: params.entries.into_iter().zip(facts.symbols).collect(),

@@ -102,7 +102,7 @@ pub(crate) fn source(opened: &Opened, candidate: &Candidate) -> Option<Source> {
             let mut found = Source { text: declared(member, kernel)?, place: member.folder.join(&kernel.source) };
             // No file of the package holds a template's output. The copy in the output folder may have been removed by `kforge clean`.
             if kernel.made().is_some() && Digest::of(found.text.as_bytes()) == wanted {
-                found.place = show(&opened.target, &member.package.name, &kernel.name, &found.text).ok()?;
+                found.place = show(&opened.target, &member.package.name, kernel, &found.text).ok()?;
             }
             found
         }
@@ -186,6 +186,7 @@ fn of_seat(
         kernel: seat.kernel.clone(),
         operator: operator.name.clone(),
         types: seat.types.clone(),
+        language: kernel.language,
         target: seat.target.clone(),
         arch: arch.name().into(),
         contract: match recorded {

@@ -16,7 +16,7 @@ use kforge_pipeline::optimize::contract;
 use kforge_pipeline::plan::input::Attempt;
 use kforge_project::workspace::{Member, declaration};
 use kforge_types::model::agent::RULES;
-use kforge_types::model::{Kernel, Package};
+use kforge_types::model::{Kernel, Language, Package};
 use kforge_types::record::answer::Answer;
 
 /// A kernel on a target for one choice of types. Each seat has its own rounds.
@@ -37,6 +37,8 @@ pub struct Seat {
 pub struct Recorded {
     /// The seat.
     pub seat: Seat,
+    /// What the kernel is written in.
+    pub language: Language,
     /// The contract as text.
     pub contract: String,
     /// The digest of the contract and the architecture.
@@ -116,13 +118,18 @@ fn blank(member: &Member, about: About<'_>, sources: &Sources) -> Result<Recorde
     let who = agent_of(package, kernel);
     let reach = sources.sources.get(&kernel.source).map(|reach| &reach.files);
     // The parts of the key. Two seats never share rounds, however similar they are.
-    let own = serde_json::json!({
+    let mut own = serde_json::json!({
         "package": package.name, "kernel": kernel.name, "types": choice.label, "target": target.name, "device": target.device,
         "contract": asked, "source": source, "declaration": declaration, "agent": who, "files": reach,
     });
+    // Chains of kernels in CUDA C++ are older than other languages.
+    if !kernel.language.is_default() {
+        own["language"] = kernel.language.to_string().into();
+    }
     let chain = Digest::of(own.to_string().as_bytes());
     Ok(Recorded {
         seat,
+        language: kernel.language,
         contract,
         asked,
         chain,

@@ -300,7 +300,8 @@ fn reach(
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
 }
 
-/// Finds the files that the sources of a kernel in Triton can reach: every Python file in their folders and below. Reads the functions that they declare.
+/// Finds the files that the sources of a kernel in Triton can reach: every Python file in their folders and below; of a source that a template or an agent wrote,
+/// it alone. Reads the functions that they declare.
 fn reach_python(
     member: &Member,
     kernel: &Kernel,
@@ -308,6 +309,17 @@ fn reach_python(
     out: &mut Sources,
 ) -> Result<(), Vec<Diagnostic>> {
     let mut wrong = Vec::new();
+    if let Some(made) = kernel.made() {
+        // It needs no other file, and none of the package's files can be imported by what an agent wrote.
+        let digest = Digest::of(made.source.as_bytes());
+        leaf.texts.insert(digest, made.source.as_bytes().to_vec());
+        let functions = functions(&made.source);
+        let wrong = super::entries::check_python(kernel, &kernel.source, &functions);
+        let reach = out.sources.entry(kernel.source.clone()).or_default();
+        reach.files.insert(kernel.source.clone(), digest);
+        reach.functions = functions;
+        return if wrong.is_empty() { Ok(()) } else { Err(wrong) };
+    }
     let others = kernel.methods.iter().filter_map(|m| m.other_source());
     for source in std::iter::once(kernel.source.as_str()).chain(others) {
         let unreadable = |e: io::Error| {

@@ -17,8 +17,8 @@ use kforge_pipeline::plan::input::Attempt;
 use kforge_pipeline::plan::variants::torn;
 use kforge_types::model::generate::GENERATED;
 use kforge_types::model::{
-    GeneratedKernel, Kernel, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice, Variant,
-    check_written, parse_template,
+    GeneratedKernel, Kernel, Language, Operator, Package, ShapeRole, Signature, Target, Text, TuneValue, TypeChoice,
+    Variant, check_written, parse_template,
 };
 use kforge_types::record::answer::{Answer, Proposal};
 
@@ -149,7 +149,7 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
         text: declaration.clone(),
     });
     let name = Text { value: kernel.name.clone(), place: kernel.place.clone() };
-    let (made, mut wrong) = parse_template(&file, &name);
+    let (made, mut wrong) = parse_template(&file, &name, kernel.language);
     let Some(mut made) = made.filter(|_| !is_wrong(&wrong)) else { return Err(told(&wrong)) };
     if made.methods.len() > MOST_METHODS {
         return Err(format!("it declares {} methods: expected at most {MOST_METHODS}", made.methods.len()));
@@ -159,7 +159,7 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
             "`{flag}` is not an allowed flag: expected macros (`-DX=1`), `-O0` to `-O3`, `--use_fast_math`, `--fmad=false`, `--maxrregcount=64` or similar flags"
         ));
     }
-    if let Some(line) = included(source) {
+    if let Some(line) = included(source).filter(|_| kernel.language == Language::Cuda) {
         return Err(format!("`{line}`: headers are named in quotes or angle brackets, without `..`"));
     }
     for method in made.methods.iter_mut().filter(|method| registry().get(&method.id).is_some()) {
@@ -167,13 +167,18 @@ fn written(about: About<'_>, proposal: &Proposal) -> Result<Option<Kernel>, Stri
     }
     let texts = GeneratedKernel { source: source.as_str().into(), declaration: declaration.as_str().into() };
     let digest = Digest::of([source.as_bytes(), b"\0", declaration.as_bytes()].concat().as_slice());
-    let written = kernel.written(made, texts, format!("{GENERATED}/{}-{}.cu", kernel.name, digest.short()));
+    let written = kernel.written(made, texts, source_of(kernel, &digest));
     let mut shown = operator.clone();
     shown.shapes.retain(|shape| shape.role != ShapeRole::Holdout);
     let mut alone = written.clone();
     alone.targets = vec![target.name.clone()];
     wrong = check_written(package, &shown, &alone);
     if is_wrong(&wrong) { Err(told(&wrong)) } else { Ok(Some(written)) }
+}
+
+/// Where the source of a kernel that an agent wrote stands in the package's tree.
+fn source_of(kernel: &Kernel, digest: &Digest) -> String {
+    format!("{GENERATED}/{}-{}.{}", kernel.name, digest.short(), kernel.language.ending())
 }
 
 /// Why a source must not be compiled: it has errors, reaches files other than the headers of the package's own kernels and of libraries, or uses a tunable both

@@ -329,6 +329,7 @@ mod tests {
             digest: digest("b"),
             ptx: None,
             fatbin: None,
+            members: vec![],
             compilation: digest("c"),
             sources: sources("k"),
             symbols: BTreeMap::new(),

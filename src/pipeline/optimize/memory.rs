@@ -3,7 +3,7 @@
 //!
 //! # What is shown
 //!
-//! Only correct candidates are shown. First those of the same contract, then of the same operator under other types, then of the same pattern and level, then
+//! Only correct candidates in the kernel's language are shown. First those of the same contract, then of the same operator under other types, then of the same pattern and level, then
 //! of the same pattern; others teach nothing. Among equals, those for the same architecture come first, then faster ones by their own measurement (untimed ones
 //! last), then champions. No source and no kernel is shown twice, because a second one would teach nothing more. A candidate that is too long for the remaining
 //! space is skipped in favor of the next.
@@ -13,6 +13,7 @@ use std::collections::BTreeSet;
 
 use super::kind::Kind;
 use kforge_foundation::base::Digest;
+use kforge_types::model::Language;
 use kforge_types::model::agent::Scope;
 use kforge_types::record::candidate::{Became, Candidate};
 
@@ -62,6 +63,8 @@ pub struct ExemplarQuery<'a> {
     pub target: &'a str,
     /// Its architecture.
     pub arch: &'a str,
+    /// What the kernel is written in. Only candidates in the same language are shown.
+    pub language: Language,
     /// The operator.
     pub operator: &'a str,
     /// Its contract under these types.
@@ -111,7 +114,7 @@ impl ExemplarQuery<'_> {
             Some(chain) => chain == self.chain,
             None => is_own && (c.types.as_str(), c.target.as_str()) == (self.types, self.target),
         };
-        if !may || goes_on || c.became != Became::Correct || c.source.is_none() {
+        if !may || goes_on || c.language != self.language || c.became != Became::Correct || c.source.is_none() {
             return None;
         }
         let pattern = c.pattern.is_some() && c.pattern == self.kind.pattern;

@@ -411,7 +411,7 @@ impl<'a> Planner<'a> {
         };
         let params = InspectParams {
             arch: scope.target.arch.name().into(),
-            entries: scope.kernel.entries(&build.variant, scope.choice),
+            entries: self.entries(scope, build, problem)?,
             disassemble: true,
             launches: vec![],
             host: scope.kernel.host.is_some(),

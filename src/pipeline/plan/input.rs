@@ -5,7 +5,7 @@ use std::fmt::Display;
 
 use kforge_foundation::base::Digest;
 use kforge_types::model::triton::JitParam;
-use kforge_types::model::{Kernel, Operator, Package, Trace, TuneValue, TypeChoice};
+use kforge_types::model::{Kernel, Language, Operator, Package, Trace, TuneValue, TypeChoice};
 use kforge_types::record::Devices;
 use kforge_types::record::spec::Tree;
 
@@ -187,6 +187,8 @@ pub struct PlanInput<'a> {
     pub devices: Devices,
     /// The methods of the registry, for what manifests do not declare.
     pub methods: KnownMethods,
+    /// Whether a method of the registry has a form in a language.
+    pub has_form: fn(&str, Language) -> bool,
     /// Whether each fact about an operator and a kernel holds, by the names that triggers and preconditions of methods use.
     pub facts: fn(&Operator, &TypeChoice, &Kernel) -> BTreeMap<String, bool>,
 }

@@ -250,7 +250,8 @@ impl Planner<'_> {
     fn missing(&self, scope: Scope<'_>, round: u32, why: &str) -> NodeBuilder {
         let labels = self.labels_of_round(scope, round);
         let (kernel, name) = (&scope.kernel.name, format!("r{round}"));
-        let params = GenerateParams { main: format!("{GENERATED}/{kernel}-{name}.cu") };
+        let ending = scope.kernel.language.ending();
+        let params = GenerateParams { main: format!("{GENERATED}/{kernel}-{name}.{ending}") };
         let parts = [labels.package.as_str(), kernel, &scope.choice.label, &scope.target.name, &name];
         NodeBuilder::new(StepKind::Generate, &parts, labels.clone(), &params).round(round).unavailable(why)
     }
@@ -299,7 +300,9 @@ impl Planner<'_> {
             })
             .collect();
         if writes {
-            let known = self.input.methods.keys().filter(|id| !kernel.methods.iter().any(|m| m.id == **id));
+            // A method without a form in the kernel's language is none that an agent can add.
+            let known = self.input.methods.keys().filter(|id| (self.input.has_form)(id, kernel.language));
+            let known = known.filter(|id| !kernel.methods.iter().any(|m| m.id == **id));
             let other =
                 |id: &String| Some(OpenMethod { id: id.clone(), axis: Axis::of(id)?, on: false, possible: true });
             methods.extend(known.filter_map(other));

@@ -1,8 +1,9 @@
 //! Kernels in Triton: the compilation that a variant needs at a shape. Knows which functions sources declare; the rule itself is in
 //! [`kforge_types::model::triton`].
 //!
-//! A variant in Triton has one binary for each class of its shapes: shapes at which the same constants, the same arguments of one and the same multiples of 16
-//! hold. Steps of a shape read the binary of its class.
+//! A variant in Triton has one binary for each class of its shapes: shapes at which the same functions are launched, and the same constants, the same arguments
+//! of one and the same multiples of 16 hold. Steps of a shape read the binary of its class. A binary of several functions holds the machine code of each: see
+//! [`kforge_types::record::machine_code`].
 //!
 //! Triton's interpreter, which runs on `cpu`, specialises nothing and knows no options. There a class is a set of constants, and variants that differ only in
 //! options have equal keys.
@@ -16,11 +17,11 @@ use super::variants::PlannedVariant;
 use kforge_foundation::base::{Diagnostic, count};
 use kforge_types::model::description::LaunchSequence;
 use kforge_types::model::grid;
-use kforge_types::model::kernel::LaunchAction;
+use kforge_types::model::kernel::{LaunchAction, LaunchDecl};
 use kforge_types::model::triton::{
-    Given, JitParam, SpecialiseError, Specialised, Specialize, TritonCompile, TritonConst, TritonOptions, specialise,
+    Given, JitParam, SpecialiseError, Specialised, Specialize, TritonConst, TritonOptions, specialise,
 };
-use kforge_types::model::triton_description::described;
+use kforge_types::model::triton_description::Described;
 use kforge_types::model::{Arch, Kernel, KernelLaunch, Language, Launch, Problem, TuneValue, TypeChoice, Variant};
 use kforge_types::record::Unknown;
 use kforge_types::record::params::{CompileParams, Compiler};
@@ -191,7 +192,7 @@ impl Planner<'_> {
             compiler: compiler(&scope.target.arch),
             arch: scope.target.arch.name().to_string(),
             main: build.source.clone(),
-            entries: scope.kernel.entries(&build.variant, scope.choice),
+            entries: specialised.entries(),
             defines: BTreeMap::new(),
             std: String::new(),
             include: vec![],
@@ -200,7 +201,7 @@ impl Planner<'_> {
             lined: false,
             ptx: false,
             host: None,
-            triton: Some(specialised.compile),
+            triton: specialised.compiles(),
         })
     }
 
@@ -217,7 +218,21 @@ impl Planner<'_> {
         let of = Compiled { kernel: scope.kernel, variant: &build.variant, choice: scope.choice, functions };
         match scope.target.arch {
             Arch::Sm(_) => of.at(problem),
-            Arch::Cpu => of.specialised(problem, &UNSPECIALISED).map(without_options),
+            Arch::Cpu => of.unspecialised(problem),
+        }
+    }
+
+    /// The entries of a variant's binary for a problem: in Triton the functions that the problem's launches need.
+    pub(super) fn entries(
+        &self,
+        scope: Scope<'_>,
+        build: &PlannedVariant,
+        problem: Option<&Problem>,
+    ) -> Result<Vec<String>, Diagnostic> {
+        let scope = scope.of(build);
+        match scope.kernel.language {
+            Language::Cuda => Ok(scope.kernel.entries(&build.variant, scope.choice)),
+            Language::Triton => Ok(self.specialised_for(scope, build, problem)?.entries()),
         }
     }
 }
@@ -235,26 +250,41 @@ pub struct Compiled<'a> {
 }
 
 impl Compiled<'_> {
-    /// The parameters of the function that the variant launches, as its source declares them.
-    pub fn params(&self) -> &[JitParam] {
-        let entries = self.kernel.entries(self.variant, self.choice);
-        entries.first().and_then(|entry| self.functions.get(entry)).map_or(&[][..], Vec::as_slice)
-    }
-
-    /// The compilation that serves a problem, and its launches.
+    /// The compilations that serve a problem, and its launches.
     ///
     /// # Errors
-    /// The launches do not fit the function, or need several binaries.
+    /// The launches do not fit the functions.
     pub fn at(&self, problem: &Problem) -> Result<Specialised, Diagnostic> {
-        self.specialised(problem, &self.kernel.specialize)
+        let launches = self.kernel.launches(self.variant, self.choice, problem)?;
+        self.specialised(problem, &launches, &self.kernel.specialize)
     }
 
-    fn specialised(&self, problem: &Problem, specialize: &Specialize) -> Result<Specialised, Diagnostic> {
+    /// What the interpreter runs for a problem. It reads no options, so launches that differ in nothing else share a function.
+    fn unspecialised(&self, problem: &Problem) -> Result<Specialised, Diagnostic> {
+        let mut launches = self.kernel.launches(self.variant, self.choice, problem)?;
+        for launch in &mut launches {
+            if let Launch::Kernel(KernelLaunch { triton: Some(call), .. }) = launch {
+                call.options = TritonOptions::default();
+            }
+        }
+        let mut found = self.specialised(problem, &launches, &UNSPECIALISED)?;
+        for launch in &mut found.launches {
+            if let Launch::Kernel(kernel) = launch {
+                (kernel.block, kernel.cluster) = ([1; 3], None);
+            }
+        }
+        Ok(found)
+    }
+
+    fn specialised(
+        &self,
+        problem: &Problem,
+        launches: &[Launch],
+        specialize: &Specialize,
+    ) -> Result<Specialised, Diagnostic> {
         let (kernel, choice) = (self.kernel, self.choice);
-        let launches = kernel.launches(self.variant, choice, problem)?;
         let workspaces = kernel.workspaces(self.variant, choice, problem)?;
-        let entry = launches.iter().find_map(|l| if let Launch::Kernel(k) = l { Some(k.entry.as_str()) } else { None });
-        let params: Option<&Vec<JitParam>> = entry.and_then(|entry| self.functions.get(entry));
+        let first = kernel.entries(self.variant, choice).into_iter().next();
         let mut names: BTreeMap<String, TritonConst> = BTreeMap::new();
         names.extend(problem.dims.iter().map(|(name, value)| (name.clone(), TritonConst::Int(*value))));
         names.extend(problem.params.iter().map(|param| (param.name.clone(), TritonConst::of(param.value))));
@@ -265,13 +295,29 @@ impl Compiled<'_> {
             tensor.or_else(|| workspaces.iter().find(|w| w.name == name).map(|w| (w.dtype, WORKSPACE_ALIGN)))
         };
         let given = Given {
-            params: params.map_or(&[][..], Vec::as_slice),
+            functions: self.functions,
+            first: first.as_deref(),
             names: &names,
             tunables: &|name| self.variant.values.contains_key(name),
+            open_options: self.has_open_options(),
             specialize,
             buffer: &buffer,
         };
-        specialise(&launches, &given).map_err(|why| refused(kernel, entry, &why))
+        specialise(launches, &given).map_err(|why| refused(kernel, &why))
+    }
+
+    /// Whether the options of a launch depend on more than tunables.
+    fn has_open_options(&self) -> bool {
+        let names = |launch: &LaunchDecl| match &launch.action {
+            LaunchAction::Kernel { triton: Some(decl), .. } => decl.options.names().any(|name| !self.is_fixed(name)),
+            _ => false,
+        };
+        self.kernel.launches.iter().any(names)
+    }
+
+    /// Whether a name has one value for all shapes that the variant serves.
+    fn is_fixed(&self, name: &str) -> bool {
+        self.variant.values.contains_key(name)
     }
 
     /// The launches of the machine code that serves a problem, without a shape, as far as they do not depend on what the compiler made.
@@ -279,9 +325,13 @@ impl Compiled<'_> {
     /// # Errors
     /// Those of [`Compiled::at`].
     pub fn described(&self, problem: &Problem) -> Result<LaunchSequence, Diagnostic> {
-        let compile = self.at(problem)?.compile;
-        let sequence = self.kernel.sequence(self.variant, self.choice, problem)?;
-        Ok(described(sequence, self.kernel, problem, self.params(), &compile))
+        let (kernel, functions) = (self.kernel, self.functions);
+        let launches = kernel.declared_launches(self.variant, self.choice, problem)?;
+        let (declared, launches): (Vec<usize>, Vec<Launch>) = launches.into_iter().unzip();
+        let specialised = self.specialised(problem, &launches, &kernel.specialize)?;
+        let sequence = kernel.sequence(self.variant, self.choice, problem)?;
+        let of = Described { kernel, problem, functions, specialised: &specialised, declared: &declared };
+        of.sequence(sequence).map_err(|why| kernel.place.error("kernel.triton", why.to_string()))
     }
 }
 
@@ -293,16 +343,6 @@ fn programs(launch: &Launch) -> f64 {
     }
 }
 
-/// The same without what only a compiler reads.
-fn without_options(found: Specialised) -> Specialised {
-    let launches = found.launches.into_iter().map(|launch| match launch {
-        Launch::Kernel(kernel) => Launch::Kernel(KernelLaunch { block: [1; 3], cluster: None, ..kernel }),
-        other => other,
-    });
-    let compile = TritonCompile { options: TritonOptions::default(), ..found.compile };
-    Specialised { launches: launches.collect(), compile, class: found.class }
-}
-
 fn constant(value: &TuneValue) -> TritonConst {
     match value {
         TuneValue::Int(value) => TritonConst::Int(*value),
@@ -312,15 +352,15 @@ fn constant(value: &TuneValue) -> TritonConst {
 }
 
 /// The error at the place of what is wrong.
-fn refused(kernel: &Kernel, entry: Option<&str>, why: &SpecialiseError) -> Diagnostic {
-    let named = |action: &LaunchAction| match action {
-        LaunchAction::Kernel { entry: declared, .. } => Some(declared.value.as_str()) == entry,
+fn refused(kernel: &Kernel, why: &SpecialiseError) -> Diagnostic {
+    let named = |launch: &&LaunchDecl| match &launch.action {
+        LaunchAction::Kernel { entry, .. } => Some(entry.value.as_str()) == why.function(),
         LaunchAction::Memset { .. } => false,
     };
-    let launch = kernel.launches.iter().find(|launch| named(&launch.action));
+    let launch = kernel.launches.iter().find(named);
     let place = match (why, launch) {
         (SpecialiseError::Count { .. }, Some(launch)) => launch.args_place.as_ref().unwrap_or(&launch.place),
-        (SpecialiseError::Argument(at, _), Some(launch)) => launch.arg_places.get(at - 1).unwrap_or(&launch.place),
+        (SpecialiseError::Argument { at, .. }, Some(launch)) => launch.arg_places.get(at - 1).unwrap_or(&launch.place),
         (_, Some(launch)) => &launch.place,
         (_, None) => &kernel.place,
     };
@@ -332,9 +372,5 @@ fn refused(kernel: &Kernel, entry: Option<&str>, why: &SpecialiseError) -> Diagn
         }
         other => other.to_string(),
     };
-    let error = place.error("kernel.triton", message);
-    match why {
-        SpecialiseError::Differ(_) => error.hint("put the launches into kernels of their own, or into one function"),
-        _ => error,
-    }
+    place.error("kernel.triton", message)
 }

@@ -252,7 +252,7 @@ impl Planner<'_> {
             // A library with a launcher of its own holds no PTX, and is not packaged.
             ptx: scope.target.ptx && kernel.host.is_none(),
             host: kernel.host.as_ref().map(|host| host.function.clone()),
-            triton: None,
+            triton: vec![],
         })
     }
 
@@ -451,7 +451,7 @@ impl Planner<'_> {
             arch: scope.target.arch.name().into(),
             compiler,
             problem: case.problem.clone(),
-            entries: kernel.entries(&build.variant, scope.choice),
+            entries: self.entries(scope, build, Some(&case.problem))?,
             launches: self.launched(scope, build, &case.problem)?,
             workspaces: kernel.workspaces(&build.variant, scope.choice, &case.problem)?,
             constants: kernel.constants(),

@@ -1,11 +1,14 @@
 //! Where an accepted source comes from, as a comment at its top. Knows the text; does not know files.
 
 use kforge_foundation::base::Digest;
+use kforge_types::model::Language;
 use kforge_types::record::answer::Answer;
 
 /// The origin of a source that an agent or a template wrote.
 #[derive(Debug, Clone, Default)]
 pub struct Provenance {
+    /// What it is written in.
+    pub language: Language,
     /// The kernel, the target and the types for which it was written.
     pub of: (String, String, String),
     /// The agent's answer with its question; none if a template wrote it.
@@ -34,7 +37,7 @@ pub struct Champion {
 }
 
 impl Provenance {
-    /// The comment: lines that begin with `//`.
+    /// The comment: lines that begin as comments of the language do.
     pub fn comment(&self) -> String {
         let (kernel, target, types) = &self.of;
         let types = if types.is_empty() { String::new() } else { format!(" with {types}") };
@@ -68,7 +71,8 @@ impl Provenance {
                 on.join("; ")
             ));
         }
-        lines.iter().map(|line| format!("// {}\n", plain(line))).collect()
+        let begin = self.language.comment();
+        lines.iter().map(|line| format!("{begin} {}\n", plain(line))).collect()
     }
 }
 
@@ -119,7 +123,10 @@ mod tests {
             time: Some(("big".into(), 1234.0)),
         };
         let of = ("k".to_string(), "h".to_string(), "T=f16".to_string());
-        let text = Provenance { of, answer: Some(answer), template: None, champions: vec![champion] }.comment();
+        let about = Provenance { of, answer: Some(answer), champions: vec![champion], ..Provenance::default() };
+        let text = about.comment();
+        let python = Provenance { language: Language::Triton, ..about }.comment();
+        assert_eq!(python, text.replace("// ", "# "));
         let lines: Vec<&str> = text.lines().collect();
         assert!(lines.iter().all(|line| line.starts_with("// ") && !line.contains('\\')), "{text}");
         assert!(lines[0].starts_with("// Kernel `k` for `h` with T=f16, accepted by kforge "), "{text}");

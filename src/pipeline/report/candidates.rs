@@ -105,6 +105,7 @@ mod tests {
 
     fn candidate() -> Candidate {
         Candidate {
+            language: kforge_types::model::Language::Cuda,
             package: "p".into(),
             kernel: "k".into(),
             operator: "softmax".into(),

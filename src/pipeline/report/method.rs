@@ -98,6 +98,9 @@ pub struct RegistryEntry {
     pub off: String,
     /// A paragraph for the author of the kernel.
     pub advice: String,
+    /// The same for the author of a kernel in Triton; nothing if the method has no form there.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub triton: Option<String>,
 }
 
 /// The document of a method.
@@ -128,6 +131,7 @@ fn registered(entry: &Entry) -> RegistryEntry {
         unseen: entry.signature.unseen().map(str::to_string),
         off: entry.off.clone(),
         advice: entry.advice.clone(),
+        triton: entry.triton.clone(),
     }
 }
 

@@ -22,7 +22,8 @@ pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
         let spilled = if params.arch == "cpu" {
             String::new()
         } else {
-            let (stores, loads) = made.spills.get(symbol).copied().unzip();
+            let of_entry = params.entries.get(at).filter(|_| named).and_then(|entry| made.spills.get(entry));
+            let (stores, loads) = of_entry.or_else(|| made.spills.get(symbol)).copied().unzip();
             format!(", {}", spills(stores, loads))
         };
         let _ = writeln!(out, "  {name}{spilled}");
@@ -82,7 +83,7 @@ mod tests {
             lined: false,
             ptx: false,
             host: host.map(String::from),
-            triton: None,
+            triton: vec![],
         }
     }
 
@@ -92,7 +93,7 @@ mod tests {
             compiler: "nvrtc".into(),
             symbols: vec!["_Z1kILi1E".into(), "_Z1kILi2E".into()],
             spills: [("_Z1kILi1E".to_string(), (0, 0)), ("_Z1kILi2E".to_string(), (8, 16))].into(),
-            triton: None,
+            triton: vec![],
         };
         assert_eq!(
             compiled(&made, &params("sm_90a", Compiler::Auto, None)),

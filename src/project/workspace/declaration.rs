@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
     use kforge_foundation::base::SourceFile;
-    use kforge_types::model::{Text, parse, parse_template};
+    use kforge_types::model::{Language, Text, parse, parse_template};
 
     const MANIFEST: &str = "[package]\nname = \"p\"\n\n[operator.o]\ndims = [\"n\"]\ninputs.x = { dtype = \"f32\", shape = [\"n\"] }\noutputs.y = { dtype = \"f32\", shape = [\"n\"] }\n\
         reference = { builtin = \"elementwise\", y = \"x\" }\nshapes.s = { n = 8 }\n\n[kernel.k]\noperator = \"o\"\nsource = \"k.cu\"\nrequires = [\"n % V == 0\"]\n\n[kernel.k.tune]\nV = [1, 4] # width\n\n\
@@ -70,7 +70,7 @@ mod tests {
         let (manifest, _) = parse(&file("kernel.toml", MANIFEST));
         let own = &manifest.unwrap().kernels[0];
         let name = Text { value: "k".into(), place: own.place.clone() };
-        let (made, wrong) = parse_template(&file("declared", &text), &name);
+        let (made, wrong) = parse_template(&file("declared", &text), &name, Language::Cuda);
         assert_eq!(wrong, [], "{text}");
         let made = made.unwrap();
         let tunables = |k: &Kernel| k.tune.iter().map(|(n, v)| (n.value.clone(), v.clone())).collect::<Vec<_>>();

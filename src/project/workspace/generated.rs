@@ -4,21 +4,23 @@
 use std::path::Path;
 
 use kforge_foundation::base::{Diagnostic, Witness};
-use kforge_types::model::{Kernel, Manifest, Operator, TemplateText};
+use kforge_types::model::{Kernel, Language, Manifest, Operator, TemplateText};
 
 /// File name of a template's declaration, in the template's folder.
 pub const DECLARATION: &str = "template.toml";
 
-/// File name of a template's source, in the template's folder.
-pub const SOURCE: &str = "kernel.cu.j2";
+/// File name of a template's source in that language, in the template's folder.
+pub fn source_name(language: Language) -> String {
+    format!("kernel.{}.j2", language.ending())
+}
 
 /// The templates that exist, and how to expand them.
 #[derive(Debug, Clone, Copy)]
 pub struct Templates {
-    /// The built-in template of a given name.
-    pub builtin: fn(&str) -> Option<TemplateText>,
-    /// The names of all built-in templates.
-    pub names: fn() -> Vec<&'static str>,
+    /// The built-in template of a given name, which makes kernels in a given language.
+    pub builtin: fn(&str, Language) -> Option<TemplateText>,
+    /// The names of all built-in templates for a language.
+    pub names: fn(Language) -> Vec<&'static str>,
     /// Generates a complete kernel from an operator and a template.
     pub make: fn(&Operator, &Kernel, &TemplateText) -> Result<Kernel, Vec<Diagnostic>>,
 }
@@ -26,7 +28,7 @@ pub struct Templates {
 /// No templates, for tests of other code.
 #[cfg(test)]
 pub(crate) const NONE: Templates =
-    Templates { builtin: |_| None, names: Vec::new, make: |_, kernel, _| Ok(kernel.clone()) };
+    Templates { builtin: |_, _| None, names: |_| vec![], make: |_, kernel, _| Ok(kernel.clone()) };
 
 /// Generates every kernel of `manifest` that uses a template. `folder` is the package's. File system queries are recorded in `witness`.
 pub(super) fn complete(
@@ -63,7 +65,7 @@ fn text_of(
         return Err(kernel.place.error("template.none", format!("kernel `{}` names no template", kernel.name)));
     };
     let name = &generate.template;
-    if let Some(text) = (templates.builtin)(&name.value) {
+    if let Some(text) = (templates.builtin)(&name.value, kernel.language) {
         return Ok(text);
     }
     let own = folder.join(&name.value);
@@ -73,11 +75,12 @@ fn text_of(
         witness.saw(&path, text.is_ok());
         text
     };
-    match (read(DECLARATION), read(SOURCE)) {
+    let source_name = source_name(kernel.language);
+    match (read(DECLARATION), read(&source_name)) {
         (Ok(declaration), Ok(source)) => Ok(TemplateText { name: name.value.clone(), declaration, source }),
         (declaration, source) => {
-            let known = (templates.names)();
-            let files = [(DECLARATION, declaration.err()), (SOURCE, source.err())];
+            let known = (templates.names)(kernel.language);
+            let files = [(DECLARATION, declaration.err()), (source_name.as_str(), source.err())];
             let missing = files.into_iter().filter_map(|(file, error)| Some((file, error?)));
             let notes: Vec<String> =
                 missing.map(|(file, error)| format!("cannot read `{}/{file}`: {error}", name.value)).collect();
@@ -85,7 +88,7 @@ fn text_of(
             error.notes = notes;
             Err(error
                 .expected(format!(
-                    "one of {}, or a folder of the package that holds `{DECLARATION}` and `{SOURCE}`",
+                    "one of {}, or a folder of the package that holds `{DECLARATION}` and `{source_name}`",
                     known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
                 ))
                 .suggest(&name.value, known))

@@ -37,7 +37,7 @@ pub struct TemplateText {
     pub name: String,
     /// `template.toml`: what it declares.
     pub declaration: String,
-    /// `kernel.cu.j2`: the source.
+    /// `kernel.cu.j2`, or in Triton `kernel.py.j2`: the source.
     pub source: String,
 }
 
@@ -109,7 +109,7 @@ impl Kernel {
             return Err(found);
         }
         let mut kernel = self.clone();
-        kernel.source = format!("{GENERATED}/{}.cu", self.name);
+        kernel.source = format!("{GENERATED}/{}.{}", self.name, self.language.ending());
         kernel.source_place = generate.template.place.clone();
         kernel.generate = Some(Generate { template: generate.template.clone(), made: Some(texts) });
         let stated = |name: &Text| self.tune.iter().find(|(own, _)| own.value == name.value);

@@ -17,13 +17,37 @@ use super::variant::TuneValue;
 use super::{Place, Text};
 
 /// What a kernel is written in.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Language {
     /// CUDA C++.
+    #[default]
     Cuda,
     /// Triton.
     Triton,
+}
+
+impl Language {
+    /// How names of its source files end.
+    pub fn ending(self) -> &'static str {
+        match self {
+            Language::Cuda => "cu",
+            Language::Triton => "py",
+        }
+    }
+
+    /// What a comment begins with.
+    pub fn comment(self) -> &'static str {
+        match self {
+            Language::Cuda => "//",
+            Language::Triton => "#",
+        }
+    }
+
+    /// Whether it is the default one, which documents leave out.
+    pub fn is_default(&self) -> bool {
+        *self == Language::default()
+    }
 }
 
 impl fmt::Display for Language {

@@ -80,6 +80,21 @@ impl Kernel {
         Ok(self.launched(variant, choice, problem)?.into_iter().map(|(_, launch)| launch).collect())
     }
 
+    /// Like [`Kernel::launches`], each with the position of its declaration.
+    ///
+    /// # Errors
+    /// Those of [`Kernel::launches`].
+    pub fn declared_launches(
+        &self,
+        variant: &Variant,
+        choice: &TypeChoice,
+        problem: &Problem,
+    ) -> Result<Vec<(usize, Launch)>, Diagnostic> {
+        let at = |decl: &LaunchDecl| self.launches.iter().position(|own| std::ptr::eq(own, decl)).unwrap_or_default();
+        let launched = self.launched(variant, choice, problem)?;
+        Ok(launched.into_iter().map(|(decl, launch)| (at(decl), launch)).collect())
+    }
+
     /// Like [`Kernel::launches`], but also fails if a launch asks for something that the target's architecture does not have.
     pub(crate) fn launches_on(
         &self,

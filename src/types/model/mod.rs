@@ -22,6 +22,7 @@ pub mod pattern;
 pub mod place;
 pub mod real;
 pub mod search;
+pub mod specialise;
 pub mod target;
 pub mod tensor_map;
 pub mod tolerance;

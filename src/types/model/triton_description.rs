@@ -12,58 +12,155 @@
 //!
 //! What machine code assumes follows from the values of its class. Machine code that assumes less also serves values of other classes, because it was compiled
 //! for any value.
+//!
+//! A declared launch that is not made at the shapes of the class, and whose function is therefore not compiled, is left out. That it is not made is then assumed
+//! too.
 
-use super::bound::Problem;
-use super::description::{ActionDescription, ArgDescription, LaunchSequence};
+use std::collections::BTreeMap;
+
+use super::bound::{Launch, Problem};
+use super::description::{ActionDescription, ArgDescription, LaunchDescription, LaunchSequence};
 use super::dtype::DType;
-use super::expr::Expr;
+use super::expr::{Expr, parse};
 use super::kernel::{ArgDecl, ITERATION, Kernel, LaunchAction};
-use super::triton::{ConstDecl, JitParam, TritonCompile, TritonConst, TritonDecl, TritonParamKind};
+use super::triton::{
+    ConstDecl, JitParam, Specialised, SpecialisedFunction, TritonCompile, TritonConst, TritonDecl, TritonParamKind,
+};
 
 /// What an argument divisible by it is specialised for.
 const DIVISOR: u64 = 16;
 
-/// The launches with the arguments that the machine code of a compilation takes, and with what it assumes. `params` are the parameters of the function, as its
-/// source declares them, and `problem` is one at a shape of the class.
-pub fn described(
-    mut sequence: LaunchSequence,
-    kernel: &Kernel,
-    problem: &Problem,
-    params: &[JitParam],
-    compile: &TritonCompile,
-) -> LaunchSequence {
-    let bytes = |buffer: &str| {
-        let workspace = || kernel_workspace(&sequence, buffer);
-        problem.tensor(buffer).map(|tensor| tensor.dtype).or_else(workspace).map_or(1, DType::bytes)
-    };
-    let described: Vec<Option<(Vec<ArgDescription>, Vec<String>)>> = kernel
-        .launches
-        .iter()
-        .zip(&sequence.launches)
-        .map(|(decl, launch)| {
-            let (LaunchAction::Kernel { args: decls, triton, .. }, ActionDescription::Kernel { args, .. }) =
-                (&decl.action, &launch.action)
-            else {
-                return None;
-            };
-            let mut assumes = constants(triton.as_deref(), problem, params, compile);
-            let mut passed = vec![];
-            for ((arg, decl), kind) in args.iter().zip(decls).zip(arguments(params, compile)) {
-                assumes.extend(assumed(arg, decl, kind, problem, &bytes));
-                passed.extend(taken(arg, kind));
+/// Why launches cannot be described without a shape.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum UndescribedLaunch {
+    /// The repetitions of a launch need several functions.
+    #[error("the repetitions of the launch of `{0}` differ in what the function is compiled for")]
+    Repetitions(String),
+    /// Whether a launch is made depends on the repetition, and its function is not compiled at the shape.
+    #[error("`when` of the launch of `{0}` depends on `{ITERATION}`, and some shapes do not launch it")]
+    Condition(String),
+}
+
+/// What the description of launches in Triton is made of.
+pub struct Described<'a> {
+    /// The kernel.
+    pub kernel: &'a Kernel,
+    /// A problem at a shape of the class.
+    pub problem: &'a Problem,
+    /// The parameters of each function, as the source declares them.
+    pub functions: &'a BTreeMap<String, Vec<JitParam>>,
+    /// The compilations of the class.
+    pub specialised: &'a Specialised,
+    /// The position of the declaration of each of its launches.
+    pub declared: &'a [usize],
+}
+
+impl Described<'_> {
+    /// The launches with the arguments that the machine code takes, and with what it assumes.
+    ///
+    /// # Errors
+    /// Which machine code a launch needs depends on more than the shape.
+    pub fn sequence(&self, mut sequence: LaunchSequence) -> Result<LaunchSequence, UndescribedLaunch> {
+        let mut kept = vec![];
+        let mut absent = vec![];
+        for (at, mut launch) in std::mem::take(&mut sequence.launches).into_iter().enumerate() {
+            if let ActionDescription::Kernel { .. } = &launch.action {
+                let Some(function) = self.function(at, &launch)? else {
+                    absent.extend(not_made(&launch)?);
+                    continue;
+                };
+                self.describe(at, function, &mut launch, &sequence);
             }
-            Some((passed, assumes))
-        })
-        .collect();
-    let threads = compile.options.threads().to_string();
-    for (launch, found) in sequence.launches.iter_mut().zip(described) {
-        if let (ActionDescription::Kernel { block, args, assumes, .. }, Some((own, assumed))) =
-            (&mut launch.action, found)
-        {
-            (*block, *args, *assumes) = (vec![threads.clone()], own, assumed);
+            kept.push(launch);
+        }
+        // There is one: a sequence without a launch has no compilation.
+        let first = kept.iter_mut().find_map(|launch| match &mut launch.action {
+            ActionDescription::Kernel { assumes, .. } => Some(assumes),
+            ActionDescription::Memset { .. } => None,
+        });
+        if let Some(assumes) = first {
+            assumes.extend(absent);
+        }
+        sequence.launches = kept;
+        Ok(sequence)
+    }
+
+    /// The function of a declared launch; none if it is not launched at the shapes of the class.
+    fn function(
+        &self,
+        at: usize,
+        launch: &LaunchDescription,
+    ) -> Result<Option<&SpecialisedFunction>, UndescribedLaunch> {
+        let bound = self.specialised.launches.iter().zip(self.declared).filter(|(_, declared)| **declared == at);
+        let mut names: Vec<&str> = vec![];
+        for (bound, _) in bound {
+            if let Launch::Kernel(kernel) = bound
+                && !names.contains(&kernel.entry.as_str())
+            {
+                names.push(&kernel.entry);
+            }
+        }
+        let entry = entry_of(launch);
+        match names.as_slice() {
+            [one] => Ok(self.specialised.function(one)),
+            [] => {
+                // Another launch may have had the function compiled.
+                let mut same = self.specialised.functions.iter().filter(|known| known.compile.function == entry);
+                Ok(same.next().filter(|_| same.next().is_none()))
+            }
+            _ => Err(UndescribedLaunch::Repetitions(entry.into())),
         }
     }
-    sequence
+
+    fn describe(
+        &self,
+        at: usize,
+        function: &SpecialisedFunction,
+        launch: &mut LaunchDescription,
+        sequence: &LaunchSequence,
+    ) {
+        let SpecialisedFunction { entry: own, compile } = function;
+        let params = self.functions.get(&compile.function).map_or(&[][..], Vec::as_slice);
+        let bytes = |buffer: &str| {
+            let workspace = || kernel_workspace(sequence, buffer);
+            self.problem.tensor(buffer).map(|tensor| tensor.dtype).or_else(workspace).map_or(1, DType::bytes)
+        };
+        let decl = self.kernel.launches.get(at).map(|decl| &decl.action);
+        let (
+            Some(LaunchAction::Kernel { args: decls, triton, .. }),
+            ActionDescription::Kernel { entry, block, args, assumes, .. },
+        ) = (decl, &mut launch.action)
+        else {
+            return;
+        };
+        let mut assumed_here = constants(triton.as_deref(), self.problem, params, compile);
+        let mut passed = vec![];
+        for ((arg, decl), kind) in args.iter().zip(decls).zip(arguments(params, compile)) {
+            assumed_here.extend(assumed(arg, decl, kind, self.problem, &bytes));
+            passed.extend(taken(arg, kind));
+        }
+        *entry = own.clone();
+        (*block, *args, *assumes) = (vec![compile.options.threads().to_string()], passed, assumed_here);
+    }
+}
+
+fn entry_of(launch: &LaunchDescription) -> &str {
+    match &launch.action {
+        ActionDescription::Kernel { entry, .. } => entry,
+        ActionDescription::Memset { .. } => "",
+    }
+}
+
+/// That a launch is not made.
+fn not_made(launch: &LaunchDescription) -> Result<Option<String>, UndescribedLaunch> {
+    if let Some(when) = &launch.when {
+        let uses_iteration = parse(when).is_ok_and(|tree| tree.names.iter().any(|name| name == ITERATION));
+        return match uses_iteration {
+            true => Err(UndescribedLaunch::Condition(entry_of(launch).into())),
+            false => Ok(Some(format!("not ({when})"))),
+        };
+    }
+    Ok(launch.repeat.as_ref().map(|times| format!("({times}) <= 0")))
 }
 
 fn kernel_workspace(sequence: &LaunchSequence, name: &str) -> Option<DType> {

@@ -53,6 +53,75 @@ fn params() -> Vec<JitParam> {
     plain.into_iter().chain(constants).map(param).collect()
 }
 
+/// `parts` writes a part for each of several rows, and `sum` adds them; one row needs no sum.
+const TWO: &str = r#"
+[[kernel.k.launch]]
+entry = "f"
+grid = ["n"]
+args = ["x", "y", "n"]
+[[kernel.k.launch]]
+when = "n > 1"
+entry = "g"
+grid = ["m"]
+args = ["y", "m"]
+[[kernel.k.launch]]
+when = "n > 64"
+entry = "f"
+grid = ["n"]
+args = ["x", "y", "n"]
+"#;
+
+#[test]
+fn a_launch_whose_function_is_not_compiled_is_left_out_and_that_is_assumed() {
+    let head = MANIFEST.split("[[kernel.k.launch]]").next().unwrap();
+    let file = Arc::new(SourceFile { name: "kernel.toml".into(), text: format!("{head}specialize = \"none\"\n{TWO}") });
+    let (manifest, wrong) = parse(&file);
+    let package = manifest.and_then(|manifest| inherit(&manifest, None).0).unwrap_or_else(|| panic!("{wrong:?}"));
+    let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
+    let choice = &operator.choices()[0];
+    let variant = &kernel.variants(&package.targets["gpu"], choice).unwrap()[0];
+    let param = |name: &str| JitParam { name: name.into(), constexpr: false, default: false };
+    let functions: BTreeMap<String, Vec<JitParam>> =
+        [("f".to_string(), ["x", "y", "n"].map(param).into()), ("g".to_string(), ["y", "m"].map(param).into())].into();
+    let of = |shape: &str| {
+        let problem = operator.bind(choice, operator.shape(shape).unwrap()).unwrap();
+        let (declared, launches): (Vec<usize>, Vec<_>) =
+            kernel.declared_launches(variant, choice, &problem).unwrap().into_iter().unzip();
+        let given = Given {
+            functions: &functions,
+            first: Some("f"),
+            names: &BTreeMap::new(),
+            tunables: &|_| false,
+            open_options: false,
+            specialize: &kernel.specialize,
+            buffer: &|_| Some((DType::F16, 256)),
+        };
+        let specialised = specialise(&launches, &given).unwrap();
+        let sequence = kernel.sequence(variant, choice, &problem).unwrap();
+        let of = Described {
+            kernel,
+            problem: &problem,
+            functions: &functions,
+            specialised: &specialised,
+            declared: &declared,
+        };
+        let sequence = of.sequence(sequence).unwrap();
+        let entries = sequence.launches.iter().map(|launch| match &launch.action {
+            ActionDescription::Kernel { entry, .. } => entry.clone(),
+            ActionDescription::Memset { .. } => String::new(),
+        });
+        let entries: Vec<String> = entries.collect();
+        (specialised.class, entries, sequence, problem)
+    };
+    // `e` has one row, `d` has three; the third launch shares the function of the first, although neither shape makes it.
+    let (one, few) = (of("e"), of("d"));
+    assert_eq!((one.1.join(" "), few.1.join(" ")), ("f f".into(), "f g f".into()));
+    assert_ne!(one.0, few.0);
+    for (sequence, at_one, at_few) in [(&one.2, true, false), (&few.2, true, true)] {
+        assert_eq!((holds(sequence, &one.3), holds(sequence, &few.3)), (at_one, at_few));
+    }
+}
+
 /// Whether everything that a sequence assumes holds for a problem.
 fn holds(sequence: &LaunchSequence, problem: &Problem) -> bool {
     let mut scope: Scope = problem.dims.iter().map(|(name, value)| (name.clone(), Value::Int(*value))).collect();
@@ -80,22 +149,32 @@ fn assumptions_hold_at_the_shapes_of_the_class_and_tell_classes_apart() {
     let (kernel, operator) = (&package.kernels[0], &package.operators[0]);
     let choice = &operator.choices()[0];
     let variant = &kernel.variants(&package.targets["gpu"], choice).unwrap()[0];
-    let params = params();
+    let functions: BTreeMap<String, Vec<JitParam>> = [("f".to_string(), params())].into();
     let mut found: Vec<(String, Problem, Specialised, LaunchSequence)> = vec![];
     for shape in &operator.shapes {
         let problem = operator.bind(choice, shape).unwrap();
-        let launches = kernel.launches(variant, choice, &problem).unwrap();
+        let (declared, launches): (Vec<usize>, Vec<_>) =
+            kernel.declared_launches(variant, choice, &problem).unwrap().into_iter().unzip();
         let names: BTreeMap<String, TritonConst> = [("W".to_string(), TritonConst::Int(4))].into();
         let given = Given {
-            params: &params,
+            functions: &functions,
+            first: Some("f"),
             names: &names,
             tunables: &|name| name == "W",
+            open_options: false,
             specialize: &kernel.specialize,
             buffer: &|_| Some((DType::F16, 256)),
         };
         let specialised = specialise(&launches, &given).unwrap();
         let sequence = kernel.sequence(variant, choice, &problem).unwrap();
-        let sequence = described(sequence, kernel, &problem, &params, &specialised.compile);
+        let of = Described {
+            kernel,
+            problem: &problem,
+            functions: &functions,
+            specialised: &specialised,
+            declared: &declared,
+        };
+        let sequence = of.sequence(sequence).unwrap();
         found.push((shape.name.clone(), problem, specialised, sequence));
     }
     for (name, _, specialised, sequence) in &found {
@@ -106,7 +185,7 @@ fn assumptions_hold_at_the_shapes_of_the_class_and_tell_classes_apart() {
         }
         // The described arguments are those of the bound launches.
         for (launch, bound) in sequence.launches.iter().zip(&specialised.launches) {
-            let (ActionDescription::Kernel { args, block, .. }, crate::model::Launch::Kernel(bound)) =
+            let (ActionDescription::Kernel { args, block, .. }, Launch::Kernel(bound)) =
                 (&launch.action, bound)
             else {
                 unreachable!()

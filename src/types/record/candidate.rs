@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::model::Pattern;
+use crate::model::{Language, Pattern};
 use kforge_foundation::base::Digest;
 
 /// The version of the format in which candidates are kept. Other versions are not read.
@@ -47,6 +47,9 @@ pub struct Candidate {
     pub operator: String,
     /// The choice of types; empty if the operator has no types.
     pub types: String,
+    /// What it is written in; left out for CUDA C++.
+    #[serde(default, skip_serializing_if = "Language::is_default")]
+    pub language: Language,
     /// The target.
     pub target: String,
     /// The target's architecture: `cpu`, `sm_90a`.

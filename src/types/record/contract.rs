@@ -79,34 +79,45 @@ pub enum ContractError {
     /// The number of its blocks is known only on the device.
     #[error("it needs global scratch, and its grid depends on the device")]
     OpenGrid,
+    /// A launch names a function that the binary does not have.
+    #[error("the compiler says nothing about `{0}`")]
+    NoFunction(String),
     /// Its grid has too many blocks.
     #[error("{0} blocks along x, in clusters of {1}, exceed the limit of a grid")]
     Grid(u32, u32),
 }
 
-/// Completes launches and workspaces as the binary asks. Launches of a binary that another compiler made stay as they are.
+/// What the compiler says about the function that a launch names. `entries` are the names of the functions, in order.
+///
+/// # Errors
+/// It says nothing.
+pub fn facts_of<'a>(
+    entry: &str,
+    entries: &[String],
+    facts: &'a [TritonFacts],
+) -> Result<&'a TritonFacts, ContractError> {
+    let at = entries.iter().position(|name| name == entry);
+    at.and_then(|at| facts.get(at)).ok_or_else(|| ContractError::NoFunction(entry.into()))
+}
+
+/// Completes launches and workspaces as the binary with these entries asks. Launches of a binary that another compiler made stay as they are.
 ///
 /// # Errors
 /// The binary asks for something that kforge does not give.
 pub fn complete(
     launches: &mut [Launch],
     workspaces: &mut Vec<Buffer>,
+    entries: &[String],
     facts: &CompileFacts,
 ) -> Result<(), ContractError> {
-    let Some(facts) = &facts.triton else { return Ok(()) };
-    if facts.profile_scratch_size > 0 {
-        return Err(ContractError::Profile(facts.profile_scratch_size));
+    if facts.triton.is_empty() {
+        return Ok(());
     }
-    if facts.descriptors > 0 {
-        return Err(ContractError::Descriptors(facts.descriptors));
-    }
-    let threads = u64::from(facts.num_warps) * u64::from(WARP);
-    let threads = u32::try_from(threads).ok().filter(|n| (1..=MOST_THREADS).contains(n));
-    let threads = threads.ok_or(ContractError::Threads(u64::from(facts.num_warps) * u64::from(WARP)))?;
     let apart = launches.iter().any(|launch| matches!(launch, Launch::Kernel(kernel) if kernel.pdl));
     for (at, launch) in launches.iter_mut().enumerate() {
         let Launch::Kernel(kernel) = launch else { continue };
-        kernel.block = [threads, 1, 1];
+        let facts = facts_of(&kernel.entry, entries, &facts.triton)?;
+        kernel.block = [threads(facts)?, 1, 1];
         kernel.shared = facts.shared;
         kernel.cooperative |= facts.cooperative;
         clusters(kernel, facts.num_ctas)?;
@@ -124,6 +135,18 @@ pub fn complete(
         }
     }
     Ok(())
+}
+
+/// The threads of a block, if the binary can be launched.
+fn threads(facts: &TritonFacts) -> Result<u32, ContractError> {
+    if facts.profile_scratch_size > 0 {
+        return Err(ContractError::Profile(facts.profile_scratch_size));
+    }
+    if facts.descriptors > 0 {
+        return Err(ContractError::Descriptors(facts.descriptors));
+    }
+    let threads = u64::from(facts.num_warps) * u64::from(WARP);
+    u32::try_from(threads).ok().filter(|n| (1..=MOST_THREADS).contains(n)).ok_or(ContractError::Threads(threads))
 }
 
 fn clusters(kernel: &mut KernelLaunch, ctas: u32) -> Result<(), ContractError> {
@@ -194,8 +217,8 @@ mod tests {
 
     fn completed(facts: TritonFacts) -> Result<(KernelLaunch, Vec<Buffer>), ContractError> {
         let (mut launches, mut workspaces) = (vec![launch(), launch()], vec![]);
-        let facts = CompileFacts { triton: Some(facts), ..CompileFacts::default() };
-        complete(&mut launches, &mut workspaces, &facts)?;
+        let facts = CompileFacts { triton: vec![facts], ..CompileFacts::default() };
+        complete(&mut launches, &mut workspaces, &["k".to_string()], &facts)?;
         assert_eq!(launches[0], launches[1]);
         let Launch::Kernel(kernel) = launches.remove(0) else { unreachable!() };
         Ok((kernel, workspaces))
@@ -231,9 +254,30 @@ mod tests {
     }
 
     #[test]
+    fn each_launch_has_what_its_function_asks_and_scratch_is_as_large_as_the_largest() {
+        let Launch::Kernel(kernel) = launch() else { unreachable!() };
+        let of = |entry: &str| Launch::Kernel(KernelLaunch { entry: entry.into(), ..kernel.clone() });
+        let mut launches = vec![of("k"), of("k#2"), of("g")];
+        let scratch = |size| TritonFacts { global_scratch_size: size, global_scratch_align: 128, ..facts() };
+        let triton = vec![scratch(128), TritonFacts { num_warps: 8, shared: 64, ..scratch(0) }, scratch(256)];
+        let facts = CompileFacts { triton, ..CompileFacts::default() };
+        let entries = ["k", "k#2", "g"].map(String::from);
+        let mut workspaces = vec![];
+        complete(&mut launches, &mut workspaces, &entries, &facts).unwrap();
+        let asked = launches.iter().map(|launch| match launch {
+            Launch::Kernel(kernel) => (kernel.block[0], kernel.shared, kernel.args[0] == Arg::Null),
+            Launch::Memset { .. } => unreachable!(),
+        });
+        assert_eq!(asked.collect::<Vec<_>>(), [(128, 1024, false), (256, 64, true), (128, 1024, false)]);
+        assert_eq!(workspaces.iter().map(|w| w.elements).collect::<Vec<_>>(), [15 * 256]);
+        let refused = complete(&mut [of("h")], &mut vec![], &entries, &facts).unwrap_err();
+        assert_eq!(refused, ContractError::NoFunction("h".into()));
+    }
+
+    #[test]
     fn launches_of_other_compilers_stay() {
         let mut launches = vec![launch()];
-        complete(&mut launches, &mut vec![], &CompileFacts::default()).unwrap();
+        complete(&mut launches, &mut vec![], &[], &CompileFacts::default()).unwrap();
         assert_eq!(launches, [launch()]);
     }
 
@@ -244,8 +288,8 @@ mod tests {
             let (mut launches, mut workspaces) =
                 (vec![launch(), Launch::Kernel(KernelLaunch { pdl, ..kernel })], vec![]);
             let facts = TritonFacts { global_scratch_size: 128, global_scratch_align: 128, ..facts() };
-            let facts = CompileFacts { triton: Some(facts), ..CompileFacts::default() };
-            complete(&mut launches, &mut workspaces, &facts).unwrap();
+            let facts = CompileFacts { triton: vec![facts], ..CompileFacts::default() };
+            complete(&mut launches, &mut workspaces, &["k".to_string()], &facts).unwrap();
             workspaces.len()
         };
         assert_eq!((of(false), of(true)), (1, 2));

@@ -4,7 +4,7 @@
 //! The scratch of launches in sequence is one part of the workspace, as large as the largest of them needs. If any of them may begin before the preceding one has
 //! ended, each has a part of its own, and a repeated launch has one for each repetition.
 
-use super::contract::{ContractError, TritonFacts};
+use super::contract::{ContractError, TritonFacts, facts_of};
 use crate::model::bound::Fill;
 use crate::model::description::{
     ActionDescription, ArgDescription, LaunchDescription, LaunchSequence, WorkspaceDescription,
@@ -32,36 +32,27 @@ pub enum DescriptionError {
     Iteration,
 }
 
-/// Completes the description of launches as the binary asks.
+/// Completes the description of launches as the binary asks. `entries` are the names of its functions, in the order of `facts`.
 ///
 /// # Errors
 /// The binary asks for something that loaders do not give.
-pub fn complete(sequence: &mut LaunchSequence, facts: &TritonFacts) -> Result<(), DescriptionError> {
-    if facts.profile_scratch_size > 0 {
-        return Err(ContractError::Profile(facts.profile_scratch_size).into());
-    }
-    if facts.descriptors > 0 {
-        return Err(ContractError::Descriptors(facts.descriptors).into());
-    }
-    let threads = u64::from(facts.num_warps) * u64::from(WARP);
-    if !(1..=MOST_THREADS).contains(&threads) {
-        return Err(ContractError::Threads(threads).into());
-    }
-    let align = facts.global_scratch_align;
-    if facts.global_scratch_size > 0 && (align == 0 || !WORKSPACE_ALIGN.is_multiple_of(align)) {
-        return Err(ContractError::Alignment(align).into());
-    }
+pub fn complete(
+    sequence: &mut LaunchSequence,
+    entries: &[String],
+    facts: &[TritonFacts],
+) -> Result<(), DescriptionError> {
     let apart = sequence.launches.iter().any(|l| matches!(l.action, ActionDescription::Kernel { pdl: true, .. }));
     let mut shared: Vec<String> = vec![];
     for (at, launch) in sequence.launches.iter_mut().enumerate() {
         let LaunchDescription { when, repeat, action: ActionDescription::Kernel { .. } } = launch else { continue };
         let (when, repeat) = (when.clone(), repeat.clone());
-        let ActionDescription::Kernel { grid, block, shared: bytes, args, cooperative, cluster, .. } =
+        let ActionDescription::Kernel { entry, grid, block, shared: bytes, args, cooperative, cluster, .. } =
             &mut launch.action
         else {
             continue;
         };
-        *block = vec![threads.to_string()];
+        let facts = facts_of(entry, entries, facts)?;
+        *block = vec![threads(facts)?.to_string()];
         *bytes = (facts.shared > 0).then(|| facts.shared.to_string());
         *cooperative |= facts.cooperative;
         if facts.num_ctas > 1 {
@@ -99,6 +90,22 @@ pub fn complete(sequence: &mut LaunchSequence, facts: &TritonFacts) -> Result<()
     Ok(())
 }
 
+/// The threads of a block, if loaders can launch the function.
+fn threads(facts: &TritonFacts) -> Result<u64, ContractError> {
+    if facts.profile_scratch_size > 0 {
+        return Err(ContractError::Profile(facts.profile_scratch_size));
+    }
+    if facts.descriptors > 0 {
+        return Err(ContractError::Descriptors(facts.descriptors));
+    }
+    let align = facts.global_scratch_align;
+    if facts.global_scratch_size > 0 && (align == 0 || !WORKSPACE_ALIGN.is_multiple_of(align)) {
+        return Err(ContractError::Alignment(align));
+    }
+    let threads = u64::from(facts.num_warps) * u64::from(WARP);
+    if (1..=MOST_THREADS).contains(&threads) { Ok(threads) } else { Err(ContractError::Threads(threads)) }
+}
+
 fn part_of(name: &str, bytes: String) -> WorkspaceDescription {
     WorkspaceDescription { name: name.into(), dtype: DType::U8, shape: vec![bytes], fill: Fill::Poison }
 }
@@ -132,6 +139,7 @@ fn uses(text: &str, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::bound::{KernelLaunch, Launch};
     use crate::record::contract;
     use crate::record::params::CompileFacts;
 
@@ -173,7 +181,7 @@ mod tests {
     fn completed(launches: Vec<LaunchDescription>, facts: &TritonFacts) -> Result<LaunchSequence, DescriptionError> {
         let mut sequence =
             LaunchSequence { tunables: [].into(), requires: vec![], workspaces: vec![], constants: vec![], launches };
-        complete(&mut sequence, facts)?;
+        complete(&mut sequence, &["k".to_string()], std::slice::from_ref(facts))?;
         Ok(sequence)
     }
 
@@ -193,6 +201,27 @@ mod tests {
         );
         assert_eq!((args.as_slice(), cluster.len()), (&[ArgDescription::Null, ArgDescription::Null][..], 0));
         assert!(found.workspaces.is_empty());
+    }
+
+    #[test]
+    fn each_launch_has_what_its_own_function_asks() {
+        let mut second = launch(None, None, &["m"], false);
+        if let ActionDescription::Kernel { entry, .. } = &mut second.action {
+            *entry = "k#2".into();
+        }
+        let launches = vec![launch(None, None, &["n"], false), second];
+        let mut sequence =
+            LaunchSequence { tunables: [].into(), requires: vec![], workspaces: vec![], constants: vec![], launches };
+        let scratch = TritonFacts { num_warps: 8, global_scratch_size: 128, global_scratch_align: 128, ..facts() };
+        complete(&mut sequence, &["k", "k#2"].map(String::from), &[facts(), scratch]).unwrap();
+        let blocks = sequence.launches.iter().map(|launch| match &launch.action {
+            ActionDescription::Kernel { block, args, .. } => (block.join(","), args[0] == ArgDescription::Null),
+            ActionDescription::Memset { .. } => unreachable!(),
+        });
+        assert_eq!(blocks.collect::<Vec<_>>(), [("128".to_string(), true), ("256".to_string(), false)]);
+        assert_eq!(shapes(&sequence), [("global scratch 0", "(m) * 128")]);
+        let unknown = complete(&mut sequence, &["k".to_string()], &[facts()]).unwrap_err();
+        assert_eq!(unknown, ContractError::NoFunction("k#2".into()).into());
     }
 
     #[test]
@@ -247,8 +276,9 @@ mod tests {
             TritonFacts { descriptors: 1, ..facts() },
             TritonFacts { num_warps: 64, ..facts() },
         ] {
-            let bound = CompileFacts { triton: Some(wrong.clone()), ..CompileFacts::default() };
-            let why = contract::complete(&mut [], &mut vec![], &bound).unwrap_err();
+            let bound = CompileFacts { triton: vec![wrong.clone()], ..CompileFacts::default() };
+            let mut launched = [Launch::Kernel(KernelLaunch { entry: "k".into(), ..KernelLaunch::default() })];
+            let why = contract::complete(&mut launched, &mut vec![], &["k".to_string()], &bound).unwrap_err();
             assert_eq!(of(&wrong, "n"), why.into());
         }
     }

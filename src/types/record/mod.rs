@@ -15,6 +15,7 @@ mod golden;
 pub mod implementation;
 pub mod inspection;
 pub mod kind;
+pub mod machine_code;
 pub mod metric;
 pub mod observation;
 pub mod params;

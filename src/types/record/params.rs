@@ -40,8 +40,8 @@ pub enum Compiler {
     EmulatorCheck,
 }
 
-/// compile. Inputs: `tree:source`; `toolchain`, a [`Toolchain`]; for the emulator, its headers as `tree:emulator`. Outputs: `binary` (stripped, without paths),
-/// `facts` (a [`CompileFacts`] with what only the compiler's log reports), `log`.
+/// compile. Inputs: `tree:source`; `toolchain`, a [`Toolchain`]; for the emulator, its headers as `tree:emulator`. Outputs: `binary` (stripped, without paths;
+/// see [`super::machine_code`]), `facts` (a [`CompileFacts`] with what only the compiler's log reports), `log`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CompileParams {
     /// The compiler to use.
@@ -73,9 +73,9 @@ pub struct CompileParams {
     /// The function that launches, if the kernel has its own launcher. The binary is then a shared library of host code that contains machine code.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<String>,
-    /// The signature and the options, if the kernel is written in Triton.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub triton: Option<TritonCompile>,
+    /// What each function is compiled for, in the order of `entries`, if the kernel is written in Triton.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triton: Vec<TritonCompile>,
 }
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
@@ -109,9 +109,9 @@ pub struct CompileFacts {
     pub symbols: Vec<String>,
     /// Bytes of spill stores and loads by symbol.
     pub spills: BTreeMap<String, (u64, u64)>,
-    /// What the binary asks of its launches, if Triton made it.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub triton: Option<TritonFacts>,
+    /// What each function of the binary asks of its launches, in the order of the entries, if Triton made it.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub triton: Vec<TritonFacts>,
 }
 
 /// inspect. Inputs: `binary`, `facts`; `toolchain` if it disassembles. Output `inspection`: a [`super::Inspection`].

@@ -83,7 +83,7 @@ pub fn inspect(task: &Task) -> Response {
         let registers: Vec<String> =
             found.functions.iter().filter_map(|f| f.registers).map(|r| format!("{r} registers")).collect();
         let mut launches = params.launches;
-        let refused = match complete(&mut launches, &mut vec![], &facts) {
+        let refused = match complete(&mut launches, &mut vec![], &params.entries, &facts) {
             Ok(()) => kforge_cuda::args::check(&launches, &found),
             Err(why) => {
                 vec![Finding::new(FindingKind::LaunchRefused, format!("`{}`: {why}", params.entries.join("`, `")))]

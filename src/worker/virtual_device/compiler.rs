@@ -28,8 +28,8 @@ pub(super) struct Binary {
     flags: Vec<String>,
     std: String,
     /// What a kernel in Triton is specialised for.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    triton: Option<TritonCompile>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    triton: Vec<TritonCompile>,
     /// Files by name, without comments.
     pub(super) code: BTreeMap<String, String>,
 }
@@ -62,7 +62,13 @@ pub(crate) fn compile(task: &Task) -> Response {
             compiler: "stand-in".into(),
             symbols: binary.entries.clone(),
             spills: binary.entries.iter().map(|e| (e.clone(), (0, 0))).collect(),
-            triton: binary.triton.as_ref().map(|triton| asked(&binary, triton)).transpose().map_err(failed)?,
+            triton: binary
+                .entries
+                .iter()
+                .zip(&binary.triton)
+                .map(|of| asked(&binary, of))
+                .collect::<Result<_, _>>()
+                .map_err(failed)?,
         };
         task.write_document("binary", &binary)?;
         task.write_document("facts", &facts)?;
@@ -73,8 +79,8 @@ pub(crate) fn compile(task: &Task) -> Response {
 }
 
 /// What machine code in Triton asks of its launches.
-fn asked(binary: &Binary, triton: &TritonCompile) -> Result<TritonFacts, String> {
-    let name = binary.entries.first().cloned().unwrap_or_default();
+fn asked(binary: &Binary, (entry, triton): (&String, &TritonCompile)) -> Result<TritonFacts, String> {
+    let name = entry.clone();
     let facts = numbers(binary, "#pragma fact ", &name)?;
     let number = |name: &str| facts.get(name).copied().unwrap_or(0);
     Ok(TritonFacts {

@@ -14,7 +14,7 @@ from .lab import ROOT
 
 # A package, its target, and its kernels with whether they are timed.
 PACKAGES = [
-    ("examples/triton", "h200", {"attention": True, "column_sums": True, "layer_norm": True, "matmul": True, "silu_mul": True, "softmax": True, "split_k": True, "transpose": True}),
+    ("examples/triton", "h200", {"attention": True, "column_sums": True, "layer_norm": True, "matmul": True, "silu_mul": True, "softmax": True, "split_k": True, "split_k_sum": True, "transpose": True}),
     ("tests/gpu/triton", "gpu", {"clusters": True, "early": True, "plain": True, "steps": True, "together": False}),
 ]
 

@@ -42,6 +42,7 @@ impl Session {
             time_limit_s: self.settings.number("build.time-limit"),
             devices: devices.present.clone(),
             methods: kforge_pipeline::optimize::methods::signatures(),
+            has_form: kforge_pipeline::optimize::methods::has_form,
             facts: |operator, choice, kernel| Facts::of(operator, choice, kernel, None).named(),
         });
         self.check(std::mem::take(&mut planner.diagnostics))?;

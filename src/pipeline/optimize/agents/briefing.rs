@@ -9,10 +9,10 @@ use std::fmt::Write;
 use serde::Serialize;
 
 use super::metrics::{BriefingMetric, telling};
-use crate::optimize::methods::{explain, registry};
+use crate::optimize::methods::{explain_in, registry};
 use kforge_types::model::bound::Scalar;
 use kforge_types::model::operator::{Shape, ShapeRole};
-use kforge_types::model::{Axis, TuneValue};
+use kforge_types::model::{Axis, Language, TuneValue};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::ChosenMethod;
 
@@ -34,6 +34,8 @@ pub const LONGEST_EXEMPLARS: usize = 48_000;
 pub struct Briefing {
     /// The name of the kernel.
     pub kernel: String,
+    /// What it is written in.
+    pub language: Language,
     /// The operator's contract: dims, types, tensors, params, and what is computed.
     pub contract: String,
     /// How exact the kernel must be.
@@ -122,9 +124,9 @@ pub struct MethodToTry {
 }
 
 impl MethodToTry {
-    /// A chosen method, with its text from the registry.
-    pub fn of(chosen: &ChosenMethod) -> Self {
-        let about = registry().get(&chosen.id).map(explain).unwrap_or_default();
+    /// A chosen method, with its text from the registry for that language.
+    pub fn of(chosen: &ChosenMethod, language: Language) -> Self {
+        let about = registry().get(&chosen.id).map(|entry| explain_in(entry, language)).unwrap_or_default();
         MethodToTry {
             id: chosen.id.clone(),
             axis: chosen.axis,

@@ -8,7 +8,7 @@ use minijinja::{AutoEscape, Environment, Error, ErrorKind, UndefinedBehavior, Va
 
 use super::briefing::Briefing;
 use super::reply::Expected;
-use kforge_types::model::Axis;
+use kforge_types::model::{Axis, Language};
 use kforge_types::record::answer::{Advice, Prompt};
 use kforge_types::record::profile::Gaps;
 
@@ -21,15 +21,17 @@ const CODER: &str = include_str!("../../templates/prompts/coder.j2");
 const REPAIR: &str = include_str!("../../templates/prompts/coder-repair.j2");
 
 /// Texts that several prompts share.
-const PARTS: [(&str, &str); 11] = [
+const PARTS: [(&str, &str); 13] = [
     ("advice", include_str!("../../templates/prompts/parts/advice.j2")),
     ("contract", include_str!("../../templates/prompts/parts/contract.j2")),
     ("example", include_str!("../../templates/prompts/parts/example.j2")),
+    ("example-triton", include_str!("../../templates/prompts/parts/example-triton.j2")),
     ("exemplars", include_str!("../../templates/prompts/parts/exemplars.j2")),
     ("failed", include_str!("../../templates/prompts/parts/failed.j2")),
     ("form", include_str!("../../templates/prompts/parts/form.j2")),
     ("history", include_str!("../../templates/prompts/parts/history.j2")),
     ("house", include_str!("../../templates/prompts/parts/house.j2")),
+    ("house-triton", include_str!("../../templates/prompts/parts/house-triton.j2")),
     ("measured", include_str!("../../templates/prompts/parts/measured.j2")),
     ("methods", include_str!("../../templates/prompts/parts/methods.j2")),
     ("parent", include_str!("../../templates/prompts/parts/parent.j2")),
@@ -47,6 +49,7 @@ pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, 
     let schema = serde_json::to_string_pretty(expected.schema()).expect("BUG: a JSON value can always be written");
     let context = context! {
         b => Value::from(Serde(&bounded)),
+        dialect => Dialect::of(briefing.language),
         gaps => gaps(&bounded.gaps),
         advice => advice.map(Advised::of).map(|a| a.0),
         schema,
@@ -61,6 +64,34 @@ pub fn prompt(expected: Expected, briefing: &Briefing, advice: Option<&Advice>, 
         squeezed(&rendered.expect("BUG: the prompts are part of the program, and a test renders all"))
     };
     Prompt { system: rendered(system), user: rendered(user) }
+}
+
+/// What prompts call a language, how they fence its sources, and what the names of its own parts end in.
+#[derive(serde::Serialize)]
+struct Dialect {
+    name: &'static str,
+    fence: &'static str,
+    ending: &'static str,
+    varies: &'static str,
+}
+
+impl Dialect {
+    fn of(language: Language) -> Value {
+        Value::from(Serde(match language {
+            Language::Cuda => Dialect {
+                name: "CUDA",
+                fence: "cuda",
+                ending: "",
+                varies: "tile sizes, stages, threads, elements per thread",
+            },
+            Language::Triton => Dialect {
+                name: "Triton",
+                fence: "python",
+                ending: "-triton",
+                varies: "tile sizes, `num_warps`, `num_stages`",
+            },
+        }))
+    }
 }
 
 /// An advisor's advice as names and texts.

@@ -15,7 +15,7 @@ use serde_json::Value;
 use super::briefing::{Briefing, shortened};
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 use kforge_project::workspace::generated::DECLARATION;
-use kforge_types::model::{Kernel, Method, Place, Text, TuneValue, Variant, parse_template};
+use kforge_types::model::{Kernel, Language, Method, Place, Text, TuneValue, Variant, parse_template};
 use kforge_types::record::answer::{Advice, Proposal, Role};
 
 /// The longest source in bytes. A longer one is not accepted.
@@ -133,7 +133,7 @@ struct ProposalReply {
     /// TOML in the form of a `template.toml`: `tune`, `requires`, `launch`, `methods`, and `workspace`, `flags`, `defines`, `std` if they are needed.
     #[schemars(length(min = 1))]
     declaration: String,
-    /// CUDA C++: the whole file.
+    /// The whole file, in the language of the kernel.
     #[schemars(length(min = 1))]
     source: String,
     /// The variants to try, best first: values of tunables by name; an omitted tunable has its first value.
@@ -296,7 +296,7 @@ fn proposal(reply: ProposalReply, briefing: &Briefing) -> Result<Proposal, Reply
     if source.len() > LONGEST_SOURCE || source.contains('\0') {
         return Err(ReplyError::Source);
     }
-    let kernel = declared(&declaration)?;
+    let kernel = declared(&declaration, briefing.language)?;
     // Variants are in order of preference: those beyond the requested number are not tried.
     branches.truncate(briefing.branches.max(1) as usize);
     let mut wrong = vec![];
@@ -332,10 +332,10 @@ fn without_switch(kernel: &Kernel, method: &Method, variants: &[(usize, Variant)
 }
 
 /// The kernel that a declaration describes.
-fn declared(declaration: &str) -> Result<Kernel, ReplyError> {
+fn declared(declaration: &str, language: Language) -> Result<Kernel, ReplyError> {
     let file = Arc::new(SourceFile { name: DECLARATION.into(), text: declaration.into() });
     let name = Text { value: "kernel".into(), place: Place::new(&file, 0..0) };
-    let (kernel, found) = parse_template(&file, &name);
+    let (kernel, found) = parse_template(&file, &name, language);
     let errors: Vec<String> = found.iter().filter(|d| d.severity == Severity::Error).map(told).collect();
     match kernel {
         Some(kernel) if errors.is_empty() => Ok(kernel),

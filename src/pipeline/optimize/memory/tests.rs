@@ -1,7 +1,7 @@
 //! Which earlier candidates come first, and what is recorded about them.
 
 use super::*;
-use kforge_types::model::Pattern;
+use kforge_types::model::{Language, Pattern};
 
 fn digest(text: &str) -> Digest {
     Digest::of(text.as_bytes())
@@ -10,6 +10,7 @@ fn digest(text: &str) -> Digest {
 /// A correct candidate of kernel `kernel`, with an operator and a chain of rounds of its own.
 fn candidate(kernel: &str, pattern: Pattern, level: u8, arch: &str, speedup: f64) -> Candidate {
     Candidate {
+        language: Language::Cuda,
         package: "p".into(),
         kernel: kernel.into(),
         operator: format!("op-{kernel}"),
@@ -39,6 +40,7 @@ fn wanted() -> ExemplarQuery<'static> {
         types: "",
         target: "gpu",
         arch: "sm_90a",
+        language: Language::Cuda,
         operator: "op-softmax",
         contract: digest("contract softmax"),
         kind: Kind { pattern: Some(Pattern::Reduction), level: Some(4) },
@@ -91,6 +93,9 @@ fn an_operator_of_which_no_pattern_is_known_is_like_nothing_but_itself() {
     assert_eq!(wanted.likeness(&unknown), None, "two unknowns are not the same");
     let own = candidate("softmax", Pattern::Reduction, 4, "sm_80", 1.0);
     assert_eq!(wanted.likeness(&own), Some(Likeness::Contract));
+    let other = Candidate { language: Language::Triton, ..own };
+    assert_eq!(wanted.likeness(&other), None, "a kernel in another language");
+    assert_eq!(ExemplarQuery { language: Language::Triton, ..wanted }.likeness(&other), Some(Likeness::Contract));
 }
 
 #[test]

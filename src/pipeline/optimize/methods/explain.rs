@@ -3,11 +3,21 @@
 use std::fmt::Write;
 
 use super::{Entry, Trigger};
-use kforge_types::model::{SassPatterns, Signature, Trace};
+use kforge_types::model::{Language, SassPatterns, Signature, Trace};
 
 /// The text about a method, in lines of at most about 100 columns.
 pub fn explain(entry: &Entry) -> String {
-    let mut out = format!("{}: {}\n\n{}\n\n", entry.id, entry.title, wrapped(&entry.advice));
+    let triton = entry.triton.as_ref().map_or_else(String::new, |text| format!("\n\nIn Triton:\n{}", wrapped(text)));
+    explained(entry, &(wrapped(&entry.advice) + &triton))
+}
+
+/// The text about a method for the author of a kernel in that language; empty if the method has no form in it.
+pub fn explain_in(entry: &Entry, language: Language) -> String {
+    entry.advice_in(language).map(|advice| explained(entry, &wrapped(advice))).unwrap_or_default()
+}
+
+fn explained(entry: &Entry, advice: &str) -> String {
+    let mut out = format!("{}: {}\n\n{advice}\n\n", entry.id, entry.title);
     let mut line = |name: &str, text: &str| {
         let _ = writeln!(out, "{name:>13}  {text}");
     };

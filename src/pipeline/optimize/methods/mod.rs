@@ -21,8 +21,8 @@ mod row;
 mod tests;
 pub mod trigger;
 
-pub use explain::explain;
+pub use explain::{explain, explain_in};
 pub use fact::{Fact, Facts};
 pub use feature::Feature;
-pub use registry::{Entry, Fit, Registry, registry, signatures};
+pub use registry::{Entry, Fit, Registry, has_form, registry, signatures};
 pub use trigger::{Strength, Trigger};

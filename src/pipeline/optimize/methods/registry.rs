@@ -7,7 +7,7 @@ use super::row::{File, Row, SignatureRow};
 use super::{Fact, Facts, Feature, Strength, Trigger};
 use kforge_foundation::base::diag;
 use kforge_types::model::target::capability;
-use kforge_types::model::{Axis, SassPatterns, Signature, Trace};
+use kforge_types::model::{Axis, Language, SassPatterns, Signature, Trace};
 use kforge_types::record::metric;
 
 /// A method of the registry.
@@ -39,6 +39,8 @@ pub struct Entry {
     pub off: String,
     /// A paragraph for the author of the kernel.
     pub advice: String,
+    /// The same for the author of a kernel in Triton; none if the method has no form there.
+    pub triton: Option<String>,
 }
 
 /// Whether a method makes sense.
@@ -81,6 +83,14 @@ impl Entry {
             }
         }
         if unknown.is_empty() { Fit::Fits } else { Fit::Unknown(unknown) }
+    }
+
+    /// The paragraph for the author of a kernel in that language; none if the method has no form in it.
+    pub fn advice_in(&self, language: Language) -> Option<&str> {
+        match language {
+            Language::Cuda => Some(&self.advice),
+            Language::Triton => self.triton.as_deref(),
+        }
     }
 
     /// How strongly metrics support it. If no metric ever supports it, the strength is unknown and no metrics are missing.
@@ -235,6 +245,11 @@ pub fn signatures() -> BTreeMap<String, Trace> {
     registry().entries.iter().map(|e| (e.id.clone(), e.signature.clone())).collect()
 }
 
+/// Whether a method of the registry has a form in a language.
+pub fn has_form(id: &str, language: Language) -> bool {
+    registry().get(id).is_some_and(|entry| entry.advice_in(language).is_some())
+}
+
 /// Reads a row; returns all errors in the row itself.
 fn entry(row: Row) -> Result<Entry, Vec<String>> {
     let mut wrong = Vec::new();
@@ -267,7 +282,8 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
     if let Some(fact) = row.requires.iter().find(|f| row.unless.contains(f)) {
         wrong.push(format!("it is both required and excluded that {}", fact.text()));
     }
-    for (name, text) in [("title", &row.title), ("off", &row.off), ("advice", &row.advice)] {
+    let triton = row.triton.as_ref().map(|text| ("triton", text));
+    for (name, text) in [("title", &row.title), ("off", &row.off), ("advice", &row.advice)].into_iter().chain(triton) {
         if text.trim().is_empty() || text.contains('\n') {
             wrong.push(format!("`{name}` is one paragraph"));
         }
@@ -288,6 +304,7 @@ fn entry(row: Row) -> Result<Entry, Vec<String>> {
             signature,
             off: row.off,
             advice: row.advice,
+            triton: row.triton,
         }),
         _ => Err(wrong),
     }

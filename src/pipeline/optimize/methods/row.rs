@@ -14,6 +14,7 @@
 //! | `unseen` | why there is no signature |
 //! | `off` | what turning it off means |
 //! | `advice` | a paragraph for the author of the kernel |
+//! | `triton` | the same for the author of a kernel in Triton; none if the method has no form there, because the compiler decides, or nobody can |
 
 use std::collections::BTreeMap;
 
@@ -50,6 +51,7 @@ pub(super) struct Row {
     pub(super) unseen: Option<String>,
     pub(super) off: String,
     pub(super) advice: String,
+    pub(super) triton: Option<String>,
 }
 
 /// `"none"`, or patterns.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::*;
-use kforge_types::model::Axis;
+use kforge_types::model::{Axis, Language};
 use kforge_types::record::metric;
 use kforge_types::record::{FunctionFacts, Inspection};
 
@@ -56,6 +56,18 @@ fn ten_pairs_of_methods_exclude_each_other() {
     let entries = registry().entries();
     let pairs: usize = entries.iter().map(|e| e.conflicts.len()).sum();
     assert_eq!(pairs, 20);
+}
+
+#[test]
+fn methods_have_a_form_in_triton_or_none() {
+    let of = |language| registry().entries().iter().filter(|entry| has_form(&entry.id, language)).count();
+    assert_eq!((of(Language::Cuda), of(Language::Triton)), (registry().entries().len(), 23));
+    let entry = registry().get("memory.multi_stage_pipeline").unwrap();
+    assert!(explain_in(entry, Language::Triton).contains("num_stages"));
+    assert!(!explain_in(entry, Language::Cuda).contains("num_stages"));
+    assert!(explain(entry).contains("In Triton:\nState num_stages"));
+    assert_eq!(explain_in(registry().get("memory.tma_multicast").unwrap(), Language::Triton), "");
+    assert!(!has_form("memory.of_a_package", Language::Cuda));
 }
 
 #[test]

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use kforge_numerics::reference::signature;
 use kforge_types::model::operator::TypeRef;
-use kforge_types::model::{DType, Kernel, Operator, Reference, Role};
+use kforge_types::model::{DType, Kernel, Language, Operator, Reference, Role};
 
 /// The context that templates receive.
 #[derive(Debug, Clone, Serialize)]
@@ -17,6 +17,8 @@ pub(super) struct Context {
     pub(super) operator: String,
     /// The kernel's name.
     pub(super) kernel: String,
+    /// The kernel's language: `cuda`, `triton`.
+    pub(super) language: Language,
     /// The built-in reference's name; empty for a reference of the package.
     pub(super) builtin: String,
     /// The operator's types in declared order.
@@ -36,7 +38,7 @@ pub(super) struct Context {
     names: BTreeMap<String, String>,
     /// An expression for the bytes of the largest element of any tensor.
     pub(super) widest: String,
-    /// The C++ type for computing elements: `float`, or `double` if a tensor is.
+    /// The type for computing elements: `float`, or `double` if a tensor is; in Triton `tl.float32` and `tl.float64`.
     pub(super) compute: String,
 }
 
@@ -47,6 +49,8 @@ pub(super) struct Type {
     pub(super) name: String,
     /// The dtypes that it may be.
     pub(super) dtypes: Vec<String>,
+    /// Whether it may be f64, and a tensor has it.
+    pub(super) wide: bool,
 }
 
 /// A tensor.
@@ -158,17 +162,22 @@ impl Context {
             template: template.into(),
             operator: operator.name.clone(),
             kernel: kernel.name.clone(),
+            language: kernel.language,
             builtin,
             types: operator
                 .types
                 .iter()
                 .map(|(name, dtypes)| Type {
+                    wide: wide(operator, &tensors).any(|own| own == name.value),
                     name: name.value.clone(),
                     dtypes: dtypes.iter().map(|d| d.name().to_string()).collect(),
                 })
                 .collect(),
             widest: widest(tensors.iter()),
-            compute: compute(operator, &tensors),
+            compute: match kernel.language {
+                Language::Cuda => compute(operator, &tensors),
+                Language::Triton => python_compute(operator, &tensors),
+            },
             slots,
             params,
             dims: dims.map(|d| d.value.clone()).collect(),
@@ -210,8 +219,9 @@ impl Context {
         }
     }
 
-    /// Includes, and the few functions by which generated code converts elements. Error: a dtype with which generated code does not compute.
-    pub(super) fn prelude(&self) -> Result<String, String> {
+    /// What a source begins with: includes, and the few functions by which generated code converts elements; in Triton imports, and `functions` with what they
+    /// call. Error: a dtype with which generated code does not compute.
+    pub(super) fn prelude(&self, functions: &[String]) -> Result<String, String> {
         let tensors = self.tensors.iter().map(|t| (&t.name, &t.dtypes));
         let all: Vec<(&String, &Vec<DType>)> =
             tensors.chain(self.params.iter().map(|p| (&p.name, &p.dtypes))).collect();
@@ -224,6 +234,9 @@ impl Context {
         }
         if let Some(tensor) = self.tensors.iter().find(|t| !t.contiguous) {
             return Err(format!("`{}` has strides, but it must be contiguous", tensor.name));
+        }
+        if self.language == Language::Triton {
+            return Ok(super::python::imports(functions));
         }
         if let Some(tensor) = self.tensors.iter().find(|t| t.align % 16 != 0) {
             let (name, align) = (&tensor.name, tensor.align);
@@ -258,17 +271,35 @@ pub(super) fn widest<'t>(tensors: impl Iterator<Item = &'t Tensor>) -> String {
     all.reduce(|a, b| format!("max({a}, {b})")).unwrap_or_else(|| "1".into())
 }
 
+/// Triton's type for computing elements. A type that may be `f64` is a constant of the function.
+fn python_compute(operator: &Operator, tensors: &[Tensor]) -> String {
+    let named = |name: &str| operator.types.iter().find(|(own, _)| own.value == name);
+    if tensors.iter().any(|t| named(&t.dtype).is_none() && t.dtypes.contains(&DType::F64)) {
+        return "tl.float64".into();
+    }
+    let wide = wide(operator, tensors).map(|name| format!("{name} == tl.float64")).collect::<Vec<_>>();
+    match wide.as_slice() {
+        [] => "tl.float32".into(),
+        many => format!("tl.float64 if {} else tl.float32", many.join(" or ")),
+    }
+}
+
+/// The types of the operator that may be `f64`.
+fn wide<'o>(operator: &'o Operator, tensors: &'o [Tensor]) -> impl Iterator<Item = &'o str> {
+    let of = operator
+        .types
+        .iter()
+        .filter(|(name, dtypes)| dtypes.contains(&DType::F64) && tensors.iter().any(|t| t.dtype == name.value));
+    of.map(|(name, _)| name.value.as_str())
+}
+
 /// The C++ type for computing elements. If a named type may be `f64`, the instantiation of the kernel decides.
 fn compute(operator: &Operator, tensors: &[Tensor]) -> String {
     let named = |name: &str| operator.types.iter().find(|(own, _)| own.value == name);
     if tensors.iter().any(|t| named(&t.dtype).is_none() && t.dtypes.contains(&DType::F64)) {
         return "double".into();
     }
-    let wide = operator
-        .types
-        .iter()
-        .filter(|(name, dtypes)| dtypes.contains(&DType::F64) && tensors.iter().any(|t| t.dtype == name.value));
-    let sum = wide.map(|(name, _)| format!("typename Compute<{name}>::type()")).collect::<Vec<_>>();
+    let sum = wide(operator, tensors).map(|name| format!("typename Compute<{name}>::type()")).collect::<Vec<_>>();
     match sum.as_slice() {
         [] => "float".into(),
         many => format!("decltype({})", many.join(" + ")),

@@ -6,8 +6,9 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 
 use super::context::{Context, Tensor};
-use super::cpp::expression;
+use super::{cpp, python};
 use kforge_numerics::reference::formula;
+use kforge_types::model::Language;
 
 /// A fused operator.
 #[derive(Debug, Serialize)]
@@ -33,7 +34,7 @@ pub(super) struct Fused {
 struct Read {
     #[serde(flatten)]
     tensor: Tensor,
-    /// The position of the element that belongs to element `i` of the outputs, in C++.
+    /// The position of the element that belongs to element `i` of the outputs, in the kernel's language.
     place: String,
     /// Whether neighboring elements of the outputs use the same element.
     single: bool,
@@ -46,7 +47,7 @@ struct Write {
     tensor: Tensor,
     /// The expression as the manifest states it, in one line.
     text: String,
-    /// The same in C++.
+    /// The same in the kernel's language.
     value: String,
 }
 
@@ -81,7 +82,10 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
             seen.borrow_mut().insert(word.to_string());
             value_of(context, word)
         };
-        let value = expression(&formula, &name, &mut functions);
+        let value = match context.language {
+            Language::Cuda => cpp::expression(&formula, &name, &mut functions),
+            Language::Triton => python::expression(&formula, &name, &mut functions),
+        };
         named.extend(seen.take());
         writes.push(Write {
             tensor: (*tensor).clone(),
@@ -91,7 +95,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
     }
     let (mut reads, mut extents) = (vec![], vec![]);
     for tensor in context.tensors.iter().filter(|t| t.role != "output" && named.contains(&t.name)) {
-        let (place, single) = place(tensor, first, &mut extents)?;
+        let (place, single) = place(tensor, first, context.language, &mut extents)?;
         reads.push(Read { tensor: tensor.clone(), place, single });
     }
     let params = context.params.iter().filter(|p| named.contains(&p.name)).map(|p| Scalar {
@@ -116,11 +120,21 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
     })
 }
 
-/// The value of a name in C++: the current element of a tensor, or the argument for a param or dim.
+/// The value of a name: the current element of a tensor, or the argument for a param or dim.
 fn value_of(context: &Context, word: &str) -> String {
-    match context.tensors.iter().find(|t| t.name == word) {
-        Some(tensor) => format!("{}_at", tensor.name),
-        None => format!("real({word}_)"),
+    match (context.language, context.tensors.iter().find(|t| t.name == word)) {
+        (_, Some(tensor)) => format!("{}_at", tensor.name),
+        (Language::Cuda, None) => format!("real({word}_)"),
+        (Language::Triton, None) => format!("{word}_at"),
+    }
+}
+
+/// A quotient or a remainder of positions.
+fn divided(language: Language, function: &str, a: &str, b: &str) -> String {
+    match (language, function) {
+        (Language::Cuda, _) => format!("{function}({a}, {b})"),
+        (Language::Triton, "modulo") => format!("({a} % {b})"),
+        (Language::Triton, _) => format!("({a} // {b})"),
     }
 }
 
@@ -137,7 +151,12 @@ fn product(shape: &[String]) -> String {
 }
 
 /// The position of the tensor's element that belongs to element `i` of the outputs, and whether it is the same along the last axis.
-fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<(String, bool), String> {
+fn place(
+    tensor: &Tensor,
+    output: &Tensor,
+    language: Language,
+    extents: &mut Vec<Scalar>,
+) -> Result<(String, bool), String> {
     let (own, full) = (&tensor.shape, &output.shape);
     let Some(ahead) = full.len().checked_sub(own.len()) else {
         return Err(format!("`{}` has more axes than `{}`", tensor.name, output.name));
@@ -169,10 +188,10 @@ fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<
         (None, _) | (_, None) => "0".into(),
         _ if !stretched.contains(&true) => "i".into(),
         (Some(first), _) if position(&stretched, true).is_some_and(|s| s < first) => {
-            format!("modulo(i, {})", extent("period", product(&axes(&kept))))
+            divided(language, "modulo", "i", &extent("period", product(&axes(&kept))))
         }
         (_, Some(last)) if position(&stretched, false).is_some_and(|s| s > last) => {
-            format!("quotient(i, {})", extent("repeat", product(&axes(&stretched))))
+            divided(language, "quotient", "i", &extent("repeat", product(&axes(&stretched))))
         }
         _ => {
             // For each kept axis: the coordinate along it, times the number of the tensor's elements below it.
@@ -182,10 +201,10 @@ fn place(tensor: &Tensor, output: &Tensor, extents: &mut Vec<Scalar>) -> Result<
                 let own = product(&axes(&kept)[kept[..=axis].iter().filter(|k| **k).count()..]);
                 let mut term = "i".to_string();
                 if below != "1" {
-                    term = format!("quotient({term}, {})", extent(&format!("below{axis}"), below));
+                    term = divided(language, "quotient", &term, &extent(&format!("below{axis}"), below));
                 }
                 if axes(&kept[..axis]).len() + axes(&stretched[..axis]).len() > 0 {
-                    term = format!("modulo({term}, {})", extent(&format!("extent{axis}"), full[axis].clone()));
+                    term = divided(language, "modulo", &term, &extent(&format!("extent{axis}"), full[axis].clone()));
                 }
                 if own != "1" {
                     term = format!("{term} * {}", extent(&format!("stride{axis}"), own));

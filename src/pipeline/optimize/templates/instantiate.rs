@@ -7,7 +7,7 @@ use super::context::Context;
 use super::render::{Failure, Renderer};
 use kforge_foundation::base::{Diagnostic, Severity, SourceFile};
 use kforge_numerics::reference;
-use kforge_project::workspace::generated::{DECLARATION, SOURCE};
+use kforge_project::workspace::generated::{DECLARATION, source_name};
 use kforge_types::model::{GeneratedKernel, Kernel, Operator, TemplateText, parse_template};
 
 /// Makes `kernel`, which names `template`, from its operator. Each error is reported at its place: in the manifest if the template does not serve the operator
@@ -43,11 +43,12 @@ fn attempt(operator: &Operator, kernel: &Kernel, template: &TemplateText) -> Res
         text: declaration.clone(),
     };
     let name = kforge_types::model::Text { value: kernel.name.clone(), place: generate.template.place.clone() };
-    let (made, found) = parse_template(&Arc::new(rendered), &name);
+    let (made, found) = parse_template(&Arc::new(rendered), &name, kernel.language);
     let Some(made) = made.filter(|_| !found.iter().any(|d| d.severity == Severity::Error)) else {
         return Err(Wrong::Found(found));
     };
-    let source = renderer.render(&template.source).map_err(|f| at(template, SOURCE, &template.source, f))?;
+    let file = source_name(kernel.language);
+    let source = renderer.render(&template.source).map_err(|f| at(template, &file, &template.source, f))?;
     let texts = GeneratedKernel { source: source.into(), declaration: declaration.into() };
     kernel.generated(made, texts).map_err(Wrong::Found)
 }
@@ -72,7 +73,8 @@ fn refused(operator: &Operator, kernel: &Kernel, template: &TemplateText, why: &
     // Tunables and methods in the manifest belong to the template that it names.
     let mut bare = kernel.clone();
     (bare.tune, bare.methods) = (vec![], vec![]);
-    let others = names().into_iter().filter(|name| *name != template.name).filter_map(builtin);
+    let others = names(kernel.language).into_iter().filter(|name| *name != template.name);
+    let others = others.filter_map(|name| builtin(name, kernel.language));
     let good: Vec<String> = others
         .filter(|other| attempt(operator, &bare, other).is_ok())
         .map(|other| format!("`{}`", other.name))

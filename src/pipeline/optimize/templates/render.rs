@@ -79,7 +79,9 @@ impl Renderer {
         let own = context.clone();
         environment.add_function("fused", move || fused::of(&own).map(value).map_err(refusal));
         let own = context.clone();
-        environment.add_function("prelude", move || own.prelude().map_err(refusal));
+        environment.add_function("prelude", move |functions: Option<Vec<String>>| {
+            own.prelude(&functions.unwrap_or_default()).map_err(refusal)
+        });
         environment.add_function("math", |functions: Vec<String>| super::cpp::helpers(&functions));
         Renderer { environment, context: value(context) }
     }

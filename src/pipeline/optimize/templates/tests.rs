@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{TEMPLATES, builtin, make, names};
 use kforge_foundation::base::{Diagnostic, SourceFile};
-use kforge_types::model::{Kernel, Manifest, Strategy, TemplateText, TuneValue};
+use kforge_types::model::{Kernel, Language, Manifest, Strategy, TemplateText, TuneValue};
 
 const OPERATORS: &str = r#"
 [package]
@@ -56,7 +56,7 @@ fn made_by(template: &TemplateText, manifest: &Manifest) -> Result<Kernel, Vec<D
 fn made(kernel: &str) -> Result<Kernel, Vec<Diagnostic>> {
     let manifest = parse(kernel);
     let name = manifest.kernels[0].generate.as_ref().unwrap().template.value.clone();
-    made_by(&builtin(&name).unwrap(), &manifest)
+    made_by(&builtin(&name, manifest.kernels[0].language).unwrap(), &manifest)
 }
 
 fn kernel(operator: &str, template: &str, more: &str) -> String {
@@ -160,6 +160,69 @@ fn a_broadcast_input_is_read_where_its_shape_says() {
     }
 }
 
+/// The manifest of a generated kernel in Triton.
+fn in_triton(operator: &str, template: &str, more: &str) -> String {
+    kernel(operator, template, &format!("language = \"triton\"\n{more}"))
+}
+
+#[test]
+fn a_kernel_in_triton_is_made_by_the_template_for_triton() {
+    let kernel = made(&in_triton("gated", "elementwise", "")).unwrap();
+    assert_eq!(kernel.source, "kforge-generated/k.py");
+    let text = text(&kernel);
+    for part in [
+        "import triton\nimport triton.language as tl\n",
+        "def gelu_of(x):\n    if x.dtype == tl.float64:\n",
+        "@triton.jit\ndef elementwise(\n    x_,\n    bias_,\n    row_,\n    head_,\n    one_,\n    y_,\n    alpha_,\n    b_,\n",
+        "    real: tl.constexpr = tl.float32\n",
+        "x_at = tl.load(x_ + i, mask=inside, other=0).to(real)\n",
+        "tl.load(bias_ + (i % bias_period), mask=inside, other=0)",
+        "tl.load(row_ + (i // row_repeat), mask=inside, other=0)",
+        "tl.load(head_ + (i // head_below0) * head_stride0 + (i % head_extent2), mask",
+        "one_at = tl.load(one_ + 0).to(real)\n",
+        "alpha_at = tl.full((), alpha_, real)\n",
+        "y_out = alpha_at * gelu_of(x_at + bias_at) - divide_of((head_at - row_at) * one_at, b_at)\n",
+        "tl.store(y_ + i, y_out, mask=inside)\n",
+    ] {
+        assert!(text.contains(part), "{part} is not in\n{text}");
+    }
+    let methods: Vec<&str> = kernel.methods.iter().map(|m| m.id.as_str()).collect();
+    assert_eq!(methods, ["memory.vectorized_access"]);
+}
+
+#[test]
+fn rows_in_triton_are_kept_whole_or_read_in_chunks() {
+    let kernel = made(&in_triton("softmax", "row-reduction", "tune.CHUNK = [64]\n")).unwrap();
+    let text = text(&kernel);
+    assert!(text.starts_with("# softmax of `x`, row by row.\n"), "{text}");
+    assert!(text.contains("    if KEEP:\n") && text.contains("for start in range(0, length, BLOCK):"), "{text}");
+    let methods: Vec<&str> = kernel.methods.iter().map(|m| m.id.as_str()).collect();
+    assert_eq!(methods, ["memory.rows_in_registers"]);
+    // What only the template for the other language serves is refused, with the built-in that is concerned.
+    assert!(made(&in_triton("columns", "row-reduction", "")).unwrap_err()[0].message.contains("axis [0]"));
+    let loss = "[operator.loss]\ndims = [\"rows\", \"cols\"]\ninputs.x = { dtype = \"f32\", shape = [\"rows\", \"cols\"] }\n\
+                inputs.labels = { dtype = \"i32\", shape = [\"rows\"] }\noutputs.y = { dtype = \"f32\", shape = [] }\n\
+                reference = \"builtin:cross_entropy\"\nshapes.s = { rows = 3, cols = 4 }\n";
+    let refused = made(&format!("{loss}{}", in_triton("loss", "row-reduction", ""))).unwrap_err();
+    assert!(refused[0].message.contains("`builtin:cross_entropy`"), "{refused:?}");
+    assert!(made(&format!("{loss}{}", self::kernel("loss", "row-reduction", ""))).is_ok());
+}
+
+#[test]
+fn a_declaration_for_triton_has_neither_blocks_nor_what_is_of_cpp() {
+    let manifest = parse(&in_triton("softmax", "mine", ""));
+    for (declaration, says) in
+        [(LAUNCH.to_string(), "block"), (format!("std = \"c++20\"\n{}", LAUNCH.replace("block = [32]\n", "")), "std")]
+    {
+        let wrong = made_by(&own(&declaration, "# k"), &manifest).unwrap_err();
+        assert!(wrong[0].code == "manifest.conflict" && wrong[0].message.contains(says), "{wrong:?}");
+    }
+    let plain = LAUNCH.replace("block = [32]\n", "options = { num_warps = 8 }\n");
+    assert!(made_by(&own(&plain, "# k"), &manifest).is_ok());
+    let wrong = made_by(&own(&plain, "# {{ nothing }}"), &manifest).unwrap_err();
+    assert_eq!(wrong[0].labels[0].file.name, "mine/kernel.py.j2");
+}
+
 #[test]
 fn several_accesses_of_a_thread_are_under_way_before_it_waits_for_one() {
     let kernel = made(&kernel("gated", "elementwise", "")).unwrap();
@@ -180,7 +243,7 @@ fn rows_are_kept_as_they_are_stored_and_narrow_results_take_coarse_exponentials(
             text: format!("{operator}{}", kernel("softmax", "row-reduction", "")),
         });
         let manifest = kforge_types::model::parse(&file).0.unwrap();
-        let kernel = made_by(&builtin("row-reduction").unwrap(), &manifest).unwrap();
+        let kernel = made_by(&builtin("row-reduction", Language::Cuda).unwrap(), &manifest).unwrap();
         let text = text(&kernel);
         assert!(text.contains(&format!("Row<real, {element}, LANES, VEC, KEEP, decltype(read)> values")), "{text}");
         assert!(text.contains(&format!("constexpr bool COARSE = sizeof({element}) == 2;")), "{text}");
@@ -196,7 +259,9 @@ fn an_extent_that_is_written_otherwise_is_no_broadcast_that_could_be_told() {
     );
     let file =
         Arc::new(SourceFile { name: "kernel.toml".into(), text: manifest + &kernel("gated", "elementwise", "") });
-    let wrong = made_by(&builtin("elementwise").unwrap(), &kforge_types::model::parse(&file).0.unwrap()).unwrap_err();
+    let wrong =
+        made_by(&builtin("elementwise", Language::Cuda).unwrap(), &kforge_types::model::parse(&file).0.unwrap())
+            .unwrap_err();
     assert!(wrong[0].message.contains("`cols + 0`"), "{wrong:?}");
 }
 
@@ -208,7 +273,8 @@ fn tensors_that_wide_accesses_do_not_suit_are_refused() {
         let text = OPERATORS.replacen(softmax, &other, 1) + &kernel("softmax", "row-reduction", "");
         let file = Arc::new(SourceFile { name: "kernel.toml".into(), text });
         let wrong =
-            made_by(&builtin("row-reduction").unwrap(), &kforge_types::model::parse(&file).0.unwrap()).unwrap_err();
+            made_by(&builtin("row-reduction", Language::Cuda).unwrap(), &kforge_types::model::parse(&file).0.unwrap())
+                .unwrap_err();
         assert!(wrong[0].message.contains(why), "{wrong:?}");
     }
 }
@@ -251,12 +317,15 @@ fn a_template_that_does_not_end_is_given_up_at_its_place() {
 
 #[test]
 fn every_built_in_template_is_listed_once_and_found() {
-    assert_eq!((TEMPLATES.names)(), names());
-    let mut all = names();
-    all.dedup();
-    assert_eq!(all.len(), names().len());
-    assert!(names().into_iter().all(|name| builtin(name).is_some_and(|t| t.name == name)));
-    assert!(builtin("nothing").is_none());
+    for language in [Language::Cuda, Language::Triton] {
+        let names = names(language);
+        assert_eq!((TEMPLATES.names)(language), names);
+        let mut all = names.clone();
+        all.dedup();
+        assert_eq!(all.len(), names.len());
+        assert!(names.iter().all(|name| builtin(name, language).is_some_and(|t| t.name == *name)));
+        assert!(builtin("nothing", language).is_none());
+    }
 }
 
 #[test]

@@ -37,12 +37,13 @@ use kforge_numerics::measure::stats::median;
 use kforge_project::source::python;
 use kforge_project::workspace::standalone::DEPENDENCIES;
 use kforge_types::model::description::LaunchSequence;
-use kforge_types::model::triton::JitParam;
+use kforge_types::model::triton::{JitParam, Specialised};
 use kforge_types::model::{
     Dependency, Kernel, Language, Metric, Operator, Package, Per, Problem, ShapeRole, Target, TypeChoice, Variant,
 };
 use kforge_types::record::contract_description::complete;
 use kforge_types::record::fatbin::{self, FatbinFault};
+use kforge_types::record::machine_code;
 use kforge_types::record::params::{
     CompileFacts, CompileParams, Compiler, Judgement, PTX, Trial, VerifyParams, split_from,
 };
@@ -347,6 +348,7 @@ impl<'a> Claims<'a, '_> {
         if file.map(Digest::of) != Some(packaged.digest) {
             self.says(label, ClaimFault::NoBinary(packaged.binary.clone()));
         }
+        let is_archive = file.is_some_and(machine_code::is_archive);
         self.fatbin(packaged);
         let Some(question) = self.questions.get(&packaged.compilation).filter(|q| q.spec.kind == StepKind::Compile)
         else {
@@ -357,16 +359,16 @@ impl<'a> Claims<'a, '_> {
         }
         self.ptx(packaged, question);
         let params = serde_json::from_value::<CompileParams>(question.spec.params.clone()).ok();
-        let entries = kernel.entries(own, choice);
         let functions = self.functions(kernel);
         let compile = problem
             .filter(|_| kernel.language == Language::Triton)
             .and_then(|problem| Compiled { kernel, variant: own, choice, functions: &functions }.at(&problem).ok());
+        let entries = compile.as_ref().map_or_else(|| kernel.entries(own, choice), Specialised::entries);
         let is_its = |params: &CompileParams| match kernel.language {
-            Language::Cuda => params.triton.is_none() && params.std == kernel.std.as_deref().unwrap_or("c++17"),
+            Language::Cuda => params.triton.is_empty() && params.std == kernel.std.as_deref().unwrap_or("c++17"),
             Language::Triton => compile.as_ref().is_some_and(|found| {
                 params.compiler == Compiler::Triton
-                    && params.triton.as_ref() == Some(&found.compile)
+                    && params.triton == found.compiles()
                     && found.class == packaged.specialization
             }),
         };
@@ -386,7 +388,8 @@ impl<'a> Claims<'a, '_> {
         }
         let facts = self.facts(question);
         let symbols = facts.map(|facts| entries.iter().cloned().zip(facts.symbols).collect::<BTreeMap<_, _>>());
-        if symbols.as_ref() != Some(&packaged.symbols) || own.label != *label {
+        let members = if is_archive { entries.as_slice() } else { &[] };
+        if symbols.as_ref() != Some(&packaged.symbols) || own.label != *label || packaged.members != members {
             self.says(label, ClaimFault::Named);
         }
         let tree = serde_json::to_vec(&Tree { files: packaged.sources.clone() }).map(|bytes| Digest::of(&bytes)).ok();
@@ -438,10 +441,11 @@ impl<'a> Claims<'a, '_> {
         if kernel.language == Language::Cuda {
             return kernel.sequence(own, choice, problem).ok();
         }
-        let facts = self.facts(self.questions.get(&packaged.compilation)?)?.triton?;
+        let facts = self.facts(self.questions.get(&packaged.compilation)?)?.triton;
         let functions = self.functions(kernel);
-        let mut sequence = Compiled { kernel, variant: own, choice, functions: &functions }.described(problem).ok()?;
-        complete(&mut sequence, &facts).ok()?;
+        let compiled = Compiled { kernel, variant: own, choice, functions: &functions };
+        let mut sequence = compiled.described(problem).ok()?;
+        complete(&mut sequence, &compiled.at(problem).ok()?.entries(), &facts).ok()?;
         Some(sequence)
     }
 
@@ -642,11 +646,13 @@ impl<'a> Claims<'a, '_> {
             (Some(packaged), Some(asked)) => {
                 let own = Variant { values: packaged.launch.tunables.clone(), label: String::new(), order: 0 };
                 let functions = self.functions(kernel);
-                let launches = match kernel.language {
-                    Language::Cuda => kernel.launches(&own, choice, problem).ok(),
+                let (launches, entries) = match kernel.language {
+                    Language::Cuda => (kernel.launches(&own, choice, problem).ok(), kernel.entries(&own, choice)),
                     Language::Triton => {
                         let compiled = Compiled { kernel, variant: &own, choice, functions: &functions };
-                        compiled.at(problem).ok().map(|found| found.launches)
+                        let found = compiled.at(problem).ok();
+                        let entries = found.as_ref().map(Specialised::entries).unwrap_or_default();
+                        (found.map(|found| found.launches), entries)
                     }
                 };
                 let workspaces = kernel.workspaces(&own, choice, problem).ok();
@@ -666,7 +672,7 @@ impl<'a> Claims<'a, '_> {
                     () if Some(asked.launches) != launches || Some(asked.workspaces) != workspaces => {
                         other("sequence of launches")
                     }
-                    () if asked.constants != kernel.constants() || asked.entries != kernel.entries(&own, choice) => {
+                    () if asked.constants != kernel.constants() || asked.entries != entries => {
                         other("sequence of launches")
                     }
                     () if asked.compare != operator.compare() || asked.trials != trials => other("comparison"),

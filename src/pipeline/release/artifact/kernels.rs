@@ -114,10 +114,13 @@ pub struct PackagedVariant {
     /// In Triton, what its machine code was specialised for: `BLOCK=1024,cols%16`. Several champions may have one label and differ in this.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub specialization: String,
-    /// The file with its machine code: a cubin.
+    /// The file with its machine code: a cubin, or an archive of `ar` with a cubin for each function.
     pub binary: String,
     /// The BLAKE3 digest of that file, as records name it.
     pub digest: Digest,
+    /// The entry of each member of the archive, in order; none if the file is a cubin.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub members: Vec<String>,
     /// The PTX of the same compilation, if the target asks for it. Nothing was verified with it: a driver makes other machine code of it. Loaders do not use it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ptx: Option<PackagedPtx>,

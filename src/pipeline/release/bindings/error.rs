@@ -3,6 +3,7 @@
 use super::expressions::Unrenderable;
 use crate::release::artifact::ArtifactError;
 use kforge_types::model::DType;
+use kforge_types::record::machine_code::DamagedArchive;
 
 /// What a loader cannot do.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -32,6 +33,9 @@ pub enum Unsupported {
         /// The entry.
         entry: String,
     },
+    /// The machine code cannot be taken apart.
+    #[error(transparent)]
+    MachineCode(DamagedArchive),
     /// A struct argument has a member that is an address.
     #[error(
         "a struct argument holds an address, which loaders do not pass: pass the address as an argument of its own"

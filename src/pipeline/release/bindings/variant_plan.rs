@@ -17,6 +17,7 @@ use kforge_types::model::expr::{Value, Want};
 use kforge_types::model::grid::{OCCUPANCY, SM_COUNT};
 use kforge_types::model::kernel::ITERATION;
 use kforge_types::model::{DType, TuneValue};
+use kforge_types::record::machine_code;
 
 /// Where a variant is planned: the plan that it enters, the index of its function there, and its documents.
 pub(super) struct VariantPlanner<'a> {
@@ -39,7 +40,6 @@ impl VariantPlanner<'_> {
             };
             names = names.constant(name, value);
         }
-        let binary = self.binary(bytes);
         let workspace = |workspace: &kforge_types::model::description::WorkspaceDescription| {
             Ok(Workspace {
                 name: workspace.name.clone(),
@@ -56,7 +56,7 @@ impl VariantPlanner<'_> {
             let tensor = self.kernel.interface.tensors.iter().position(|tensor| tensor.name == constant.buffer);
             let tensor = tensor.ok_or_else(|| Unsupported::Buffer(constant.buffer.clone()))?;
             match symbol(&constant.symbol) {
-                symbol if is_made_of(&symbol, "_$.") => Ok((binary, symbol, tensor)),
+                symbol if is_made_of(&symbol, "_$.") => Ok((self.binary(bytes), symbol, tensor)),
                 symbol => Err(Unsupported::Name(symbol)),
             }
         };
@@ -70,7 +70,7 @@ impl VariantPlanner<'_> {
             let action = match &launch.action {
                 ActionDescription::Memset { buffer, value } => Action::Memset(self.buffer(&parts, buffer)?, *value),
                 ActionDescription::Kernel { .. } => {
-                    Action::Kernel(Box::new(self.launched(binary, &launch.action, &iterated, &mut parts)?))
+                    Action::Kernel(Box::new(self.launched(bytes, &launch.action, &iterated, &mut parts)?))
                 }
             };
             planned.push(Launch {
@@ -110,7 +110,8 @@ impl VariantPlanner<'_> {
         binaries.len() - 1
     }
 
-    fn entry(&mut self, binary: usize, entry: &str) -> Result<usize, Unsupported> {
+    /// The position of an entry. `bytes` is the machine code of the variant, which may be an archive with a cubin for each entry.
+    fn entry(&mut self, bytes: &[u8], entry: &str) -> Result<usize, Unsupported> {
         let symbol = self
             .packaged
             .symbols
@@ -119,7 +120,10 @@ impl VariantPlanner<'_> {
         if !is_made_of(symbol, "_$.") {
             return Err(Unsupported::Name(symbol.clone()));
         }
-        let entry = Entry { binary, symbol: symbol.clone() };
+        let symbol = symbol.clone();
+        let member = self.packaged.members.iter().position(|member| member == entry).unwrap_or_default();
+        let own = machine_code::of_entry(bytes, member).map_err(Unsupported::MachineCode)?;
+        let entry = Entry { binary: self.binary(own), symbol };
         let entries = &mut self.plan.entries;
         let at = entries.iter().position(|known| *known == entry);
         Ok(at.unwrap_or_else(|| {
@@ -136,7 +140,7 @@ impl VariantPlanner<'_> {
 
     fn launched(
         &mut self,
-        binary: usize,
+        bytes: &[u8],
         action: &ActionDescription,
         names: &Names,
         parts: &mut Vec<Workspace>,
@@ -149,7 +153,7 @@ impl VariantPlanner<'_> {
         let grid = three(codes(&of_device, grid, Want::Int)?);
         let open = grid.iter().any(|extent| extent.uses(SM_COUNT) || extent.uses(OCCUPANCY));
         Ok(KernelAction {
-            entry: self.entry(binary, entry)?,
+            entry: self.entry(bytes, entry)?,
             open,
             grid,
             block: three(codes(names, block, Want::Int)?),

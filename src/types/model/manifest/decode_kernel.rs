@@ -13,7 +13,7 @@ use crate::model::agent::RULES;
 use crate::model::bound::Fill;
 use crate::model::expr::Want;
 use crate::model::generate::Generate;
-use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Metric, Per, Sanitizer, Select};
+use crate::model::kernel::{BufferDecl, Compiler, DefineValue, Kernel, Language, Metric, Per, Sanitizer, Select};
 use crate::model::method::{Axis, Method, OffDecl, SassPatterns, Signature, is_word};
 use crate::model::operator::TypeRef;
 use crate::model::target::Arch;
@@ -25,11 +25,11 @@ use kforge_foundation::base::{Diagnostic, SourceFile};
 impl Reader<'_> {
     pub(super) fn kernel(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
         self.made_one_way(&name, table);
-        self.declaration(name, table)
+        self.declaration(name, table, None)
     }
 
-    /// Reads the table of a kernel or of a template, with whichever keys it may have.
-    fn declaration(&mut self, name: Text, table: &DeTable<'_>) -> Kernel {
+    /// Reads the table of a kernel or of a template, with whichever keys it may have. A kernel states its language; that of a template is given.
+    fn declaration(&mut self, name: Text, table: &DeTable<'_>, language: Option<Language>) -> Kernel {
         let touched =
             self.touched(table) || self.found.iter().flat_map(|d| &d.labels).any(|l| l.span == name.place.span);
         let errors = self.errors();
@@ -40,7 +40,13 @@ impl Reader<'_> {
         let source = stated(own.or(hosted));
         let targets = self.texts(table, "targets");
         let workspace = self.buffers(table, &mut uses);
-        let language = self.language(&name, table);
+        let language = match language {
+            Some(language) => {
+                self.of_language(&name, table, language);
+                language
+            }
+            None => self.language(&name, table),
+        };
         let launches = self.launches(table, language, &mut uses);
         let tune = self.tune(table);
         let search = self.search(table);
@@ -427,8 +433,8 @@ impl Reader<'_> {
 }
 
 /// Reads what a template generated for an operator: the text of a `template.toml` after rendering. `name` is the name of the kernel, with its place in the
-/// manifest. Reports all errors at once, each at its place in `file`.
-pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, Vec<Diagnostic>) {
+/// manifest, and `language` is the kernel's. Reports all errors at once, each at its place in `file`.
+pub fn parse_template(file: &Arc<SourceFile>, name: &Text, language: Language) -> (Option<Kernel>, Vec<Diagnostic>) {
     let root = match DeTable::parse(&file.text) {
         Ok(root) => root,
         Err(error) => return (None, vec![super::decode::syntax(file, &error)]),
@@ -436,7 +442,7 @@ pub fn parse_template(file: &Arc<SourceFile>, name: &Text) -> (Option<Kernel>, V
     let mut check = Check { file, found: vec![] };
     check.table(&TEMPLATE, root.get_ref(), "", &(0..0));
     let mut reader = Reader { file, found: check.found };
-    let kernel = reader.declaration(name.clone(), root.get_ref());
+    let kernel = reader.declaration(name.clone(), root.get_ref(), Some(language));
     for method in kernel.methods.iter().filter(|m| m.other_source().is_some()) {
         let message = format!("a template's method `{}` names another source", method.id);
         let error = method.place.error("manifest.conflict", message);

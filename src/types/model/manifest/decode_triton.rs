@@ -24,6 +24,15 @@ impl Reader<'_> {
             }
             return Language::Cuda;
         }
+        self.of_language(name, table, Language::Triton);
+        Language::Triton
+    }
+
+    /// Refuses the keys of a kernel or of a template's declaration that its language does not have.
+    pub(super) fn of_language(&mut self, name: &Text, table: &DeTable<'_>, language: Language) {
+        if language == Language::Cuda {
+            return;
+        }
         let never = [
             ("compiler", "no `compiler`: Triton is the compiler"),
             ("std", "no `std`, which is of C++"),
@@ -32,7 +41,6 @@ impl Reader<'_> {
             ("defines", "no `defines`: `constexprs` of a launch holds constants"),
             ("constants", "no `constants`, which are of CUDA C++"),
             ("host", "`source` and `launch`: a kernel in Triton has no launcher of its own"),
-            ("generate", "your own `source`: templates and agents write CUDA C++"),
         ];
         for (key, expected) in never {
             if let Some((at, _)) = table.get_key_value(key) {
@@ -51,7 +59,6 @@ impl Reader<'_> {
                 self.wrong("manifest.conflict", message, at.span(), "values of tunables, or `source`");
             }
         }
-        Language::Triton
     }
 
     /// Which arguments the compilations of a kernel depend on.

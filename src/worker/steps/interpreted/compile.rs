@@ -7,7 +7,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::Interpretable;
+use super::{Interpretable, InterpretableFunction};
 use kforge_emulator::SourceLines;
 use kforge_foundation::base::{count, plain};
 use kforge_foundation::process::End;
@@ -47,9 +47,9 @@ pub(in crate::steps) fn compile(task: &Task) -> Response {
 
 fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
     let params: CompileParams = task.params()?;
-    let (Some(triton), [function]) = (&params.triton, params.entries.as_slice()) else {
-        return Err(failed(format!("no launch names one function of `{}`", plain(&params.main))));
-    };
+    if params.triton.is_empty() || params.triton.len() != params.entries.len() {
+        return Err(failed(format!("no launch names a function of `{}`", plain(&params.main))));
+    }
     let io = |e: io::Error| failed(format!("cannot prepare the sources for Triton's interpreter: {e}"));
     let scratch = tempfile::Builder::new().prefix(".compile-").tempdir_in(&task.output).map_err(io)?;
     let within = ToolSandbox { scratch: scratch.path(), ..ToolSandbox::of(task, bounds) };
@@ -70,14 +70,17 @@ fn compiled(task: &Task, bounds: &Bounds) -> Result<Response, Response> {
         Answer::Refused(message) => return Err(refused(&params, plain(&message), "", vec![])),
     };
     let lines = SourceLines { triton: files.iter().map(|(name, (_, lines))| (name.clone(), lines.clone())).collect() };
+    let functions = params
+        .triton
+        .iter()
+        .map(|compile| InterpretableFunction { function: compile.function.clone(), params: compile.params.clone() });
     let binary = Interpretable {
         main: params.main.clone(),
-        function: function.clone(),
-        params: triton.params.clone(),
+        functions: params.entries.iter().cloned().zip(functions).collect(),
         files: files.into_iter().map(|(name, (text, _))| (name, text)).collect(),
     };
-    let facts =
-        CompileFacts { compiler: INTERPRETED.into(), symbols: vec![function.clone()], ..CompileFacts::default() };
+    let symbols = params.triton.iter().map(|compile| compile.function.clone()).collect();
+    let facts = CompileFacts { compiler: INTERPRETED.into(), symbols, ..CompileFacts::default() };
     task.write_document("binary", &binary)?;
     task.write_document("facts", &facts)?;
     task.write("lines", lines.to_text().as_bytes())?;

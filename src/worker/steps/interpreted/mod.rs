@@ -18,12 +18,19 @@ pub(super) use compile::{compile, inspect, is_interpretable};
 /// What a compilation gives as its binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interpretable {
-    /// The file of the function.
+    /// The file of the functions.
     main: String,
-    /// The function.
+    /// The functions, by their names in launches.
+    functions: BTreeMap<String, InterpretableFunction>,
+    /// The texts of the files, by name.
+    files: BTreeMap<String, String>,
+}
+
+/// A function that launches name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+struct InterpretableFunction {
+    /// Its name in the file.
     function: String,
     /// Its parameters.
     params: Vec<TritonParam>,
-    /// The texts of the files, by name.
-    files: BTreeMap<String, String>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use super::*;
 use crate::optimize::agents::briefing::{Branch, Exemplar, FailedAttempt, Hardware, MethodToTry, Parent, PastRound};
-use kforge_types::model::TuneValue;
+use kforge_types::model::{Language, TuneValue};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::round::ChosenMethod;
 
@@ -35,7 +35,7 @@ fn full() -> Briefing {
         round: 2,
         attempt: 0,
         branches: 4,
-        methods: vec![MethodToTry::of(&chosen)],
+        methods: vec![MethodToTry::of(&chosen, Language::Cuda)],
         parent: Some(Parent {
             source: "__global__ void parent() {}\n```\n{{ b.kernel }}".into(),
             declaration: "tune.BLOCK = [256]".into(),
@@ -126,6 +126,63 @@ fn a_briefing_with_almost_nothing_in_it_makes_prompts() {
         }
     }
     assert!(prompt(Expected::Proposal, &bare, None, None).user.starts_with("Write the kernel `k`."));
+}
+
+/// What a coder and its advisors are told of a kernel in Triton is Triton's.
+#[test]
+fn a_kernel_in_triton_is_asked_for_in_triton() {
+    let chosen = |id: &str| ChosenMethod { id: id.into(), axis: Axis::Memory, strength: None, because: "why".into() };
+    let method = |id: &str| MethodToTry::of(&chosen(id), Language::Triton);
+    let methods = vec![method("memory.multi_stage_pipeline"), method("memory.tma_multicast")];
+    let briefing = Briefing { language: Language::Triton, methods, ..full() };
+    let Prompt { system, user } = prompt(Expected::Proposal, &briefing, None, None);
+    assert!(system.starts_with("You write Triton kernels"), "{system}");
+    has(
+        &user,
+        &[
+            "(tile sizes, `num_warps`, `num_stages`)",
+            "one file of Python with functions that have `@triton.jit`",
+            "`constexprs` holds the values",
+            "an integer that is 1 is a constant",
+            "State num_stages in the launch's options",
+            "````python\n__global__ void parent()",
+            "def row_sum(x, y, cols, BLOCK: tl.constexpr, CHUNK: tl.constexpr):",
+        ],
+    );
+    for other in ["CUDA C++", "`__global__`", "cuda_fp16.h", "Keep three or more tiles of shared memory"] {
+        assert!(!user.contains(other), "`{other}` in:\n{user}");
+    }
+    // A method without a form in Triton is named, and nothing is said of how to write it in another language.
+    assert_eq!(method("memory.tma_multicast").about, "");
+    let repair = prompt(Expected::Proposal, &Briefing { attempt: 1, ..briefing.clone() }, None, None);
+    has(&repair.user, &["```python\n__global__ void failed()", "An error of the compiler"]);
+    has(&repair.system, &["You repair Triton kernels"]);
+    let advisor = prompt(Expected::Correction, &Briefing { attempt: 1, ..briefing.clone() }, None, None);
+    has(&advisor.user, &["`@triton.jit`"]);
+    let cpu = Hardware { arch: "cpu".into(), ..Hardware::default() };
+    let emulated = prompt(Expected::Proposal, &Briefing { target: cpu, ..briefing }, None, None);
+    has(&emulated.user, &["run by Triton's interpreter"]);
+    assert!(!emulated.user.contains("C++ compiler"));
+}
+
+#[test]
+fn the_example_of_a_declaration_in_triton_is_one_and_has_what_is_asked_for() {
+    let (_, rest) =
+        PARTS.iter().find(|(name, _)| *name == "example-triton").unwrap().1.split_once("```toml\n").unwrap();
+    let (declaration, _) = rest.split_once("```").unwrap();
+    let source = "import triton\n\n\n@triton.jit\ndef row_sum(x, y, cols, BLOCK, CHUNK):\n    pass\n";
+    let branches = [serde_json::json!({ "CHUNK": 2048, "WARPS": 8, "STAGES": 3 })];
+    let reply = serde_json::json!({ "declaration": declaration, "source": source, "branches": branches });
+    let briefing = Briefing { methods: vec![], language: Language::Triton, ..full() };
+    super::super::parse_reply(Expected::Proposal, &reply.to_string(), &briefing).unwrap();
+    // The same is no declaration of a kernel in CUDA C++, nor the other way round.
+    let cuda = Briefing { language: Language::Cuda, ..briefing.clone() };
+    let refused = super::super::parse_reply(Expected::Proposal, &reply.to_string(), &cuda).unwrap_err();
+    assert!(refused.to_string().contains("`constexprs`") || refused.to_string().contains("block"), "{refused}");
+    let other = declaration.replace("grid = [\"rows\"]", "grid = [\"rows\"]\nblock = [128]");
+    let reply = serde_json::json!({ "declaration": other, "source": source, "branches": branches });
+    let refused = super::super::parse_reply(Expected::Proposal, &reply.to_string(), &briefing).unwrap_err();
+    assert!(refused.to_string().contains("block"), "{refused}");
 }
 
 #[test]

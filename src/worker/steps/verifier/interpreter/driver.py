@@ -50,8 +50,15 @@ class Printed:
         pass
 
 
+class Function:
+    """A function of the source with its parameters and constants, ready to be called."""
+
+    def __init__(self, params, constants, call):
+        self.params, self.constants, self.call = params, constants, call
+
+
 class Kernel:
-    """The function with its constants."""
+    """The functions that launches name."""
 
     def __init__(self, job, tl, interpreter):
         self.tl, self.interpreter = tl, interpreter
@@ -65,18 +72,19 @@ class Kernel:
         self.job = dict(job, tree=source)
 
     def read(self):
-        """Runs the source, and finds its function."""
+        """Runs the source, and finds its functions."""
         from kforge_jitted import Refused, constant, function, load
 
-        job = self.job
-        module = load(job, lambda error, _: self.place(error))
-        found = function(module, job, self.interpreter.InterpretedFunction)
-        names, stated = list(found.arg_names), [param["name"] for param in job["params"]]
-        if names != stated:
-            raise Refused(f"`{job['function']}` has the parameters {', '.join(names)}, and kforge read {', '.join(stated)}")
-        self.params = job["params"]
-        self.constants = {p["name"]: constant(p["value"]) for p in self.params if "value" in p}
-        self.run = found.rewrite()
+        module = load(self.job, lambda error, _: self.place(error))
+        self.functions = {}
+        for entry, stated in self.job["functions"].items():
+            found = function(module, dict(self.job, **stated), self.interpreter.InterpretedFunction)
+            names, params = list(found.arg_names), stated["params"]
+            known = [param["name"] for param in params]
+            if names != known:
+                raise Refused(f"`{stated['function']}` has the parameters {', '.join(names)}, and kforge read {', '.join(known)}")
+            constants = {p["name"]: constant(p["value"]) for p in params if "value" in p}
+            self.functions[entry] = Function(params, constants, found.rewrite())
 
     def mark(self, file, line):
         return "@{%x}" % ((self.places[file] << 20) | line)
@@ -98,13 +106,13 @@ class Kernel:
         of = [(file, line) for file, line, _ in self.frames(error) if file in self.places]
         return ["@pc", (self.places[of[-1][0]] << 20) | of[-1][1]] if of else None
 
-    def arguments(self, args, memory):
+    def arguments(self, function, args, memory):
         """The arguments of a launch as tensors, as the interpreter's own launcher makes them."""
         import numpy as np
         from kforge_memory import BUFFER
 
-        out, given = dict(self.constants), iter(args)
-        for param in self.params:
+        out, given = dict(function.constants), iter(args)
+        for param in function.params:
             if "type" not in param:
                 continue
             arg = next(given)
@@ -118,11 +126,12 @@ class Kernel:
             out[param["name"]] = self.tl.tensor(self.interpreter.TensorHandle(value, kind, attributes), kind)
         return out
 
-    def launch(self, grid, args, order, memory):
+    def launch(self, entry, grid, args, order, memory):
         builder = self.interpreter.interpreter_builder
         memory.launch(tuple(grid))
         builder.set_grid_dim(*grid)
-        args = self.arguments(args, memory)
+        function = self.functions[entry]
+        args = self.arguments(function, args, memory)
         programs = list(range(grid[0] * grid[1] * grid[2]))
         if order == "reversed":
             programs.reverse()
@@ -131,7 +140,7 @@ class Kernel:
         for program in programs:
             memory.begin(program)
             builder.set_grid_idx(*memory.index_of(program))
-            self.run(**args)
+            function.call(**args)
 
 
 def of_name(tl, name):
@@ -186,7 +195,8 @@ def run(kernel, at, asked, launches, reports):
                 if "memset" in launch:
                     memory.by_name[launch["memset"]["buffer"]].bytes[:] = launch["memset"]["value"]
                 else:
-                    kernel.launch(launch["kernel"]["grid"], launch["kernel"]["args"], asked["order"], memory)
+                    of = launch["kernel"]
+                    kernel.launch(of["entry"], of["grid"], of["args"], asked["order"], memory)
         whole = True
     except kforge_memory.Ended:
         pass

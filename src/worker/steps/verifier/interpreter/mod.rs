@@ -99,7 +99,7 @@ struct BufferAsked<'a> {
 #[serde(rename_all = "kebab-case")]
 enum LaunchAsked {
     Memset { buffer: String, value: u8 },
-    Kernel { grid: [u32; 3], args: Vec<ArgAsked> },
+    Kernel { entry: String, grid: [u32; 3], args: Vec<ArgAsked> },
 }
 
 /// An argument.
@@ -236,7 +236,8 @@ fn asked(launch: &Launch) -> LaunchAsked {
     match launch {
         Launch::Memset { buffer, value } => LaunchAsked::Memset { buffer: buffer.clone(), value: *value },
         Launch::Kernel(kernel) => {
-            LaunchAsked::Kernel { grid: kernel.grid, args: kernel.args.iter().map(argument).collect() }
+            let args = kernel.args.iter().map(argument).collect();
+            LaunchAsked::Kernel { entry: kernel.entry.clone(), grid: kernel.grid, args }
         }
     }
 }
@@ -269,12 +270,13 @@ mod tests {
             Arg::Scalar { dtype: DType::I64, value: Scalar::Int(-2) },
             Arg::Scalar { dtype: DType::F32, value: Scalar::Float(f64::INFINITY) },
         ];
-        let launch = Launch::Kernel(KernelLaunch { grid: [2, 1, 1], args, ..KernelLaunch::default() });
+        let launch = KernelLaunch { entry: "f".into(), grid: [2, 1, 1], args, ..KernelLaunch::default() };
         let expected = vec![
             ArgAsked::Pointer { buffer: "x".into(), offset: 8 },
             ArgAsked::Scalar("feffffffffffffff".into()),
             ArgAsked::Scalar("0000807f".into()),
         ];
-        assert_eq!(asked(&launch), LaunchAsked::Kernel { grid: [2, 1, 1], args: expected });
+        let expected = LaunchAsked::Kernel { entry: "f".into(), grid: [2, 1, 1], args: expected };
+        assert_eq!(asked(&Launch::Kernel(launch)), expected);
     }
 }

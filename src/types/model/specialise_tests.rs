@@ -1,6 +1,7 @@
-//! The rule by which arguments are specialised.
+//! The rule by which arguments are specialised, and by which launches share a compilation.
 
 use super::*;
+use crate::model::{Place, Text};
 
 fn param(name: &str, constexpr: bool) -> JitParam {
     JitParam { name: name.into(), constexpr, default: false }
@@ -27,10 +28,13 @@ fn launch(args: Vec<Arg>) -> Launch {
 
 fn of(launches: &[Launch], params: &[JitParam], specialize: &Specialize) -> Result<Specialised, SpecialiseError> {
     let names = [("WARPS".to_string(), TritonConst::Int(8)), ("cols".to_string(), TritonConst::Int(7))].into();
+    let functions = [("f".to_string(), params.to_vec())].into();
     let given = Given {
-        params,
+        functions: &functions,
+        first: Some("f"),
         names: &names,
         tunables: &|name| name == "WARPS",
+        open_options: false,
         specialize,
         buffer: &|_| Some((DType::F16, 256)),
     };
@@ -43,7 +47,7 @@ fn types(specialised: &Specialised) -> Vec<String> {
         TritonParamKind::Constant { value } => format!("={value}"),
         TritonParamKind::Default { .. } => "default".into(),
     };
-    specialised.compile.params.iter().map(kind).collect()
+    specialised.functions[0].compile.params.iter().map(kind).collect()
 }
 
 #[test]
@@ -125,15 +129,87 @@ fn constants_come_from_the_launch_and_then_from_names() {
 }
 
 #[test]
-fn what_one_binary_cannot_serve_is_refused() {
+fn what_a_function_cannot_take_is_refused() {
     let params = [param("n", false)];
     let count = of(&[launch(vec![])], &params, &Specialize::Jit).unwrap_err();
     assert_eq!(count, SpecialiseError::Count { function: "f".into(), has: 0, takes: vec!["n".into()] });
-    let Launch::Kernel(kernel) = launch(vec![int(2)]) else { unreachable!() };
-    let other = Launch::Kernel(KernelLaunch { entry: "g".into(), ..kernel });
-    let differ = of(&[launch(vec![int(2)]), other], &params, &Specialize::Jit).unwrap_err();
-    assert_eq!(differ, SpecialiseError::Differ("entries"));
     let structure = of(&[launch(vec![Arg::Struct(vec![])])], &params, &Specialize::Jit).unwrap_err();
-    assert_eq!(structure, SpecialiseError::Argument(1, "a struct"));
+    let expected = SpecialiseError::Argument { function: "f".into(), at: 1, what: "a struct" };
+    assert_eq!(structure, expected);
     assert_eq!(of(&[], &params, &Specialize::Jit).unwrap_err(), SpecialiseError::NoLaunch);
+}
+
+/// A launch of a function with constants and options of its own.
+fn launch_of(function: &str, args: Vec<Arg>, constant: Option<i64>, num_warps: u32) -> Launch {
+    let constexprs = constant.map(|value| ("BLOCK".to_string(), TritonConst::Int(value))).into_iter().collect();
+    let options = TritonOptions { num_warps, ..TritonOptions::default() };
+    let call = TritonCall { typed: vec![false; args.len()], constexprs, options };
+    let entry = function.into();
+    Launch::Kernel(KernelLaunch { entry, grid: [1; 3], args, triton: Some(call.into()), ..KernelLaunch::default() })
+}
+
+fn of_two(launches: &[Launch], open_options: bool) -> Specialised {
+    let default = JitParam { default: true, ..param("BLOCK", true) };
+    let functions = [
+        ("f".to_string(), vec![param("n", false), default.clone()]),
+        ("g".to_string(), vec![param("x", false), param("n", false), default]),
+    ]
+    .into();
+    let given = Given {
+        functions: &functions,
+        first: Some("f"),
+        names: &[("BLOCK".to_string(), TritonConst::Int(32))].into(),
+        tunables: &|name| name == "BLOCK",
+        open_options,
+        specialize: &Specialize::Jit,
+        buffer: &|name| Some((if name == "x" { DType::F16 } else { DType::F32 }, 256)),
+    };
+    specialise(launches, &given).unwrap()
+}
+
+/// The entries of the launches, those of the functions in order, and the class.
+fn grouped_as(launches: &[Launch]) -> (String, String, String) {
+    let found = of_two(launches, false);
+    let entries = found.launches.iter().map(|launch| match launch {
+        Launch::Kernel(kernel) => kernel.entry.clone(),
+        Launch::Memset { buffer, .. } => buffer.clone(),
+    });
+    (entries.collect::<Vec<_>>().join(" "), found.entries().join(" "), found.class)
+}
+
+#[test]
+fn launches_share_a_function_only_with_one_entry_equal_constants_options_and_types() {
+    let text = |a: &str, b: &str, c: &str| (a.to_string(), b.to_string(), c.to_string());
+    let f = |n, constant, warps| launch_of("f", vec![int(n)], constant, warps);
+    let g = |buffer: &str| launch_of("g", vec![Arg::Pointer { buffer: buffer.into(), offset: 0 }, int(3)], None, 4);
+    assert_eq!(grouped_as(&[f(16, None, 4), f(32, None, 4)]), text("f f", "f", "n%16"));
+    let memset = Launch::Memset { buffer: "w".into(), value: 0 };
+    let split = [f(16, None, 4), memset, g("x"), f(3, None, 4)];
+    assert_eq!(grouped_as(&split), text("f w g f", "f g", "f();g()"));
+    // The order is that of the first launches.
+    assert_eq!(grouped_as(&[g("x"), f(16, None, 4)]), text("g f", "g f", "g();f(n%16)"));
+    let constants = [f(2, Some(64), 4), f(2, None, 4), f(2, Some(64), 4)];
+    assert_eq!(grouped_as(&constants), text("f f#2 f", "f f#2", "f(BLOCK=64);f#2()"));
+    assert_eq!(grouped_as(&[f(2, None, 4), f(2, None, 8)]), text("f f#2", "f f#2", "f();f#2()"));
+    assert_eq!(grouped_as(&[g("x"), g("y"), g("x")]), text("g g#2 g", "g g#2", "g();g#2()"));
+    // Without `f`, which is declared first, a sequence is not that of another shape with `f` alone.
+    assert_eq!(grouped_as(&[g("x")]), text("g", "g", "g()"));
+    // A constant with a tunable's name is shown where it is not the tunable.
+    assert_eq!(grouped_as(&[f(2, Some(64), 4)]).2, "BLOCK=64");
+}
+
+#[test]
+fn each_function_has_its_own_types_threads_and_vanished_arguments() {
+    let pointer = |buffer: &str| Arg::Pointer { buffer: buffer.into(), offset: 0 };
+    let launches = [launch_of("f", vec![int(1)], None, 8), launch_of("g", vec![pointer("y"), int(1 << 31)], None, 2)];
+    let found = of_two(&launches, true);
+    let shape = |at: usize| match &found.launches[at] {
+        Launch::Kernel(kernel) => (kernel.args.len(), kernel.block[0]),
+        Launch::Memset { .. } => unreachable!(),
+    };
+    assert_eq!((shape(0), shape(1)), ((0, 256), (2, 64)));
+    let functions: Vec<&str> = found.functions.iter().map(|f| f.compile.function.as_str()).collect();
+    assert_eq!(functions, ["f", "g"]);
+    let expected = "f(n=1,num_warps=8,num_stages=3,num_ctas=1);g(n:i64%16,num_warps=2,num_stages=3,num_ctas=1)";
+    assert_eq!(found.class, expected);
 }
