@@ -375,7 +375,8 @@ fn candidates_of_a_run_become_kernels_that_are_judged() {
     fs::copy(lab.path("kforge.lock"), lab.path("sets/kforge.lock")).unwrap();
     let ran = lab.run_in("sets", &["verify", "--workspace", "--keep-going", "--message-format", "json"]).expect(100);
     let verdict = |package: &str, kernel: &str| {
-        let judged = ran.lines().into_iter().filter(|line| line["reason"] == "step-finished" && line["kind"] == "judge");
+        let judged =
+            ran.lines().into_iter().filter(|line| line["reason"] == "step-finished" && line["kind"] == "judge");
         let of = |line: &Value| line["id"].as_str().is_some_and(|id| id.starts_with(&format!("{package}/{kernel}/")));
         judged.filter(of).map(|line| line.to_string()).collect::<String>()
     };

@@ -173,7 +173,7 @@ fn every_module_that_cheats_is_refused_for_its_reason() {
     let expected = expected();
     let kernels: Vec<_> = expected.cheat.keys().map(|name| (name.as_str(), "linear", "ModelNew", "")).collect();
     let Some(lab) = Lab::new("cheats", &kernels).installed() else { return };
-    let ran = lab.run(&["verify", "--keep-going"]);
+    let ran = lab.run(&["build", "--keep-going"]);
     assert_eq!(ran.code, Some(100), "{}", ran.said);
     let found = lab.shapes();
     let mut missed = vec![];
@@ -200,8 +200,8 @@ fn every_honest_module_passes_and_the_verdict_says_what_ran_it() {
     let Some(lab) = Lab::new("honest", &kernels).installed() else { return };
     let ran = lab.run(&["build", "--message-format", "json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.said);
-    let variants = expected.honest.len() + 1;
-    assert_eq!((ran.executed("verify"), ran.executed("compile")), (variants, expected.honest.len()), "{}", ran.said);
+    // One of them has two variants.
+    assert_eq!(ran.executed("verify"), expected.honest.len() + 1, "{}", ran.said);
     for (name, shapes) in lab.shapes() {
         assert!(!shapes.is_empty(), "{name}");
         for shape in shapes {
@@ -211,8 +211,8 @@ fn every_honest_module_passes_and_the_verdict_says_what_ran_it() {
     }
     let report = lab.run(&["report"]);
     assert!(report.said.contains("emulated (torch on cpu)"), "{}", report.said);
-    let explained = lab.run(&["explain", "candidates/talkative/cpu/small/verify"]);
-    assert!(explained.said.contains("shape (6, 32)"), "what it printed: {}", explained.said);
+    let printed = lab.run(&["verify", "-v"]);
+    assert!(printed.said.contains("shape (6, 32)"), "what it printed: {}", printed.said);
 
     // Nothing is done twice, a comment stops at the compilation, and another line does not.
     let again = lab.run(&["build", "--message-format", "json"]);

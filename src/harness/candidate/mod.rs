@@ -299,7 +299,8 @@ mod tests {
 
     #[test]
     fn a_finding_of_the_process_fails_and_cannot_write_on_a_terminal() {
-        let forged = Finding { line: Some(("/etc/passwd".into(), 3)), ..Finding::new(FindingKind::AbsentLane, "a\u{1b}b\n") };
+        let forged =
+            Finding { line: Some(("/etc/passwd".into(), 3)), ..Finding::new(FindingKind::AbsentLane, "a\u{1b}b\n") };
         assert_eq!(cleaned(forged), Finding::new(FindingKind::Protocol, "a b "));
         let placed = Finding { line: Some(("@pc".into(), 3)), ..Finding::new(FindingKind::Trap, "t") };
         assert_eq!(cleaned(placed.clone()), placed);

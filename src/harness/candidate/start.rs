@@ -10,8 +10,8 @@ use std::path::{Path, PathBuf};
 use serde::Serialize;
 use serde_json::Value;
 
-use super::memory::{Area, bytes, offset, size};
 use super::TorchKernel;
+use super::memory::{Area, bytes, offset, size};
 use crate::compilers::permitted;
 use crate::confine::Confinement;
 use crate::message::Response;
@@ -102,8 +102,13 @@ pub(super) fn command(
     let io = |e: io::Error| failed(format!("cannot prepare the kernel's process: {e}"));
     let interpreter = Interpreter::of(task.tool("python")?)?;
     let torch = task.tool("torch")?;
-    let stubs: Vec<&Path> =
-        task.places.tools.iter().filter(|(name, _)| name.starts_with("torch-stub:")).map(|(_, path)| path.as_path()).collect();
+    let stubs: Vec<&Path> = task
+        .places
+        .tools
+        .iter()
+        .filter(|(name, _)| name.starts_with("torch-stub:"))
+        .map(|(_, path)| path.as_path())
+        .collect();
     let folder = folder.canonicalize().map_err(io)?;
     let [program, root, scratch] = ["program", "source", "work"].map(|name| folder.join(name));
     for made in [&program, &root, &scratch] {
@@ -249,8 +254,7 @@ mod tests {
         let problem = Problem::of(vec![], Reference::builtin("sum", &[]));
         let (files, launch) = (BTreeMap::new(), TorchLaunch::default());
         let kernel = TorchKernel { files: &files, main: "", launch: &launch };
-        let interpreter =
-            Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
+        let interpreter = Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
         let described = described(&problem, &kernel, &[], (&interpreter, Path::new(""), vec![], Path::new("")));
         let described = serde_json::to_value(described).unwrap();
         let texts = [include_str!("driver.py"), include_str!("watch.py"), include_str!("../oracle/torch_module.py")];

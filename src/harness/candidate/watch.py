@@ -199,7 +199,11 @@ class Watch:
             path = os.fsdecode(path)
         except (TypeError, ValueError):
             return "?"
-        return os.path.relpath(path, self.root) if below(os.path.abspath(path), [self.root]) else path
+        if below(os.path.abspath(path), [self.root]):
+            return os.path.relpath(path, self.root)
+        # Numbers of processes differ from run to run.
+        steps = path.split(os.sep)
+        return os.sep.join("PID" if step.isdigit() and steps[:2] == ["", "proc"] else step for step in steps)
 
     def handler(self):
         """What code of the kernel calls first where it catches an error."""

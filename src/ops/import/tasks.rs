@@ -14,12 +14,12 @@ use super::{ImportError, SkippedFile};
 use crate::new::Surroundings;
 use crate::session::memory;
 use crate::{Error, Session};
+pub use candidates::CandidateKernel;
 use files::{Found, TaskFile};
 use kforge_harness::problem_sets::{Describer, TaskText, describe};
 use kforge_project::source::import::tasks::{
     Constant, ImportedTask, Refusal, TaskAnswer, TaskRequest, TaskSource, too_large, write_task,
 };
-pub use candidates::CandidateKernel;
 pub use kforge_project::source::import::tasks::{Finding, FindingKind, Origin};
 use kforge_project::workspace::find::tidy;
 use torch::TorchHere;

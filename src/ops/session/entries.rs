@@ -104,8 +104,7 @@ pub(super) fn check_torch(kernel: &Kernel, text: &str) -> Option<Diagnostic> {
         (!name.is_empty()).then_some(name)
     };
     let there: Vec<String> = text.lines().filter_map(declared).collect();
-    let error =
-        kernel.source_place.error("manifest.unknown-entry", format!("`{}` has no `{name}`", kernel.source));
+    let error = kernel.source_place.error("manifest.unknown-entry", format!("`{}` has no `{name}`", kernel.source));
     let error = match there.as_slice() {
         [] => error.expected("a module or function, and the file declares none"),
         names => error.expected(format!("one of {}", quoted(names.iter().map(String::as_str)))),

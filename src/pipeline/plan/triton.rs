@@ -82,7 +82,9 @@ impl Planner<'_> {
             (Arch::Cpu, Language::Torch) => {
                 let said = || {
                     let work = case.work;
-                    format!("{work:.1e} scalar operations, but the limit for expected values is {emulator:.1e} (setting `emulator.max-work`)")
+                    format!(
+                        "{work:.1e} scalar operations, but the limit for expected values is {emulator:.1e} (setting `emulator.max-work`)"
+                    )
                 };
                 return Ok(case.oracles.is_none().then(|| Unknown::TooLarge(said())));
             }

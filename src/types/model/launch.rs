@@ -83,7 +83,9 @@ impl Kernel {
     ) -> Result<Option<TorchLaunch>, Diagnostic> {
         let Some(kernel) = &self.torch else { return Ok(None) };
         let (mut call, of_reference) = match (&kernel.call, &problem.reference) {
-            (Some((call, decl)), _) => (decl.bind(call, &self.launch_scope(variant, choice, problem))?, BTreeMap::new()),
+            (Some((call, decl)), _) => {
+                (decl.bind(call, &self.launch_scope(variant, choice, problem))?, BTreeMap::new())
+            }
             (None, Reference::Torch { call, .. }) => {
                 let mut call = (**call).clone();
                 call.keeps_casts = false;

@@ -156,13 +156,7 @@ impl TorchDecl {
     }
 }
 
-fn unknown(
-    place: &Place,
-    (whose, name): (&str, &str),
-    what: &str,
-    tensors: &[&str],
-    known: &[&str],
-) -> Diagnostic {
+fn unknown(place: &Place, (whose, name): (&str, &str), what: &str, tensors: &[&str], known: &[&str]) -> Diagnostic {
     let message = format!("{whose} names `{name}`, which is not {what} of the operator");
     let error = place.error("manifest.unknown-tensor", message);
     let all: Vec<&str> = tensors.iter().chain(known.iter().filter(|name| !tensors.contains(name))).copied().collect();

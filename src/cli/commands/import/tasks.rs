@@ -7,7 +7,8 @@ use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::import::tasks::{FindingKind, ImportedTasks, TaskOutcome, TaskResult, TasksRequest, kernelbench};
 use kforge_pipeline::report::imported_tasks::{
-    CandidateDocument, FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument, TaskStatus,
+    CandidateDocument, FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument,
+    TaskStatus,
 };
 use kforge_types::record::FORMAT_VERSION;
 
@@ -90,7 +91,10 @@ fn summary(context: &Context, done: &ImportedTasks) {
         console.status("Created", &format!("`{}`", shown.display()));
     }
     if !console.quiet() {
-        let has_kernels = done.tasks.iter().any(|task| matches!(&task.outcome, TaskOutcome::Imported(_, kernels, _) if !kernels.is_empty()));
+        let has_kernels = done
+            .tasks
+            .iter()
+            .any(|task| matches!(&task.outcome, TaskOutcome::Imported(_, kernels, _) if !kernels.is_empty()));
         console.err(match has_kernels {
             true => "help: verify the candidates with `kforge verify --target cpu --keep-going`\n",
             false => "help: add a kernel to a package, then verify it with `kforge build --target cpu`\n",
@@ -109,7 +113,8 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
             TaskOutcome::Imported(_, kernels, _) => kernels.as_slice(),
             TaskOutcome::Refused(_) | TaskOutcome::Exists => &[],
         };
-        let kernels = kernels.iter().map(|one| CandidateDocument { path: one.path.clone(), kernel: one.kernel.clone() });
+        let kernels =
+            kernels.iter().map(|one| CandidateDocument { path: one.path.clone(), kernel: one.kernel.clone() });
         let shapes = imported.iter().flat_map(|imported| &imported.shapes).map(|shape| TaskShapeDocument {
             name: shape.name.to_string(),
             dims: shape.dims.iter().cloned().collect(),

@@ -26,7 +26,10 @@ impl Reader<'_> {
             ("include", "no `include`: Python files of the source's folder and below can be imported"),
             ("flags", "no `flags`: nothing is compiled ahead"),
             ("defines", "no `defines`: `call.constants` sets constants at the top of the file"),
-            ("constants", "no `constants`, which are of CUDA C++: `call.constants` sets constants at the top of the file"),
+            (
+                "constants",
+                "no `constants`, which are of CUDA C++: `call.constants` sets constants at the top of the file",
+            ),
             ("host", "`source`, as `file.py::Name`"),
             ("generate", "your own `source`: templates and agents write CUDA C++"),
         ];

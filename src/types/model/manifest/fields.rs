@@ -217,11 +217,7 @@ macro_rules! torch_call_fields {
     };
 }
 
-static TORCH_CALL: Spec = Spec {
-    doc: "How a kernel in PyTorch is called.",
-    fields: torch_call_fields!(;),
-    rest: None,
-};
+static TORCH_CALL: Spec = Spec { doc: "How a kernel in PyTorch is called.", fields: torch_call_fields!(;), rest: None };
 
 static TORCH_REFERENCE: Spec = Spec {
     doc: "A module or function of PyTorch.",

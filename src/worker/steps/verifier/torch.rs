@@ -39,6 +39,10 @@ const PREPARE: Duration = Duration::from_secs(120);
 const MODES: [&str; 9] =
     ["training", "dropout", "batchnorm", "batch_norm", "instancenorm", "instance_norm", "rrelu", "eval(", "train("];
 
+/// What a reference may import without getting modules of its package, which may have modes.
+const WITHOUT_MODES: [&str; 10] =
+    ["torch", "math", "typing", "functools", "itertools", "dataclasses", "collections", "numpy", "operator", "__future__"];
+
 /// Verifies a kernel in PyTorch.
 pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -> Result<Response, Response> {
     let binary: Importable = task.document("binary")?;
@@ -51,7 +55,11 @@ pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -
         return Err(Response::Unavailable { why });
     }
     let observer = Observer::new(task, params, true, TORCH_CPU.to_string(), "earlier calls");
-    let modes = if has_modes(task, &params.problem.reference)? { [launch.call.train; 2] } else { [launch.call.train, !launch.call.train] };
+    let modes = if has_modes(task, &params.problem.reference)? {
+        [launch.call.train; 2]
+    } else {
+        [launch.call.train, !launch.call.train]
+    };
     let mut verifier =
         InTorch { task, params, launch, binary: &binary, modes, observer, notes: vec![], passing: None, stop: false };
     verifier.observer.seen.unconfined = confine::missing_here().missing;
@@ -62,19 +70,20 @@ pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -
 /// Whether what a reference computes may depend on the mode of its module. That of a reference that is no module does not.
 fn has_modes(task: &Task, reference: &Reference) -> Result<bool, Response> {
     let Reference::Torch { file, .. } = reference else { return Ok(false) };
-    let tree = task.required("tree:reference")?;
-    let read = |name: &std::path::Path| std::fs::read(name).map(|bytes| String::from_utf8_lossy(&bytes).to_lowercase());
-    let text = read(&tree.join(file)).map_err(|e| failed(format!("cannot read the reference: {e}")))?;
-    if MODES.iter().any(|word| text.contains(word)) {
-        return Ok(true);
-    }
-    // What it imports from its package may have modes.
-    let others = kforge_harness::trees::texts(&tree).map_err(|e| failed(format!("cannot read the reference: {e}")))?;
-    let stems = others.iter().filter(|(name, _)| name.as_str() != file).filter_map(|(name, _)| {
-        std::path::Path::new(name.as_str()).file_stem().map(|stem| stem.to_string_lossy().to_lowercase())
-    });
-    let imports = |stem: String| text.lines().any(|line| line.contains("import") && line.contains(&stem));
-    Ok(stems.into_iter().any(imports))
+    let bytes = std::fs::read(task.required("tree:reference")?.join(file));
+    let bytes = bytes.map_err(|e| failed(format!("cannot read the reference: {e}")))?;
+    Ok(may_have_modes(&String::from_utf8_lossy(&bytes)))
+}
+
+/// Whether a file names what depends on the mode of a module, or imports something that may.
+fn may_have_modes(text: &str) -> bool {
+    let text = text.to_lowercase();
+    let imported = |line: &str| {
+        let rest = line.strip_prefix("import ").or_else(|| line.strip_prefix("from "))?;
+        rest.split(|c: char| !(c.is_alphanumeric() || c == '_')).next().map(str::to_string)
+    };
+    let mut imports = text.lines().map(str::trim_start).filter_map(imported);
+    MODES.iter().any(|word| text.contains(word)) || imports.any(|name| !WITHOUT_MODES.contains(&name.as_str()))
 }
 
 /// A trial that is to be run.
@@ -292,7 +301,9 @@ impl InTorch<'_> {
                 }
                 let got = gather_strided(tensor, &call.outputs[at]).map_err(failed)?;
                 let (inputs, expected) = &*one.held;
-                if self.observer.observe(tensor, inputs, expected, &got)?.gross.is_none() || is_uniform(&call.outputs[at]) {
+                if self.observer.observe(tensor, inputs, expected, &got)?.gross.is_none()
+                    || is_uniform(&call.outputs[at])
+                {
                     continue;
                 }
                 let message = format!(
@@ -319,7 +330,11 @@ impl InTorch<'_> {
             .map(|call| RunOutputs {
                 said: call.said,
                 poison: call.poison,
-                outputs: written.iter().zip(&call.outputs).map(|(tensor, bytes)| (*tensor, bytes.as_slice().into())).collect(),
+                outputs: written
+                    .iter()
+                    .zip(&call.outputs)
+                    .map(|(tensor, bytes)| (*tensor, bytes.as_slice().into()))
+                    .collect(),
             })
             .collect();
         self.observer.hangs_on =
@@ -329,6 +344,11 @@ impl InTorch<'_> {
     }
 
     fn finish(mut self) -> Result<Response, Response> {
+        let findings = &mut self.observer.seen.findings;
+        if findings.iter().any(|finding| finding.kind == FindingKind::KeepsState) {
+            // A kernel that keeps results depends on earlier calls: what it keeps says more.
+            findings.retain(|finding| finding.kind != FindingKind::OrderDependent);
+        }
         // After a failure, equal outputs of repeated runs do not show that the kernel is deterministic.
         if self.stop && self.observer.seen.determinism == Determinism::Stable {
             self.observer.seen.determinism = Determinism::Unknown;
@@ -353,6 +373,15 @@ fn is_uniform(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_reference_without_modes_is_one_that_names_none_and_imports_nothing_of_its_package() {
+        let plain = "import torch\nimport torch.nn as nn\nfrom math import sqrt\n\nclass Model(nn.Module):\n    pass\n";
+        assert!(!may_have_modes(plain));
+        for more in ["x = nn.BatchNorm1d(3)", "F.dropout(x, 0.1)", "if self.training:", "from layers import Norm"] {
+            assert!(may_have_modes(&format!("{plain}{more}\n")), "{more}");
+        }
+    }
 
     #[test]
     fn a_constant_result_is_not_one_that_is_kept() {

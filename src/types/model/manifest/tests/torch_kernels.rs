@@ -55,7 +55,12 @@ fn a_kernel_in_pytorch_is_called_as_the_reference_is_unless_it_says_how() {
 fn what_makes_no_sense_in_pytorch_is_refused_where_it_stands() {
     let kernel = |more: &str| with(&format!("{PLAIN}\n{more}"));
     for (text, code, at, says) in [
-        (kernel("launch = [{ entry = \"f\", grid = [1], block = [32] }]"), "manifest.conflict", "launch", "file.py::Name"),
+        (
+            kernel("launch = [{ entry = \"f\", grid = [1], block = [32] }]"),
+            "manifest.conflict",
+            "launch",
+            "file.py::Name",
+        ),
         (kernel("workspace.s = { shape = [1] }"), "manifest.conflict", "workspace", "allocates for itself"),
         (kernel("compiler = \"nvcc\""), "manifest.conflict", "compiler", "nothing is compiled ahead"),
         (kernel("std = \"c++20\""), "manifest.conflict", "std", "C++"),
@@ -70,7 +75,12 @@ fn what_makes_no_sense_in_pytorch_is_refused_where_it_stands() {
         (kernel("call = { names = { a = \"z\" } }"), "manifest.unknown-tensor", "z", "`call` names `z`"),
         (kernel("call = { init = [\"m\"] }"), "manifest.unknown-name", "m", "unknown name"),
         (with("source = \"fast.py\"\ntargets = [\"cpu\"]"), "manifest.function", "fast.py", "does not name a function"),
-        (with("source = \"task.py::Other\"\ntargets = [\"cpu\"]"), "manifest.torch", "task.py::Other", "file of the reference"),
+        (
+            with("source = \"task.py::Other\"\ntargets = [\"cpu\"]"),
+            "manifest.torch",
+            "task.py::Other",
+            "file of the reference",
+        ),
         (with("source = \"fast.py::New\"\ntargets = [\"h200\"]"), "manifest.torch", "h200", "is a device"),
         (with("source = \"fast.py::New\""), "manifest.torch", "k", "list targets"),
         (with("targets = [\"cpu\"]"), "manifest.missing-key", "k", "lacks `source`"),
