@@ -344,3 +344,54 @@ fn tasks_become_packages_that_are_built_and_judged() {
         assert!(judged.iter().all(|line| !line.contains("\"fail\"")), "{package}: {judged:#?}");
     }
 }
+
+#[test]
+#[ignore = "second tier: builds with PyTorch; needs the network once"]
+fn candidates_of_a_run_become_kernels_that_are_judged() {
+    let Some(lab) = Lab::new() else { return };
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/problem_sets/run"), &lab.path("run"));
+    for name in ["tasks/level3", "tasks/refused"] {
+        fs::remove_dir_all(lab.path(name)).unwrap();
+    }
+    for (level, kept) in [("level1", "6_BatchNorm.py"), ("level2", "1_LinearLeaky.py")] {
+        for file in fs::read_dir(lab.path("tasks").join(level)).unwrap().flatten().filter(|f| f.file_name() != kept) {
+            fs::remove_file(file.path()).unwrap();
+        }
+    }
+    let words = ["import", "kernelbench", "tasks", "--candidates", "run", "--torch", RELEASE, "--output", "sets"];
+    let ran = lab.run(&[&words[..], &["--format", "json"]].concat()).expect(0);
+    let document = ran.lines().pop().unwrap_or_else(|| panic!("{}", ran.said));
+    assert_eq!(document["strangers"], serde_json::json!(["level_9_problem_9_sample_0_kernel.py"]));
+    assert_eq!(task(&document, "level2/1_LinearLeaky.py")["candidates"].as_array().unwrap().len(), 2);
+    let written = lab.read("sets/level2/1_LinearLeaky/sample_0/kernel.py");
+    assert_eq!(written, lab.read("run/level_2_problem_1_sample_0_kernel.py"));
+
+    for package in ["level1/6_BatchNorm", "level2/1_LinearLeaky"] {
+        let manifest = lab.read(&format!("sets/{package}/kernel.toml"));
+        let kept = manifest.lines().filter(|line| !line.starts_with("own = ") && !line.starts_with("small = "));
+        let kept: String = kept.map(|line| format!("{line}\n")).collect();
+        fs::write(lab.path(&format!("sets/{package}/kernel.toml")), kept).unwrap();
+    }
+    fs::copy(lab.path("kforge.lock"), lab.path("sets/kforge.lock")).unwrap();
+    let ran = lab.run_in("sets", &["verify", "--workspace", "--keep-going", "--message-format", "json"]).expect(100);
+    let verdict = |package: &str, kernel: &str| {
+        let judged =
+            ran.lines().into_iter().filter(|line| line["reason"] == "step-finished" && line["kind"] == "judge");
+        let of = |line: &Value| line["id"].as_str().is_some_and(|id| id.starts_with(&format!("{package}/{kernel}/")));
+        judged.filter(of).map(|line| line.to_string()).collect::<String>()
+    };
+    assert!(verdict("level2_1_LinearLeaky", "sample_0").contains("\"pass\""), "{}", ran.said);
+    assert!(verdict("level1_6_BatchNorm", "sample_0").contains("\"pass\""), "{}", ran.said);
+    let wrong = verdict("level2_1_LinearLeaky", "sample_1");
+    assert!(wrong.contains("\"fail\"") && wrong.contains("is wrong at"), "{}", ran.said);
+
+    // An edit of a candidate is none of the reference.
+    let candidate = lab.path("sets/level2/1_LinearLeaky/sample_1/kernel.py");
+    fs::write(&candidate, written).unwrap();
+    let ran = lab.run_in("sets", &["verify", "--workspace", "--message-format", "json"]).expect(0);
+    let executed = |kind: &str| {
+        let of = |line: &Value| line["reason"] == "step-finished" && line["kind"] == kind;
+        ran.lines().iter().filter(|line| of(line) && line["outcome"].to_string().contains("executed")).count()
+    };
+    assert_eq!(executed("oracle"), 0, "{}", ran.said);
+}

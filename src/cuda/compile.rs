@@ -135,7 +135,7 @@ pub fn compile_within(
             Compiler::Triton => {
                 Err(CudaCompileError::failed("BUG: a compilation by Triton without a signature".into()))
             }
-            Compiler::EmulatorPlain | Compiler::EmulatorCheck | Compiler::TritonInterpreter => {
+            Compiler::EmulatorPlain | Compiler::EmulatorCheck | Compiler::TritonInterpreter | Compiler::Torch => {
                 Err(CudaCompileError::failed(format!("the emulator's compiler does not compile `{}`", params.arch)))
             }
         }

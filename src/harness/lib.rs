@@ -3,6 +3,7 @@
 
 pub mod arguments;
 pub mod baseline;
+pub mod candidate;
 pub mod compare;
 pub mod compilers;
 pub mod confine;

@@ -153,6 +153,9 @@ pub enum RefusalReason {
     /// A kernel has a launcher of its own.
     #[error("it has a launcher of its own, so it is never timed")]
     Host,
+    /// A kernel is written in PyTorch.
+    #[error("it is written in PyTorch, and kforge packages machine code")]
+    Torch,
     /// Its fatbin could not be packed here.
     #[error("its fatbin is not made, because `{step}` is not possible here: {why}")]
     NoFatbin {
@@ -203,6 +206,7 @@ impl RefusalReason {
             | Self::NotBuilt(_)
             | Self::Written(_)
             | Self::Host
+            | Self::Torch
             | Self::NoFatbin { .. }
             | Self::Fatbin(_)
             | Self::Architecture { .. } => Ground::Package,

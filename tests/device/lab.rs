@@ -168,6 +168,7 @@ impl Lab {
             protocol: 1,
             host: None,
             holdout: false,
+            torch: None,
             isolated: self.isolated,
             sanitize: self.sanitize.iter().map(|&tool| Sanitized { tool, protocol: 1 }).collect(),
             only: self.only,

@@ -249,6 +249,7 @@ impl Bench {
             count_beyond: BTreeMap::new(),
             protocol: 1,
             holdout: self.holdout,
+            torch: None,
             isolated: false,
             sanitize: vec![],
             samples: None,

@@ -25,6 +25,9 @@ pub struct ImportTasksArgs {
     /// Folder for the packages
     #[arg(short, long, value_name = "DIR", default_value = "kernelbench")]
     pub output: PathBuf,
+    /// Kernels of the tasks: a file with a `ModelNew`, or a folder with such files below it, as a run of KernelBench leaves them
+    #[arg(long, value_name = "PATH")]
+    pub candidates: Option<PathBuf>,
     /// PyTorch of the references: `system`, or a release such as `2.9`, whose part for processors is installed
     #[arg(long, value_name = "RELEASE", default_value = "system")]
     pub torch: String,

@@ -29,7 +29,8 @@ pub fn run(words: &[OsString]) -> ExitCode {
         let cxx = cxx.map(|c| ("c++".to_string(), c.path));
         let python =
             kforge_project::toolchain::python::find(settings.path("toolchain.python").as_deref(), environment.path())
-                .map(|p| ("python".to_string(), p.path));
+                .map(|python| kforge_project::toolchain::python::places(&python))
+                .unwrap_or_default();
         let devices = Devices::find(&environment, Path::new("/proc/self/exe"), &settings).unwrap_or_default().tools;
         Places { tools: cxx.into_iter().chain(python).chain(devices).collect(), read, scratch: None }
     };

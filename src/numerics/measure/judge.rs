@@ -166,6 +166,7 @@ pub fn judge(observation: &VerifyObservation, tolerance: &BTreeMap<String, Toler
         explanation,
         emulated,
         interpreted: observation.is_interpreted(),
+        in_torch: observation.is_in_torch(),
         unconfined: observation.unconfined.clone(),
         worst,
         confirms: false,

@@ -1,6 +1,7 @@
 //! Imports tasks of problem sets in PyTorch: finds task files, describes them with PyTorch in confined processes, and writes a package for each. A task that
 //! cannot be imported does not stop the others. Never overwrites a file, and leaves nothing half written.
 
+mod candidates;
 mod files;
 mod source;
 mod torch;
@@ -13,6 +14,7 @@ use super::{ImportError, SkippedFile};
 use crate::new::Surroundings;
 use crate::session::memory;
 use crate::{Error, Session};
+pub use candidates::CandidateKernel;
 use files::{Found, TaskFile};
 use kforge_harness::problem_sets::{Describer, TaskText, describe};
 use kforge_project::source::import::tasks::{
@@ -40,6 +42,8 @@ pub struct TasksRequest {
     pub output: Option<PathBuf>,
     /// The release of PyTorch; none for that of the system.
     pub torch: Option<String>,
+    /// A file with a `ModelNew`, or a folder with such files below it: kernels of the tasks. Relative to the session's folder.
+    pub candidates: Option<PathBuf>,
 }
 
 /// What became of task files.
@@ -55,6 +59,8 @@ pub struct ImportedTasks {
     pub others: usize,
     /// The root manifest that was written for the packages.
     pub workspace: Option<PathBuf>,
+    /// The paths of candidates for which there is no task.
+    pub strangers: Vec<String>,
 }
 
 /// What became of a task file.
@@ -76,7 +82,7 @@ pub struct TaskResult {
 #[derive(Debug)]
 pub enum TaskOutcome {
     /// Its package was written.
-    Imported(Box<ImportedTask>, Option<Surroundings>),
+    Imported(Box<ImportedTask>, Vec<CandidateKernel>, Option<Surroundings>),
     /// It cannot be imported.
     Refused(Refusal),
     /// Its folder exists already.
@@ -104,9 +110,18 @@ pub fn kernelbench(
     };
     let output = absolute(request.output.as_deref().unwrap_or(Path::new("kernelbench")));
     let path = absolute(&request.path);
-    let Found { files, skipped } = files::find(&path, &output, &request.path)?;
+    let Found { files, mut skipped } = files::find(&path, &output, &request.path)?;
     let is_folder = path.is_dir();
     let sources = source::read(session, &files)?;
+    let candidates = match &request.candidates {
+        Some(candidates) => {
+            let (found, more) = candidates::find(&absolute(candidates), candidates, files.len())?;
+            skipped.extend(more);
+            found
+        }
+        None => vec![],
+    };
+    let strangers = candidates::strangers(&candidates, &files);
     let mut results: Vec<TaskResult> = vec![];
     let mut pending = vec![];
     let mut others = 0;
@@ -149,8 +164,10 @@ pub fn kernelbench(
                         if workspace.is_none() {
                             workspace = write::root(&output, &pending.file.folder)?;
                         }
-                        let around = write::package(&pending.file, &task.text)?;
-                        TaskOutcome::Imported(Box::new(task), around)
+                        let kernels = candidates::of_task(&candidates, &pending.file);
+                        task.text += &candidates::manifest(&task.operator, &kernels);
+                        let around = write::package(&pending.file, &task.text, &kernels)?;
+                        TaskOutcome::Imported(Box::new(task), kernels, around)
                     }
                     Err(refusal) => TaskOutcome::Refused(refusal),
                 };
@@ -165,7 +182,7 @@ pub fn kernelbench(
         return Err(ImportError::NoTasks { path: request.path.clone(), tasks: results, skipped, others }.into());
     }
     results.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(ImportedTasks { folder: output, tasks: results, skipped, others, workspace })
+    Ok(ImportedTasks { folder: output, tasks: results, skipped, others, workspace, strangers })
 }
 
 /// What PyTorch shows of tasks.

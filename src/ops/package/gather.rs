@@ -318,6 +318,9 @@ impl<'a, 'p> Steps<'a, 'p> {
         if seat.kernel.host.is_some() {
             return Ok(Err(vec![RefusalReason::Host]));
         }
+        if seat.kernel.language == Language::Torch {
+            return Ok(Err(vec![RefusalReason::Torch]));
+        }
         let Some((node, selected, selection)) = self.selection(seat) else {
             if let Some(why) = self.refused(seat) {
                 return Ok(Err(vec![RefusalReason::Evidence(why)]));
@@ -519,7 +522,7 @@ impl<'a, 'p> Steps<'a, 'p> {
         }
         let problem = seat.operator.bind(&seat.choice, shape).map_err(|error| Error::Wrong(vec![error]))?;
         let specialization = match seat.kernel.language {
-            Language::Cuda => String::new(),
+            Language::Cuda | Language::Torch => String::new(),
             Language::Triton => match self.functions(&compile)? {
                 Some(functions) => {
                     seat.compiled(build, &functions).at(&problem).map_err(|e| Error::Wrong(vec![e]))?.class

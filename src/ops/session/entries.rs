@@ -91,6 +91,27 @@ pub(super) fn check_python(
     missing.map(error).collect()
 }
 
+/// Reports what is called of a kernel in PyTorch if its source does not have the name at all. Whether it is a module or a function, only Python knows.
+pub(super) fn check_torch(kernel: &Kernel, text: &str) -> Option<Diagnostic> {
+    let name = &kernel.torch.as_ref()?.function;
+    let mut words = text.split(|c: char| !(c.is_alphanumeric() || c == '_'));
+    if words.any(|word| word == name) {
+        return None;
+    }
+    let declared = |line: &str| {
+        let rest = line.strip_prefix("class ").or_else(|| line.strip_prefix("def "))?;
+        let name: String = rest.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect();
+        (!name.is_empty()).then_some(name)
+    };
+    let there: Vec<String> = text.lines().filter_map(declared).collect();
+    let error = kernel.source_place.error("manifest.unknown-entry", format!("`{}` has no `{name}`", kernel.source));
+    let error = match there.as_slice() {
+        [] => error.expected("a module or function, and the file declares none"),
+        names => error.expected(format!("one of {}", quoted(names.iter().map(String::as_str)))),
+    };
+    Some(error.suggest(name, there.iter().map(String::as_str)))
+}
+
 fn quoted<'n>(names: impl Iterator<Item = &'n str>) -> String {
     names.map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
 }

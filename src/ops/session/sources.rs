@@ -173,7 +173,8 @@ pub(crate) fn find(
                 continue;
             }
             match kin(&member.folder, file, leaf) {
-                Ok(Some(tree)) => {
+                Ok(Some(mut tree)) => {
+                    tree.files.retain(|name, _| !is_of_kernel(member, name, file));
                     out.references.insert(file.clone(), tree);
                 }
                 Ok(None) => wrong.push(
@@ -209,6 +210,19 @@ pub(crate) fn find(
     }
     out.mounts = mounts;
     if wrong.is_empty() { Ok(out) } else { Err(wrong) }
+}
+
+/// Whether a file is a kernel's in PyTorch rather than the reference's: its source, or in the folder of its source or below unless the reference is there, too.
+/// Otherwise each edit of a kernel would be one of the reference.
+fn is_of_kernel(member: &Member, name: &str, reference: &str) -> bool {
+    let kernels = member.package.kernels.iter().filter(|kernel| kernel.language == Language::Torch);
+    kernels.into_iter().any(|kernel| {
+        let below = |file: &str| {
+            let folder = Path::new(&kernel.source).parent().filter(|folder| *folder != Path::new(""));
+            folder.is_some_and(|folder| Path::new(file).starts_with(folder))
+        };
+        name != reference && (name == kernel.source || below(name) && !below(reference))
+    })
 }
 
 /// Whether files include headers of cub that are not among them.
@@ -266,8 +280,10 @@ fn reach(
     leaf: &mut Leaf<'_>,
     out: &mut Sources,
 ) -> Result<(), Vec<Diagnostic>> {
-    if kernel.language == Language::Triton {
-        return reach_python(member, kernel, leaf, out);
+    match kernel.language {
+        Language::Triton => return reach_python(member, kernel, leaf, out),
+        Language::Torch => return reach_torch(member, kernel, leaf, out),
+        Language::Cuda => {}
     }
     let mut wrong = Vec::new();
     let include: Vec<String> = kernel.include.iter().chain(&out.include).cloned().collect();
@@ -350,6 +366,36 @@ fn reach_python(
         reach.functions = functions;
     }
     if wrong.is_empty() { Ok(()) } else { Err(wrong) }
+}
+
+/// Finds the files that the source of a kernel in PyTorch can reach: every Python file in its folder and below, except those that give expected values.
+fn reach_torch(
+    member: &Member,
+    kernel: &Kernel,
+    leaf: &mut Leaf<'_>,
+    out: &mut Sources,
+) -> Result<(), Vec<Diagnostic>> {
+    let source = &kernel.source;
+    let unreadable = |e: io::Error| {
+        let message = format!("cannot read the files beside `{source}`: {e}");
+        vec![kernel.source_place.error("package.unreadable", message)]
+    };
+    let Some(mut tree) = kin(&member.folder, source, leaf).map_err(unreadable)? else {
+        return Err(vec![no_source(&kernel.source_place, source)]);
+    };
+    for operator in &member.package.operators {
+        if let Reference::Python { file, .. } | Reference::Torch { file, .. } = &operator.reference
+            && file != source
+        {
+            tree.files.remove(file);
+        }
+    }
+    let text = std::fs::read(member.folder.join(source)).map_err(unreadable)?;
+    if let Some(wrong) = super::entries::check_torch(kernel, &String::from_utf8_lossy(&text)) {
+        return Err(vec![wrong]);
+    }
+    out.sources.entry(source.clone()).or_default().files.extend(tree.files);
+    Ok(())
 }
 
 fn explain(place: kforge_types::model::Place, source: &str, error: &ClosureError) -> Diagnostic {

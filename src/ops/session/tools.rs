@@ -159,8 +159,8 @@ impl NoTriton {
 /// Why a package has no PyTorch.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum NoTorch {
-    /// The package has no reference that needs one.
-    #[error("no reference of the package is written in PyTorch")]
+    /// The package has no reference or kernel that needs one.
+    #[error("no reference or kernel of the package is written in PyTorch")]
     NoReference,
     /// kforge.lock lacks the wheels, and using the network or writing is forbidden.
     #[error("kforge.lock names no wheels for PyTorch {0}: run `kforge build` with a network")]
@@ -618,7 +618,7 @@ impl Host {
                     }
                     witness.saw(&python.asked, true);
                     interpreter = Some(python.clone());
-                    Ok((toolchain, [("python".to_string(), python.path)].into()))
+                    Ok((toolchain, python::places(&python)))
                 }
                 Err(why) => {
                     witnessed = false;
@@ -764,9 +764,15 @@ fn no_numpy(python: &Path) -> String {
     )
 }
 
-/// Whether a package has a reference in PyTorch, or baselines that the PyTorch of this machine runs.
+/// Whether a package has a kernel in PyTorch.
+pub fn has_torch_kernels(package: &Package) -> bool {
+    package.kernels.iter().any(|kernel| kernel.language == Language::Torch)
+}
+
+/// Whether a package has a reference or kernel in PyTorch, or baselines that the PyTorch of this machine runs.
 pub fn needs_torch(package: &Package) -> bool {
-    package.operators.iter().any(|operator| matches!(operator.reference, Reference::Torch { .. }))
+    has_torch_kernels(package)
+        || package.operators.iter().any(|operator| matches!(operator.reference, Reference::Torch { .. }))
         || runs_baselines(package) && !matches!(package.toolchain.torch, Some(TorchSpec::Release(_)))
 }
 

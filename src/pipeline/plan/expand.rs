@@ -360,8 +360,8 @@ impl<'a> Planner<'a> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
         let scope = found.scope(&selected.choice, selected.stage.round);
-        // What Triton makes is not packaged.
-        if !scope.target.fatbin || scope.kernel.host.is_some() || scope.kernel.language == Language::Triton {
+        // What Triton makes is not packaged so, and PyTorch makes nothing.
+        if !scope.target.fatbin || scope.kernel.host.is_some() || scope.kernel.language != Language::Cuda {
             return Ok(());
         }
         let scope = scope.of(build);

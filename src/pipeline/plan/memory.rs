@@ -6,6 +6,7 @@
 //! | compile | the memory of the compiler's process for a kernel of a few hundred lines with its headers |
 //! | oracle | inputs, expected values and one null candidate, each as float64; twice, because the reference may be another process; and the stored buffers |
 //! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
+//! | verify of a kernel in PyTorch | a process with PyTorch, the tensors several times, and the results of calls |
 //! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
 //! | bench, pairs, verify on a device | the host side of a context, and the buffers four times: those of two sets of inputs, and of a fresh trial or a stress class twice |
 //! | baseline | as bench, and a second process with PyTorch, its context, and the buffers twice |
@@ -40,7 +41,7 @@ pub fn compile(compiler: Compiler) -> u64 {
         Compiler::Nvcc => 1024,
         // The library itself takes about 200.
         Compiler::Triton => 512,
-        Compiler::TritonInterpreter => 64,
+        Compiler::TritonInterpreter | Compiler::Torch => 64,
     }
 }
 
@@ -81,6 +82,8 @@ pub fn verify(params: &VerifyParams) -> u64 {
         Compiler::EmulatorPlain => (4, 0),
         // The shadow state of each element is seven words, for one run at a time. The runs of a trial lie in memory together.
         Compiler::TritonInterpreter => (4, 28),
+        // PyTorch and the tensors of a call, with what the kernel allocates beside them; and the results of calls.
+        Compiler::Torch => return TORCH + 3 * PROCESS + mib(run.saturating_mul(12)).max(oracle(&params.problem)),
         Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc | Compiler::Triton => return timing(params),
     };
     let values = elements(&params.problem).saturating_mul(F64 * 2);

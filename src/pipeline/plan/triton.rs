@@ -62,6 +62,8 @@ impl Planner<'_> {
         match scope.kernel.language {
             Language::Cuda => scope.kernel.launches(&build.variant, scope.choice, problem),
             Language::Triton => self.specialised(scope, build, problem).map(|found| found.launches),
+            // Its process is called as a whole.
+            Language::Torch => Ok(vec![]),
         }
     }
 
@@ -77,6 +79,16 @@ impl Planner<'_> {
         let (work, limit) = match (&scope.target.arch, kernel.language) {
             (Arch::Sm(_), _) => return Ok(None),
             (Arch::Cpu, Language::Cuda) => (case.work, emulator),
+            // PyTorch computes as fast as the reference does.
+            (Arch::Cpu, Language::Torch) => {
+                let said = || {
+                    let work = case.work;
+                    format!(
+                        "{work:.1e} scalar operations, but the limit for expected values is {emulator:.1e} (setting `emulator.max-work`)"
+                    )
+                };
+                return Ok(case.oracles.is_none().then(|| Unknown::TooLarge(said())));
+            }
             (Arch::Cpu, Language::Triton) => {
                 let launches = self.launched(scope, build, &case.problem)?;
                 let launches = grid::emulated(&launches).unwrap_or(launches);
@@ -85,7 +97,7 @@ impl Planner<'_> {
             }
         };
         let said = match kernel.language {
-            Language::Cuda => {
+            Language::Cuda | Language::Torch => {
                 format!(
                     "{work:.1e} scalar operations, but the emulator's limit is {limit:.1e} (setting `emulator.max-work`)"
                 )
@@ -132,7 +144,7 @@ impl Planner<'_> {
         scope: Scope<'_>,
         build: &PlannedVariant,
     ) -> Result<Vec<Option<Problem>>, Diagnostic> {
-        if scope.of(build).kernel.language == Language::Cuda {
+        if scope.of(build).kernel.language != Language::Triton {
             return Ok(vec![None]);
         }
         let problems = self.problems(scope, build)?;
@@ -147,7 +159,7 @@ impl Planner<'_> {
         selected: &Selected,
         benched: &[(usize, &Case)],
     ) -> Result<Vec<Option<Problem>>, Diagnostic> {
-        if scope.of(build).kernel.language == Language::Cuda {
+        if scope.of(build).kernel.language != Language::Triton {
             return Ok(vec![None]);
         }
         let mut problems: Vec<Problem> = benched.iter().map(|(_, case)| case.problem.clone()).collect();
@@ -233,6 +245,7 @@ impl Planner<'_> {
         match scope.kernel.language {
             Language::Cuda => Ok(scope.kernel.entries(&build.variant, scope.choice)),
             Language::Triton => Ok(self.specialised_for(scope, build, problem)?.entries()),
+            Language::Torch => Ok(scope.kernel.torch.iter().map(|torch| torch.function.clone()).collect()),
         }
     }
 }

@@ -15,7 +15,7 @@ use kforge_types::model::tensor_map::TensorMap;
 use kforge_types::model::triton::Specialised;
 use kforge_types::model::{
     Arch, Arg, Kernel, KernelLaunch, Language, Launch, Problem, Sanitizer, Scalar, Shape, ShapeRole, StructField,
-    Tolerance, Variant,
+    Tolerance, TypeChoice, Variant,
 };
 use kforge_types::record::device::Resolved;
 use kforge_types::record::event::Labels;
@@ -201,6 +201,7 @@ impl Planner<'_> {
             Compiler::Nvcc => node.tool("toolchain", &tools.nvcc),
             Compiler::Triton => node.tool("toolchain", &tools.triton),
             Compiler::TritonInterpreter => node.tool("toolchain", &tools.triton_interpreter),
+            Compiler::Torch => node.tool("toolchain", &tools.python),
             Compiler::Auto => node.tool("toolchain", &tools.auto).tree("tree:shim", tools.shim),
             Compiler::Nvrtc => node.tool("toolchain", &tools.nvrtc).tree("tree:shim", tools.shim),
         };
@@ -236,13 +237,16 @@ impl Planner<'_> {
             return self.triton_params(scope, build, problem);
         }
         let kernel = scope.kernel;
+        if compiler == Compiler::Torch {
+            return Ok(in_torch(scope, build));
+        }
         let input = self.package_input(scope.package);
         let reach = input.sources.get(&build.source).cloned().unwrap_or_default();
         Ok(CompileParams {
             compiler,
             arch: scope.target.arch.name().to_string(),
             main: build.source.clone(),
-            entries: kernel.entries(&build.variant, scope.choice),
+            entries: entries(kernel, &build.variant, scope.choice),
             defines: visible(kernel.defines(&build.variant, scope.choice), kernel, &reach),
             std: kernel.std.clone().unwrap_or_else(|| "c++17".into()),
             include: input.include.iter().chain(&kernel.include).cloned().collect(),
@@ -287,6 +291,7 @@ impl Planner<'_> {
     pub fn compiler(scope: Scope<'_>, work: f64) -> Compiler {
         match (&scope.target.arch, scope.kernel.compiler) {
             (arch, _) if scope.kernel.language == Language::Triton => triton::compiler(arch),
+            (_, _) if scope.kernel.language == Language::Torch => Compiler::Torch,
             (Arch::Cpu, _) if work <= CHECK_WORK => Compiler::EmulatorCheck,
             (Arch::Cpu, _) => Compiler::EmulatorPlain,
             // NVRTC compiles no host code.
@@ -409,6 +414,10 @@ impl Planner<'_> {
                     let tools = &self.package_input(scope.package).toolchains;
                     match compiler {
                         Compiler::TritonInterpreter => verify.tool("toolchain", &tools.triton_interpreter),
+                        Compiler::Torch => {
+                            let verify = verify.tool("toolchain:python", &tools.python);
+                            verify.tool("toolchain:torch", &tools.torch).blob("processor", tools.processor)
+                        }
                         _ => verify.tool("runtime", &tools.runtime),
                     }
                 }
@@ -464,6 +473,7 @@ impl Planner<'_> {
                 .host
                 .as_ref()
                 .map(|host| HostLaunch { function: host.function.clone(), protocol: HOST_PROTOCOL }),
+            torch: kernel.torch_launch(&build.variant, scope.choice, &case.problem)?.map(Box::new),
             holdout: false,
             isolated: false,
             sanitize: vec![],
@@ -534,6 +544,33 @@ struct Confirmation {
 fn wanted(scope: Scope<'_>) -> String {
     let device = || format!("device of architecture {}", scope.target.arch.name());
     scope.target.device.clone().unwrap_or_else(device)
+}
+
+/// What a variant launches, or what is called of a kernel in PyTorch.
+fn entries(kernel: &Kernel, variant: &Variant, choice: &TypeChoice) -> Vec<String> {
+    match &kernel.torch {
+        Some(torch) => vec![torch.function.clone()],
+        None => kernel.entries(variant, choice),
+    }
+}
+
+/// The parameters by which the sources of a kernel in PyTorch are read. They are the same for all its variants.
+fn in_torch(scope: Scope<'_>, build: &PlannedVariant) -> CompileParams {
+    CompileParams {
+        compiler: Compiler::Torch,
+        arch: scope.target.arch.name().to_string(),
+        main: build.source.clone(),
+        entries: entries(scope.kernel, &build.variant, scope.choice),
+        defines: BTreeMap::new(),
+        std: String::new(),
+        include: vec![],
+        flags: vec![],
+        candidate: build.round > 0,
+        lined: false,
+        ptx: false,
+        host: None,
+        triton: vec![],
+    }
 }
 
 /// The words of a kernel's entries. Tunables among them are template arguments.

@@ -424,6 +424,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                     },
                     emulated: judgement.emulated,
                     interpreted: judgement.interpreted,
+                    in_torch: judgement.in_torch,
                     unconfined: judgement.unconfined,
                     worst: judgement.worst,
                     no_fresh: judgement.no_fresh,

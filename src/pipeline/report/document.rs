@@ -215,11 +215,14 @@ pub struct ShapeReport {
     pub variant: String,
     /// The verdict.
     pub verdict: Verdict,
-    /// Whether the verdict comes from the emulator, or from Triton's interpreter.
+    /// Whether the verdict comes from the emulator, or from Triton's interpreter, or from PyTorch on the processor.
     pub emulated: bool,
     /// Whether it comes from Triton's interpreter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interpreted: bool,
+    /// Whether it comes from PyTorch on the processor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_torch: bool,
     /// What the system could not confine; empty if the kernel was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,

@@ -15,6 +15,9 @@ pub struct ImportTasksDocument {
     pub folder: String,
     /// The tasks by path.
     pub tasks: Vec<TaskDocument>,
+    /// The paths of candidates that are for none of the tasks.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub strangers: Vec<String>,
 }
 
 /// What became of a task.
@@ -54,10 +57,22 @@ pub struct TaskDocument {
     pub reference_bytes: Option<u64>,
     /// Its shapes.
     pub shapes: Vec<TaskShapeDocument>,
+    /// The kernels that were written from candidates.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub candidates: Vec<CandidateDocument>,
     /// What must be known of it.
     pub findings: Vec<FindingDocument>,
     /// Why it cannot be imported.
     pub refused: Option<RefusalDocument>,
+}
+
+/// A candidate of a task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct CandidateDocument {
+    /// Its file, from the folder that was named.
+    pub path: String,
+    /// The kernel.
+    pub kernel: String,
 }
 
 /// A shape of a task.

@@ -75,7 +75,7 @@ pub fn markdown(report: &Report, now: Option<Timestamp>) -> String {
         for (kernel, target) in targets() {
             for shape in &target.shapes {
                 let of = [
-                    witness(shape.emulated, shape.interpreted),
+                    witness(shape.emulated, shape.interpreted, shape.in_torch),
                     if shape.unconfined.is_empty() { "" } else { "unconfined" },
                 ];
                 let of: Vec<&str> = of.into_iter().filter(|part| !part.is_empty()).collect();

@@ -43,7 +43,7 @@ pub fn text(single: &Single<'_>) -> String {
     let judgement = single.judgement;
     let hosted = single.observation.is_some_and(VerifyObservation::is_host_launched);
     let witness = match judgement.emulated {
-        true => format!(" ({})", witness(true, judgement.interpreted)),
+        true => format!(" ({})", witness(true, judgement.interpreted, judgement.in_torch)),
         false if hosted => " (host-launched)".to_string(),
         false => String::new(),
     };

@@ -12,6 +12,7 @@ pub fn compiled(made: &CompileFacts, params: &CompileParams) -> String {
     let by = match params.compiler {
         Compiler::EmulatorPlain => "the host's C++ compiler, for the emulator",
         Compiler::EmulatorCheck => "the host's C++ compiler, for the emulator, with every access watched",
+        Compiler::Torch => "Python, for PyTorch",
         _ => made.compiler.as_str(),
     };
     let mut out = format!("  for {} by {by}\n", params.arch);

@@ -266,7 +266,7 @@ fn verdict(verdict: &Verdict, failures: Failures) -> String {
 fn write_shape(out: &mut String, shape: &ShapeReport, width: usize, target: &TargetReport, failures: Failures) {
     let _ = write!(out, "    {:width$}  {}", shape.shape, verdict(&shape.verdict, failures));
     if shape.emulated {
-        let _ = write!(out, "  {}", paint(DIM, witness(shape.emulated, shape.interpreted)));
+        let _ = write!(out, "  {}", paint(DIM, witness(shape.emulated, shape.interpreted, shape.in_torch)));
     }
     if !shape.unconfined.is_empty() {
         let _ = write!(out, "  {}", paint(OPEN, "unconfined"));
@@ -454,6 +454,7 @@ mod tests {
             verdict: Verdict::Pass,
             emulated: false,
             interpreted: false,
+            in_torch: false,
             unconfined: vec![],
             worst: Some(0.02),
             no_fresh: None,

@@ -19,7 +19,7 @@ use serde::{Deserialize, Serialize};
 use super::run::{self, ask, compiler_environment, find as find_program};
 use super::{DigestFile, Error};
 use kforge_foundation::base::Digest;
-use kforge_types::record::params::Toolchain;
+use kforge_types::record::params::{PYTHON_PROGRAM, PYTHON_READS, Toolchain};
 
 const WHAT: &str = "Python interpreter";
 
@@ -93,6 +93,16 @@ paths = sysconfig.get_paths()
 library = sorted(set(os.path.abspath(paths[name]) for name in ("stdlib", "platstdlib")))
 print(json.dumps({"executable": os.path.abspath(sys.executable), "files": [program] + sorted(loaded - {program}), "library": library, "version": platform.python_version(), "text": sys.version, "numpy": numpy}))
 "#;
+
+/// An interpreter by the names that workers use: `python`, [`PYTHON_PROGRAM`], and what that program reads.
+pub fn places(python: &Python) -> BTreeMap<String, PathBuf> {
+    let program = python.files.first().unwrap_or(&python.path).clone();
+    let mut places: BTreeMap<String, PathBuf> =
+        [("python".to_string(), python.path.clone()), (PYTHON_PROGRAM.to_string(), program)].into();
+    let read = python.library.iter().chain(python.files.iter().skip(1)).enumerate();
+    places.extend(read.map(|(at, path)| (format!("{PYTHON_READS}{at}"), path.clone())));
+    places
+}
 
 /// The places that [`find`] searches in vain before it finds an interpreter.
 pub fn passed_over(explicit: Option<&Path>, path_var: &str) -> Vec<PathBuf> {

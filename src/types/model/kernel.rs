@@ -12,6 +12,7 @@ use super::method::Method;
 use super::operator::TypeRef;
 use super::search::Search;
 use super::tensor_map::MapDecl;
+use super::torch::{TorchCall, TorchDecl};
 use super::triton::{Specialize, TritonDecl};
 use super::variant::TuneValue;
 use super::{Place, Text};
@@ -25,6 +26,19 @@ pub enum Language {
     Cuda,
     /// Triton.
     Triton,
+    /// Python that calls PyTorch.
+    Torch,
+}
+
+impl Language {
+    /// What people call it.
+    pub fn title(self) -> &'static str {
+        match self {
+            Language::Cuda => "CUDA C++",
+            Language::Triton => "Triton",
+            Language::Torch => "PyTorch",
+        }
+    }
 }
 
 impl Language {
@@ -55,6 +69,7 @@ impl fmt::Display for Language {
         f.write_str(match self {
             Language::Cuda => "cuda",
             Language::Triton => "triton",
+            Language::Torch => "torch",
         })
     }
 }
@@ -265,6 +280,15 @@ pub struct HostDecl {
     pub place: Place,
 }
 
+/// What a kernel in PyTorch states in place of launches: a module or function of its source is called.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TorchKernel {
+    /// The class of a module, a module, or a function, in the source.
+    pub function: String,
+    /// How it is called, if the kernel says so; otherwise as the reference in PyTorch is, or by names alone.
+    pub call: Option<(TorchCall, TorchDecl)>,
+}
+
 /// The name that counts the iterations of `repeat`.
 pub const ITERATION: &str = "iteration";
 
@@ -283,6 +307,8 @@ pub struct Kernel {
     pub language: Language,
     /// Which arguments its compilations depend on, if it is written in Triton.
     pub specialize: Specialize,
+    /// What is called, if it is written in PyTorch.
+    pub torch: Option<TorchKernel>,
     /// Its source file, relative to the package.
     pub source: String,
     /// Where it says so, for errors about the file.
@@ -303,7 +329,7 @@ pub struct Kernel {
     pub conditions: Vec<Expr>,
     /// How the space of its tunables is searched.
     pub search: Search,
-    /// Its launches in order; empty if `host` launches.
+    /// Its launches in order; empty if `host` launches, and in PyTorch.
     pub launches: Vec<LaunchDecl>,
     /// The function that launches instead, if the kernel has its own launcher.
     pub host: Option<HostDecl>,

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use super::bind::{count, fit, unbound};
-use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, StructField, contiguous};
+use super::bound::{Arg, Buffer, KernelLaunch, Launch, Problem, Reference, StructField, contiguous};
 use super::expr::{Expr, Scope, Value};
 use super::grid::{GRID_LIMITS, OpenGrid, TRIED};
 use super::kernel::{ArgDecl, Attributes, ITERATION, Kernel, LaunchAction, LaunchDecl};
@@ -12,6 +12,7 @@ use super::limits::{self, MOST_OF_A_CLUSTER};
 use super::operator::{TypeChoice, TypeRef};
 use super::target::{Target, capability};
 use super::tensor_map::{self, MapDecl, Mapped};
+use super::torch::{self, TorchCall, TorchLaunch};
 use super::triton::{ConstDecl, TritonCall, TritonConst, TritonDecl, TritonOptions};
 use super::variant::Variant;
 use super::{Arch, DType, Place, Scalar, Text};
@@ -67,6 +68,35 @@ impl Kernel {
             Ok(Buffer { name: decl.name.value.clone(), dtype, elements, fill: decl.fill })
         };
         self.workspace.iter().map(bind).collect()
+    }
+
+    /// What is called of a kernel in PyTorch for a problem of its operator; none in other languages. If the kernel does not say how, it is called as the
+    /// operator's reference in PyTorch is.
+    ///
+    /// # Errors
+    /// An expression fails.
+    pub fn torch_launch(
+        &self,
+        variant: &Variant,
+        choice: &TypeChoice,
+        problem: &Problem,
+    ) -> Result<Option<TorchLaunch>, Diagnostic> {
+        let Some(kernel) = &self.torch else { return Ok(None) };
+        let (mut call, of_reference) = match (&kernel.call, &problem.reference) {
+            (Some((call, decl)), _) => {
+                (decl.bind(call, &self.launch_scope(variant, choice, problem))?, BTreeMap::new())
+            }
+            (None, Reference::Torch { call, .. }) => {
+                let mut call = (**call).clone();
+                call.keeps_casts = false;
+                let constants = std::mem::take(&mut call.constants);
+                (call, constants)
+            }
+            (None, _) => (TorchCall::default(), BTreeMap::new()),
+        };
+        call.constants.extend(variant.values.iter().map(|(name, value)| (name.clone(), torch::constant(value))));
+        let stated = kernel.call.is_some();
+        Ok(Some(TorchLaunch { function: kernel.function.clone(), call, stated, of_reference }))
     }
 
     /// The launches of a variant for a problem of its operator, with `when` and `repeat` resolved. Fails if an expression fails, if a launch exceeds what CUDA

@@ -5,9 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 /// Languages of kernels.
-pub(crate) const LANGUAGES: [&str; 2] = ["cuda", "triton"];
-/// Languages of later versions.
-pub(crate) const LANGUAGES_LATER: [&str; 1] = ["torch"];
+pub(crate) const LANGUAGES: [&str; 3] = ["cuda", "triton", "torch"];
 
 /// The architecture of a target.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
@@ -125,7 +123,7 @@ pub enum CudaSpec {
     System,
 }
 
-/// Where the PyTorch of references comes from.
+/// Where the PyTorch of references and of kernels in PyTorch comes from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum TorchSpec {
     /// The one that the Python of this machine imports.

@@ -1,4 +1,5 @@
-//! How a module or function of PyTorch gives expected values: as declared, and with the numbers of a shape. Knows neither files nor PyTorch.
+//! How a module or function of PyTorch is called, for expected values and as a kernel: as declared, and with the numbers of a shape. Knows neither files nor
+//! PyTorch.
 
 use std::collections::BTreeMap;
 
@@ -6,6 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use super::expr::{Expr, Scope, Value};
+use super::variant::TuneValue;
 use super::{Place, Text};
 use kforge_foundation::base::Diagnostic;
 
@@ -34,6 +36,21 @@ pub struct TorchCall {
     /// Whether casts to floats below float64 are part of what is computed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub keeps_casts: bool,
+}
+
+/// What is called of a kernel in PyTorch at one shape.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct TorchLaunch {
+    /// The class of a module, a module, or a function, in the kernel's source.
+    pub function: String,
+    /// How it is called. Constants include the variant's tunables.
+    pub call: TorchCall,
+    /// Whether the kernel states how it is called. Otherwise what the reference states of parameters and buffers that the kernel does not have is left out.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub stated: bool,
+    /// Values of constants that the source may set at its top, because the reference does.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub of_reference: BTreeMap<String, Json>,
 }
 
 /// A value that depends on the shape.
@@ -91,6 +108,15 @@ impl TorchValue {
     }
 }
 
+/// A tunable as a constant of a file.
+pub(super) fn constant(value: &TuneValue) -> Json {
+    match value {
+        TuneValue::Int(value) => json!(value),
+        TuneValue::Bool(value) => json!(value),
+        TuneValue::Str(text) => json!({ "text": text }),
+    }
+}
+
 impl TorchDecl {
     /// All expressions.
     pub fn exprs(&self) -> Vec<&Expr> {
@@ -116,23 +142,23 @@ impl TorchDecl {
         })
     }
 
-    /// Refuses names that the operator does not have, each at its place.
-    pub(crate) fn check(&self, tensors: &[&str], all: &[&str], found: &mut Vec<Diagnostic>) {
+    /// Refuses names that the operator does not have, each at its place. `whose` call it is, for messages: the reference's.
+    pub(crate) fn check(&self, whose: &str, tensors: &[&str], all: &[&str], found: &mut Vec<Diagnostic>) {
         for expr in self.exprs() {
             found.extend(expr.check_names(all));
         }
         for Mapped { name, is_state } in &self.mapped {
             let (known, what) = if *is_state { (tensors, "a tensor") } else { (all, "a tensor, param or dim") };
             if !known.contains(&name.as_str()) && !tensors.contains(&name.as_str()) {
-                found.push(unknown(&name.place, name.as_str(), what, tensors, known));
+                found.push(unknown(&name.place, (whose, name.as_str()), what, tensors, known));
             }
         }
     }
 }
 
-fn unknown(place: &Place, name: &str, what: &str, tensors: &[&str], known: &[&str]) -> Diagnostic {
-    let error = place
-        .error("manifest.unknown-tensor", format!("the reference names `{name}`, which is not {what} of the operator"));
+fn unknown(place: &Place, (whose, name): (&str, &str), what: &str, tensors: &[&str], known: &[&str]) -> Diagnostic {
+    let message = format!("{whose} names `{name}`, which is not {what} of the operator");
+    let error = place.error("manifest.unknown-tensor", message);
     let all: Vec<&str> = tensors.iter().chain(known.iter().filter(|name| !tensors.contains(name))).copied().collect();
     error.expected(format!("one of {}", super::expr::list(&all))).suggest(name, all.iter().copied())
 }

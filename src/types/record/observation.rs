@@ -35,6 +35,8 @@ pub enum FindingKind {
     InputModified,
     /// An output was not written, or only partly.
     Unwritten,
+    /// What a module of PyTorch returned is not what the operator declares: another type, shape, layout or device, or no plain tensor.
+    WrongForm,
     /// A `zero-once` workspace was not zero again.
     WorkspaceDirty,
     /// Results of repeated runs on the same inputs depend on the order of threads: by more than rounding, or at all although they must not.
@@ -296,7 +298,7 @@ pub enum Determinism {
 /// What a verify step saw.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct VerifyObservation {
-    /// Whether the emulator ran the candidate, or Triton's interpreter. Every display of the observation says so.
+    /// Whether the emulator ran the candidate, or Triton's interpreter, or PyTorch on the processor. Every display of the observation says so.
     pub emulated: bool,
     /// Structural failures. Each one is a fail, except the kinds that hardware allows.
     pub findings: Vec<Finding>,
@@ -319,7 +321,7 @@ pub struct VerifyObservation {
     /// What the system could not do to confine the candidate, one sentence each. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
-    /// How it was run: `check`, `plain`, [`INTERPRETED`], or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
+    /// How it was run: `check`, `plain`, [`INTERPRETED`], [`TORCH_CPU`], or the device's class. [`HOST_LAUNCHED`] precedes this if the kernel's own launcher ran it.
     pub ran_as: String,
 }
 
@@ -329,12 +331,16 @@ pub const HOST_LAUNCHED: &str = "host-launched, ";
 /// [`VerifyObservation::ran_as`] if Triton's interpreter ran the candidate.
 pub const INTERPRETED: &str = "triton interpreter";
 
+/// [`VerifyObservation::ran_as`] if PyTorch ran the candidate on the processor.
+pub const TORCH_CPU: &str = "torch on cpu";
+
 /// What the witness of a verdict is called: nothing for a device.
-pub fn witness(emulated: bool, interpreted: bool) -> &'static str {
-    match (emulated, interpreted) {
-        (_, true) => "emulated (triton interpreter)",
-        (true, false) => "emulated",
-        (false, false) => "",
+pub fn witness(emulated: bool, interpreted: bool, in_torch: bool) -> &'static str {
+    match (emulated, interpreted, in_torch) {
+        (_, true, _) => "emulated (triton interpreter)",
+        (_, _, true) => "emulated (torch on cpu)",
+        (true, ..) => "emulated",
+        (false, ..) => "",
     }
 }
 
@@ -380,5 +386,10 @@ impl VerifyObservation {
     /// Whether Triton's interpreter ran the candidate.
     pub fn is_interpreted(&self) -> bool {
         self.emulated && self.ran_as == INTERPRETED
+    }
+
+    /// Whether PyTorch ran the candidate on the processor.
+    pub fn is_in_torch(&self) -> bool {
+        self.emulated && self.ran_as == TORCH_CPU
     }
 }

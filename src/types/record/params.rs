@@ -9,6 +9,7 @@ use super::contract::TritonFacts;
 use super::{Diagnosis, Unknown, Verdict};
 use crate::model::bound::{Buffer, Constant, Launch, Problem};
 use crate::model::method::SassPatterns;
+use crate::model::torch::TorchLaunch;
 use crate::model::triton::TritonCompile;
 use crate::model::{Compare, Metric, Sanitizer, Tolerance};
 use kforge_foundation::base::Digest;
@@ -34,6 +35,8 @@ pub enum Compiler {
     Triton,
     /// None: the sources of a kernel in Triton are brought into the form that Triton's interpreter runs on `cpu`.
     TritonInterpreter,
+    /// None: the sources of a kernel in PyTorch are brought into the form that Python runs.
+    Torch,
     /// The host's C++ compiler and the emulator, optimized, without watching accesses.
     EmulatorPlain,
     /// The host's C++ compiler and the emulator, with every access watched.
@@ -80,6 +83,11 @@ pub struct CompileParams {
 
 /// The output of a compilation that holds its PTX, if the parameters ask for it.
 pub const PTX: &str = "ptx";
+
+/// The name of the program of the Python that runs references and kernels in PyTorch, among the tools of a step: the interpreter itself, not a link to it.
+pub const PYTHON_PROGRAM: &str = "python-program";
+/// The beginning of the names of what that program reads.
+pub const PYTHON_READS: &str = "python-reads:";
 
 /// The name of the Python that runs Triton's interpreter, among the tools of a step. A reference in Python may have a `python` of its own.
 pub const INTERPRETER_PYTHON: &str = "triton-python";
@@ -292,6 +300,9 @@ pub struct VerifyParams {
     /// The launcher, if the kernel has its own. There are then no entries and launches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLaunch>,
+    /// What is called, if the kernel is written in PyTorch. There are then no launches.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub torch: Option<Box<TorchLaunch>>,
     /// verify on `cpu` only: whether the shape is a holdout shape, so that nobody may see what the kernel prints. On a device, nothing that it prints is kept.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub holdout: bool,
@@ -351,11 +362,14 @@ pub struct Judgement {
     pub verdict: Verdict,
     /// For a failure: output, first wrong index, actual and expected value, count and distribution, and a possible explanation. Several lines.
     pub explanation: String,
-    /// Whether the emulator ran the kernel, or Triton's interpreter.
+    /// Whether the emulator ran the kernel, or Triton's interpreter, or PyTorch on the processor.
     pub emulated: bool,
     /// Whether it was Triton's interpreter.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub interpreted: bool,
+    /// Whether it was PyTorch on the processor.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_torch: bool,
     /// What the system could not do to confine the candidate. Empty if the candidate was confined.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unconfined: Vec<String>,
@@ -392,6 +406,7 @@ impl Judgement {
             explanation: String::new(),
             emulated: false,
             interpreted: false,
+            in_torch: false,
             unconfined: vec![],
             worst: None,
             no_fresh: None,

@@ -22,6 +22,7 @@ pub fn verification(arch: &str, problem: Problem) -> VerifyParams {
         protocol: 1,
         host: None,
         holdout: false,
+        torch: None,
         isolated: false,
         sanitize: vec![],
         samples: None,

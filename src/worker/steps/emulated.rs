@@ -1,5 +1,5 @@
-//! compile and inspect steps for the emulator. Translates between tasks and the emulator's functions; compiles nothing itself. Steps of kernels in Triton go to
-//! [`super::interpreted`].
+//! compile and inspect steps for the emulator. Translates between tasks and the emulator's functions; compiles nothing itself. Steps of kernels in Triton and
+//! PyTorch go to [`super::interpreted`].
 
 use super::interpreted;
 use kforge_emulator::compile::{self as emulator, EmulatorCompile};
@@ -19,6 +19,7 @@ use kforge_types::record::params::{CompileParams, Compiler, InspectParams};
 pub(super) fn compile(task: &Task) -> Response {
     match task.params::<CompileParams>() {
         Ok(CompileParams { compiler: Compiler::TritonInterpreter, .. }) => interpreted::compile(task),
+        Ok(CompileParams { compiler: Compiler::Torch, .. }) => interpreted::compile_torch(task),
         _ => confined(task, |bounds| compiled(task, bounds)).unwrap_or_else(|response| response),
     }
 }

@@ -7,7 +7,8 @@ use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::import::tasks::{FindingKind, ImportedTasks, TaskOutcome, TaskResult, TasksRequest, kernelbench};
 use kforge_pipeline::report::imported_tasks::{
-    FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument, TaskStatus,
+    CandidateDocument, FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument,
+    TaskStatus,
 };
 use kforge_types::record::FORMAT_VERSION;
 
@@ -17,10 +18,14 @@ pub(super) fn run(context: &Context, args: &ImportTasksArgs) -> CommandResult {
         path: args.path.clone(),
         output: Some(args.output.clone()),
         torch: (args.torch != "system").then(|| args.torch.clone()),
+        candidates: args.candidates.clone(),
     };
     let done = kernelbench(&context.session, &request, &mut |task| say(context, task))?;
     for file in &done.skipped {
         context.console.warn(&format!("`{}` is not imported: {}", file.path.display(), file.why));
+    }
+    for path in &done.strangers {
+        context.console.warn(&format!("`{path}` is left out: it is for none of the tasks"));
     }
     if args.message_format == MessageFormat::Json {
         return print_line(context, "imported-tasks", &document(&done));
@@ -34,12 +39,16 @@ fn say(context: &Context, task: &TaskResult) {
     let console = &context.console;
     let shown = |line: Option<u32>| line.map_or(String::new(), |line| format!(" ({}:{line})", task.path));
     match &task.outcome {
-        TaskOutcome::Imported(imported, _) => {
+        TaskOutcome::Imported(imported, kernels, _) => {
             let shapes: Vec<&str> = imported.shapes.iter().map(|shape| shape.name).collect();
             let mode = if imported.train { "" } else { ", in evaluation mode" };
+            let with = match kernels.as_slice() {
+                [] => String::new(),
+                all => format!("; with {}", count(all.len() as u64, "candidate")),
+            };
             console.status(
                 "Imported",
-                &format!("`{}` as {}: shapes {}{mode}", task.path, task.package, shapes.join(", ")),
+                &format!("`{}` as {}: shapes {}{mode}{with}", task.path, task.package, shapes.join(", ")),
             );
             for finding in &imported.findings {
                 console.warn(&format!("`{}`: {}{}", task.path, finding.message, shown(finding.line)));
@@ -59,7 +68,7 @@ fn summary(context: &Context, done: &ImportedTasks) {
     let console = &context.console;
     let imported = || {
         done.tasks.iter().filter_map(|task| match &task.outcome {
-            TaskOutcome::Imported(imported, _) => Some(imported),
+            TaskOutcome::Imported(imported, ..) => Some(imported),
             TaskOutcome::Refused(_) | TaskOutcome::Exists => None,
         })
     };
@@ -82,17 +91,30 @@ fn summary(context: &Context, done: &ImportedTasks) {
         console.status("Created", &format!("`{}`", shown.display()));
     }
     if !console.quiet() {
-        console.err("help: add a kernel to a package, then verify it with `kforge build --target cpu`\n");
+        let has_kernels = done
+            .tasks
+            .iter()
+            .any(|task| matches!(&task.outcome, TaskOutcome::Imported(_, kernels, _) if !kernels.is_empty()));
+        console.err(match has_kernels {
+            true => "help: verify the candidates with `kforge verify --target cpu --keep-going`\n",
+            false => "help: add a kernel to a package, then verify it with `kforge build --target cpu`\n",
+        });
     }
 }
 
 fn document(done: &ImportedTasks) -> ImportTasksDocument {
     let task = |task: &TaskResult| {
         let (imported, refused, status) = match &task.outcome {
-            TaskOutcome::Imported(imported, _) => (Some(imported), None, TaskStatus::Imported),
+            TaskOutcome::Imported(imported, ..) => (Some(imported), None, TaskStatus::Imported),
             TaskOutcome::Refused(why) => (None, Some(why), TaskStatus::Refused),
             TaskOutcome::Exists => (None, None, TaskStatus::Exists),
         };
+        let kernels = match &task.outcome {
+            TaskOutcome::Imported(_, kernels, _) => kernels.as_slice(),
+            TaskOutcome::Refused(_) | TaskOutcome::Exists => &[],
+        };
+        let kernels =
+            kernels.iter().map(|one| CandidateDocument { path: one.path.clone(), kernel: one.kernel.clone() });
         let shapes = imported.iter().flat_map(|imported| &imported.shapes).map(|shape| TaskShapeDocument {
             name: shape.name.to_string(),
             dims: shape.dims.iter().cloned().collect(),
@@ -114,6 +136,7 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
             mode: imported.map(|imported| if imported.train { "train" } else { "eval" }.to_string()),
             reference_bytes: imported.map(|imported| imported.reference_bytes),
             shapes: shapes.collect(),
+            candidates: kernels.collect(),
             findings: findings.collect(),
             refused: refused.map(|why| RefusalDocument {
                 kind: why.kind.clone(),
@@ -127,5 +150,6 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
         set: "kernelbench".into(),
         folder: done.folder.display().to_string(),
         tasks: done.tasks.iter().map(task).collect(),
+        strangers: done.strangers.clone(),
     }
 }

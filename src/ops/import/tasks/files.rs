@@ -98,7 +98,7 @@ fn read(path: &Path, root: &Path, output: &Path) -> Result<TaskFile, SkipReason>
 }
 
 /// The number and the name in `33_BatchNorm`.
-fn numbered(stem: &str) -> (Option<u32>, &str) {
+pub(super) fn numbered(stem: &str) -> (Option<u32>, &str) {
     match stem.split_once('_') {
         Some((number, name)) if !name.is_empty() => match number.parse() {
             Ok(number) => (Some(number), name),
@@ -109,7 +109,7 @@ fn numbered(stem: &str) -> (Option<u32>, &str) {
 }
 
 /// The level in a folder of the path, as in `level1/33_BatchNorm.py`: the innermost counts.
-fn level(path: &Path) -> Option<u32> {
+pub(super) fn level(path: &Path) -> Option<u32> {
     let folders = path.parent()?.components().rev().filter_map(|part| part.as_os_str().to_str());
     folders.filter_map(|name| name.strip_prefix("level")?.trim_start_matches(['_', '-']).parse().ok()).next()
 }

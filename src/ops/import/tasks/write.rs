@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use super::FILE;
+use super::candidates::{CandidateKernel, SOURCE};
 use super::files::TaskFile;
 use crate::Error;
 use crate::new::{NewError, Surroundings};
@@ -20,8 +21,12 @@ pub(super) fn root(output: &Path, first: &Path) -> Result<Option<PathBuf>, Error
     Ok(Some(manifest))
 }
 
-/// Writes a package. Returns the workspace that it joined.
-pub(super) fn package(file: &TaskFile, manifest: &str) -> Result<Option<Surroundings>, Error> {
+/// Writes a package, and its kernels, each in a folder of its own so that none can import another. Returns the workspace that it joined.
+pub(super) fn package(
+    file: &TaskFile,
+    manifest: &str,
+    kernels: &[CandidateKernel],
+) -> Result<Option<Surroundings>, Error> {
     let folder = &file.folder;
     let above = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(above).map_err(Error::write(above))?;
@@ -30,6 +35,12 @@ pub(super) fn package(file: &TaskFile, manifest: &str) -> Result<Option<Surround
     for (name, text) in [(FILE, file.text.as_str()), (MANIFEST, manifest)] {
         let path = unfinished.path().join(name);
         write_atomically(&path, text.as_bytes(), false).map_err(Error::write(&path))?;
+    }
+    for kernel in kernels {
+        let folder = unfinished.path().join(&kernel.kernel);
+        std::fs::create_dir(&folder).map_err(Error::write(&folder))?;
+        let path = folder.join(SOURCE);
+        write_atomically(&path, kernel.text.as_bytes(), false).map_err(Error::write(&path))?;
     }
     open(unfinished.path()).map_err(Error::write(unfinished.path()))?;
     std::fs::rename(unfinished.path(), folder).map_err(Error::write(folder))?;

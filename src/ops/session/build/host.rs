@@ -138,5 +138,5 @@ fn uses_python(package: &Package) -> bool {
             || o.generate_inputs.is_some()
             || compares(o)
     };
-    package.operators.iter().any(uses) || tools::runs_baselines(package)
+    package.operators.iter().any(uses) || tools::runs_baselines(package) || tools::has_torch_kernels(package)
 }

@@ -134,7 +134,7 @@ impl Session {
         Ok(out)
     }
 
-    /// The PyTorch of each package with a reference in it. Resolves the wheels that the lockfile lacks, if that is allowed, and sets `refused` if resolving fails.
+    /// The PyTorch of each package with a reference or kernel in it. Resolves the wheels that the lockfile lacks, if that is allowed, and sets `refused` if resolving fails.
     pub fn torches(
         &self,
         opened: &mut Opened,

@@ -371,6 +371,8 @@ impl<'a> Claims<'a, '_> {
                     && params.triton == found.compiles()
                     && found.class == packaged.specialization
             }),
+            // Nothing of it is packaged.
+            Language::Torch => false,
         };
         let same = params.is_some_and(|params| {
             let defines = kernel.defines(own, choice);
@@ -438,8 +440,10 @@ impl<'a> Claims<'a, '_> {
         problem: Option<&Problem>,
     ) -> Option<LaunchSequence> {
         let problem = problem?;
-        if kernel.language == Language::Cuda {
-            return kernel.sequence(own, choice, problem).ok();
+        match kernel.language {
+            Language::Cuda => return kernel.sequence(own, choice, problem).ok(),
+            Language::Torch => return None,
+            Language::Triton => {}
         }
         let facts = self.facts(self.questions.get(&packaged.compilation)?)?.triton;
         let functions = self.functions(kernel);
@@ -654,6 +658,7 @@ impl<'a> Claims<'a, '_> {
                         let entries = found.as_ref().map(Specialised::entries).unwrap_or_default();
                         (found.map(|found| found.launches), entries)
                     }
+                    Language::Torch => None,
                 };
                 let workspaces = kernel.workspaces(&own, choice, problem).ok();
                 let trials = trials_of(operator, problem);
@@ -679,6 +684,7 @@ impl<'a> Claims<'a, '_> {
                     () if (asked.compiler == Compiler::Triton) != (kernel.language == Language::Triton) => {
                         other("compiler")
                     }
+                    () if asked.torch.is_some() => other("kind of kernel"),
                     () if matches!(asked.compiler, Compiler::EmulatorPlain | Compiler::EmulatorCheck) => {
                         other("compiler")
                     }

@@ -190,7 +190,7 @@ fn of_shape(target: &TargetReport, shape: &ShapeReport, class: &str) -> TestCase
         case.extra.insert("time".into(), format!("{:.9}", ns / 1e9).into());
     }
     let mut facts = vec![];
-    facts.extend(shape.emulated.then(|| witness(shape.emulated, shape.interpreted).to_string()));
+    facts.extend(shape.emulated.then(|| witness(shape.emulated, shape.interpreted, shape.in_torch).to_string()));
     facts.extend(shape.unconfined.iter().map(|why| format!("unconfined: {why}")));
     facts.extend(shape.worst.map(|worst| format!("largest error {}", of_allowed(worst, 1))));
     facts.extend(shape.no_fresh.iter().map(|why| format!("no fresh trial: {why}")));

@@ -32,6 +32,7 @@ fn shape(name: &str, variant: &str, verdict: Verdict) -> ShapeReport {
         verdict,
         emulated: false,
         interpreted: false,
+        in_torch: false,
         unconfined: vec![],
         worst: None,
         no_fresh: None,

@@ -36,10 +36,6 @@ impl Reader<'_> {
         let mut uses = vec![];
         let stated = |text: Option<Text>| text.unwrap_or(Text { value: String::new(), place: name.place.clone() });
         let (operator, own) = (stated(self.text(table, "operator")), self.text(table, "source"));
-        let (host, hosted) = self.host(&name, table, own.as_ref()).unzip();
-        let source = stated(own.or(hosted));
-        let targets = self.texts(table, "targets");
-        let workspace = self.buffers(table, &mut uses);
         let language = match language {
             Some(language) => {
                 self.of_language(&name, table, language);
@@ -47,6 +43,17 @@ impl Reader<'_> {
             }
             None => self.language(&name, table),
         };
+        let (torch, called) = match language {
+            Language::Torch => self.candidate(table).unzip(),
+            Language::Cuda | Language::Triton => (None, None),
+        };
+        let (host, hosted) = match language {
+            Language::Torch => (None, None),
+            Language::Cuda | Language::Triton => self.host(&name, table, own.as_ref()).unzip(),
+        };
+        let source = stated(called.or(own).or(hosted));
+        let targets = self.texts(table, "targets");
+        let workspace = self.buffers(table, &mut uses);
         let launches = self.launches(table, language, &mut uses);
         let tune = self.tune(table);
         let search = self.search(table);
@@ -62,6 +69,7 @@ impl Reader<'_> {
             defines: self.defines_of(table),
             language,
             specialize,
+            torch,
             operator: operator.value,
             operator_place: operator.place,
             source_place: source.place.clone(),
@@ -97,7 +105,8 @@ impl Reader<'_> {
                 || ["tune", "workspace"].iter().any(|k| table.contains_key(*k) && sub(table, k).is_none()),
             broken: false,
         };
-        if table.contains_key("source") {
+        // That of a kernel in PyTorch was looked at with what it names.
+        if table.contains_key("source") && language != Language::Torch {
             self.inside(&source);
         }
         if let Some(generate) = &kernel.generate {
@@ -150,7 +159,9 @@ impl Reader<'_> {
             }
             return;
         }
-        for (key, what) in [("source", "its source file, relative to the package"), ("launch", "launches in order")] {
+        let in_torch = self.text(table, "language").is_some_and(|text| text.value == Language::Torch.to_string());
+        let needed = [("source", "its source file, relative to the package"), ("launch", "launches in order")];
+        for (key, what) in needed.into_iter().take(if in_torch { 1 } else { 2 }) {
             if !table.contains_key(key) && !misspelt(&KERNEL, table, key) && !misspelt(&KERNEL, table, "generate") {
                 let message = format!("`kernel.{name}` lacks `{key}`");
                 let error = name.place.error("manifest.missing-key", message).expected(format!("`{key}`: {what}"));

@@ -16,6 +16,14 @@ use crate::model::torch::{Mapped, TorchCall, TorchDecl, TorchValue};
 impl Reader<'_> {
     /// `{ torch = "task.py::Model", ... }`.
     pub(super) fn torch_reference(&mut self, table: &DeTable<'_>) -> Option<(Reference, TorchDecl)> {
+        let (mut call, decl) = self.torch_call(table);
+        call.keeps_casts = self.text(table, "casts").is_some_and(|word| word.value == "keep");
+        let (file, function) = self.text(table, "torch").and_then(|text| self.function(&text, &[".py"]))?;
+        Some((Reference::Torch { file, function, call: Box::new(call) }, decl))
+    }
+
+    /// How a module or function is called.
+    pub(super) fn torch_call(&mut self, table: &DeTable<'_>) -> (TorchCall, TorchDecl) {
         let mut decl = TorchDecl::default();
         let mut call = TorchCall::default();
         match table.get("init").map(Spanned::get_ref) {
@@ -52,9 +60,7 @@ impl Reader<'_> {
         }
         self.twice(&decl.mapped);
         call.train = self.text(table, "mode").is_some_and(|word| word.value == "train");
-        call.keeps_casts = self.text(table, "casts").is_some_and(|word| word.value == "keep");
-        let (file, function) = self.text(table, "torch").and_then(|text| self.function(&text, &[".py"]))?;
-        Some((Reference::Torch { file, function, call: Box::new(call) }, decl))
+        (call, decl)
     }
 
     /// Refuses a tensor that is mapped twice.

@@ -17,22 +17,32 @@ const DIVISOR: i64 = 16;
 impl Reader<'_> {
     /// The language of a kernel. Refuses the keys that the language does not have.
     pub(super) fn language(&mut self, name: &Text, table: &DeTable<'_>) -> Language {
-        if self.text(table, "language").is_none_or(|language| language.value != Language::Triton.to_string()) {
-            if let Some((at, _)) = table.get_key_value("specialize") {
-                let message = format!("kernel `{name}` is in CUDA C++ and states `specialize`");
-                self.wrong("manifest.conflict", message, at.span(), "`specialize` only with `language = \"triton\"`");
+        let stated = self.text(table, "language").map(|language| language.value);
+        let of = |language: &Language| stated.as_ref() == Some(&language.to_string());
+        let language = [Language::Triton, Language::Torch].into_iter().find(of).unwrap_or(Language::Cuda);
+        let of_one = [("specialize", Language::Triton), ("call", Language::Torch)];
+        for (key, only) in of_one.into_iter().filter(|(_, only)| *only != language) {
+            if let Some((at, _)) = table.get_key_value(key) {
+                let message = format!("kernel `{name}` is not in {} and states `{key}`", only.title());
+                let expected = format!("`{key}` only with `language = \"{only}\"`");
+                self.wrong("manifest.conflict", message, at.span(), &expected);
             }
-            return Language::Cuda;
         }
-        self.of_language(name, table, Language::Triton);
-        Language::Triton
+        self.of_language(name, table, language);
+        language
     }
 
     /// Refuses the keys of a kernel or of a template's declaration that its language does not have.
     pub(super) fn of_language(&mut self, name: &Text, table: &DeTable<'_>, language: Language) {
-        if language == Language::Cuda {
-            return;
+        match language {
+            Language::Cuda => {}
+            Language::Torch => self.only_torch(name, table),
+            Language::Triton => self.only_triton(name, table),
         }
+    }
+
+    /// Refuses the keys that kernels in Triton do not have.
+    fn only_triton(&mut self, name: &Text, table: &DeTable<'_>) {
         let never = [
             ("compiler", "no `compiler`: Triton is the compiler"),
             ("std", "no `std`, which is of C++"),
@@ -99,6 +109,8 @@ impl Reader<'_> {
         uses: &mut Vec<Text>,
     ) -> Option<Box<TritonDecl>> {
         let never: &[(&str, &str)] = match language {
+            // The launches of a kernel in PyTorch have been refused as a whole.
+            Language::Torch => &[],
             Language::Cuda => &[
                 ("constexprs", "`constexprs` only with `language = \"triton\"`"),
                 ("options", "`options` only with `language = \"triton\"`"),
@@ -115,7 +127,7 @@ impl Reader<'_> {
                 self.wrong("manifest.conflict", message, at.span(), expected);
             }
         }
-        if language == Language::Cuda {
+        if language != Language::Triton {
             return None;
         }
         let mut constexprs = vec![];

@@ -4,7 +4,7 @@ use super::spec::{Field, Spec, Ty, Vocabulary, opt, req};
 use crate::model::Pattern;
 use crate::model::agent::Scope;
 use crate::model::baseline::{How, MODES};
-use crate::model::target::{LANGUAGES, LANGUAGES_LATER};
+use crate::model::target::LANGUAGES;
 
 const STR: Ty = Ty::Str("a string");
 const GLOB: Ty = Ty::Str("a path or glob");
@@ -62,7 +62,7 @@ static WORKSPACE_TOOLCHAIN: Spec = Spec {
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH)]), "the CUDA toolkit"),
         opt("triton", TRITON, "the release of Triton"),
-        opt("torch", TORCH, "the PyTorch of references; default `system`"),
+        opt("torch", TORCH, "the PyTorch of references and of kernels in PyTorch; default `system`"),
     ],
     rest: None,
 };
@@ -71,7 +71,11 @@ static TOOLCHAIN: Spec = Spec {
     fields: &[
         opt("cuda", Ty::Any(&[CUDA_WORD, Ty::Table(&CUDA_PATH_OR_INHERITED)]), "the CUDA toolkit"),
         opt("triton", Ty::Any(&[TRITON, Ty::Table(&INHERITED)]), "the release of Triton"),
-        opt("torch", Ty::Any(&[TORCH, Ty::Table(&INHERITED)]), "the PyTorch of references; default `system`"),
+        opt(
+            "torch",
+            Ty::Any(&[TORCH, Ty::Table(&INHERITED)]),
+            "the PyTorch of references and of kernels in PyTorch; default `system`",
+        ),
         opt("workspace", Ty::True, "inherit the whole table from the workspace"),
     ],
     rest: None,
@@ -190,33 +194,46 @@ static REFERENCE: Spec = Spec {
 const TORCH_EXPR: Ty = Ty::Expr("an expression over dims and params");
 const TORCH_VALUE: Ty = Ty::Any(&[TORCH_EXPR, Ty::List(&TORCH_EXPR)]);
 
+/// The keys that say how a module or function of PyTorch is called.
+macro_rules! torch_call_fields {
+    ($($first:expr,)? ; $($last:expr,)?) => {
+        &[
+            $($first,)?
+            opt(
+                "init",
+                Ty::Any(&[Ty::List(&TORCH_VALUE), Ty::Map("argument", &TORCH_VALUE)]),
+                "the arguments of the module's constructor, in order or by name",
+            ),
+            opt("constants", Ty::Map("constant", &TORCH_VALUE), "values of constants at the top of the file"),
+            opt(
+                "state",
+                Ty::Map("parameter or buffer", &Ty::Any(&[NAME, Ty::Bool])),
+                "the operator's tensor for each parameter and buffer of the module, or `false` for a buffer that no tensor gives; default its name with `_` for `.`",
+            ),
+            opt("names", Ty::Map("argument", &NAME), "the operator's tensor, param or dim for each argument"),
+            opt("mode", Ty::Words(&["eval", "train"], &[]), "the mode of the module; default eval"),
+            $($last,)?
+        ]
+    };
+}
+
+static TORCH_CALL: Spec = Spec { doc: "How a kernel in PyTorch is called.", fields: torch_call_fields!(;), rest: None };
+
 static TORCH_REFERENCE: Spec = Spec {
     doc: "A module or function of PyTorch.",
-    fields: &[
+    fields: torch_call_fields!(
         req(
             "torch",
             Ty::Str("a module or function, as `file.py::Name`"),
             "the class of a module, a module, or a function",
         ),
-        opt(
-            "init",
-            Ty::Any(&[Ty::List(&TORCH_VALUE), Ty::Map("argument", &TORCH_VALUE)]),
-            "the arguments of the module's constructor, in order or by name",
-        ),
-        opt("constants", Ty::Map("constant", &TORCH_VALUE), "values of constants at the top of the file"),
-        opt(
-            "state",
-            Ty::Map("parameter or buffer", &Ty::Any(&[NAME, Ty::Bool])),
-            "the operator's tensor for each parameter and buffer of the module, or `false` for a buffer that no tensor gives; default its name with `_` for `.`",
-        ),
-        opt("names", Ty::Map("argument", &NAME), "the operator's tensor, param or dim for each argument"),
-        opt("mode", Ty::Words(&["eval", "train"], &[]), "the mode of the module; default eval"),
+        ;
         opt(
             "casts",
             Ty::Words(&["double", "keep"], &[]),
             "whether casts to floats below float64 are taken as casts to float64; default double",
         ),
-    ],
+    ),
     rest: None,
 };
 
@@ -671,8 +688,17 @@ pub(super) static KERNEL: Spec = Spec {
     doc: "One implementation of an operator.",
     fields: &[
         req("operator", NAME, "the operator that it implements"),
-        opt("language", Ty::Words(&LANGUAGES, &LANGUAGES_LATER), "the language; default cuda"),
-        opt("source", STR, "its source file, relative to the package; required unless the kernel is generated"),
+        opt("language", Ty::Words(&LANGUAGES, &[]), "the language; default cuda"),
+        opt(
+            "source",
+            STR,
+            "its source file, relative to the package; in PyTorch with what is called, as `file.py::Name`; required unless the kernel is generated",
+        ),
+        opt(
+            "call",
+            Ty::Table(&TORCH_CALL),
+            "in PyTorch: how it is called; default as the operator's reference in PyTorch, or by names",
+        ),
         opt(
             "specialize",
             Ty::Any(&[Ty::Words(&SPECIALIZE, &[]), Ty::Map("dim", &Ty::Int)]),
@@ -682,7 +708,7 @@ pub(super) static KERNEL: Spec = Spec {
         opt("targets", Ty::List(&NAME), "the targets it is for; default all"),
         opt("requires", Ty::List(&BOOL_EXPR), "conditions on the shapes that a variant serves"),
         opt("tune", Ty::Table(&TUNE), "tunables, and how they are searched"),
-        opt("launch", LAUNCHES, "launches in order; required unless the kernel is generated"),
+        opt("launch", LAUNCHES, "launches in order; required unless the kernel is generated or in PyTorch"),
         opt("methods", Ty::Map("method", &Ty::Table(&METHOD)), "its optimisations"),
         opt("select", SELECT_OR_WORD, "how champions are selected; `\"one\"`: one champion for all shapes"),
         opt("verify", Ty::Table(&VERIFY), "additional verification"),

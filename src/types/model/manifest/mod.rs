@@ -4,6 +4,7 @@ mod check;
 mod decode;
 mod decode_agent;
 mod decode_baseline;
+mod decode_candidate;
 mod decode_host;
 mod decode_kernel;
 mod decode_launch;

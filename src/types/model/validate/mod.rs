@@ -3,6 +3,7 @@
 mod baseline;
 mod kernel;
 mod operator;
+mod torch;
 mod triton;
 
 pub use kernel::written;

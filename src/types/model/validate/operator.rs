@@ -160,7 +160,7 @@ fn expressions(operator: &Operator, found: &mut Vec<Diagnostic>) {
 fn references(operator: &Operator, found: &mut Vec<Diagnostic>) {
     if let Some(decl) = &operator.torch {
         let tensors: Vec<&str> = operator.tensors.iter().map(|tensor| tensor.name.as_str()).collect();
-        decl.check(&tensors, &operator.names(), found);
+        decl.check("the reference", &tensors, &operator.names(), found);
     }
     let Reference::Builtin { names, .. } = &operator.reference else { return };
     let known: Vec<&str> = operator

@@ -34,6 +34,7 @@ pub(super) const KIND: Descriptor = Descriptor {
                     "harness/confinement",
                     "harness/system",
                     "harness/references",
+                    "harness/candidates",
                     "harness/triton",
                     "harness/comparison",
                     "harness/verification",

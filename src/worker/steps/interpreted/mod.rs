@@ -1,5 +1,5 @@
-//! Kernels in Triton on `cpu`: their compile and inspect steps, and the document between them and the verification. Knows sources; runs nothing of them. What
-//! runs them is `verifier/interpreter`.
+//! Kernels in Triton on `cpu`, and kernels in PyTorch: their compile and inspect steps, and the documents between them and the verification. Knows sources; runs
+//! nothing of them. What runs them is `verifier/interpreter` and `verifier/torch`.
 //!
 //! | decision | reason |
 //! |---|---|
@@ -13,9 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use kforge_types::model::triton::TritonParam;
 
-pub(super) use compile::{compile, inspect, is_interpretable};
+pub(super) use compile::{compile, compile_torch, inspect, is_interpretable};
 
-/// What a compilation gives as its binary.
+/// What the compilation of a kernel in PyTorch gives as its binary.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Importable {
+    /// The file with what is called.
+    pub(super) main: String,
+    /// The texts of the files, by name.
+    pub(super) files: BTreeMap<String, String>,
+}
+
+/// What the compilation of a kernel in Triton gives as its binary.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Interpretable {
     /// The file of the functions.

@@ -2,8 +2,8 @@
 
     python -I -S -B normalise.py JOB OUT
 
-JOB is JSON: `{"tree": FOLDER}`. OUT gets, for each Python file of that folder and below, `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which
-it came; or `{"refused": MESSAGE}`. Nothing of the sources runs.
+JOB is JSON: `{"tree": FOLDER, "docs": WHETHER DOCUMENTATION STRINGS STAY}`. OUT gets, for each Python file of that folder and
+below, `{"files": {NAME: [TEXT, LINES]}}`, where LINES has for each line of the text the line of the file from which it came; or `{"refused": MESSAGE}`. Nothing of the sources runs.
 """
 
 import ast
@@ -47,8 +47,9 @@ def read(tree):
                 yield os.path.relpath(path, tree), file.read()
 
 
-def normalised(name, text):
-    tree = Bare().visit(ast.parse(text, name))
+def normalised(name, text, docs):
+    tree = ast.parse(text, name)
+    tree = tree if docs else Bare().visit(tree)
     made = ast.unparse(tree) + "\n"
     again = ast.parse(made)
     count = made.count("\n")
@@ -60,10 +61,10 @@ def normalised(name, text):
 
 def main():
     with open(sys.argv[1], encoding="utf-8") as file:
-        tree = json.load(file)["tree"]
+        job = json.load(file)
     try:
-        files = dict(read(tree))
-        answer = {"files": {name: normalised(name, text) for name, text in files.items()}}
+        files = dict(read(job["tree"]))
+        answer = {"files": {name: normalised(name, text, job["docs"]) for name, text in files.items()}}
     except SyntaxError as error:
         answer = {"refused": f"{error.filename}:{error.lineno}: the source cannot be read: {type(error).__name__}: {error.msg}"}
     except (ValueError, RecursionError) as error:

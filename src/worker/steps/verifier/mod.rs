@@ -9,6 +9,7 @@
 //! | runs of a trial | threads forward, reversed, shuffled; every output of every run is compared in full |
 //! | state between launches | of a binary with variables of its own: a launch on other inputs, and one on inputs that differ in one element, change no result |
 //! | the runner | confined or not started, unless the user permits otherwise; one process per run, with that run's buffers; its group ends before read-back |
+//! | kernels in PyTorch | a process of their own calls them many times (`torch`) |
 //! | kernels in Triton | Triton's interpreter runs them (`interpreter`), all runs of several trials in one process (`together`) |
 //! | descriptors | sealed files are opened again for each run, so that not even a file offset passes from one run to the next |
 //! | refused system calls | end the runner and become findings (`kforge_harness::confine`) |
@@ -24,6 +25,7 @@ mod near_inputs;
 mod runs;
 mod step;
 mod together;
+mod torch;
 
 pub use runs::{EndedRunner, Launchable, run_candidate};
 pub use step::run;

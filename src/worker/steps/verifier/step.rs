@@ -80,6 +80,9 @@ fn order_seed(seed: u64) -> u64 {
 
 fn verify(task: &Task) -> Result<Response, Response> {
     let params: VerifyParams = task.params()?;
+    if let Some(launch) = &params.torch {
+        return super::torch::verify(task, &params, launch);
+    }
     let check = match params.compiler {
         Compiler::EmulatorCheck => true,
         Compiler::EmulatorPlain | Compiler::TritonInterpreter => false,

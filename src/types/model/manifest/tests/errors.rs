@@ -237,7 +237,7 @@ const VALUES: [Case; 47] = [
     ),
     ("VEC = [1, 4]", "VEC = [1, 4, 1]", "manifest.duplicate-name", "1", "each value once"),
     ("VEC = [1, 4]", "VEC = [1, true]", "manifest.kind", "true", "values of one kind"),
-    ("language = \"cuda\"", "language = \"torch\"", "manifest.not-yet", "\"torch\"", "a later version"),
+    ("language = \"cuda\"", "language = \"tritn\"", "manifest.value", "\"tritn\"", "did you mean `triton`"),
     ("block = [\"BLOCK\"]", "block = [\"BLOCK\"]\ncooperative = 1", "manifest.type", "1", "`true` or `false`"),
 ];
 
@@ -590,12 +590,12 @@ fn all_errors_of_a_file_come_at_once_in_its_order() {
         .replacen("cols = 257 }", "coll = 257 }", 1)
         .replacen("operator = \"rms_norm\"", "operator = \"rms\"", 1)
         .replacen("targets = [\"cpu\"", "targets = [\"cppu\"", 1)
-        .replacen("language = \"cuda\"", "language = \"torch\"", 1)
+        .replacen("language = \"cuda\"", "language = \"tritn\"", 1)
         .replacen("grid = [\"rows\"]", "grid = [\"rows +\"]", 1);
     let (_, _, mut found) = read(&text);
     crate::model::package::sort(&mut found);
     let places: Vec<&str> = found.iter().map(under).collect();
-    let expected = ["cudda", "\"sm90\"", "atoll", "coll", "\"rms\"", "\"torch\"", "\"cppu\"", "+"];
+    let expected = ["cudda", "\"sm90\"", "atoll", "coll", "\"rms\"", "\"tritn\"", "\"cppu\"", "+"];
     assert_eq!(places, expected, "{:#?}", found.iter().map(show).collect::<Vec<_>>());
 }
 
@@ -635,7 +635,7 @@ fn the_schema_accepts_the_examples_and_refuses_a_typo() {
     }
     let typed = EXAMPLE.replace("dtype = \"f32\"", "dtype = \"T\"");
     assert!(validator.is_valid(&json(&typed)) && validator.is_valid(&json(&typed.replace("\"T\"", "\"input\""))));
-    assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"torch\"", 1))));
+    assert!(!validator.is_valid(&json(&EXAMPLE.replacen("language = \"cuda\"", "language = \"tritn\"", 1))));
 }
 
 #[test]

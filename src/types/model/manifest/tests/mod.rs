@@ -12,6 +12,7 @@ mod launches;
 mod limits;
 mod tensor_maps;
 mod torch;
+mod torch_kernels;
 mod triton;
 
 use std::sync::Arc;

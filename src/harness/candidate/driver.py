@@ -1,0 +1,460 @@
+"""Runs one kernel in PyTorch for kforge. Run as `python driver.py CALL`; CALL is a JSON file. Each line on standard input asks for something, and gets one line
+as its answer.
+
+| asked | does |
+|---|---|
+| import | imports PyTorch |
+| begin | maps the judge's memory, imports the kernel, constructs its module, and binds it to that memory |
+| call | calls it once, checks the form of what it returns, and copies that to the judge's memory |
+
+For people who write kernels in PyTorch: the source has a module or a function with the signature of the reference. It gets the operator's tensors in their own
+types, params and dims by name, without gradients. It returns one tensor for each output in declared order, or a dict by name: plain tensors of the declared type,
+shape and layout, in memory of their own. What it returns belongs to the caller, who may write to it. Inputs must not change; inouts are changed in place. A kernel
+may import files of its package that lie beside it and below, Python's own library, torch and numpy.
+"""
+
+import json
+import mmap
+import traceback
+import types
+
+with open(sys.argv[1]) as described:
+    call = json.load(described)
+
+# Whatever the kernel prints goes to standard error, so that only this file answers.
+answers = os.fdopen(os.dup(1), "w", buffering=1)
+os.dup2(2, 1)
+
+# The most characters of printed text that are kept.
+MOST_TEXT = 64 * 1024
+# The byte with which results are overwritten: a large number in every type of floats.
+SPOIL = 0x7B
+
+DTYPES = {
+    "f64": "float64", "f32": "float32", "f16": "float16", "bf16": "bfloat16",
+    "f8e4m3": "float8_e4m3fn", "f8e5m2": "float8_e5m2", "f8e8m0": "float8_e8m0fnu",
+    "i64": "int64", "i32": "int32", "i16": "int16", "i8": "int8",
+    "u64": "uint64", "u32": "uint32", "u16": "uint16", "u8": "uint8", "bool": "bool",
+}  # fmt: skip
+
+
+class Missing(Exception):
+    """What this machine lacks."""
+
+
+class Printed:
+    """What the kernel prints."""
+
+    def __init__(self):
+        self.text = ""
+
+    def write(self, text):
+        self.text += text[: max(0, MOST_TEXT - len(self.text))]
+
+    def flush(self):
+        pass
+
+    def isatty(self):
+        return False
+
+
+class Original:
+    """Functions as they were before code of the kernel ran."""
+
+    def __init__(self):
+        tensor = torch.Tensor
+        self.tensor, self.parameter = tensor, torch.nn.Parameter
+        self.copy, self.strided, self.detach, self.fill = tensor.copy_, tensor.as_strided, tensor.detach, tensor.fill_
+        self.eq, self.all = torch.eq, torch.all
+        self.address, self.storage, self.bytes = tensor.data_ptr, tensor.untyped_storage, tensor.element_size
+        self.train, self.no_grad, self.view = torch.nn.Module.train, torch.no_grad, tensor.view
+        self.type, self.len = type, len
+
+
+def dtype_of(entry):
+    name = DTYPES.get(entry["dtype"])
+    found = getattr(torch, name, None) if name else None
+    if found is None:
+        raise Missing("PyTorch %s has no type for %s, which `%s` has" % (torch.__version__, entry["dtype"], entry["name"]))
+    return found
+
+
+class Memory:
+    """The judge's memory: the operator's tensors, always at the same addresses."""
+
+    def __init__(self):
+        self.maps, self.tensors, self.entries = [], {}, {}
+        for entry in call["tensors"]:
+            whole = mmap.mmap(entry["fd"], entry["file"], flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+            dtype = dtype_of(entry)
+            size = entry["bytes"]
+            raw = torch.frombuffer(whole, dtype=torch.uint8, offset=entry["offset"], count=size) if size else torch.empty(0, dtype=torch.uint8)
+            self.maps.append(whole)
+            self.entries[entry["name"]] = entry
+            self.tensors[entry["name"]] = raw.view(dtype).as_strided(entry["shape"], entry["strides"])
+
+
+def put(module, name, tensor):
+    """Makes a tensor the parameter or buffer of that name."""
+    path, _, leaf = name.rpartition(".")
+    owner = module.get_submodule(path)
+    if leaf in owner._parameters:
+        owner._parameters[leaf] = torch.nn.Parameter(tensor, requires_grad=False)
+    else:
+        owner._buffers[leaf] = tensor
+
+
+def held(module, name):
+    path, _, leaf = name.rpartition(".")
+    owner = module.get_submodule(path)
+    return owner._parameters[leaf] if leaf in owner._parameters else owner._buffers[leaf]
+
+
+def needed(module, function, values):
+    """The names of tensors that a call or a module's state can use. A kernel may do without the others."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is p.VAR_KEYWORD for p in parameters):
+        return set(values)
+    used = {call["names"].get(p.name, p.name) for p in parameters}
+    if module is not None:
+        own = [name for name, _ in module.named_parameters()] + [name for name, _ in module.named_buffers()]
+        used |= {call["state"].get(name, name.replace(".", "_")) for name in own}
+    return used
+
+
+class Kernel:
+    """The kernel from its import to its last call."""
+
+    def __init__(self, watch, original):
+        self.watch, self.original = watch, original
+        self.memory = Memory()
+        self.module = self.function = self.bound = None
+        # The addresses of results that were overwritten.
+        self.spoilt = set()
+
+    def begin(self):
+        torch.manual_seed(0)
+        what = module_of(self.watch)
+        with torch.no_grad():
+            self.constructed(what)
+        self.bind()
+
+    def constructed(self, what):
+        is_class = isinstance(what, type) and issubclass(what, torch.nn.Module)
+        if is_class:
+            what = what(*[number(value) for value in call["init"]], **{name: number(value) for name, value in call["keywords"].items()})
+        self.module = what if isinstance(what, torch.nn.Module) else None
+        self.function = what if self.module is None else self.module.forward
+        if not callable(self.function):
+            fail("is neither a module nor a function")
+
+    def bind(self):
+        values = {name: number(value) for name, value in call["arguments"].items()}
+        given = {entry["name"]: entry for entry in call["tensors"] if entry["given"]}
+        use = needed(self.module, self.function, {**values, **given})
+        # A function is called as the reference's module is, without its constructor.
+        if self.module is None:
+            call["state"], call["init"], call["keywords"] = {}, [], {}
+        own = set() if self.module is None else set(dict(self.module.named_parameters())) | set(dict(self.module.named_buffers()))
+        if not call["stated"]:
+            call["state"] = {name: tensor for name, tensor in call["state"].items() if name in own}
+        self.bound = Bound(self.module, self.function, {**values, **given}, {name: entry for name, entry in given.items() if name in use})
+        tensors = self.memory.tensors
+        if self.module is not None:
+            same = dict(self.module.named_parameters(remove_duplicate=False))
+            for name, tensor in self.bound.state.items():
+                own = same.get(name)
+                for alias in [other for other, value in same.items() if own is not None and value is own] or [name]:
+                    put(self.module, alias, tensors[tensor])
+            for parameter in self.module.parameters():
+                parameter.requires_grad_(False)
+        known = {**values, **tensors}
+        arguments, positional = self.bound.arguments, self.bound.positional
+        self.args = [known[arguments[name]] for name in arguments if name in positional]
+        self.kwargs = {name: known[own] for name, own in arguments.items() if name not in positional}
+        self.inouts = [name for name in call["inouts"]]
+
+    def call(self, train):
+        original = self.original
+        if self.module is not None:
+            original.train(self.module, train)
+            for name, tensor in self.bound.state.items():
+                # What an earlier call assigned instead of changing it in place.
+                if tensor in self.inouts and original.address(held(self.module, name)) != original.address(self.memory.tensors[tensor]):
+                    put(self.module, name, self.memory.tensors[tensor])
+        what = self.module if self.module is not None else self.function
+        with original.no_grad():
+            result = what(*self.args, **self.kwargs)
+            self.watch.phase = None
+            self.take(result)
+
+    def take(self, result):
+        """Copies results to the judge's memory, if all have the declared form."""
+        outputs = [name for name, _ in call["outputs"]]
+        changed = {}
+        if self.module is not None:
+            for name, tensor in self.bound.state.items():
+                if tensor in self.inouts:
+                    now = held(self.module, name)
+                    if self.original.address(now) != self.original.address(self.memory.tensors[tensor]):
+                        changed[tensor] = now.data if isinstance(now, self.original.parameter) else now
+        inouts = [name for name in outputs if name in self.inouts]
+        results = named_results(result, [name for name in outputs if name not in inouts], outputs)
+        results.update((name, value) for name, value in changed.items() if name not in results)
+        before = len(self.watch.found)
+        spans = []
+        for name, value in results.items():
+            if name not in outputs:
+                self.watch.find("wrong-form", "returned `%s`, which the operator does not write; expected %s" % (name, listed(outputs)))
+                continue
+            wrong = self.form(name, value, spans)
+            if wrong:
+                self.watch.find("wrong-form", wrong)
+            elif self.is_spoilt(value):
+                self.watch.find("keeps-state", "returned `%s` in memory that an earlier call returned, and did not write it" % name)
+        if len(self.watch.found) > before:
+            return
+        for name, value in results.items():
+            target = self.memory.tensors[name]
+            if self.original.address(value) == self.original.address(target):
+                continue
+            value = self.original.detach(value)
+            self.original.copy(target, value)
+            self.spoil(value)
+
+    def form(self, name, value, spans):
+        """What is wrong with a result, whatever its values are."""
+        original, entry = self.original, self.memory.entries[name]
+        kind = original.type(value)
+        if kind is not original.tensor and kind is not original.parameter:
+            of = "a subclass of torch.Tensor" if issubclass(kind, original.tensor) else "no tensor"
+            return "returned a `%s` for `%s`, which is %s" % (kind.__name__, name, of)
+        if value.device.type != call["device"]:
+            return "returned `%s` on the device `%s`, expected `%s`" % (name, value.device, call["device"])
+        if value.layout is not torch.strided or value.is_quantized:
+            return "returned `%s` in the layout %s, expected a dense tensor" % (name, str(value.layout).replace("torch.", ""))
+        if value.is_neg() or value.is_conj():
+            return "returned `%s` as a view that is computed when it is read" % name
+        want = dtype_of(entry)
+        if value.dtype != want:
+            return "returned `%s` as %s, expected %s" % (name, word(value.dtype), word(want))
+        shape, strides = tuple(value.shape), tuple(entry["shape"])
+        if shape != strides and not (value.numel() == 1 and strides in ((), (1,)) and shape in ((), (1,))):
+            return "returned `%s` in the shape %s, expected %s" % (name, list(value.shape), entry["shape"])
+        if shape == strides and value.numel() > 0:
+            apart = [at for at, extent in enumerate(shape) if extent > 1 and value.stride(at) != entry["strides"][at]]
+            if apart:
+                return "returned `%s` with the strides %s, expected %s" % (name, list(value.stride()), entry["strides"])
+        if value.numel() == 0:
+            return None
+        start = original.address(value)
+        span = 1 + sum((extent - 1) * stride for extent, stride in zip(value.shape, value.stride()))
+        end = start + span * original.bytes(value)
+        storage = original.storage(value)
+        if start < storage.data_ptr() or end > storage.data_ptr() + storage.nbytes():
+            return "returned `%s` with less memory than its elements need" % name
+        for other, tensor in self.memory.tensors.items():
+            first = original.address(tensor)
+            if start < first + self.memory.entries[other]["bytes"] and first < end and not (other == name and name in self.inouts):
+                return "returned `%s` in the memory of `%s`" % (name, other)
+        for other, first, last in spans:
+            if start < last and first < end:
+                return "returned `%s` in the memory of `%s`" % (name, other)
+        spans.append((name, start, end))
+        return None
+
+    def is_spoilt(self, value):
+        """Whether a result is what `spoil` left of an earlier one."""
+        if self.original.address(value) not in self.spoilt or value.numel() == 0 or not value.is_contiguous():
+            return False
+        flat = self.original.view(self.original.strided(value, (value.numel(),), (1,)), torch.uint8)
+        return bool(self.original.all(self.original.eq(flat, SPOIL)))
+
+    def spoil(self, value):
+        """Overwrites a result: it belongs to the caller, and whoever keeps it for another call keeps nothing."""
+        if value.numel() == 0:
+            return
+        flat = self.original.strided(value, (value.numel(),), (1,)) if value.is_contiguous() else None
+        if flat is not None:
+            self.original.fill(self.original.view(flat, torch.uint8), SPOIL if value.dtype != torch.bool else 0)
+            if value.dtype != torch.bool:
+                self.spoilt.add(self.original.address(value))
+            return
+        self.original.fill(value, float("nan") if value.is_floating_point() else 1)
+
+
+def word(dtype):
+    return str(dtype).replace("torch.", "")
+
+
+def named_results(result, outputs, written):
+    if isinstance(result, dict):
+        return dict(result)
+    results = list(result) if isinstance(result, (tuple, list)) else [] if result is None else [result]
+    names = written if len(results) == len(written) != len(outputs) else outputs
+    if len(results) != len(names):
+        raise WrongCount("returned %d results, expected %d: %s" % (len(results), len(names), ", ".join(names) or "none, because every written tensor is an inout"))
+    return dict(zip(names, results))
+
+
+class WrongCount(Exception):
+    """Not one result for each output."""
+
+
+def module_of(watch):
+    """What is called, from the kernel's source."""
+    path = os.path.join(call["root"], call["module"])
+    sys.path[:0] = [os.path.dirname(path), call["root"]]
+    with open(path, "rb") as source:
+        tree = ast.parse(source.read(), filename=path)
+    constants = {name: number(value) for name, value in call["constants"].items()}
+    maybe = {name: number(value) for name, value in call["of_reference"].items() if name not in constants}
+    body, missing = [], set(constants)
+    for statement in tree.body:
+        body.append(statement)
+        for name in sorted(bound_names(statement) & (set(constants) | set(maybe))):
+            missing.discard(name)
+            value = constants[name] if name in constants else maybe[name]
+            again = ast.Assign(targets=[ast.Name(id=name, ctx=ast.Store())], value=literal(value))
+            body.append(ast.fix_missing_locations(ast.copy_location(again, statement)))
+    if missing:
+        sys.exit("`%s` sets no constant %s at its top, which is a tunable or is in `call.constants`" % (call["module"], listed(missing)))
+    tree.body = body
+    Instrumented(watch.caught).visit(tree)
+    spec = importlib.util.spec_from_file_location(os.path.splitext(os.path.basename(path))[0], path)
+    module = importlib.util.module_from_spec(spec)
+    setattr(module, watch.caught, watch.handler())
+    sys.modules[spec.name] = module
+    exec(compile(tree, path, "exec", dont_inherit=True), module.__dict__)
+    found = getattr(module, call["function"], None)
+    if found is None:
+        sys.exit("`%s` has no `%s`" % (call["module"], call["function"]))
+    return found
+
+
+class Served:
+    """Answers what is asked."""
+
+    def __init__(self):
+        self.kernel = self.watch = self.original = None
+
+    def do_import(self):
+        import builtins
+        import time
+
+        for library in call["stubs"]:
+            # Stand for libraries of CUDA that this torch is linked with.
+            ctypes.CDLL(library, mode=ctypes.RTLD_GLOBAL)
+        if call["numpy"] is not None:
+            sys.path.append(call["numpy"])
+        sys.path.append(call["torch"])
+        global torch
+        import warnings
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            try:
+                import torch
+            except ImportError as error:
+                raise Missing("PyTorch cannot be imported: %s" % error)
+        torch.set_num_threads(1)
+        torch.set_num_interop_threads(1)
+        self.original = Original()
+        libraries = [call["torch"]] + call["library"]
+        let_in = [os.path.join(call["torch"], name) for name in call["packages"]]
+        if call["numpy"] is not None:
+            let_in += [os.path.join(call["numpy"], name) for name in ("numpy", "numpy.libs")]
+            libraries.append(call["numpy"])
+        libraries = [os.path.realpath(folder) for folder in libraries] + libraries
+        self.watch = watch = Watch(call["root"], call["sources"], libraries, os.path.realpath(os.getcwd()), call["hidden"])
+        sys.meta_path.insert(0, KnownToKernel(watch, call["root"], call["library"] + let_in, call["left_out"], "torch nor of numpy"))
+        guarded_suppress(watch)
+        guarded_threads(watch)
+        if call["device"] == "cpu":
+            guarded_devices(watch)
+        spaces = [("builtins", builtins), ("time", time), ("os", os), ("gc", __import__("gc")), ("math", __import__("math")), ("torch", torch)]
+        spaces += [("torch.Tensor", torch.Tensor), ("torch.nn.functional", torch.nn.functional), ("torch.nn.Module", torch.nn.Module)]
+        spaces += [("torch.testing", torch.testing), ("torch.cuda", torch.cuda), ("torch.cuda.Event", torch.cuda.Event), ("torch.linalg", torch.linalg)]
+        spaces += [("torch.nn.Parameter", torch.nn.Parameter), ("torch._C.TensorBase", torch._C.TensorBase), ("torch.autograd", torch.autograd), ("threading", threading), ("_thread", _thread)]
+        watch.snapshot(spaces)
+        # Code of the kernel finds no driver under that name.
+        self.own = sys.modules["__main__"]
+        sys.modules["__main__"] = types.ModuleType("__main__")
+        own_sys.addaudithook(watch.hook)
+        return {"done": {}}
+
+    def do_begin(self):
+        self.kernel = Kernel(self.watch, self.original)
+        return self.watched("prepare", self.kernel.begin)
+
+    def do_call(self, asked):
+        return self.watched("call", lambda: self.kernel.call(asked["train"]))
+
+    def watched(self, phase, run):
+        """Runs code of the kernel. The answer says what was found."""
+        watch = self.watch
+        printed = sys.stdout = Printed()
+        watch.found, watch.lacks, whole = [], [], False
+        watch.phase = phase
+        try:
+            run()
+            whole = True
+        except WrongCount as error:
+            watch.phase = None
+            watch.find("wrong-form", str(error))
+        except MemoryError as error:
+            watch.phase = None
+            watch.find("limit-exceeded", "the kernel needs more memory than it may take")
+        except SystemExit as error:
+            watch.phase = None
+            watch.find("launch-refused", str(error) if isinstance(error.code, str) else "the kernel ends its process")
+        except BaseException as error:
+            watch.phase = None
+            # What was found before explains it.
+            if not watch.found:
+                self.raised(error)
+        finally:
+            watch.phase = None
+            sys.stdout = sys.stderr
+        watch.replaced()
+        return {"called": {"whole": whole and not watch.found, "findings": watch.found, "lacks": watch.lacks, "printed": printed.text}}
+
+    def raised(self, error):
+        watch = self.watch
+        place, line = watch.place(error)
+        if isinstance(error, SyntaxError) and error.filename in watch.places:
+            place = watch.mark(error.filename, error.lineno or 1)
+        if watch.lack_of(error, place or "an unknown line"):
+            return
+        text = " ".join(str(error).split())[:1000]
+        at = ", at %s" % place if place else ""
+        watch.find("trap", "%s%s%s" % (type(error).__name__, ": " + text if text else "", at), line)
+        if place is None:
+            traceback.print_exception(type(error), error, error.__traceback__)
+
+    def answer(self, asked):
+        (what, more), = asked.items()
+        if what == "import":
+            return self.do_import()
+        if what == "begin":
+            return self.do_begin()
+        if what == "call":
+            return self.do_call(more)
+        return {"failed": {"message": "cannot do `%s`" % what}}
+
+
+def serve():
+    served = Served()
+    for line in sys.stdin:
+        try:
+            answer = served.answer(json.loads(line))
+        except Missing as error:
+            answer = {"missing": {"why": str(error)}}
+        except Exception as error:
+            answer = {"failed": {"message": "".join(traceback.format_exception_only(type(error), error)).strip(), "log": traceback.format_exc()}}
+        answers.write(json.dumps(answer) + "\n")
+
+
+import ctypes
+
+serve()

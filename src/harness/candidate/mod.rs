@@ -1,0 +1,321 @@
+//! Runs a kernel in PyTorch in a confined process of its own, on memory that belongs to the caller. Knows processes, files and answers; knows neither trials nor
+//! which values are correct.
+//!
+//! The kernel is a program: whatever its process says may be forged. So the process is asked for nothing that could improve a result.
+//!
+//! | question | who answers |
+//! |---|---|
+//! | which values it computes | the caller's memory, which is read when the process says that a call has ended, and again when the process has ended |
+//! | whether inputs changed, or bytes around tensors | the same memory |
+//! | whether threads or processes work on | the system's lists of the process's threads and descendants |
+//! | the type, shape and layout of results; what its code does besides computing | the process ([`driver.py`], [`watch.py`]): such findings only fail it |
+//! | what this machine lacks | the process: the result is then unknown |
+//!
+//! [`driver.py`]: driver.py
+//! [`watch.py`]: watch.py
+
+mod memory;
+mod start;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tempfile::TempDir;
+
+pub use memory::{Area, areas, bytes};
+
+use crate::message::Response;
+use crate::task::{Task, failed};
+use kforge_foundation::base::count;
+use kforge_foundation::process::{Died, End, Rule, Talker, family, signal_name};
+use kforge_types::model::Problem;
+use kforge_types::model::torch::TorchLaunch;
+use kforge_types::record::{Finding, FindingKind};
+
+/// The most characters of a text that the process gives.
+const LONGEST: usize = 2000;
+
+/// A kernel in PyTorch: the files that its process gets, and what is called.
+#[derive(Debug, Clone, Copy)]
+pub struct TorchKernel<'a> {
+    /// The texts of its files, by name.
+    pub files: &'a BTreeMap<String, String>,
+    /// The file with what is called.
+    pub main: &'a str,
+    /// What is called.
+    pub launch: &'a TorchLaunch,
+}
+
+/// What is asked of the process: one line each.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum Ask {
+    Import {},
+    Begin {},
+    Call { train: bool },
+}
+
+/// What the process answers: one line each.
+#[derive(Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+enum Answer {
+    Done {},
+    Called(Said),
+    Missing {
+        why: String,
+    },
+    Failed {
+        message: String,
+        #[serde(default)]
+        log: String,
+    },
+}
+
+/// What the process says of a call.
+#[derive(Debug, PartialEq, Deserialize)]
+struct Said {
+    whole: bool,
+    findings: Vec<Finding>,
+    lacks: Vec<String>,
+    printed: String,
+}
+
+/// What is known of a call, or of what precedes the first one.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Called {
+    /// Whether results lie in the caller's memory.
+    pub whole: bool,
+    /// What fails it.
+    pub findings: Vec<Finding>,
+    /// What this machine lacks for it: the result is unknown unless there is a finding.
+    pub lacks: Vec<String>,
+    /// What it printed.
+    pub printed: String,
+    /// Whether its time was up. Another run may not have that.
+    pub timed_out: bool,
+    /// Whether the process has ended.
+    pub ended: bool,
+}
+
+/// A process with a kernel.
+pub struct TorchProcess {
+    talker: Option<Talker>,
+    /// How many threads it had before code of the kernel ran.
+    threads: usize,
+    /// The processes that this one had started before.
+    others: Vec<u32>,
+    /// Removed with this value.
+    _folder: TempDir,
+}
+
+impl TorchProcess {
+    /// Starts a process, and imports PyTorch there.
+    ///
+    /// # Errors
+    /// PyTorch is missing, or the system fails.
+    pub fn start(
+        task: &Task,
+        problem: &Problem,
+        kernel: &TorchKernel<'_>,
+        memory: &[Area<'_>],
+        limit: Duration,
+    ) -> Result<Self, Response> {
+        let folder = tempfile::Builder::new().prefix(".candidate-").tempdir_in(&task.output);
+        let folder = folder.map_err(|e| failed(format!("cannot make a folder for the kernel: {e}")))?;
+        let command = start::command(task, problem, kernel, memory, folder.path())?;
+        let others = family::descendants(std::process::id());
+        let talker = Talker::start(&command).map_err(|e| failed(format!("cannot run the kernel: {e}")))?;
+        let mut process = TorchProcess { talker: Some(talker), threads: 0, others, _folder: folder };
+        match process.ask(&Ask::Import {}, limit)? {
+            Ok(Answer::Done {}) => {}
+            Ok(Answer::Missing { why }) => return Err(Response::Unavailable { why }),
+            Ok(Answer::Failed { message, log }) => return Err(failed(format!("{message}\n{log}"))),
+            Ok(answer) => return Err(failed(format!("the kernel's process answered `{answer:?}`"))),
+            Err(died) => {
+                let said = last_line(&died.stderr.text());
+                return Err(failed(format!("the process that runs PyTorch {}{said}", died.end)));
+            }
+        }
+        process.threads = process.count_threads();
+        Ok(process)
+    }
+
+    /// Imports the kernel and constructs its module.
+    ///
+    /// # Errors
+    /// The system fails, or this machine lacks a type.
+    pub fn begin(&mut self, limit: Duration) -> Result<Called, Response> {
+        self.called(&Ask::Begin {}, limit)
+    }
+
+    /// Calls the kernel once, in training mode or not.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn call(&mut self, train: bool, limit: Duration) -> Result<Called, Response> {
+        self.called(&Ask::Call { train }, limit)
+    }
+
+    /// Ends the process and everything that it started.
+    ///
+    /// # Errors
+    /// The system fails.
+    pub fn end(mut self) -> io::Result<()> {
+        match self.talker.take() {
+            // Nothing that it still does counts.
+            Some(talker) => talker.dismiss(Duration::ZERO).map(drop),
+            None => Ok(()),
+        }
+    }
+
+    fn called(&mut self, ask: &Ask, limit: Duration) -> Result<Called, Response> {
+        match self.ask(ask, limit)? {
+            Ok(Answer::Called(said)) => {
+                let mut findings: Vec<Finding> = said.findings.into_iter().map(cleaned).collect();
+                findings.extend(self.work_on());
+                let whole = said.whole && findings.is_empty();
+                let lacks = said.lacks.iter().map(|what| plain(what)).collect();
+                let printed = said.printed.chars().filter(|c| matches!(c, '\n' | '\t') || !c.is_control()).collect();
+                Ok(Called { whole, findings, lacks, printed, ..Called::default() })
+            }
+            Ok(Answer::Missing { why }) => Err(Response::Unavailable { why }),
+            Ok(Answer::Failed { message, log }) => {
+                // The program that asks is in the kernel's process, which can break it.
+                let message = format!("the kernel's process broke: {}{}", plain(&message), last_line(&log));
+                Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
+            }
+            Ok(Answer::Done {}) => {
+                let message = "the kernel's process answered another question".to_string();
+                Ok(Called { findings: vec![Finding::new(FindingKind::Protocol, message)], ..Called::default() })
+            }
+            Err(died) => Ok(ended(&died)),
+        }
+    }
+
+    /// Threads and processes that outlive a call.
+    fn work_on(&self) -> Option<Finding> {
+        let talker = self.talker.as_ref()?;
+        let more = self.count_threads().saturating_sub(self.threads);
+        // Orphans are adopted by this process.
+        let is_new = |pid: &u32| *pid != talker.pid() && !self.others.contains(pid) && family::is_alive(*pid);
+        let processes = family::descendants(std::process::id()).iter().filter(|pid| is_new(pid)).count();
+        let what = match (more, processes) {
+            (0, 0) => return None,
+            (0, processes) => count(processes, "process"),
+            (threads, _) => count(threads, "thread"),
+        };
+        Some(Finding::new(FindingKind::Forbidden, format!("{what} of the kernel outlives its call")))
+    }
+
+    fn count_threads(&self) -> usize {
+        let Some(talker) = &self.talker else { return 0 };
+        fs::read_dir(format!("/proc/{}/task", talker.pid())).map_or(0, |tasks| tasks.flatten().count())
+    }
+
+    /// The answer, or how the process ended.
+    fn ask(&mut self, ask: &Ask, limit: Duration) -> Result<Result<Answer, Died>, Response> {
+        let Some(talker) = self.talker.take() else {
+            return Err(failed("BUG: a process that has ended is asked"));
+        };
+        let line = serde_json::to_string(ask).map_err(|e| failed(format!("cannot ask the kernel's process: {e}")))?;
+        // The coordinator ends a worker that is interrupted, and this process with it.
+        let exchanged = talker.exchange(&line, limit.max(Duration::from_millis(1)), &AtomicBool::new(false));
+        match exchanged.map_err(|e| failed(format!("cannot ask the kernel's process: {e}")))? {
+            Err(died) => Ok(Err(died)),
+            Ok((talker, line)) => {
+                self.talker = Some(talker);
+                let broken = |_| Answer::Failed { message: "it gave no answer".into(), log: String::new() };
+                Ok(Ok(serde_json::from_str(&line).unwrap_or_else(broken)))
+            }
+        }
+    }
+}
+
+/// What the end of a process means.
+fn ended(died: &Died) -> Called {
+    let said = last_line(&died.stderr.text());
+    let (kind, message) = match died.end {
+        End::TimedOut(limit) => (FindingKind::NoProgress, format!("the kernel took longer than {} s", limit.as_secs())),
+        End::Signalled(libc::SIGSYS) => {
+            (FindingKind::Forbidden, "the kernel made a system call that is refused".to_string())
+        }
+        End::Signalled(signal) => {
+            let name = signal_name(signal).map_or_else(|| format!("signal {signal}"), str::to_string);
+            (FindingKind::Crash, format!("the kernel's process was ended by {name}{said}"))
+        }
+        End::Misbehaved(rule @ (Rule::Unasked | Rule::Answer)) => {
+            (FindingKind::Protocol, format!("the kernel's process {}", End::Misbehaved(rule)))
+        }
+        End::Misbehaved(rule) => {
+            (FindingKind::LimitExceeded, format!("the kernel's process {}", End::Misbehaved(rule)))
+        }
+        end => (FindingKind::Exited, format!("the kernel ended its process ({end}){said}")),
+    };
+    let timed_out = matches!(died.end, End::TimedOut(_));
+    Called { findings: vec![Finding::new(kind, message)], timed_out, ended: true, ..Called::default() }
+}
+
+/// A finding of the process without what would act on a terminal, and of no kind that fails nothing.
+fn cleaned(finding: Finding) -> Finding {
+    let kind = if finding.kind.is_allowed() { FindingKind::Protocol } else { finding.kind };
+    let line = finding.line.filter(|(file, _)| file == "@pc");
+    Finding { line, ..Finding::new(kind, plain(&finding.message)) }
+}
+
+fn plain(text: &str) -> String {
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).take(LONGEST).collect()
+}
+
+/// The last line of a text, after a colon.
+fn last_line(text: &str) -> String {
+    match text.trim().lines().last() {
+        None | Some("") => String::new(),
+        Some(line) => format!(": {}", plain(line)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_foundation::process::Captured;
+
+    #[test]
+    fn requests_and_answers_are_those_of_the_driver() {
+        let said = |ask: &Ask| serde_json::to_string(ask).unwrap();
+        assert_eq!(said(&Ask::Call { train: true }), r#"{"call":{"train":true}}"#);
+        let heard = |text: &str| serde_json::from_str::<Answer>(text).unwrap();
+        assert_eq!(heard(r#"{"done": {}}"#), Answer::Done {});
+        let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
+        let Answer::Called(called) = heard(text) else { panic!("{text}") };
+        assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
+        for ask in ["import", "begin", "call"] {
+            assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
+        }
+    }
+
+    #[test]
+    fn a_finding_of_the_process_fails_and_cannot_write_on_a_terminal() {
+        let forged =
+            Finding { line: Some(("/etc/passwd".into(), 3)), ..Finding::new(FindingKind::AbsentLane, "a\u{1b}b\n") };
+        assert_eq!(cleaned(forged), Finding::new(FindingKind::Protocol, "a b "));
+        let placed = Finding { line: Some(("@pc".into(), 3)), ..Finding::new(FindingKind::Trap, "t") };
+        assert_eq!(cleaned(placed.clone()), placed);
+    }
+
+    #[test]
+    fn how_a_process_ends_says_why_the_kernel_fails() {
+        let of = |end| ended(&Died { end, stderr: Captured::new(10) });
+        assert_eq!(of(End::Exited(0)).findings[0].kind, FindingKind::Exited);
+        assert_eq!(of(End::Signalled(libc::SIGSEGV)).findings[0].kind, FindingKind::Crash);
+        assert!(of(End::Signalled(libc::SIGSEGV)).findings[0].message.contains("SIGSEGV"));
+        assert_eq!(of(End::Signalled(libc::SIGSYS)).findings[0].kind, FindingKind::Forbidden);
+        assert_eq!(of(End::Misbehaved(Rule::Unasked)).findings[0].kind, FindingKind::Protocol);
+        assert_eq!(of(End::Misbehaved(Rule::Memory)).findings[0].kind, FindingKind::LimitExceeded);
+        let late = of(End::TimedOut(Duration::from_secs(3)));
+        assert!(late.timed_out && late.ended && late.findings[0].message.ends_with("3 s"));
+    }
+}

@@ -1,0 +1,275 @@
+//! How the process of a kernel in PyTorch is started: its program, its call, its confinement and its environment. Knows files and variables; asks nothing.
+//!
+//! The kernel's files and the program lie where the process cannot write. It writes in a folder that is removed with it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+use serde_json::Value;
+
+use super::TorchKernel;
+use super::memory::{Area, bytes, offset, size};
+use crate::compilers::permitted;
+use crate::confine::Confinement;
+use crate::message::Response;
+use crate::oracle::python::{Interpreter, arguments};
+use crate::task::{Task, failed};
+use kforge_foundation::process::{Command, Limits, Room};
+use kforge_project::toolchain::python::{LEFT_OUT, TORCH};
+use kforge_types::model::{DType, Problem, Reference, Role};
+
+pub(super) const DRIVER: &str = concat!(
+    include_str!("../oracle/known.py"),
+    "\n\n",
+    include_str!("../oracle/torch_module.py"),
+    "\n\n",
+    include_str!("watch.py"),
+    "\n\n",
+    include_str!("driver.py")
+);
+
+/// Memory that Python and PyTorch take, beyond what the kernel may take.
+const OWN: u64 = 1 << 30;
+/// Address space that they take.
+const ADDRESSES: u64 = 8 << 30;
+/// The most processes: a kernel may compile something before its first call.
+const PROCESSES: usize = 64;
+/// The most bytes and files that it may leave in its folder.
+const FILES: (u64, usize) = (256 << 20, 5000);
+
+/// The call, as the driver reads it.
+#[derive(Serialize)]
+struct Described<'a> {
+    device: &'static str,
+    root: &'a Path,
+    /// The names of the kernel's files.
+    sources: Vec<&'a str>,
+    /// The modules that it must not import.
+    hidden: Vec<String>,
+    /// The folder that contains PyTorch, and the packages in it that may be imported.
+    torch: &'a Path,
+    packages: [&'static str; TORCH.len()],
+    stubs: Vec<&'a Path>,
+    numpy: Option<&'a Path>,
+    library: &'a [PathBuf],
+    left_out: [&'static str; LEFT_OUT.len()],
+    module: &'a str,
+    function: &'a str,
+    init: &'a [Value],
+    keywords: &'a BTreeMap<String, Value>,
+    constants: &'a BTreeMap<String, Value>,
+    of_reference: &'a BTreeMap<String, Value>,
+    state: &'a BTreeMap<String, Option<String>>,
+    names: &'a BTreeMap<String, String>,
+    stated: bool,
+    arguments: BTreeMap<String, Value>,
+    tensors: Vec<PlacedTensor<'a>>,
+    inouts: Vec<&'a str>,
+    /// Each written tensor, in declared order. The second part is unused: the driver's helpers take pairs.
+    outputs: Vec<(&'a str, &'static str)>,
+}
+
+/// A tensor in its memory file.
+#[derive(Serialize)]
+struct PlacedTensor<'a> {
+    name: &'a str,
+    dtype: DType,
+    shape: &'a [u64],
+    /// Elements between neighbours along each axis.
+    strides: &'a [u64],
+    /// Bytes from the first to the last element.
+    bytes: u64,
+    fd: i32,
+    /// The size of the file, and where the tensor begins in it.
+    file: usize,
+    offset: usize,
+    /// Whether the kernel gets it.
+    given: bool,
+}
+
+/// The command that starts the process in a folder of its own.
+pub(super) fn command(
+    task: &Task,
+    problem: &Problem,
+    kernel: &TorchKernel<'_>,
+    memory: &[Area<'_>],
+    folder: &Path,
+) -> Result<Command, Response> {
+    permitted(task, "kernels")?;
+    let io = |e: io::Error| failed(format!("cannot prepare the kernel's process: {e}"));
+    let interpreter = Interpreter::of(task.tool("python")?)?;
+    let torch = task.tool("torch")?;
+    let stubs: Vec<&Path> = task
+        .places
+        .tools
+        .iter()
+        .filter(|(name, _)| name.starts_with("torch-stub:"))
+        .map(|(_, path)| path.as_path())
+        .collect();
+    let folder = folder.canonicalize().map_err(io)?;
+    let [program, root, scratch] = ["program", "source", "work"].map(|name| folder.join(name));
+    for made in [&program, &root, &scratch] {
+        fs::create_dir(made).map_err(io)?;
+    }
+    for (name, text) in kernel.files {
+        let path = root.join(name);
+        if let Some(parent) = path.parent() {
+            fs::create_dir_all(parent).map_err(io)?;
+        }
+        fs::write(path, text).map_err(io)?;
+    }
+    let described = described(problem, kernel, memory, (&interpreter, torch, stubs, &root));
+    let text = serde_json::to_vec(&described).map_err(|e| failed(format!("cannot describe the kernel: {e}")))?;
+    let (driver, call) = (program.join("driver.py"), program.join("call.json"));
+    fs::write(&driver, DRIVER).map_err(io)?;
+    fs::write(&call, text).map_err(io)?;
+    let mut read = interpreter.folders.clone();
+    read.extend([root.clone(), program, torch.to_path_buf()]);
+    read.extend(task.places.tools.iter().filter(|(name, _)| name.starts_with("torch")).map(|(_, path)| path.clone()));
+    let buffers = bytes(problem);
+    let keep = Confinement {
+        scratch: Some(scratch.clone()),
+        read,
+        devices: vec![],
+        programs: true,
+        keep: memory.iter().map(|area| area.file.number()).collect(),
+        limits: Limits {
+            address_space: Some(task.memory_limit.saturating_add(ADDRESSES).saturating_add(buffers.saturating_mul(8))),
+            open_files: Some(1024),
+            die_with: Some(std::process::id()),
+            ..Limits::default()
+        },
+    };
+    let keep = serde_json::to_string(&keep).map_err(|e| failed(format!("cannot confine the kernel: {e}")))?;
+    let room = Room {
+        processes: PROCESSES,
+        memory: task.memory_limit.saturating_add(OWN).saturating_add(buffers.saturating_mul(8)),
+        folder: scratch.clone(),
+        bytes: FILES.0,
+        files: FILES.1,
+    };
+    let mut command = Command::own().args(["worker", "--confined", &keep]).arg(&interpreter.executable);
+    command = command.args(["-S", "-s", "-P", "-B"]).arg(driver).arg(call).dir(&scratch).room(room);
+    for (name, value) in environment(&scratch) {
+        command = command.env(name, value);
+    }
+    for area in memory {
+        command = command.inherit(area.file.descriptor());
+    }
+    Ok(command)
+}
+
+fn described<'a>(
+    problem: &'a Problem,
+    kernel: &TorchKernel<'a>,
+    memory: &'a [Area<'a>],
+    (interpreter, torch, stubs, root): (&'a Interpreter, &'a Path, Vec<&'a Path>, &'a Path),
+) -> Described<'a> {
+    let call = &kernel.launch.call;
+    let both = problem.tensors.iter().filter(|tensor| tensor.role == Role::Inout);
+    let placed = memory.iter().map(|Area { tensor, file }| PlacedTensor {
+        name: &tensor.name,
+        dtype: tensor.dtype,
+        shape: &tensor.shape,
+        strides: &tensor.strides,
+        bytes: tensor.bytes(),
+        fd: file.number(),
+        file: size(tensor),
+        offset: offset(),
+        given: tensor.role != Role::Output,
+    });
+    Described {
+        device: "cpu",
+        root,
+        sources: kernel.files.keys().map(String::as_str).collect(),
+        hidden: hidden(&problem.reference),
+        torch,
+        packages: TORCH,
+        stubs,
+        numpy: interpreter.numpy.as_deref(),
+        library: &interpreter.library,
+        left_out: LEFT_OUT,
+        module: kernel.main,
+        function: &kernel.launch.function,
+        init: &call.init,
+        keywords: &call.keywords,
+        constants: &call.constants,
+        of_reference: &kernel.launch.of_reference,
+        state: &call.state,
+        names: &call.names,
+        stated: kernel.launch.stated,
+        arguments: arguments(problem),
+        tensors: placed.collect(),
+        inouts: both.map(|tensor| tensor.name.as_str()).collect(),
+        outputs: problem.written().map(|tensor| (tensor.name.as_str(), "")).collect(),
+    }
+}
+
+/// The module of the file that gives expected values, which the kernel must not import.
+fn hidden(reference: &Reference) -> Vec<String> {
+    match reference {
+        Reference::Python { file, .. } | Reference::Torch { file, .. } => {
+            let stem = Path::new(file).file_stem();
+            stem.map(|stem| stem.to_string_lossy().into_owned()).into_iter().collect()
+        }
+        Reference::Builtin { .. } | Reference::Cpp { .. } => vec![],
+    }
+}
+
+/// The whole environment: caches and temporary files in the scratch folder, one thread, and no variable by which PyTorch chooses code.
+fn environment(scratch: &Path) -> Vec<(&'static str, String)> {
+    let own = |name: &str| scratch.join(name).display().to_string();
+    let folders = [
+        ("TORCHINDUCTOR_CACHE_DIR", "inductor"),
+        ("TRITON_CACHE_DIR", "triton"),
+        ("TORCH_EXTENSIONS_DIR", "extensions"),
+        ("XDG_CACHE_HOME", "cache"),
+    ];
+    let plain = [
+        ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+        ("LC_ALL", "C.UTF-8"),
+        ("USER", "kforge"),
+        ("PYTHONHASHSEED", "0"),
+        ("OPENBLAS_NUM_THREADS", "1"),
+        ("OMP_NUM_THREADS", "1"),
+        ("MKL_NUM_THREADS", "1"),
+        ("TORCHINDUCTOR_COMPILE_THREADS", "1"),
+    ];
+    let mut all: Vec<(&'static str, String)> = folders.into_iter().map(|(name, folder)| (name, own(folder))).collect();
+    all.extend(["HOME", "TMPDIR"].map(|name| (name, scratch.display().to_string())));
+    all.extend(plain.into_iter().map(|(name, value)| (name, value.to_string())));
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use kforge_types::model::torch::TorchLaunch;
+
+    #[test]
+    fn the_driver_reads_only_what_it_is_told() {
+        let problem = Problem::of(vec![], Reference::builtin("sum", &[]));
+        let (files, launch) = (BTreeMap::new(), TorchLaunch::default());
+        let kernel = TorchKernel { files: &files, main: "", launch: &launch };
+        let interpreter = Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
+        let described = described(&problem, &kernel, &[], (&interpreter, Path::new(""), vec![], Path::new("")));
+        let described = serde_json::to_value(described).unwrap();
+        let texts = [include_str!("driver.py"), include_str!("watch.py"), include_str!("../oracle/torch_module.py")];
+        let all = texts.map(|text| text.split("call[\"").skip(1).collect::<Vec<_>>()).concat();
+        let names: Vec<&str> = all.iter().filter_map(|rest| Some(rest.split_once("\"]")?.0)).collect();
+        assert!(names.contains(&"of_reference") && names.contains(&"left_out"), "{names:?}");
+        for name in names {
+            assert!(described.get(name).is_some(), "`{name}` is not described");
+        }
+    }
+
+    #[test]
+    fn the_file_of_the_reference_is_hidden() {
+        let torch = Reference::Torch { file: "a/task.py".into(), function: "M".into(), call: Box::default() };
+        assert_eq!(hidden(&torch), ["task"]);
+        assert!(hidden(&Reference::builtin("sum", &[])).is_empty());
+    }
+}

@@ -1,0 +1,252 @@
+//! Kernels in PyTorch: modules that cheat or err in each way that such a module can, and unusual modules that are correct. The former are refused for the right
+//! reason, and the latter pass. `torch_candidates/expected.toml` states what is found of each. Here they run on `cpu`.
+//!
+//! The second tier installs the part of PyTorch that runs on processors below `target/kforge-test-home` when it is missing, which needs the network and 1.7 GB.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Write;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+#[path = "installed/folders.rs"]
+mod folders;
+#[path = "installed/python.rs"]
+mod python;
+
+use folders::folder;
+use serde::Deserialize;
+use serde_json::Value;
+
+/// `expected.toml`.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Expected {
+    /// Regular expressions for verdicts.
+    reason: BTreeMap<String, String>,
+    cheat: BTreeMap<String, String>,
+    honest: BTreeMap<String, Honest>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Honest {
+    operator: String,
+    function: String,
+}
+
+fn suite() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/torch_candidates")
+}
+
+fn expected() -> Expected {
+    toml::from_str(&fs::read_to_string(suite().join("expected.toml")).unwrap()).unwrap()
+}
+
+fn copy(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for file in fs::read_dir(from).unwrap().map(Result::unwrap).filter(|file| file.path().is_file()) {
+        fs::copy(file.path(), to.join(file.file_name())).unwrap();
+    }
+}
+
+/// A package with some kernels of the suite, in a folder of its own.
+struct Lab {
+    folder: tempfile::TempDir,
+    home: tempfile::TempDir,
+}
+
+impl Lab {
+    /// `kernels` are names with an operator, a function and further keys.
+    fn new(of: &str, kernels: &[(&str, &str, &str, &str)]) -> Self {
+        let lab = Lab { folder: folder(), home: folder() };
+        let mut manifest = fs::read_to_string(suite().join("operators.toml")).unwrap();
+        copy(&suite().join("reference"), &lab.path("reference"));
+        for (name, operator, function, more) in kernels {
+            copy(&suite().join(of).join(name), &lab.path(name));
+            write!(
+                manifest,
+                "\n[kernel.{name}]\noperator = \"{operator}\"\nlanguage = \"torch\"\nsource = \"{name}/kernel.py::{function}\"\n{more}\n"
+            )
+            .unwrap();
+        }
+        fs::write(lab.path("kernel.toml"), manifest).unwrap();
+        let lock = Path::new(env!("CARGO_MANIFEST_DIR")).join("examples/torch/kforge.lock");
+        fs::copy(lock, lab.path("kforge.lock")).unwrap();
+        lab
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn edit(&self, name: &str, from: &str, to: &str) {
+        let text = fs::read_to_string(self.path(name)).unwrap();
+        assert!(text.contains(from), "{name} has no {from}");
+        fs::write(self.path(name), text.replacen(from, to, 1)).unwrap();
+    }
+
+    #[expect(
+        clippy::disallowed_methods,
+        reason = "a test stands where a shell does, and hands PATH and the index of packages on"
+    )]
+    fn run(&self, words: &[&str]) -> Ran {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_kforge"));
+        command.args(words).current_dir(self.folder.path()).env_clear().stdin(Stdio::null());
+        command.env("KFORGE_HOME", self.home.path()).env("KFORGE_BUILD_TIME_LIMIT", "30s");
+        let passed = |name: &str| {
+            matches!(name, "PATH" | "HOME") || name.starts_with("PIP_") || name.to_lowercase().ends_with("_proxy")
+        };
+        for (name, value) in std::env::vars().filter(|(name, _)| passed(name)) {
+            command.env(name, value);
+        }
+        if let Some(python) = python::python() {
+            command.env("KFORGE_TOOLCHAIN_PYTHON", python);
+        }
+        let done = command.output().unwrap();
+        let out = String::from_utf8_lossy(&done.stdout).into_owned();
+        let lines = out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
+        Ran { lines, said: format!("{out}{}", String::from_utf8_lossy(&done.stderr)), code: done.status.code() }
+    }
+
+    /// The same with PyTorch, which is installed once for all tests; none if it cannot be.
+    fn installed(self) -> Option<Self> {
+        let kept = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().unwrap().join("kforge-test-home/toolchains");
+        fs::create_dir_all(&kept).unwrap();
+        std::os::unix::fs::symlink(&kept, self.home.path().join("toolchains")).unwrap();
+        let fetched = self.run(&["fetch"]);
+        if fetched.code != Some(0) {
+            kforge::base::testing::skipped(&format!("PyTorch cannot be installed: {}", fetched.said));
+            return None;
+        }
+        Some(self)
+    }
+
+    /// The entry of each kernel and shape in the report.
+    fn shapes(&self) -> BTreeMap<String, Vec<Value>> {
+        let report = fs::read(self.path("target/kforge/report.json")).unwrap();
+        let report: Value = serde_json::from_slice(&report).unwrap();
+        let kernels = report["packages"][0]["kernels"].as_array().unwrap();
+        let shapes = |kernel: &Value| kernel["targets"][0]["shapes"].as_array().unwrap().clone();
+        kernels.iter().map(|kernel| (kernel["name"].as_str().unwrap().to_string(), shapes(kernel))).collect()
+    }
+}
+
+struct Ran {
+    lines: Vec<Value>,
+    said: String,
+    code: Option<i32>,
+}
+
+impl Ran {
+    /// The number of steps of a kind that were executed.
+    fn executed(&self, kind: &str) -> usize {
+        let of = |line: &&Value| line["reason"] == "step-finished" && line["kind"] == kind;
+        self.lines.iter().filter(of).filter(|line| line["outcome"].to_string().contains("executed")).count()
+    }
+}
+
+#[test]
+fn every_kernel_of_the_suite_is_expected_to_come_to_something() {
+    let expected = expected();
+    let folders = |of: &str| -> BTreeSet<String> {
+        let all = fs::read_dir(suite().join(of)).unwrap().map(|entry| entry.unwrap().file_name());
+        all.map(|name| name.into_string().unwrap()).collect()
+    };
+    assert_eq!(folders("cheats"), expected.cheat.keys().cloned().collect());
+    assert_eq!(folders("honest"), expected.honest.keys().cloned().collect());
+    assert!(expected.cheat.len() >= 30 && expected.honest.len() >= 15);
+    let used: BTreeSet<&String> = expected.cheat.values().collect();
+    assert_eq!(used, expected.reason.keys().collect());
+    expected.reason.values().for_each(|words| drop(regex::Regex::new(words).unwrap()));
+    for (of, name) in
+        expected.cheat.keys().map(|name| ("cheats", name)).chain(expected.honest.keys().map(|name| ("honest", name)))
+    {
+        let text = fs::read_to_string(suite().join(of).join(name).join("kernel.py")).unwrap();
+        assert!(text.starts_with("# ") && text.lines().next().unwrap().ends_with('.'), "{name} says what it does");
+    }
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+fn every_module_that_cheats_is_refused_for_its_reason() {
+    let expected = expected();
+    let kernels: Vec<_> = expected.cheat.keys().map(|name| (name.as_str(), "linear", "ModelNew", "")).collect();
+    let Some(lab) = Lab::new("cheats", &kernels).installed() else { return };
+    let ran = lab.run(&["build", "--keep-going"]);
+    assert_eq!(ran.code, Some(100), "{}", ran.said);
+    let found = lab.shapes();
+    let mut missed = vec![];
+    for (name, reason) in &expected.cheat {
+        let words = regex::Regex::new(&expected.reason[reason]).unwrap();
+        let verdicts: Vec<&Value> = found[name].iter().map(|shape| &shape["verdict"]).collect();
+        if !verdicts.iter().all(|verdict| verdict["fail"].as_str().is_some_and(|text| words.is_match(text))) {
+            missed.push(format!("{name}: expected `{reason}`, found {verdicts:?}"));
+        }
+    }
+    assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), expected.cheat.len(), missed.join("\n"));
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+fn every_honest_module_passes_and_the_verdict_says_what_ran_it() {
+    let expected = expected();
+    let of = |(name, honest): (&'static str, &'static Honest)| {
+        let more = if name == "tuned" { "tune.BLOCK = [2, 4]" } else { "" };
+        (name, honest.operator.as_str(), honest.function.as_str(), more)
+    };
+    let expected: &'static Expected = Box::leak(Box::new(expected));
+    let kernels: Vec<_> = expected.honest.iter().map(|(name, honest)| of((name, honest))).collect();
+    let Some(lab) = Lab::new("honest", &kernels).installed() else { return };
+    let ran = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    // One of them has two variants.
+    assert_eq!(ran.executed("verify"), expected.honest.len() + 1, "{}", ran.said);
+    for (name, shapes) in lab.shapes() {
+        assert!(!shapes.is_empty(), "{name}");
+        for shape in shapes {
+            assert_eq!((&shape["verdict"], &shape["in_torch"]), (&Value::from("pass"), &Value::Bool(true)), "{name}");
+            assert!(shape["no_fresh"].is_null(), "{name}: {shape}");
+        }
+    }
+    let report = lab.run(&["report"]);
+    assert!(report.said.contains("emulated (torch on cpu)"), "{}", report.said);
+    let printed = lab.run(&["verify", "-v"]);
+    assert!(printed.said.contains("shape (6, 32)"), "what it printed: {}", printed.said);
+
+    // Nothing is done twice, a comment stops at the compilation, and another line does not.
+    let again = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!((again.executed("verify"), again.executed("compile")), (0, 0), "{}", again.said);
+    lab.edit("eager/kernel.py", "# Calls", "# It calls");
+    let commented = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!((commented.executed("compile"), commented.executed("verify")), (1, 0), "{}", commented.said);
+    lab.edit("helpers/helper.py", "torch.relu(x)", "torch.relu(x) + 1");
+    let wrong = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!((wrong.code, wrong.executed("verify")), (Some(100), 1), "{}", wrong.said);
+}
+
+#[test]
+#[ignore = "second tier: a process with PyTorch; needs the network once"]
+fn what_the_process_of_a_module_must_not_do_fails_there() {
+    let Some(lab) = Lab::new("confined", &[("escapes", "linear", "ModelNew", "")]).installed() else { return };
+    let ran = lab.run(&["verify"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+}
+
+#[test]
+fn without_pytorch_a_module_is_unknown_and_the_reason_says_what_to_do() {
+    let lab = Lab::new("honest", &[("eager", "linear", "ModelNew", "")]);
+    let ran = lab.run(&["verify", "--offline"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    assert!(ran.said.contains("not installed") && ran.said.contains("run `kforge fetch`"), "{}", ran.said);
+    assert!(ran.said.contains("unknown small"), "{}", ran.said);
+}
+
+#[test]
+fn what_the_source_does_not_have_is_said_at_its_place() {
+    let lab = Lab::new("honest", &[("eager", "linear", "ModelNow", "")]);
+    let ran = lab.run(&["check", "--offline"]);
+    assert_eq!(ran.code, Some(101), "{}", ran.said);
+    assert!(ran.said.contains("`eager/kernel.py` has no `ModelNow`"), "{}", ran.said);
+    assert!(ran.said.contains("did you mean `ModelNew`"), "{}", ran.said);
+}

@@ -1,0 +1,16 @@
+# Runs a program in a call.
+import subprocess
+
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, inner, cols):
+        super().__init__()
+        self.linear = nn.Linear(inner, cols)
+
+    def forward(self, x):
+        subprocess.run(["true"], check=True)
+        return F.relu(self.linear(x))
