@@ -1,5 +1,6 @@
 //! Kernels as declared: one implementation of an operator, what may vary in it and what it launches. Variants are in `variant`, bound launches in `launch`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -279,6 +280,8 @@ pub struct Kernel {
     pub conditions: Vec<Expr>,
     /// How the space of its tunables is searched.
     pub search: Search,
+    /// Values of tunables that a search visits first, in order. A variant that has all values of an entry is meant.
+    pub hints: Vec<BTreeMap<String, TuneValue>>,
     /// Its launches in order; empty if `host` launches.
     pub launches: Vec<LaunchDecl>,
     /// The function that launches instead, if the kernel has its own launcher.
