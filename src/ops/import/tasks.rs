@@ -1,10 +1,10 @@
 //! Imports tasks of problem sets in PyTorch: finds task files, describes them with PyTorch in confined processes, and writes a package for each. A task that
 //! cannot be imported does not stop the others. Never overwrites a file, and leaves nothing half written.
 
-mod files;
+pub(super) mod files;
 mod source;
-mod torch;
-mod write;
+pub(super) mod torch;
+pub(super) mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -18,8 +18,8 @@ use kforge_harness::problem_sets::{Describer, TaskText, describe};
 use kforge_project::source::import::tasks::{
     Constant, ImportedTask, Refusal, TaskAnswer, TaskRequest, TaskSource, too_large, write_task,
 };
-pub use kforge_project::source::import::tasks::{Finding, FindingKind, Origin};
-use kforge_project::workspace::find::tidy;
+pub use kforge_project::source::import::tasks::{Finding, FindingKind, ImportedShape, Origin};
+use kforge_project::workspace::find::{MANIFEST, tidy};
 use torch::TorchHere;
 
 /// How long one task may take. Most take less than a second.
@@ -45,6 +45,8 @@ pub struct TasksRequest {
 /// What became of task files.
 #[derive(Debug)]
 pub struct ImportedTasks {
+    /// The problem set.
+    pub set: &'static str,
     /// The folder of the packages.
     pub folder: PathBuf,
     /// The tasks by file.
@@ -145,11 +147,14 @@ pub fn kernelbench(
             for (pending, answer) in chunk.iter().zip(answers) {
                 let outcome = match packed(request, pending, answer) {
                     Ok(mut task) => {
-                        task.findings.extend(too_large(task.reference_bytes, limit));
+                        task.findings.extend(task.reference_bytes.and_then(|bytes| too_large(bytes, limit)));
                         if workspace.is_none() {
                             workspace = write::root(&output, &pending.file.folder)?;
                         }
-                        let around = write::package(&pending.file, &task.text)?;
+                        let around = write::package(
+                            &pending.file.folder,
+                            &[(FILE, pending.file.text.as_str()), (MANIFEST, &task.text)],
+                        )?;
                         TaskOutcome::Imported(Box::new(task), around)
                     }
                     Err(refusal) => TaskOutcome::Refused(refusal),
@@ -162,10 +167,12 @@ pub fn kernelbench(
     }
     let none = results.iter().all(|result| !matches!(result.outcome, TaskOutcome::Imported(..) | TaskOutcome::Exists));
     if none {
-        return Err(ImportError::NoTasks { path: request.path.clone(), tasks: results, skipped, others }.into());
+        let form = "no file defines `Model`, `get_inputs` and `get_init_inputs`";
+        let path = request.path.clone();
+        return Err(ImportError::NoTasks { path, form, tasks: results, skipped, others }.into());
     }
     results.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(ImportedTasks { folder: output, tasks: results, skipped, others, workspace })
+    Ok(ImportedTasks { set: "kernelbench", folder: output, tasks: results, skipped, others, workspace })
 }
 
 /// What PyTorch shows of tasks.
