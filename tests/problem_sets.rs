@@ -337,8 +337,8 @@ fn tasks_become_packages_that_are_built_and_judged() {
             steps("judge").into_iter().filter(|line| line["id"].as_str().unwrap().starts_with(&format!("{package}/")));
         let judged: Vec<String> = judged.map(|line| line["result"].to_string() + &line.to_string()).collect();
         assert!(!judged.is_empty(), "{package}\n{}", ran.said);
-        // Where zeros pass, nothing tells a kernel from a wrong one.
-        let is_indecisive = ["LessItsMean", "TinyShares"].iter().any(|name| package.contains(name));
+        // Where zeros pass, or all results are one value, nothing tells a kernel from a wrong one.
+        let is_indecisive = ["SoftmaxOfOne", "LessItsMean", "TinyShares"].iter().any(|name| package.contains(name));
         let wanted = if is_indecisive { "indecisive" } else { "\"pass\"" };
         assert!(judged.iter().any(|line| line.contains(wanted)), "{package}: {judged:#?}");
         assert!(judged.iter().all(|line| !line.contains("\"fail\"")), "{package}: {judged:#?}");

@@ -21,8 +21,10 @@ mod stores;
 
 pub use build::{BuildArgs, CompareArgs, CompareFormat, RequiredStanding, RunArgs};
 pub use ci::{AffectedArgs, CiArgs};
-pub use import::{ImportCommand, ImportTasksArgs, ImportWrittenArgs};
-pub use improve::{AcceptArgs, CandidatesArgs, ExportCommand, ExportTrajectories, OptimizeArgs, PatternWord};
+pub use import::{ImportCommand, ImportTorchArgs, ImportTunerArgs, ImportWrittenArgs};
+pub use improve::{
+    AcceptArgs, CandidatesArgs, ExportCommand, ExportT4, ExportTraces, ExportTrajectories, OptimizeArgs, PatternWord,
+};
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
 pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
@@ -198,7 +200,7 @@ pub enum Command {
     Optimize(OptimizeArgs),
     /// Write the source of a champion into the repository and pin it
     Accept(AcceptArgs),
-    /// Export recorded attempts of rounds, for example to train on them
+    /// Export recorded attempts of rounds, or results in the forms of other programs
     #[command(subcommand)]
     Export(ExportCommand),
     /// Search earlier candidates and their results, and print their sources

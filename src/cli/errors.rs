@@ -16,6 +16,7 @@ use kforge_ops::event::Blocked;
 use kforge_ops::evidence::EvidenceError;
 use kforge_ops::evidence::sign::SignError;
 use kforge_ops::explain::NoStep;
+use kforge_ops::export::traces::TracesError;
 use kforge_ops::import::ImportError;
 use kforge_ops::install::{InstallError, Unexpected};
 use kforge_ops::new::NewError;
@@ -101,6 +102,10 @@ fn helps(error: &Error) -> Vec<String> {
         Error::Accept(error) => accepting(error).into_iter().collect(),
         Error::Candidates(CandidatesError::None) => {
             vec!["`kforge build` records champions, and `kforge optimize` the candidates of its rounds".into()]
+        }
+        Error::NoResults(_) => vec!["`kforge build` times the variants of a kernel on a GPU".into()],
+        Error::Traces(TracesError::NoDefinitions) => {
+            vec!["`kforge import flashinfer-trace` writes such packages".into()]
         }
         Error::NoTrajectories(_) => vec!["`kforge optimize` records attempts".into()],
         Error::Compare(CompareError::Of { name, .. }) => vec![format!("the error is about `{name}`")],

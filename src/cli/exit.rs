@@ -7,6 +7,7 @@ use kforge_ops::accept::AcceptError;
 use kforge_ops::build::Ended;
 use kforge_ops::compare::CompareError;
 use kforge_ops::evidence::EvidenceError;
+use kforge_ops::export::traces::TracesError;
 use kforge_ops::import::ImportError;
 use kforge_ops::install::InstallError;
 use kforge_ops::optimize::OptimizeError;
@@ -68,7 +69,10 @@ impl From<&Error> for Exit {
             Error::Accept(AcceptError::NoTypes { .. } | AcceptError::NoKernel(_)) => Exit::NothingSelected,
             Error::Accept(AcceptError::SeveralPackages(_) | AcceptError::SeveralTargets) => Exit::Usage,
             Error::Accept(AcceptError::NoSource(_)) => Exit::Bug,
-            Error::Candidates(_) | Error::NoTrajectories(_) => Exit::NothingSelected,
+            Error::Candidates(_)
+            | Error::NoTrajectories(_)
+            | Error::NoResults(_)
+            | Error::Traces(TracesError::NoDefinitions) => Exit::NothingSelected,
             Error::Compare(CompareError::SeveralKernels(_)) => Exit::Usage,
             Error::Compare(CompareError::Interrupted) => Exit::Interrupted,
             Error::Compare(CompareError::Of { error, .. }) => Exit::from(&**error),

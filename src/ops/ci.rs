@@ -195,7 +195,9 @@ fn folder(session: &Session, request: &CiRequest) -> Result<PathBuf, Error> {
 
 /// Removes the documents of an earlier run, so that a run that cannot be started leaves none.
 fn forget(folder: &Path) -> Result<(), Error> {
-    for name in [DOCUMENT, COMPARISON, PAGE, COMPARISON_PAGE].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name)) {
+    for name in
+        [DOCUMENT, COMPARISON, PAGE, COMPARISON_PAGE].into_iter().chain(ExportFormat::ALL.map(ExportFormat::file_name))
+    {
         let place = folder.join(name);
         match std::fs::remove_file(&place) {
             Err(e) if !matches!(e.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) => {

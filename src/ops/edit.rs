@@ -1,12 +1,14 @@
 //! Adds entries to the current manifest and removes entries from it. Nothing is written if the edited manifest would have errors, old ones included.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use crate::{Error, Session};
-use kforge_foundation::base::{Diagnostic, files};
+use kforge_foundation::base::{Diagnostic, SourceFile, files};
 use kforge_project::workspace::edit::{self, ManifestEntry};
 use kforge_project::workspace::find;
 use kforge_project::workspace::join::EnclosingWorkspace;
+use kforge_types::model::{self, Manifest};
 
 /// Why a manifest was not changed.
 #[derive(Debug, thiserror::Error)]
@@ -44,6 +46,22 @@ pub fn remove(session: &Session, thing: ManifestEntry, name: &str) -> Result<(),
     write(&manifest, edited)
 }
 
+/// The current manifest: its path, its text and what it declares, unless it has errors.
+pub(crate) fn manifest_of(session: &Session) -> Result<(PathBuf, String, Option<Manifest>), Error> {
+    let (manifest, text) = read(session)?;
+    let file = Arc::new(SourceFile { name: find::MANIFEST.into(), text: text.clone() });
+    Ok((manifest, text, model::parse(&file).0))
+}
+
+/// Writes a manifest in place of another, or only checks it.
+pub(crate) fn replaced(manifest: &Path, text: String, dry_run: bool) -> Result<(), Error> {
+    let text = checked(manifest, text)?;
+    if dry_run {
+        return Ok(());
+    }
+    files::write_if_changed(manifest, text.as_bytes()).map(drop).map_err(Error::write(manifest))
+}
+
 fn read(session: &Session) -> Result<(PathBuf, String), Error> {
     let manifest = find::tidy(&session.manifest()?);
     let text = std::fs::read_to_string(&manifest).map_err(Error::read(&manifest))?;
@@ -51,6 +69,11 @@ fn read(session: &Session) -> Result<(PathBuf, String), Error> {
 }
 
 fn write(manifest: &Path, text: String) -> Result<(), Error> {
+    replaced(manifest, text, false)
+}
+
+/// A text that has no errors as this manifest.
+fn checked(manifest: &Path, text: String) -> Result<String, Error> {
     let folder = manifest.parent().unwrap_or(Path::new("."));
     let around = EnclosingWorkspace::find(folder).map(|a| a.manifest);
     let root = around.as_deref().and_then(Path::parent).unwrap_or(folder);
@@ -58,5 +81,5 @@ fn write(manifest: &Path, text: String) -> Result<(), Error> {
     if edit::is_wrong(&found) {
         return Err(EditError::Wrong { manifest: manifest.to_path_buf(), found }.into());
     }
-    files::write_if_changed(manifest, text.as_bytes()).map(drop).map_err(Error::write(manifest))
+    Ok(text)
 }

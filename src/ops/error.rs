@@ -17,7 +17,10 @@ use crate::evidence::EvidenceError;
 use crate::evidence::sign::SignError;
 use crate::explain::NoStep;
 use crate::export::NoTrajectories;
+use crate::export::t4::NoResults;
+use crate::export::traces::TracesError;
 use crate::import::ImportError;
+use crate::import::tuner::TunerError;
 use crate::install::InstallError;
 use crate::new::NewError;
 use crate::optimize::OptimizeError;
@@ -231,6 +234,15 @@ pub enum Error {
     /// There is nothing to export.
     #[error(transparent)]
     NoTrajectories(#[from] NoTrajectories),
+    /// A cache gives no hints.
+    #[error(transparent)]
+    Tuner(#[from] TunerError),
+    /// There are no results of tuning to export.
+    #[error(transparent)]
+    NoResults(#[from] NoResults),
+    /// No traces can be exported.
+    #[error(transparent)]
+    Traces(#[from] TracesError),
     /// Two states cannot be compared.
     #[error(transparent)]
     Compare(#[from] CompareError),

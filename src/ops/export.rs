@@ -1,5 +1,8 @@
 //! Exports every recorded attempt at a round as a line of JSON: the request, the answer and the results. Asks no agent and runs nothing.
 
+pub mod t4;
+pub mod traces;
+
 use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::PathBuf;

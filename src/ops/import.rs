@@ -2,6 +2,8 @@
 
 mod python;
 pub mod tasks;
+pub mod traces;
+pub mod tuner;
 
 use std::collections::BTreeMap;
 use std::io;
@@ -11,6 +13,7 @@ use crate::new::{NewError, Surroundings, is_name};
 use crate::{Error, Session};
 use kforge_foundation::base::files::write_atomically;
 use kforge_pipeline::optimize::templates::TEMPLATES;
+use kforge_project::source::import::traces::StrayReason;
 use kforge_project::source::import::triton::import_triton;
 use kforge_project::source::import::{ImportedManifest, import};
 use kforge_project::workspace::find::{MANIFEST, tidy};
@@ -85,6 +88,9 @@ pub enum SkipReason {
     /// It cannot be read.
     #[error(transparent)]
     Unreadable(#[from] io::Error),
+    /// It belongs to no definition of its dataset.
+    #[error(transparent)]
+    Stray(StrayReason),
 }
 
 /// Why kernels are not imported.
@@ -130,13 +136,15 @@ pub enum ImportError {
     },
     /// No file is a task that can be imported.
     #[error("no task was imported from `{}`: {}", path.display(), match tasks.len() {
-        0 => "no file defines `Model`, `get_inputs` and `get_init_inputs`".to_string(),
+        0 => (*form).to_string(),
         1 => "the one that was found is refused".to_string(),
         n => format!("all {n} that were found are refused"),
     })]
     NoTasks {
         /// The file or folder.
         path: PathBuf,
+        /// What no file is.
+        form: &'static str,
         /// The tasks, all of them refused.
         tasks: Vec<tasks::TaskResult>,
         /// Files that were not read, and why.

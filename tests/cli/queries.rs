@@ -128,7 +128,10 @@ fn a_report_is_a_page_that_is_written_printed_and_opened() {
     place.run("build").expect(0);
     place.run("report --html").expect(0).says("Wrote").says("report.html");
     let page = place.read("target/kforge/report.html");
-    assert!(page.starts_with("<!doctype html>\n") && page.contains("twice") && page.contains("passes, emulated"), "{page}");
+    assert!(
+        page.starts_with("<!doctype html>\n") && page.contains("twice") && page.contains("passes, emulated"),
+        "{page}"
+    );
     assert_eq!(place.run("report --html -").expect(0).out, page, "one document gives one page");
     place.run("report --html page.html").expect(0);
     assert_eq!(place.read("page.html"), page);

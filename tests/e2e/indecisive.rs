@@ -203,3 +203,58 @@ fn a_run_of_one_kernel_says_that_a_pass_would_mean_nothing() {
     assert!(text.contains("unknown: indecisive: `c` accepts"), "{text}");
     assert!(!text.contains("\n  pass"), "{text}");
 }
+
+/// A softmax over rows, of which `one` have one column.
+fn softmax(shapes: &str) -> Project {
+    let operator = format!(
+        "dims = [\"rows\", \"cols\"]\ninputs.x = {{ dtype = \"f32\", shape = [\"rows\", \"cols\"] }}\n\
+         outputs.y = {{ dtype = \"f32\", shape = [\"rows\", \"cols\"] }}\nreference = \"builtin:softmax\"\ntolerance = \"auto\"\n{shapes}"
+    );
+    let source = "__global__ void k(const float *x, float *y, int cols) {\n  x += blockIdx.x * cols; y += blockIdx.x * cols;\n\
+        float most = x[0], sum = 0;\n  for (int i = 1; i < cols; i++) most = fmaxf(most, x[i]);\n\
+        for (int i = 0; i < cols; i++) sum += expf(x[i] - most);\n  for (int i = 0; i < cols; i++) y[i] = expf(x[i] - most) / sum;\n}\n";
+    let launch = "{ entry = \"k\", grid = [\"rows\"], block = [1], args = [\"x\", \"y\", \"cols\"] }";
+    project(&operator, launch, source)
+}
+
+#[test]
+fn only_the_shape_whose_results_are_one_value_is_indecisive() {
+    let project = softmax("shapes.one = { rows = 8, cols = 1 }\nshapes.many = { rows = 8, cols = 33 }");
+    let built = project.build(&[]).expect(0).says("warning").says("indecisive at `one`");
+    assert_eq!(built.step("one/o/calibrate")["verdict"], "pass", "{}", built.stderr());
+    assert_eq!(built.step("one/k/cpu/many/judge")["verdict"], "pass");
+    let why = built.step("one/k/cpu/one/judge")["verdict"]["unknown"]["indecisive"].as_str().unwrap().to_string();
+    assert!(why.contains("one value"), "{why}");
+    // An honest kernel stays the champion.
+    let report = project.report_value();
+    let target = &report["packages"][0]["kernels"][0]["targets"][0];
+    assert_eq!(target["champions"][0]["variant"], "", "{target}");
+    // What is wrong at the other shape is no champion.
+    project.edit("k.cu", "/ sum", "/ (sum + 1)");
+    project.build(&[]).expect(100).says("`y` is wrong");
+    project.edit("k.cu", "expf(x[i] - most) / (sum + 1)", "1.0f");
+    project.build(&[]).expect(100).says("`y` is wrong");
+    assert!(project.report_value()["packages"][0]["kernels"][0]["targets"][0]["champions"][0]["variant"].is_null());
+}
+
+#[test]
+fn results_that_are_one_value_at_every_shape_make_the_operator_indecisive() {
+    let project = softmax("shapes.s = { rows = 8, cols = 1 }\nshapes.more = { rows = 33, cols = 1 }");
+    let lines = proposed(&undecided(&project, &["y"]));
+    assert_eq!(lines, ["verify.undecidable = [\"y\"]"]);
+    paste(&project, &lines[0]);
+    correct(&project);
+}
+
+#[test]
+fn zeros_at_one_shape_only_make_that_shape_indecisive() {
+    let operator = "dims = [\"n\"]\nparams.low = { dtype = \"f32\" }\ninputs.x = { dtype = \"f32\", shape = [\"n\"], init = { range = [-2, -1] } }\n\
+        outputs.y = { dtype = \"f32\", shape = [\"n\"] }\nreference = { builtin = \"elementwise\", y = \"max(x, low)\" }\ntolerance = { ulp = 1 }\n\
+        shapes.dead = { n = 64, low = 0 }\nshapes.s = { n = 64, low = -1.5 }";
+    let source =
+        "__global__ void k(const float *x, float *y, float low) { int i = threadIdx.x; y[i] = fmaxf(x[i], low); }\n";
+    let launch = "{ entry = \"k\", grid = [\"1\"], block = [\"n\"], args = [\"x\", \"y\", \"low\"] }";
+    let built = project(operator, launch, source).build(&[]).expect(0).says("indecisive at `dead`");
+    assert!(built.step("one/k/cpu/dead/judge")["verdict"]["unknown"]["indecisive"].is_string(), "{}", built.stderr());
+    assert_eq!(built.step("one/k/cpu/s/judge")["verdict"], "pass", "{}", built.stderr());
+}

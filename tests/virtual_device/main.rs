@@ -44,8 +44,10 @@ mod searched;
 mod selected;
 mod split;
 mod standing;
+mod traced;
 mod travel;
 mod trusted;
+mod tuned;
 mod workflow;
 #[path = "../cli/workflow_file.rs"]
 mod workflow_file;

@@ -77,6 +77,30 @@ pub struct AcceptArgs {
 pub enum ExportCommand {
     /// Export every recorded attempt as a line of JSON: request, answer, verdicts, times and scores
     Trajectories(ExportTrajectories),
+    /// Export the packages of a dataset in FlashInfer-Trace's form: its files as they were, with solutions and traces of what is known
+    FlashinferTrace(ExportTraces),
+    /// Export what is known of every variant in the T4 format of the autotuning community, which Kernel Tuner reads
+    T4(ExportT4),
+}
+
+/// `kforge export t4`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExportT4 {
+    /// Folder for the documents: one for each kernel, target and shape
+    pub folder: PathBuf,
+    /// The selection.
+    #[command(flatten)]
+    pub select: Select,
+}
+
+/// `kforge export flashinfer-trace`.
+#[derive(Debug, Clone, Default, Args)]
+pub struct ExportTraces {
+    /// Folder of the dataset to write. Files of other authors are never replaced
+    pub folder: PathBuf,
+    /// The selection.
+    #[command(flatten)]
+    pub select: Select,
 }
 
 /// `kforge export trajectories`.

@@ -1,6 +1,7 @@
 //! `kforge import`: writes a manifest for kernels that somebody has, and packages for tasks.
 
 mod tasks;
+mod tuner;
 
 use super::{CommandResult, print_line};
 use crate::cli::args::{ImportCommand, ImportWrittenArgs, MessageFormat};
@@ -18,7 +19,19 @@ pub fn run(context: &Context, command: &ImportCommand) -> CommandResult {
     let (path, args) = match command {
         ImportCommand::Cuda(of) => (&of.path, &of.written),
         ImportCommand::Triton(of) => (&of.path, &of.written),
-        ImportCommand::Kernelbench(of) => return tasks::run(context, of),
+        ImportCommand::Kernelbench(of) => {
+            return tasks::run(
+                context,
+                tasks::Set::Kernelbench,
+                (&of.path, &of.output),
+                of.candidates.as_deref(),
+                &of.torch,
+            );
+        }
+        ImportCommand::KernelTuner(of) => return tuner::run(context, of),
+        ImportCommand::FlashinferTrace(of) => {
+            return tasks::run(context, tasks::Set::FlashinferTrace, (&of.path, &of.output), None, &of.torch);
+        }
     };
     let output = match (&args.output, args.stdout) {
         (_, true) => ImportOutput::Nowhere,

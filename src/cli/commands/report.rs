@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::CommandResult;
-use crate::cli::browser;
 use super::print_json;
 use crate::cli::Context;
 use crate::cli::args::{ReportArgs, ReportFormat, ScoreForm};
+use crate::cli::browser;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::Diagnostic;
 use kforge_numerics::measure::score::Form;

@@ -84,10 +84,16 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
         }
     }
     let tolerance = params.cases.iter().map(|case| case.tolerance.clone()).collect();
-    let mut calibration =
-        Calibration { indecisive: BTreeMap::new(), undecidable: BTreeMap::new(), weak: vec![], tolerance };
+    let mut calibration = Calibration {
+        indecisive: BTreeMap::new(),
+        undecidable: BTreeMap::new(),
+        weak: vec![],
+        constant: vec![],
+        tolerance,
+    };
     let everywhere = passes.iter().filter(|(name, cases)| cases.len() == listed[*name].len()).map(|(name, _)| *name);
-    for (output, candidate) in always_zero(&listed).into_iter().chain(everywhere) {
+    let constants = Constants::of(params, nulls);
+    for (output, candidate) in always_constant(&listed, &constants).into_iter().chain(everywhere) {
         let declared = params.undecidable.iter().any(|name| name == output);
         let found = if declared { &mut calibration.undecidable } else { &mut calibration.indecisive };
         found.entry(output.into()).or_default().push(candidate.into());
@@ -98,18 +104,98 @@ pub fn calibrate(params: &CalibrateParams, nulls: &[NullsObserved]) -> Calibrati
         }
     }
     calibration.weak.sort();
+    // What makes the whole operator indecisive says more.
+    if calibration.indecisive.is_empty() {
+        calibration.constant = constants.shapes(|output| !params.undecidable.iter().any(|name| name == output));
+    }
     calibration
 }
 
-/// The names of two null candidates of [`kforge_types::record::params::NullsObserved`].
+/// The names of null candidates of [`kforge_types::record::params::NullsObserved`].
 const ZEROS: &str = "zeros";
 const ONES: &str = "constant 1";
+const MEAN: &str = "constant mean";
+const OTHER: &str = "another seed";
 
-/// Outputs whose expectation was zero everywhere: constant ones differ from it somewhere, and zeros nowhere. A reference that never writes looks like that, and
-/// a kernel that computes nothing would pass.
-fn always_zero<'n>(listed: &BTreeMap<(&'n str, &'n str), BTreeSet<usize>>) -> Vec<(&'n str, &'n str)> {
-    let outputs = listed.keys().filter(|(_, candidate)| *candidate == ONES);
-    outputs.map(|(output, _)| (*output, ZEROS)).filter(|zeros| !listed.contains_key(zeros)).collect()
+/// Outputs whose expectation was zero everywhere, or one value at each shape: a kernel that computes nothing would pass. A reference that never writes looks like
+/// the former: constant ones differ from it somewhere, and zeros nowhere.
+fn always_constant<'n>(
+    listed: &BTreeMap<(&'n str, &'n str), BTreeSet<usize>>,
+    constants: &Constants<'n>,
+) -> Vec<(&'n str, &'n str)> {
+    let outputs: BTreeSet<&str> =
+        listed.keys().filter(|(_, candidate)| [ZEROS, ONES].contains(candidate)).map(|(output, _)| *output).collect();
+    let of = |output: &'n str| match listed.contains_key(&(output, ZEROS)) {
+        false => Some((output, ZEROS)),
+        true => constants.at_every_shape(output).then_some((output, MEAN)),
+    };
+    outputs.into_iter().filter_map(of).collect()
+}
+
+/// The outputs of each shape, and whether each is one value in all elements and trials, whatever the inputs are. In the order of the cases.
+///
+/// | at a trial | because |
+/// |---|---|
+/// | the output has elements | zeros or ones differ from them |
+/// | all its elements are one value | their mean does not differ from them |
+/// | the inputs do not matter | the expectation for another seed does not differ |
+///
+/// An output of one element is its own mean, and may be the same for two seeds by chance if it is an integer. So its value must also be the same in all trials of
+/// the shape.
+struct Constants<'n>(Vec<(&'n str, BTreeMap<&'n str, bool>)>);
+
+impl<'n> Constants<'n> {
+    fn of(params: &'n CalibrateParams, nulls: &'n [NullsObserved]) -> Self {
+        let mut shapes: Vec<(&str, BTreeMap<&str, Option<String>>)> = vec![];
+        for (case, seen) in params.cases.iter().zip(nulls) {
+            let at = shapes.iter().position(|(shape, _)| *shape == case.shape).unwrap_or(shapes.len());
+            if at == shapes.len() {
+                shapes.push((&case.shape, BTreeMap::new()));
+            }
+            for (output, value) in at_trial(seen) {
+                let known = shapes[at].1.entry(output).or_insert_with(|| value.clone());
+                if *known != value {
+                    *known = None;
+                }
+            }
+        }
+        let is_constant = |(output, value): (&'n str, Option<String>)| (output, value.is_some());
+        Constants(shapes.into_iter().map(|(name, all)| (name, all.into_iter().map(is_constant).collect())).collect())
+    }
+
+    /// Whether an output is constant at each shape at which it has elements.
+    fn at_every_shape(&self, output: &str) -> bool {
+        let mut known = self.0.iter().filter_map(|(_, outputs)| outputs.get(output)).peekable();
+        known.peek().is_some() && known.all(|is_constant| *is_constant)
+    }
+
+    /// The shapes at which all outputs are constant, and at least one of them counts.
+    fn shapes(&self, counts: impl Fn(&str) -> bool) -> Vec<String> {
+        let is_constant = |outputs: &BTreeMap<&str, bool>| {
+            outputs.values().all(|is_constant| *is_constant) && outputs.keys().any(|output| counts(output))
+        };
+        self.0.iter().filter(|(_, outputs)| is_constant(outputs)).map(|(shape, _)| (*shape).to_string()).collect()
+    }
+}
+
+/// The outputs of a trial that have elements, each with its value as a text, if it is one value whatever the inputs are.
+fn at_trial(seen: &NullsObserved) -> BTreeMap<&str, Option<String>> {
+    let find = |candidate: &str, output: &str| {
+        seen.candidates.get(candidate).into_iter().flatten().find(|observed| observed.output == output)
+    };
+    let filled = [ZEROS, ONES].into_iter().filter_map(|candidate| seen.candidates.get(candidate)).flatten();
+    let value = |output: &str| {
+        let differs = [MEAN, OTHER].into_iter().any(|candidate| find(candidate, output).is_some());
+        // Zeros do not differ from zero. A function of the package, which compares the whole output, says nothing of values.
+        let of = |observed: &OutputObserved| {
+            let number = observed.front.first().map(|point| format!("{:?}", point.want));
+            let exact = || observed.first_differing.as_ref().map(|element| element.want.clone());
+            let class = || observed.first_class_differing.as_ref().map(|element| element.want.clone());
+            number.or_else(exact).or_else(class).unwrap_or_default()
+        };
+        (!differs).then(|| find(ZEROS, output).map_or_else(|| "0".to_string(), of))
+    };
+    filled.map(|observed| (observed.output.as_str(), value(&observed.output))).collect()
 }
 
 /// Whether nothing shows that this null candidate fails. If only a share of the elements must pass but they were not counted, the
@@ -134,7 +220,10 @@ mod tests {
             c.floats(0, &[want[0] + off, want[1]], &want, None);
             vec![c.finish()]
         };
-        NullsObserved { candidates: candidates.iter().map(|(n, off)| (n.to_string(), observe(*off))).collect() }
+        // Inputs matter, unless a test says otherwise.
+        let other = (!candidates.is_empty()).then_some(("another seed", 1e9));
+        let all = other.into_iter().chain(candidates.iter().copied());
+        NullsObserved { candidates: all.map(|(n, off)| (n.to_string(), observe(off))).collect() }
     }
 
     fn run(atol: f64, cases: &[NullsObserved]) -> Calibration {
@@ -151,7 +240,8 @@ mod tests {
     }
 
     fn under(tolerance: BTreeMap<String, Tolerance>, cases: &[NullsObserved]) -> Calibration {
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        let case =
+            CalibrateCase { shape: "s".into(), distribution: "uniform".into(), tolerance, derived: None, own: false };
         calibrate(&CalibrateParams { cases: vec![case; cases.len()], ..asking() }, cases)
     }
 
@@ -187,6 +277,75 @@ mod tests {
         let c = run(0.0, &[nulls(&[("constant 1", 1.0)]), nulls(&[("constant 1", 1.0), ("zeros", 1.0)])]);
         assert_eq!(indecisive(&c), [] as [&str; 0], "at one shape they are none");
         assert_eq!(indecisive(&run(0.0, &[nulls(&[])])), [] as [&str; 0], "without elements nothing is asked");
+    }
+
+    /// An output `y` that is `want` in both elements, for this shape, with the comparison of another seed if inputs matter.
+    fn constant(want: f64, matters: bool) -> NullsObserved {
+        let observe = |got: f64| {
+            let mut c = Comparison::new("y", DType::F32, &[2], rms(&[want]), None);
+            c.floats(0, &[got, got], &[want, want], None);
+            vec![c.finish()]
+        };
+        let all = [("zeros", 0.0), ("constant 1", 1.0), ("another seed", 7.0)];
+        let kept = all.into_iter().filter(|(name, got)| *got != want && (matters || *name != "another seed"));
+        NullsObserved { candidates: kept.map(|(name, got)| (name.to_string(), observe(got))).collect() }
+    }
+
+    /// Calibrates cases of shapes with a tolerance that rejects everything else.
+    fn at_shapes(undecidable: &[&str], cases: &[(&str, NullsObserved)]) -> Calibration {
+        let case = |(shape, _): &(&str, NullsObserved)| CalibrateCase {
+            shape: (*shape).to_string(),
+            distribution: "uniform".into(),
+            tolerance: [("y".to_string(), Tolerance { atol: 1e-6, ..Tolerance::default() })].into(),
+            derived: None,
+            own: false,
+        };
+        let undecidable = undecidable.iter().map(|name| name.to_string()).collect();
+        let params = CalibrateParams { cases: cases.iter().map(case).collect(), undecidable, ..asking() };
+        calibrate(&params, &cases.iter().map(|(_, nulls)| nulls.clone()).collect::<Vec<_>>())
+    }
+
+    #[test]
+    fn an_expectation_of_one_value_at_every_shape_tells_nothing() {
+        let c =
+            at_shapes(&[], &[("a", constant(1.0, false)), ("b", constant(3.0, false)), ("b", constant(3.0, false))]);
+        assert_eq!((indecisive(&c), c.constant), (vec!["constant mean as y".to_string()], vec![]));
+        let c = at_shapes(&["y"], &[("a", constant(1.0, false))]);
+        assert_eq!((indecisive(&c), c.constant), (vec![], vec![]), "it is declared");
+        assert_eq!(c.undecidable["y"], ["constant mean"]);
+    }
+
+    #[test]
+    fn only_the_shapes_of_one_value_tell_nothing() {
+        for value in [0.0, 1.0, -2.5] {
+            let differ = nulls(&[("zeros", 1.0), ("constant mean", 1.0), ("another seed", 1.0)]);
+            let c =
+                at_shapes(&[], &[("one", constant(value, false)), ("many", differ), ("one", constant(value, false))]);
+            assert_eq!((indecisive(&c), c.constant), (vec![], vec!["one".to_string()]), "{value}");
+        }
+    }
+
+    #[test]
+    fn what_depends_on_the_inputs_is_no_constant() {
+        // One element is its own mean.
+        let c = at_shapes(&[], &[("one", constant(4.0, true))]);
+        assert_eq!((indecisive(&c), c.constant), (vec![], vec![]));
+        // The same for another seed by chance, and another value in another trial.
+        let c = at_shapes(&[], &[("one", constant(4.0, false)), ("one", constant(5.0, false))]);
+        assert_eq!((indecisive(&c), c.constant), (vec![], vec![]));
+    }
+
+    #[test]
+    fn a_constant_beside_an_output_that_differs_is_decided_by_that_one() {
+        let mut seen = constant(1.0, false);
+        let other = nulls(&[("zeros", 1.0), ("another seed", 1.0)]);
+        for (candidate, outputs) in other.candidates {
+            let z = outputs.into_iter().map(|o| OutputObserved { output: "z".into(), ..o });
+            seen.candidates.entry(candidate).or_default().extend(z);
+        }
+        let differs = nulls(&[("zeros", 1.0), ("constant mean", 1.0), ("another seed", 1.0)]);
+        let c = at_shapes(&[], &[("one", seen), ("many", differs)]);
+        assert_eq!((indecisive(&c), c.constant), (vec![], vec![]));
     }
 
     #[test]
@@ -275,7 +434,8 @@ mod tests {
     fn a_declared_output_makes_nothing_indecisive_and_what_passes_as_it_is_still_known() {
         let seen = [nulls(&[("zeros", 1.0)])];
         let tolerance = [("y".to_string(), Tolerance { atol: 10.0, ..Tolerance::default() })].into();
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        let case =
+            CalibrateCase { shape: "s".into(), distribution: "uniform".into(), tolerance, derived: None, own: false };
         let params = CalibrateParams { cases: vec![case], undecidable: vec!["y".into()], ..asking() };
         let c = calibrate(&params, &seen);
         assert_eq!((indecisive(&c), c.undecidable), (vec![], [("y".into(), vec!["zeros".into()])].into()));

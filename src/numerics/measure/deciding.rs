@@ -203,12 +203,15 @@ mod tests {
             c.floats(0, &[want + off], &[want], None);
             vec![c.finish()]
         };
-        NullsObserved { candidates: off.iter().map(|(n, off)| (n.to_string(), seen(*off))).collect() }
+        // Inputs matter.
+        let all = [("another seed", 1e9)].into_iter().chain(off.iter().copied());
+        NullsObserved { candidates: all.map(|(n, off)| (n.to_string(), seen(off))).collect() }
     }
 
     fn under(tolerance: Tolerance, nulls: &[NullsObserved]) -> (CalibrateParams, Proposal) {
         let tolerance: BTreeMap<_, _> = [("y".to_string(), tolerance)].into();
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        let case =
+            CalibrateCase { shape: "s".into(), distribution: "uniform".into(), tolerance, derived: None, own: false };
         let cases = vec![case; nulls.len()];
         let params = CalibrateParams { cases, absent: None, undecidable: vec![], require: false, typed: false };
         let calibration = calibrate(&params, nulls);
@@ -254,7 +257,8 @@ mod tests {
         seen.candidates.get_mut("zeros").unwrap().push(z);
         let tolerance: BTreeMap<_, _> =
             [("y".to_string(), atol(2.0)), ("z".to_string(), atol(0.5)), ("n".to_string(), atol(0.0))].into();
-        let case = CalibrateCase { distribution: "uniform".into(), tolerance, derived: None, own: false };
+        let case =
+            CalibrateCase { shape: "s".into(), distribution: "uniform".into(), tolerance, derived: None, own: false };
         let cases = vec![case];
         let params = CalibrateParams { cases, absent: None, undecidable: vec![], require: false, typed: false };
         let calibration = calibrate(&params, &[seen.clone()]);

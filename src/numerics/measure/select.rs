@@ -44,7 +44,7 @@ impl SelectInputs {
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Standing {
     Wrong,
-    /// The operator's tolerance cannot tell it from a variant that computes nothing.
+    /// The operator's tolerance, or the results of the shape, cannot tell it from a variant that computes nothing.
     Indecisive,
     Unknown,
     Correct,
@@ -62,7 +62,15 @@ fn one(judgement: Option<&Judgement>) -> Standing {
 
 /// The standing of a contender on these shapes, according to the device's judgements.
 fn standing(candidate: &Contender, shapes: &[u32], known: &SelectInputs) -> Standing {
-    shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))).min().unwrap_or(Standing::Unknown)
+    together(shapes.iter().map(|s| one(known.judgements.get(&(candidate.order, *s)))))
+}
+
+/// The standing at several shapes: the worst. A shape whose results tell nothing says nothing beside one at which the contender is correct; if the operator tells
+/// nothing, there is none.
+fn together(standings: impl Iterator<Item = Standing> + Clone) -> Standing {
+    let is_told = standings.clone().any(|standing| standing == Standing::Correct);
+    let counts = |standing: &Standing| !(is_told && *standing == Standing::Indecisive);
+    standings.filter(counts).min().unwrap_or(Standing::Unknown)
 }
 
 /// The classes in the order of their first shapes, with the positions of each class's shapes.
@@ -89,10 +97,9 @@ pub(super) fn shape_time(order: u32, shape: u32, params: &SelectParams, known: &
 
 /// Whether a contender serves a shape, is correct there, and is not known to be wrong at any other shape.
 fn is_fit_at(candidate: &Contender, shape: u32, known: &SelectInputs) -> bool {
-    let of = |s: &u32| supposed(candidate, &[*s], known);
     candidate.serves.contains(&shape)
         && standing(candidate, &[shape], known) == Standing::Correct
-        && !candidate.serves.iter().any(|s| matches!(of(s), Standing::Wrong | Standing::Indecisive))
+        && !matches!(supposed(candidate, &candidate.serves, known), Standing::Wrong | Standing::Indecisive)
 }
 
 /// The contenders at one bench shape, whether or not they serve the whole class: those that are correct and were timed there and are not known to be wrong
@@ -124,7 +131,7 @@ fn supposed(candidate: &Contender, shapes: &[u32], known: &SelectInputs) -> Stan
         Standing::Unknown => one(known.emulated.get(&(candidate.order, *s))),
         known => known,
     };
-    shapes.iter().map(of).min().unwrap_or(Standing::Unknown)
+    together(shapes.iter().map(of))
 }
 
 /// The contenders that serve a class, are correct on all of it and were timed on all its bench shapes: with their times, the fastest first.
@@ -293,7 +300,7 @@ fn provisional(
         Some((_, false)) => format!("first {variant} in declaration order; {times}"),
         None if serving.is_empty() => "no variant that was built serves every shape of the class".into(),
         None if serving.iter().any(|c| standing(c) == Standing::Indecisive) => {
-            "the operator is indecisive: its tolerance cannot tell a correct variant from a wrong one".into()
+            "the operator is indecisive here: nothing tells a correct variant from a wrong one".into()
         }
         None => "every variant that serves it is wrong".into(),
     };
@@ -536,6 +543,24 @@ mod tests {
         let mut k = known(&[unknown()], &[]);
         k.emulated.insert((0, 0), Judgement::bare(indecisive()));
         assert_eq!(select(&params(1, true), &k).champions[0].variant, None);
+    }
+
+    #[test]
+    fn a_shape_that_tells_nothing_says_nothing_beside_one_that_does() {
+        let indecisive = || Judgement::bare(Verdict::Unknown(Unknown::Indecisive("one value".into())));
+        let mut p = params(2, false);
+        p.shapes = vec!["default".into(), "default".into()];
+        p.candidates.iter_mut().for_each(|c| c.serves = vec![0, 1]);
+        let of = |first: &[Verdict]| {
+            let mut k = known(first, &[]);
+            k.judgements.insert((0, 1), indecisive());
+            k.judgements.insert((1, 1), indecisive());
+            select(&p, &k)
+        };
+        let s = of(&[Verdict::Fail("x".into()), Verdict::Pass]);
+        assert_eq!((s.champions[0].variant, &s.wrong[..]), (Some(1), &[0][..]), "{}", s.champions[0].because);
+        assert!(s.champions[0].because.contains("correct"), "{}", s.champions[0].because);
+        assert_eq!(of(&[unknown(), Verdict::Fail("x".into())]).champions[0].variant, None);
     }
 
     #[test]

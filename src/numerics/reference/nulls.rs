@@ -1,7 +1,8 @@
 //! Null candidates: answers that a kernel can give without doing its work, or with less precision than required. If a tolerance accepts one of them on every
 //! shape and distribution, it cannot distinguish that null candidate from a correct answer. Does not know tolerances.
 //!
-//! * `zeros`; `constant 1`; `constant mean`: the mean of the expectation's finite values.
+//! * `zeros`; `constant 1`; `constant mean`: the mean of the expectation's finite values, or its value if it has only one. An expectation that is one value
+//!   everywhere has no such candidate.
 //! * `copy of x`: an input with as many values as the output, or one that broadcasts to it along trailing axes.
 //! * `another seed`: the expectation for other inputs.
 //! * `inputs rounded to f16`: the expectation for the same inputs rounded to the next narrower dtype, if the operator declares float arithmetic. Only inputs
@@ -86,9 +87,15 @@ fn equal_once_rounded(dtype: DType, a: &Values, b: &Values) -> bool {
     }
 }
 
-/// The mean of the finite values; 0 if there are none.
+/// The value of all, if they have only one; otherwise the mean of the finite values, or 0 if there are none.
 fn mean(values: &Values) -> f64 {
     let floats = values.to_f64(DType::I64);
+    // A mean may be off by a rounding, and is no infinity.
+    if let Some(first) = floats.first()
+        && floats.iter().all(|x| x == first || (x.is_nan() && first.is_nan()))
+    {
+        return *first;
+    }
     let finite = floats.iter().filter(|x| x.is_finite());
     let count = finite.clone().count().max(1) as f64;
     super::rows::sum(finite.map(|x| x / count))

@@ -122,7 +122,8 @@ pub fn built(session: &Session, opened: &Opened, asked: &LastRequest) -> BuiltRe
 
 /// The packages of each toolchain that the lockfile pins, with their versions.
 fn pinned(workspace: &Workspace) -> BTreeMap<String, Vec<String>> {
-    let of = |wheels: &Vec<LockedWheel>| wheels.iter().map(|wheel| format!("{} {}", wheel.name, wheel.version)).collect();
+    let of =
+        |wheels: &Vec<LockedWheel>| wheels.iter().map(|wheel| format!("{} {}", wheel.name, wheel.version)).collect();
     workspace.lock.wheels.iter().map(|(toolchain, wheels)| (toolchain.clone(), of(wheels))).collect()
 }
 

@@ -14,7 +14,7 @@ use kforge_pipeline::report::choice::{Choice, Compared, HeldBack, Rival, Time};
 use kforge_pipeline::report::classes::{OvertakenReport, reason, stands_for};
 use kforge_types::record::params::{Champion, Judgement, Overtaken, Selection};
 use kforge_types::record::timing::{BenchObserved, PairsObserved};
-use kforge_types::record::{StepKind, Verdict};
+use kforge_types::record::{StepKind, Unknown, Verdict};
 
 /// The results that a selection read.
 struct Inputs<'a, 'p> {
@@ -114,8 +114,11 @@ impl Inputs<'_, '_> {
     fn rival(&self, build: &PlannedVariant, champion: Option<u32>, shapes: &[u32]) -> Rival {
         let order = build.variant.order;
         let serves = shapes.iter().all(|at| self.node.inputs.contains_key(&format!("judgement:{order}:{at}")));
+        let passes = shapes.iter().any(|at| self.verdict(order, *at) == Some(Verdict::Pass));
         let held_back = shapes.iter().find_map(|at| match self.verdict(order, *at) {
             Some(Verdict::Pass) => None,
+            // The shape tells nothing, and others do.
+            Some(Verdict::Unknown(Unknown::Indecisive(_))) if passes => None,
             verdict => Some(HeldBack { shape: self.shape(*at), verdict }),
         });
         let both = |at: &u32| Some((self.time(order, *at)? / self.time(champion?, *at)?).max(f64::MIN_POSITIVE));

@@ -2,10 +2,10 @@
 //! cannot be imported does not stop the others. Never overwrites a file, and leaves nothing half written.
 
 mod candidates;
-mod files;
+pub(super) mod files;
 mod source;
-mod torch;
-mod write;
+pub(super) mod torch;
+pub(super) mod write;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -20,8 +20,8 @@ use kforge_harness::problem_sets::{Describer, TaskText, describe};
 use kforge_project::source::import::tasks::{
     Constant, ImportedTask, Refusal, TaskAnswer, TaskRequest, TaskSource, too_large, write_task,
 };
-pub use kforge_project::source::import::tasks::{Finding, FindingKind, Origin};
-use kforge_project::workspace::find::tidy;
+pub use kforge_project::source::import::tasks::{Finding, FindingKind, ImportedShape, Origin};
+use kforge_project::workspace::find::{MANIFEST, tidy};
 use torch::TorchHere;
 
 /// How long one task may take. Most take less than a second.
@@ -49,6 +49,8 @@ pub struct TasksRequest {
 /// What became of task files.
 #[derive(Debug)]
 pub struct ImportedTasks {
+    /// The problem set.
+    pub set: &'static str,
     /// The folder of the packages.
     pub folder: PathBuf,
     /// The tasks by file.
@@ -160,13 +162,21 @@ pub fn kernelbench(
             for (pending, answer) in chunk.iter().zip(answers) {
                 let outcome = match packed(request, pending, answer) {
                     Ok(mut task) => {
-                        task.findings.extend(too_large(task.reference_bytes, limit));
+                        task.findings.extend(task.reference_bytes.and_then(|bytes| too_large(bytes, limit)));
                         if workspace.is_none() {
                             workspace = write::root(&output, &pending.file.folder)?;
                         }
                         let kernels = candidates::of_task(&candidates, &pending.file);
                         task.text += &candidates::manifest(&task.operator, &kernels);
-                        let around = write::package(&pending.file, &task.text, &kernels)?;
+                        // Each kernel is in a folder of its own, so that none can import another.
+                        let sources: Vec<(String, &str)> = kernels
+                            .iter()
+                            .map(|kernel| (format!("{}/{}", kernel.kernel, candidates::SOURCE), kernel.text.as_str()))
+                            .collect();
+                        let files = [(FILE, pending.file.text.as_str()), (MANIFEST, task.text.as_str())];
+                        let sources = sources.iter().map(|(path, text)| (path.as_str(), *text));
+                        let files: Vec<(&str, &str)> = files.into_iter().chain(sources).collect();
+                        let around = write::package(&pending.file.folder, &files)?;
                         TaskOutcome::Imported(Box::new(task), kernels, around)
                     }
                     Err(refusal) => TaskOutcome::Refused(refusal),
@@ -179,10 +189,12 @@ pub fn kernelbench(
     }
     let none = results.iter().all(|result| !matches!(result.outcome, TaskOutcome::Imported(..) | TaskOutcome::Exists));
     if none {
-        return Err(ImportError::NoTasks { path: request.path.clone(), tasks: results, skipped, others }.into());
+        let form = "no file defines `Model`, `get_inputs` and `get_init_inputs`";
+        let path = request.path.clone();
+        return Err(ImportError::NoTasks { path, form, tasks: results, skipped, others }.into());
     }
     results.sort_by(|a, b| a.path.cmp(&b.path));
-    Ok(ImportedTasks { folder: output, tasks: results, skipped, others, workspace, strangers })
+    Ok(ImportedTasks { set: "kernelbench", folder: output, tasks: results, skipped, others, workspace, strangers })
 }
 
 /// What PyTorch shows of tasks.

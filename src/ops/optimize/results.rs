@@ -17,7 +17,7 @@ use kforge_types::model::{Operator, ShapeRole};
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::profile::Roofline;
 use kforge_types::record::round::Decision;
-use kforge_types::record::{Outcome, StepKind, Verdict};
+use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
 /// The results of one build, for one seat.
 pub(super) struct Results<'r, 'p> {
@@ -132,6 +132,7 @@ impl<'r, 'p> Results<'r, 'p> {
         let Some(selected) = &self.selected else { return Became::Idle };
         // The result must not depend on which holdout shapes a variant serves. Otherwise an agent that states `requires` could find out what they are.
         let (mut shown, mut whole, mut unknown, mut wrong) = (0, true, false, None);
+        let (mut passes, mut indecisive) = (false, false);
         for case in &selected.cases {
             let shape = &operator.shapes[case.at];
             let is_shown = shape.role != ShapeRole::Holdout;
@@ -142,7 +143,8 @@ impl<'r, 'p> Results<'r, 'p> {
             };
             shown += u32::from(is_shown);
             match done.result.as_ref().and_then(|r| r.verdict.as_ref()) {
-                Some(Verdict::Pass) => {}
+                Some(Verdict::Pass) => passes = true,
+                Some(Verdict::Unknown(Unknown::Indecisive(_))) => indecisive = true,
                 Some(Verdict::Fail(_)) if !is_shown => whole = false,
                 Some(Verdict::Fail(why)) => {
                     let told: Option<Judgement> = self.document(&id, "judgement");
@@ -153,6 +155,8 @@ impl<'r, 'p> Results<'r, 'p> {
                 Some(Verdict::Unknown(_)) | None => unknown = true,
             }
         }
+        // A shape that tells nothing counts for nothing beside one that does.
+        unknown |= indecisive && !passes;
         match (wrong, shown, unknown, whole) {
             (Some(why), ..) => Became::Wrong(why),
             (None, 0, ..) => Became::Idle,

@@ -45,7 +45,7 @@ use kforge_types::record::params::{
 };
 use kforge_types::record::spec::Tree;
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{Inspection, Outcome, Standing, StepKind, Verdict};
+use kforge_types::record::{Inspection, Outcome, Standing, StepKind, Unknown, Verdict};
 
 /// What is known of a plan.
 pub(super) struct Known {
@@ -491,7 +491,8 @@ impl<'a, 'p> Steps<'a, 'p> {
         let wrong = |why: &str| Ok(Err(RefusalReason::Wrong(format!("shape `{name}`: {why}"))));
         match &judgement.verdict {
             _ if judgement.emulated => return not(": only the emulator ran it".into()),
-            Verdict::Pass => {}
+            // A champion passes at other shapes of its class; what was observed here is what was expected.
+            Verdict::Pass | Verdict::Unknown(Unknown::Indecisive(_)) => {}
             Verdict::Fail(why) => return wrong(why),
             Verdict::Unknown(why) => return not(format!(": {why}")),
         }
@@ -505,7 +506,9 @@ impl<'a, 'p> Steps<'a, 'p> {
         let Some((verification, record)) = self.record(&verify)? else { return not(" has no record".into()) };
         let confirmation = match confirmation_of(judge) {
             Some(id) => match self.output::<Judgement>(&id, "judgement").map(|judgement| judgement.verdict) {
-                Some(Verdict::Pass) => self.nodes.get(id.as_str()).and_then(|node| Self::from(node, "observation")),
+                Some(Verdict::Pass | Verdict::Unknown(Unknown::Indecisive(_))) => {
+                    self.nodes.get(id.as_str()).and_then(|node| Self::from(node, "observation"))
+                }
                 Some(Verdict::Fail(why)) => return wrong(&why),
                 _ => None,
             },
@@ -739,6 +742,7 @@ impl<'a, 'p> Steps<'a, 'p> {
                 Some(functions) => seat.compiled(build, &functions).described(&problem),
                 None => return lost(),
             },
+            Language::Torch => return lost(),
         };
         let mut launch = launch.map_err(|error| Error::Wrong(vec![error]))?;
         if seat.kernel.language == Language::Triton

@@ -303,7 +303,7 @@ impl SeatCandidates<'_> {
             self.target.shapes.iter().filter(|s| s.variant == label).map(|s| &s.verdict).collect();
         match () {
             () if verdicts.iter().any(|v| matches!(v, Verdict::Fail(_))) => Became::Wrong,
-            () if !verdicts.is_empty() && verdicts.iter().all(|v| **v == Verdict::Pass) => Became::Correct,
+            () if Verdict::all_pass(verdicts) => Became::Correct,
             () => Became::Undecided,
         }
     }

@@ -13,7 +13,7 @@ use kforge_pipeline::plan::variants::{PlannedVariant, confirmation_of};
 use kforge_pipeline::report::classes::stands_for;
 use kforge_types::record::params::{Judgement, Selection};
 use kforge_types::record::timing::BenchObserved;
-use kforge_types::record::{StepKind, Verdict};
+use kforge_types::record::{StepKind, Unknown, Verdict};
 
 /// The champion of a class of shapes.
 #[derive(Clone)]
@@ -126,7 +126,7 @@ impl<'a> Steps<'a, '_> {
         }
     }
 
-    /// The number of shapes at which a champion passes, or where it does not, and the places of its verifications. A champion whose confirmation fails does not
+    /// The number of shapes at which a champion passes, or where it does not, and the places of its verifications. Shapes whose results tell nothing do not count. A champion whose confirmation fails does not
     /// pass; without a confirmation it is as correct as it was when it was selected.
     fn verified(
         &self,
@@ -134,13 +134,18 @@ impl<'a> Steps<'a, '_> {
         build: &PlannedVariant,
         shapes: &[(usize, &String)],
     ) -> (Result<usize, NotVerified>, Vec<String>) {
-        let mut on: Vec<String> = vec![];
+        let (mut on, mut undecided): (Vec<String>, usize) = (vec![], 0);
         for (at, shape) in shapes {
             let judge = Self::from(select, &format!("judgement:{}:{at}", build.variant.order));
             let done = judge.and_then(|id| self.done.get(id).copied());
             let Some(found) = self.output::<Judgement>(done, "judgement") else {
                 return (Err(NotVerified { shape: shape.to_string(), verdict: None }), on);
             };
+            // A champion passes at other shapes of its class.
+            if matches!(found.verdict, Verdict::Unknown(Unknown::Indecisive(_))) {
+                undecided += 1;
+                continue;
+            }
             if found.verdict != Verdict::Pass {
                 return (Err(NotVerified { shape: shape.to_string(), verdict: Some(found.verdict) }), on);
             }
@@ -159,7 +164,7 @@ impl<'a> Steps<'a, '_> {
                 on.push(place);
             }
         }
-        (Ok(shapes.len()), on)
+        (Ok(shapes.len() - undecided), on)
     }
 
     fn time(&self, select: &Node, build: &PlannedVariant, shapes: &[(usize, &String)]) -> Option<(String, f64)> {

@@ -42,6 +42,16 @@ pub struct Case {
     pub work: f64,
 }
 
+impl Case {
+    /// The output of the calibrate step that judgements at this shape read: whether the shape decides, where that is known, and whether the operator does.
+    pub fn indecision(&self, shape: &str) -> String {
+        match self.nulls && self.oracles.is_some() {
+            true => format!("indecision:{shape}"),
+            false => "indecision".into(),
+        }
+    }
+}
+
 /// The package's own functions that a step calls.
 pub struct OwnFunctions {
     /// All their files and what these need, in one tree.
@@ -234,6 +244,7 @@ impl Planner<'_> {
             let Some(oracles) = case.oracles.as_ref().filter(|_| case.nulls) else { continue };
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 listed.push(CalibrateCase {
+                    shape: operator.shapes[case.at].name.clone(),
                     distribution: trial.distribution.clone(),
                     tolerance: case.tolerance.clone(),
                     derived: case.derived,

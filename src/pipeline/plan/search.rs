@@ -26,7 +26,7 @@ use kforge_numerics::measure::search::sample;
 use kforge_types::model::limits::limits;
 use kforge_types::model::search::Strategy;
 use kforge_types::model::target::capability;
-use kforge_types::model::{Arch, Launch, Metric, TypeChoice, Variant};
+use kforge_types::model::{Arch, Kernel, Launch, Metric, TypeChoice, Variant};
 use kforge_types::record::StepKind;
 use kforge_types::record::event::Labels;
 use kforge_types::record::search::{Block, SearchParams, SearchSpace, Searched};
@@ -203,6 +203,7 @@ impl Planner<'_> {
             shapes,
             hot: kernel.select.metric == Metric::Hot,
             timed,
+            hints: hinted(kernel, &all),
             launches: BTreeMap::new(),
         };
         let space = space(scope, &all, &serves);
@@ -375,6 +376,20 @@ impl Planner<'_> {
 fn cases_of(searching: &SearchProgress, variant: u32) -> Vec<(usize, Case)> {
     let served = searching.serves.get(variant as usize).map_or(&[][..], Vec::as_slice);
     served.iter().filter_map(|at| Some((*at as usize, searching.cases.get(*at as usize)?.clone()))).collect()
+}
+
+/// The variants that the hints of a kernel mean, in their order, each once.
+fn hinted(kernel: &Kernel, all: &[Variant]) -> Vec<u32> {
+    let mut out: Vec<u32> = vec![];
+    for hint in &kernel.hints {
+        let is_meant = |variant: &Variant| hint.iter().all(|(name, value)| variant.values.get(name) == Some(value));
+        for (at, _) in (0u32..).zip(all).filter(|(_, variant)| is_meant(variant)) {
+            if !out.contains(&at) {
+                out.push(at);
+            }
+        }
+    }
+    out
 }
 
 /// The space by values and positions, without any name of a tunable or a shape.

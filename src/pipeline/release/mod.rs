@@ -11,6 +11,7 @@
 //! | [`signed`] | the signed documents of imported bundles, in the home |
 //! | [`signatures_list`] | signatures and trusted keys, for people and programs |
 //! | [`committed`] | finds bundles in the repository |
+//! | [`traces`], [`t4`] | verdicts and times in the forms of FlashInfer-Trace and of the autotuning community |
 //! | [`trajectory`] | a recorded attempt at a round, as training data |
 //! | [`transfer`] | from answered questions to a bundle, and from a bundle into the index |
 //! | [`evidence_list`] | the records that are held, for people and programs |
@@ -41,7 +42,9 @@ pub mod revision;
 pub mod signature;
 pub mod signatures_list;
 pub mod signed;
+pub mod t4;
 pub mod trajectory;
+pub mod traces;
 pub mod transfer;
 pub mod trust;
 pub mod version;

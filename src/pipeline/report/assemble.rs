@@ -361,6 +361,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
     // If nothing was selected (`verify`, `check`), every variant is shown.
     let is_champion =
         report.champions.is_empty() || report.champions.iter().any(|c| c.variant.as_deref() == Some(&variant));
+    let has_champion = report.champions.iter().any(|champion| champion.variant.is_some());
     if let Some(evidence) = step.evidence {
         provenance::observe(&mut report.observed, evidence);
         if !report.observed_on.contains(&evidence.device_class) {
@@ -388,7 +389,8 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 // Wrong candidates of rounds are shown in the tree of candidates.
                 // If the operator is indecisive, no variant is champion, and the report says that of each.
                 && (is_champion
-                    || matches!(judgement.verdict, Verdict::Fail(_) | Verdict::Unknown(Unknown::Indecisive(_)))
+                    || (matches!(judgement.verdict, Verdict::Fail(_))
+                        || matches!(judgement.verdict, Verdict::Unknown(Unknown::Indecisive(_))) && !has_champion)
                         && step.labels.round.is_none())
                 && step.labels.method.is_none()
             {
@@ -399,6 +401,9 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                 if let (true, Some(earlier)) = (step.labels.confirms, earlier) {
                     match judgement.verdict {
                         Verdict::Pass => earlier.confirmed = true,
+                        // The earlier verdict says so already.
+                        Verdict::Unknown(Unknown::Indecisive(_))
+                            if matches!(earlier.verdict, Verdict::Unknown(Unknown::Indecisive(_))) => {}
                         Verdict::Fail(why) => {
                             earlier.not_confirmed = None;
                             (earlier.verdict, earlier.explanation) =

@@ -138,7 +138,7 @@ fn verdict(target: &TargetReport) -> (String, String) {
         (passed, open) => (format!("{passed} pass, {open} unknown"), OPEN),
     };
     let said = target.shapes.iter().find(|shape| shape.verdict == Verdict::Pass);
-    let by = said.map_or("", |shape| witness(shape.emulated, shape.interpreted));
+    let by = said.map_or("", |shape| witness(shape.emulated, shape.interpreted, shape.in_torch));
     let doubt = [
         ("unconfined", target.shapes.iter().any(|shape| !shape.unconfined.is_empty())),
         ("no fresh trial", target.shapes.iter().any(|shape| shape.no_fresh.is_some())),
@@ -317,6 +317,7 @@ mod tests {
             verdict,
             emulated: false,
             interpreted: false,
+            in_torch: false,
             unconfined: vec![],
             worst: None,
             no_fresh: None,
@@ -330,7 +331,14 @@ mod tests {
 
     fn champion(class: &str, label: &str) -> ChampionReport {
         let (class, variant) = (class.to_string(), Some(label.to_string()));
-        ChampionReport { shapes: vec![class.clone()], class, variant, provisional: false, because: "of one".into() }
+        ChampionReport {
+            shapes: vec![class.clone()],
+            class,
+            variant,
+            provisional: false,
+            because: "of one".into(),
+            versus: vec![],
+        }
     }
 
     fn passed(label: &str) -> TargetReport {

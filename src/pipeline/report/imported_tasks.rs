@@ -1,10 +1,10 @@
-//! What `kforge import kernelbench` found, as a document for programs. Knows names and places; reads no sources.
+//! What the import of a problem set found, as a document for programs. Knows names and places; reads no sources.
 
 use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-/// What `kforge import kernelbench --message-format json` prints.
+/// What `kforge import kernelbench --message-format json` prints, and the imports of other problem sets.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ImportTasksDocument {
     /// Version of this format.
@@ -51,7 +51,7 @@ pub struct TaskDocument {
     pub name: String,
     /// The operator; none unless it was imported.
     pub operator: Option<String>,
-    /// `train` or `eval`; none unless it was imported.
+    /// `train` or `eval`; none unless a module was imported.
     pub mode: Option<String>,
     /// The bytes that its reference needs at its own size, at least.
     pub reference_bytes: Option<u64>,
@@ -78,7 +78,7 @@ pub struct CandidateDocument {
 /// A shape of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct TaskShapeDocument {
-    /// `own`, `small` or `ragged`.
+    /// `own`, `small` or `ragged`; in FlashInfer-Trace the uuid of a workload.
     pub name: String,
     /// Its dims.
     pub dims: BTreeMap<String, i64>,
@@ -87,7 +87,8 @@ pub struct TaskShapeDocument {
 /// Something that must be known of a task.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct FindingDocument {
-    /// `constant-output`, `below-tolerance`, `not-finite`, `random`, `low-floats`, `too-large`, `not-computed` or `no-small-shape`.
+    /// `constant-output`, `below-tolerance`, `not-finite`, `random`, `low-floats`, `too-large`, `not-computed` or `no-small-shape`; of other sets also `workload`,
+    /// `solution`, `inputs` or `tolerance`.
     pub kind: String,
     /// A sentence.
     pub message: String,
@@ -98,7 +99,7 @@ pub struct FindingDocument {
 /// Why a task cannot be imported.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct RefusalDocument {
-    /// `import`, `reads-values`, `random`, `device`, `unsupported`, `form`, `syntax`, `error` or `time`.
+    /// `import`, `reads-values`, `random`, `device`, `unsupported`, `form`, `malformed`, `syntax`, `error` or `time`.
     pub kind: String,
     /// A sentence.
     pub message: String,

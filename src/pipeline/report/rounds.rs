@@ -14,7 +14,7 @@ pub use kforge_types::record::candidate::Became;
 use kforge_types::record::params::{Attribution, Fate, Judgement, Selection, detailed};
 use kforge_types::record::profile::{Gaps, Roofline};
 use kforge_types::record::round::Decision;
-use kforge_types::record::{Outcome, StepKind, Verdict};
+use kforge_types::record::{Outcome, StepKind, Unknown, Verdict};
 
 /// The rounds of a kernel on a target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -297,6 +297,9 @@ impl Seat<'_> {
             }
         }
         let (mut judged, mut unknown) = (false, None);
+        // A shape that tells nothing counts for nothing beside one that does.
+        let verdict = |step: &StepView<'_>| step.result.and_then(|r| r.verdict.clone());
+        let passes = of(&[StepKind::Judge]).any(|step| verdict(step) == Some(Verdict::Pass));
         for step in of(&[StepKind::Judge]) {
             judged = true;
             let shape = step.labels.shape.clone().unwrap_or_default();
@@ -310,6 +313,7 @@ impl Seat<'_> {
                 }
                 // A champion whose confirmation is missing is as correct as it was when it was selected.
                 _ if step.labels.confirms => {}
+                Some(Verdict::Unknown(Unknown::Indecisive(_))) if passes => {}
                 Some(Verdict::Unknown(why)) => {
                     let told = || (self.reader.places)(step.id, &why.to_string());
                     unknown.get_or_insert_with(|| format!("at {shape}: {}", told()));

@@ -372,8 +372,7 @@ fn correct(target: &TargetReport) -> Option<bool> {
     if verdicts.iter().any(|v| matches!(v, Verdict::Fail(_))) || all > 0 && wrong == all {
         return Some(false);
     }
-    let pass = !none && !verdicts.is_empty() && verdicts.iter().all(|v| **v == Verdict::Pass);
-    pass.then_some(true)
+    (!none && Verdict::all_pass(verdicts)).then_some(true)
 }
 
 /// The time of a variant at a shape.

@@ -10,6 +10,12 @@ use kforge_types::record::{Unknown, Verdict};
 
 use super::io;
 
+/// The code of the warning that names the shapes at which all results are one value.
+pub const CONSTANT: &str = "calibrate.constant";
+
+/// Why a pass at such a shape would mean nothing.
+const CONSTANT_HERE: &str = "at this shape all results are one value, whatever the inputs are";
+
 /// The tolerances that were derived for `tolerance = "auto"`, one line for each length of sums.
 fn derived(params: &CalibrateParams) -> Vec<String> {
     let mut lines: Vec<String> = vec![];
@@ -131,6 +137,14 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
     for text in derived(&params) {
         notes.push(io::note(Severity::Note, "calibrate.derived", text));
     }
+    if !calibration.constant.is_empty() {
+        let at: Vec<String> = calibration.constant.iter().map(|shape| format!("`{shape}`")).collect();
+        let text = format!(
+            "indecisive at {}: all results are one value there, whatever the inputs are, so a kernel that reads nothing would pass\nhelp: declare shapes or inputs with other results; the verdicts at the other shapes stand",
+            at.join(", ")
+        );
+        notes.push(io::note(Severity::Warning, CONSTANT, text));
+    }
     let why = why(&calibration);
     let verdict = match (&why, params.absent) {
         (Some(why), _) if params.require => Verdict::Fail(format!("indecisive: {why}")),
@@ -146,6 +160,11 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         &calibration,
         format!("{} over {}", count(candidates.len(), "null candidate"), count(params.cases.len(), "trial")),
     )?;
+    for shape in params.cases.iter().map(|case| &case.shape).collect::<std::collections::BTreeSet<_>>() {
+        let constant = || calibration.constant.contains(shape).then(|| CONSTANT_HERE.to_string());
+        let of_shape = Indecision { why: why.clone().or_else(constant) };
+        ran.outputs.insert(format!("indecision:{shape}"), io::keep(job, &of_shape)?);
+    }
     ran.outputs.insert("indecision".into(), io::keep(job, &Indecision { why })?);
     ran.notes = notes;
     Ok(io::judged(ran, verdict))

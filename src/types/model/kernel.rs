@@ -1,5 +1,6 @@
 //! Kernels as declared: one implementation of an operator, what may vary in it and what it launches. Variants are in `variant`, bound launches in `launch`.
 
+use std::collections::BTreeMap;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -39,14 +40,12 @@ impl Language {
             Language::Torch => "PyTorch",
         }
     }
-}
 
-impl Language {
     /// How names of its source files end.
     pub fn ending(self) -> &'static str {
         match self {
             Language::Cuda => "cu",
-            Language::Triton => "py",
+            Language::Triton | Language::Torch => "py",
         }
     }
 
@@ -54,7 +53,7 @@ impl Language {
     pub fn comment(self) -> &'static str {
         match self {
             Language::Cuda => "//",
-            Language::Triton => "#",
+            Language::Triton | Language::Torch => "#",
         }
     }
 
@@ -329,6 +328,8 @@ pub struct Kernel {
     pub conditions: Vec<Expr>,
     /// How the space of its tunables is searched.
     pub search: Search,
+    /// Values of tunables that a search visits first, in order. A variant that has all values of an entry is meant.
+    pub hints: Vec<BTreeMap<String, TuneValue>>,
     /// Its launches in order; empty if `host` launches, and in PyTorch.
     pub launches: Vec<LaunchDecl>,
     /// The function that launches instead, if the kernel has its own launcher.

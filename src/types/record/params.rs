@@ -205,9 +205,12 @@ pub struct Expected {
     pub scales: BTreeMap<String, Digest>,
 }
 
-/// One shape of one operator for calibration.
+/// One trial of a shape of one operator for calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateCase {
+    /// The shape's name.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub shape: String,
     /// Distribution of the trial.
     pub distribution: String,
     /// The operator's tolerance at this shape by output, declared or derived.
@@ -220,7 +223,8 @@ pub struct CalibrateCase {
     pub own: bool,
 }
 
-/// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Outputs: `calibration`, a [`Calibration`]; `indecision`, an [`Indecision`].
+/// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Outputs: `calibration`, a [`Calibration`]; `indecision`, an [`Indecision`] of the operator; for each
+/// shape of a case, `indecision:SHAPE`, the [`Indecision`] of that shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateParams {
     /// The cases. Each has one input.
@@ -256,15 +260,18 @@ pub struct Calibration {
     pub undecidable: BTreeMap<String, Vec<String>>,
     /// Candidates that pass in some of these cases: (candidate with its output, cases).
     pub weak: Vec<(String, Vec<usize>)>,
+    /// The shapes at which every output is one value whatever the inputs are, in the order of the cases. A kernel that reads nothing would pass there.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub constant: Vec<String>,
     /// The tolerance of each case by output, declared or derived.
     pub tolerance: Vec<BTreeMap<String, Tolerance>>,
 }
 
-/// What a calibration says to the judgements of the operator's kernels. It is the same for every operator that decides, so that an edit of a tolerance judges
-/// again only the shapes that the edit is about.
+/// What a calibration says to the judgements of the operator's kernels at a shape. It is the same for every operator and shape that decide, so that an edit of a
+/// tolerance judges again only the shapes that the edit is about.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Indecision {
-    /// Why a pass would mean nothing; none if the operator decides.
+    /// Why a pass would mean nothing; none if the operator and the shape decide.
     pub why: Option<String>,
 }
 
@@ -342,7 +349,7 @@ pub struct PairsParams {
     pub protocol: u32,
 }
 
-/// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, an [`Indecision`], absent if calibrate gave nothing. If it confirms a champion,
+/// judge. Inputs: `observation`, absent if verify gave nothing; `calibration`, the [`Indecision`] of the shape, absent if calibrate gave nothing. If it confirms a champion,
 /// also `timed`, a [`super::timing::BenchObserved`], absent if the shape is not timed. Output `judgement`: a [`Judgement`].
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct JudgeParams {

@@ -62,6 +62,9 @@ pub struct SearchParams {
     pub hot: bool,
     /// Whether anything is timed. Without timings a search has no criterion, and its first step ends it.
     pub timed: bool,
+    /// Variants that are visited first, in order. They say nothing of a variant: each is compiled, verified and timed like the others.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<u32>,
     /// The launches of the variants whose inspections are read.
     pub launches: BTreeMap<u32, Vec<Block>>,
 }

@@ -58,6 +58,20 @@ impl Unknown {
 }
 
 impl Verdict {
+    /// Whether a kernel with these verdicts at its shapes is correct: it passes, except at shapes whose results tell nothing. If the operator tells nothing, it
+    /// passes nowhere.
+    pub fn all_pass<'v>(verdicts: impl IntoIterator<Item = &'v Verdict>) -> bool {
+        let mut passes = false;
+        for verdict in verdicts {
+            match verdict {
+                Verdict::Pass => passes = true,
+                Verdict::Unknown(Unknown::Indecisive(_)) => {}
+                Verdict::Fail(_) | Verdict::Unknown(_) => return false,
+            }
+        }
+        passes
+    }
+
     /// The verdict with its words hidden, if words are hidden.
     #[must_use]
     pub fn worded(self) -> Self {

@@ -36,6 +36,8 @@ pub(super) struct Binary {
 
 /// A line that makes every compilation of a source give a different output.
 const UNLIKE: &str = "#pragma unlike";
+/// A line that makes every compilation of a source fail.
+const REFUSE: &str = "#pragma refuse";
 
 /// Executes a compile step.
 pub(crate) fn compile(task: &Task) -> Response {
@@ -44,6 +46,9 @@ pub(crate) fn compile(task: &Task) -> Response {
         let root = task.required("tree:source")?;
         let mut code = BTreeMap::new();
         read(&root, &root, &mut code).map_err(|e| failed(format!("cannot read the source: {e}")))?;
+        if code.values().any(|text| text.lines().any(|line| line == REFUSE)) {
+            return Err(failed(format!("cannot compile: `{REFUSE}`")));
+        }
         if code.values().any(|text| text.lines().any(|line| line == UNLIKE)) {
             // Like a compiler whose output depends on addresses.
             let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();

@@ -1,33 +1,53 @@
-//! `kforge import kernelbench`: one line for each task, what must be known of it, and a summary.
+//! The imports of problem sets: one line for each task, what must be known of it, and a summary.
+
+use std::path::Path;
 
 use super::super::{CommandResult, print_line};
-use crate::cli::args::{ImportTasksArgs, MessageFormat};
+use crate::cli::args::{ImportTorchArgs, MessageFormat};
 use crate::cli::context::Context;
 use crate::cli::exit::Exit;
 use kforge_foundation::base::count;
 use kforge_ops::import::tasks::{FindingKind, ImportedTasks, TaskOutcome, TaskResult, TasksRequest, kernelbench};
+use kforge_ops::import::traces::flashinfer_trace;
 use kforge_pipeline::report::imported_tasks::{
     CandidateDocument, FindingDocument, ImportTasksDocument, RefusalDocument, TaskDocument, TaskShapeDocument,
     TaskStatus,
 };
 use kforge_types::record::FORMAT_VERSION;
 
+/// A problem set.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Set {
+    Kernelbench,
+    FlashinferTrace,
+}
+
 /// Runs the command.
-pub(super) fn run(context: &Context, args: &ImportTasksArgs) -> CommandResult {
+pub(super) fn run(
+    context: &Context,
+    set: Set,
+    (path, output): (&Path, &Path),
+    candidates: Option<&Path>,
+    torch: &ImportTorchArgs,
+) -> CommandResult {
     let request = TasksRequest {
-        path: args.path.clone(),
-        output: Some(args.output.clone()),
-        torch: (args.torch != "system").then(|| args.torch.clone()),
-        candidates: args.candidates.clone(),
+        path: path.to_path_buf(),
+        output: Some(output.to_path_buf()),
+        torch: (torch.torch != "system").then(|| torch.torch.clone()),
+        candidates: candidates.map(Path::to_path_buf),
     };
-    let done = kernelbench(&context.session, &request, &mut |task| say(context, task))?;
+    let told = &mut |task: &TaskResult| say(context, task);
+    let done = match set {
+        Set::Kernelbench => kernelbench(&context.session, &request, told)?,
+        Set::FlashinferTrace => flashinfer_trace(&context.session, &request, told)?,
+    };
     for file in &done.skipped {
         context.console.warn(&format!("`{}` is not imported: {}", file.path.display(), file.why));
     }
     for path in &done.strangers {
         context.console.warn(&format!("`{path}` is left out: it is for none of the tasks"));
     }
-    if args.message_format == MessageFormat::Json {
+    if torch.message_format == MessageFormat::Json {
         return print_line(context, "imported-tasks", &document(&done));
     }
     summary(context, &done);
@@ -40,8 +60,8 @@ fn say(context: &Context, task: &TaskResult) {
     let shown = |line: Option<u32>| line.map_or(String::new(), |line| format!(" ({}:{line})", task.path));
     match &task.outcome {
         TaskOutcome::Imported(imported, kernels, _) => {
-            let shapes: Vec<&str> = imported.shapes.iter().map(|shape| shape.name).collect();
-            let mode = if imported.train { "" } else { ", in evaluation mode" };
+            let shapes: Vec<&str> = imported.shapes.iter().map(|shape| shape.name.as_str()).collect();
+            let mode = if imported.train == Some(false) { ", in evaluation mode" } else { "" };
             let with = match kernels.as_slice() {
                 [] => String::new(),
                 all => format!("; with {}", count(all.len() as u64, "candidate")),
@@ -83,6 +103,7 @@ fn summary(context: &Context, done: &ImportedTasks) {
         (has(FindingKind::ConstantOutput), "with a constant result"),
         (has(FindingKind::BelowTolerance), "below the tolerance"),
         (has(FindingKind::TooLarge), "too large for a reference here at their own size"),
+        (has(FindingKind::Workload), "without some of their workloads"),
     ];
     let rest = parts.iter().filter(|(n, _)| *n > 0).map(|(n, what)| format!("; {n} {what}")).collect::<String>();
     console.status("Imported", &format!("{}{rest}", count(imported().count() as u64, "task")));
@@ -115,10 +136,10 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
         };
         let kernels =
             kernels.iter().map(|one| CandidateDocument { path: one.path.clone(), kernel: one.kernel.clone() });
-        let shapes = imported.iter().flat_map(|imported| &imported.shapes).map(|shape| TaskShapeDocument {
-            name: shape.name.to_string(),
-            dims: shape.dims.iter().cloned().collect(),
-        });
+        let shapes = imported
+            .iter()
+            .flat_map(|imported| &imported.shapes)
+            .map(|shape| TaskShapeDocument { name: shape.name.clone(), dims: shape.dims.iter().cloned().collect() });
         let findings = imported.iter().flat_map(|imported| &imported.findings).map(|finding| FindingDocument {
             kind: finding.kind.word().to_string(),
             message: finding.message.clone(),
@@ -133,8 +154,8 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
             number: task.origin.number,
             name: task.origin.name.clone(),
             operator: imported.map(|imported| imported.operator.clone()),
-            mode: imported.map(|imported| if imported.train { "train" } else { "eval" }.to_string()),
-            reference_bytes: imported.map(|imported| imported.reference_bytes),
+            mode: imported.and_then(|imported| imported.train).map(|train| if train { "train" } else { "eval" }.into()),
+            reference_bytes: imported.and_then(|imported| imported.reference_bytes),
             shapes: shapes.collect(),
             candidates: kernels.collect(),
             findings: findings.collect(),
@@ -147,7 +168,7 @@ fn document(done: &ImportedTasks) -> ImportTasksDocument {
     };
     ImportTasksDocument {
         format_version: FORMAT_VERSION,
-        set: "kernelbench".into(),
+        set: done.set.into(),
         folder: done.folder.display().to_string(),
         tasks: done.tasks.iter().map(task).collect(),
         strangers: done.strangers.clone(),

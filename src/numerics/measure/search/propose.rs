@@ -40,6 +40,8 @@ pub(super) struct Turn<'a> {
     pub(super) shapes: &'a [u32],
     /// All variants in the seeded order.
     pub(super) order: &'a [u32],
+    /// The variants to visit before any strategy has its say.
+    pub(super) hints: &'a [u32],
 }
 
 impl Turn<'_> {
@@ -61,6 +63,15 @@ impl Turn<'_> {
     /// The next variants, `count` of them or as many as are left.
     pub(super) fn propose(&self, strategy: Strategy, count: usize) -> Vec<Proposal> {
         let plain = |variant| Proposal { variant, chain: 0 };
+        let mut hinted: Vec<Proposal> = vec![];
+        for variant in self.hints.iter().copied().filter(|v| self.free(*v)) {
+            if hinted.len() < count && !hinted.contains(&plain(variant)) {
+                hinted.push(plain(variant));
+            }
+        }
+        if !hinted.is_empty() {
+            return hinted;
+        }
         match strategy {
             Strategy::Annealing => annealing::propose(self, count),
             Strategy::Model => model::propose(self, count).into_iter().map(plain).collect(),

@@ -48,6 +48,7 @@ fn params(strategy: Strategy, seed: u64, budget: Budget) -> SearchParams {
         most_classes: 1,
         hot: false,
         timed: true,
+        hints: vec![],
         launches: BTreeMap::new(),
     }
 }
@@ -205,6 +206,24 @@ fn annealing_and_the_model_find_more_than_chance_within_a_budget() {
 }
 
 const ALL: [Strategy; 3] = [Strategy::Random, Strategy::Annealing, Strategy::Model];
+
+#[test]
+fn hinted_variants_are_visited_first_and_decide_nothing() {
+    let machine = Machine::new(&[5, 4, 3]).surface(|p| Some(1000.0 + 100.0 * f64::from(p[0] + p[2])));
+    for strategy in ALL {
+        let hints = vec![59, 17, 59, 3];
+        let went = machine.search(&SearchParams { hints, ..params(strategy, 3, variants(40)) });
+        assert_eq!(went.compiled[..3], [59, 17, 3], "{strategy:?}");
+        assert_eq!(
+            (went.compiled.len(), went.compiled.iter().collect::<BTreeSet<_>>().len()),
+            (40, 40),
+            "{strategy:?}"
+        );
+        // The hinted ones are timed like others, and a better one wins.
+        let best = went.last.tally.best.first().map(|best| (machine.ns)(best.variant, 0).unwrap());
+        assert!(best < (machine.ns)(17, 0), "{strategy:?}");
+    }
+}
 
 #[test]
 fn no_variant_is_visited_twice_and_no_more_than_the_budget() {

@@ -359,6 +359,7 @@ impl<'a> Walk<'a> {
                 taken: &taken,
                 shapes: &class.shapes,
                 order: &order,
+                hints: &self.params.hints,
             };
             next.extend(turn.propose(self.params.strategy, batch - next.len()));
             if next.len() == batch {

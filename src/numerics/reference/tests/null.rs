@@ -66,6 +66,21 @@ fn an_expectation_that_is_constant_leaves_no_constant_out() {
 }
 
 #[test]
+fn the_mean_of_one_value_is_that_value() {
+    // Seven times a seventh of 0.1 is not 0.1 in f64, and an infinity is in no mean.
+    for constant in [0.1, f64::INFINITY, f64::NAN] {
+        let tensors = ["x", "y"].map(|name| Tensor::dense(name, Role::Input, DType::F64, &[7]));
+        let [x, y] = tensors;
+        let y = Tensor { role: Role::Output, ..y };
+        let fill = problem("elementwise", vec![x, y], &[("y", Value::from("x"))]);
+        let want = BTreeMap::from([("y".to_string(), Values::Float(vec![constant; 7]))]);
+        let values = BTreeMap::from([("x".to_string(), Values::Float(vec![1.0; 7]))]);
+        let found: BTreeMap<_, _> = candidates(&fill, &values, &want, &want).unwrap().into_iter().collect();
+        assert!(found.contains_key("zeros") && !found.contains_key("constant mean"), "{constant}: {:?}", found.keys());
+    }
+}
+
+#[test]
 fn inputs_are_rounded_to_the_next_narrower_format() {
     for (dtype, lower) in [
         (DType::F64, Some("inputs rounded to f32")),

@@ -115,7 +115,7 @@ pub(super) fn level(path: &Path) -> Option<u32> {
 }
 
 /// What can be the name of a package: letters, digits, `_` and `-`, and a letter first.
-fn package_name(text: &str) -> String {
+pub(in crate::import) fn package_name(text: &str) -> String {
     let plain: String = text.chars().map(|c| if c.is_ascii_alphanumeric() || c == '_' { c } else { '-' }).collect();
     if plain.starts_with(|c: char| c.is_ascii_alphabetic()) { plain } else { format!("task_{plain}") }
 }

@@ -39,7 +39,7 @@ impl TorchHere {
 }
 
 /// Whether a text names a release: `2.9`, `2.9.1`.
-fn is_release(text: &str) -> bool {
+pub(in crate::import) fn is_release(text: &str) -> bool {
     let parts: Vec<&str> = text.split('.').collect();
     let numbers = parts.iter().all(|part| !part.is_empty() && part.bytes().all(|b| b.is_ascii_digit()));
     numbers && (2..=3).contains(&parts.len()) && parts[0] == "2"

@@ -2,9 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FILE;
-use super::candidates::{CandidateKernel, SOURCE};
-use super::files::TaskFile;
 use crate::Error;
 use crate::new::{NewError, Surroundings};
 use kforge_foundation::base::files::write_atomically;
@@ -12,7 +9,7 @@ use kforge_project::workspace::find::MANIFEST;
 use kforge_project::workspace::join::EnclosingWorkspace;
 
 /// The root manifest of packages that have none: their folder's. Returns its path if it was written.
-pub(super) fn root(output: &Path, first: &Path) -> Result<Option<PathBuf>, Error> {
+pub(in crate::import) fn root(output: &Path, first: &Path) -> Result<Option<PathBuf>, Error> {
     let manifest = output.join(MANIFEST);
     if EnclosingWorkspace::find(first).is_some() || manifest.symlink_metadata().is_ok() {
         return Ok(None);
@@ -21,26 +18,17 @@ pub(super) fn root(output: &Path, first: &Path) -> Result<Option<PathBuf>, Error
     Ok(Some(manifest))
 }
 
-/// Writes a package, and its kernels, each in a folder of its own so that none can import another. Returns the workspace that it joined.
-pub(super) fn package(
-    file: &TaskFile,
-    manifest: &str,
-    kernels: &[CandidateKernel],
-) -> Result<Option<Surroundings>, Error> {
-    let folder = &file.folder;
+/// Writes a package: its files by path. Returns the workspace that it joined.
+pub(in crate::import) fn package(folder: &Path, files: &[(&str, &str)]) -> Result<Option<Surroundings>, Error> {
     let above = folder.parent().unwrap_or(folder);
     std::fs::create_dir_all(above).map_err(Error::write(above))?;
     let unfinished =
         tempfile::Builder::new().prefix(".kforge-import-").tempdir_in(above).map_err(Error::write(above))?;
-    for (name, text) in [(FILE, file.text.as_str()), (MANIFEST, manifest)] {
+    for (name, text) in files {
         let path = unfinished.path().join(name);
+        let place = path.parent().unwrap_or(unfinished.path());
+        std::fs::create_dir_all(place).map_err(Error::write(place))?;
         write_atomically(&path, text.as_bytes(), false).map_err(Error::write(&path))?;
-    }
-    for kernel in kernels {
-        let folder = unfinished.path().join(&kernel.kernel);
-        std::fs::create_dir(&folder).map_err(Error::write(&folder))?;
-        let path = folder.join(SOURCE);
-        write_atomically(&path, kernel.text.as_bytes(), false).map_err(Error::write(&path))?;
     }
     open(unfinished.path()).map_err(Error::write(unfinished.path()))?;
     std::fs::rename(unfinished.path(), folder).map_err(Error::write(folder))?;

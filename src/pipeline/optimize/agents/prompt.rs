@@ -90,6 +90,7 @@ impl Dialect {
                 ending: "-triton",
                 varies: "tile sizes, `num_warps`, `num_stages`",
             },
+            Language::Torch => Dialect { name: "PyTorch", fence: "python", ending: "", varies: "" },
         }))
     }
 }

@@ -90,6 +90,7 @@ impl Entry {
         match language {
             Language::Cuda => Some(&self.advice),
             Language::Triton => self.triton.as_deref(),
+            Language::Torch => None,
         }
     }
 

@@ -176,7 +176,7 @@ impl Context {
             widest: widest(tensors.iter()),
             compute: match kernel.language {
                 Language::Cuda => compute(operator, &tensors),
-                Language::Triton => python_compute(operator, &tensors),
+                Language::Triton | Language::Torch => python_compute(operator, &tensors),
             },
             slots,
             params,

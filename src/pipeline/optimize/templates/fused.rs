@@ -84,7 +84,7 @@ pub(super) fn of(context: &Context) -> Result<Fused, String> {
         };
         let value = match context.language {
             Language::Cuda => cpp::expression(&formula, &name, &mut functions),
-            Language::Triton => python::expression(&formula, &name, &mut functions),
+            Language::Triton | Language::Torch => python::expression(&formula, &name, &mut functions),
         };
         named.extend(seen.take());
         writes.push(Write {
@@ -125,7 +125,7 @@ fn value_of(context: &Context, word: &str) -> String {
     match (context.language, context.tensors.iter().find(|t| t.name == word)) {
         (_, Some(tensor)) => format!("{}_at", tensor.name),
         (Language::Cuda, None) => format!("real({word}_)"),
-        (Language::Triton, None) => format!("{word}_at"),
+        (Language::Triton | Language::Torch, None) => format!("{word}_at"),
     }
 }
 
@@ -133,8 +133,8 @@ fn value_of(context: &Context, word: &str) -> String {
 fn divided(language: Language, function: &str, a: &str, b: &str) -> String {
     match (language, function) {
         (Language::Cuda, _) => format!("{function}({a}, {b})"),
-        (Language::Triton, "modulo") => format!("({a} % {b})"),
-        (Language::Triton, _) => format!("({a} // {b})"),
+        (Language::Triton | Language::Torch, "modulo") => format!("({a} % {b})"),
+        (Language::Triton | Language::Torch, _) => format!("({a} // {b})"),
     }
 }
 

@@ -658,7 +658,7 @@ impl<'a> Claims<'a, '_> {
                         let entries = found.as_ref().map(Specialised::entries).unwrap_or_default();
                         (found.map(|found| found.launches), entries)
                     }
-                    Language::Torch => None,
+                    Language::Torch => (None, vec![]),
                 };
                 let workspaces = kernel.workspaces(&own, choice, problem).ok();
                 let trials = trials_of(operator, problem);

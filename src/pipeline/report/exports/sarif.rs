@@ -192,6 +192,7 @@ fn uri(path: &str) -> String {
 /// The description of a rule: that of its code, else that of its sort.
 fn described(code: &str) -> &'static str {
     match code {
+        "calibrate.constant" => "All results of a shape are one value",
         "calibrate.indecisive" => "The tolerance accepts answers that need no work",
         "compile.error" => "The compiler refuses the source",
         "compile.warning" => "The compiler warns",

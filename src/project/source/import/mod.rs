@@ -42,7 +42,9 @@ mod structs;
 mod template;
 mod through;
 pub mod tasks;
+pub mod traces;
 pub mod triton;
+pub mod tuner;
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -31,7 +31,7 @@ impl Reader<'_> {
                 "no `constants`, which are of CUDA C++: `call.constants` sets constants at the top of the file",
             ),
             ("host", "`source`, as `file.py::Name`"),
-            ("generate", "your own `source`: templates and agents write CUDA C++"),
+            ("generate", "your own `source`: templates and agents write CUDA C++ and Triton"),
         ];
         for (key, expected) in never {
             if let Some((at, _)) = table.get_key_value(key) {

@@ -57,6 +57,7 @@ impl Reader<'_> {
         let launches = self.launches(table, language, &mut uses);
         let tune = self.tune(table);
         let search = self.search(table);
+        let hints = self.hints(table, &tune);
         let specialize = self.specialize(table, language);
         let mut requires = self.exprs(table, "requires", Want::Bool);
         requires.extend(self.specialized(&specialize));
@@ -97,6 +98,7 @@ impl Reader<'_> {
             place: name.place,
             tune,
             search,
+            hints,
             launches,
             host,
             workspace,

@@ -1,12 +1,16 @@
 //! Reads how a kernel's tunables are searched, from `tune`. Knows the keys and their limits. Kinds of values were checked before.
 
+use std::collections::BTreeMap;
+
 use toml::de::DeTable;
 
+use super::decode_kernel::tune_value;
 use super::read::{Reader, integer, sub};
 use crate::model::search::{Budget, Search, Strategy};
+use crate::model::{Text, TuneValue};
 
 /// Keys of `tune` that are not tunables.
-pub(super) const TUNE_KEYS: [&str; 4] = ["where", "strategy", "budget", "seed"];
+pub(super) const TUNE_KEYS: [&str; 5] = ["where", "strategy", "budget", "seed", "hints"];
 
 impl Reader<'_> {
     /// The strategy, budget and seed in the table of a kernel or template.
@@ -18,7 +22,7 @@ impl Reader<'_> {
         let strategy = stated.as_ref().and_then(|text| all.into_iter().find(|s| s.name() == text.as_str()));
         let other_word = stated.is_some() && strategy.is_none();
         let strategy = strategy.unwrap_or_default();
-        for key in ["budget", "seed"] {
+        for key in ["budget", "seed", "hints"] {
             if let Some((at, _)) = tune.get_key_value(key).filter(|_| strategy == Strategy::Exhaustive && !other_word) {
                 self.wrong(
                     "manifest.conflict",
@@ -29,6 +33,40 @@ impl Reader<'_> {
             }
         }
         Search { strategy, budget: self.budget(tune), seed: self.least(tune, "seed", 0).unwrap_or(0) }
+    }
+
+    /// The values that a search visits first, for a kernel with these tunables.
+    pub(super) fn hints(
+        &mut self,
+        table: &DeTable<'_>,
+        tunables: &[(Text, Vec<TuneValue>)],
+    ) -> Vec<BTreeMap<String, TuneValue>> {
+        let stated = sub(table, "tune").and_then(|tune| tune.get("hints")).and_then(|value| value.get_ref().as_array());
+        let mut out = vec![];
+        for hint in stated.into_iter().flat_map(|list| list.iter()).filter_map(|one| one.get_ref().as_table()) {
+            let mut values = BTreeMap::new();
+            for (name, value) in hint {
+                let Some(read) = tune_value(value.get_ref()) else { continue };
+                let known = tunables.iter().find(|(tunable, _)| tunable.value == *name.get_ref());
+                match known {
+                    Some((_, all)) if all.contains(&read) => drop(values.insert(name.get_ref().to_string(), read)),
+                    Some((tunable, _)) => self.wrong(
+                        "manifest.value",
+                        format!("`{tunable}` does not take {read}"),
+                        value.span(),
+                        "a value of its list",
+                    ),
+                    None => self.wrong(
+                        "manifest.unknown-key",
+                        format!("`{}` is no tunable of the kernel", name.get_ref()),
+                        name.span(),
+                        "tunables of `tune`",
+                    ),
+                }
+            }
+            out.push(values);
+        }
+        out
     }
 
     fn budget(&mut self, tune: &DeTable<'_>) -> Budget {

@@ -387,6 +387,11 @@ static TUNE: Spec = Spec {
         opt("strategy", Ty::Words(&STRATEGIES, &[]), "which variants are visited; default exhaustive (all)"),
         opt("budget", Ty::Table(&SEARCH_BUDGET), "when a search ends; default 64 variants"),
         opt("seed", Ty::Int, "seed of a search's random choices; default 0"),
+        opt(
+            "hints",
+            Ty::List(&Ty::Map("tunable", &Ty::Any(&[Ty::Int, Ty::Bool, STR]))),
+            "values of tunables that a search visits first, in this order",
+        ),
     ],
     rest: Some(("tunable", Ty::Some(&Ty::Any(&[Ty::Int, Ty::Bool, STR]), 1, usize::MAX))),
 };

@@ -8,7 +8,8 @@ pub(super) const KIND: Descriptor = Descriptor {
     name: "calibrate",
     // 3: a derived tolerance is noted, and an operator that computes nothing is unknown.
     // 4: an indecisive operator is unknown unless the manifest requires that it decides; candidates are listed by output.
-    version: 4,
+    // 5: an output that is one value for all inputs is indecisive also if it is not zero, and each shape has an indecision of its own.
+    version: 5,
     verb: "Calibrating",
     color: "#a05aa8",
     usual_ms: 1,

@@ -40,8 +40,18 @@ const MODES: [&str; 9] =
     ["training", "dropout", "batchnorm", "batch_norm", "instancenorm", "instance_norm", "rrelu", "eval(", "train("];
 
 /// What a reference may import without getting modules of its package, which may have modes.
-const WITHOUT_MODES: [&str; 10] =
-    ["torch", "math", "typing", "functools", "itertools", "dataclasses", "collections", "numpy", "operator", "__future__"];
+const WITHOUT_MODES: [&str; 10] = [
+    "torch",
+    "math",
+    "typing",
+    "functools",
+    "itertools",
+    "dataclasses",
+    "collections",
+    "numpy",
+    "operator",
+    "__future__",
+];
 
 /// Verifies a kernel in PyTorch.
 pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -> Result<Response, Response> {

@@ -32,6 +32,14 @@ pub enum FindingKind {
     NotComputed,
     /// It does not run with smaller sizes.
     NoSmallShape,
+    /// A workload is left out.
+    Workload,
+    /// What became of a solution.
+    Solution,
+    /// Inputs are not drawn as the set's own evaluator draws them.
+    Inputs,
+    /// The tolerance is not in the set's files.
+    Tolerance,
 }
 
 impl FindingKind {
@@ -46,6 +54,10 @@ impl FindingKind {
             FindingKind::TooLarge => "too-large",
             FindingKind::NotComputed => "not-computed",
             FindingKind::NoSmallShape => "no-small-shape",
+            FindingKind::Workload => "workload",
+            FindingKind::Solution => "solution",
+            FindingKind::Inputs => "inputs",
+            FindingKind::Tolerance => "tolerance",
         }
     }
 }

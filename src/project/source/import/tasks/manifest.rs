@@ -12,7 +12,7 @@ use crate::source::import::manifest::{extent, list, one_line, refused, text};
 /// Where a task is from.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Origin {
-    /// The problem set: `kernelbench`.
+    /// The problem set: `kernelbench`, `flashinfer-trace` or `gpu-mode`.
     pub set: String,
     /// Its level.
     pub level: Option<u32>,
@@ -48,19 +48,19 @@ pub struct ImportedTask {
     pub operator: String,
     /// Its shapes.
     pub shapes: Vec<ImportedShape>,
-    /// Whether the module is in training mode.
-    pub train: bool,
+    /// Whether the module is in training mode; none for a function.
+    pub train: Option<bool>,
     /// What people must know.
     pub findings: Vec<Finding>,
-    /// The bytes that a reference needs at the task's own size.
-    pub reference_bytes: u64,
+    /// The bytes that a reference needs at the task's own size, if that is known.
+    pub reference_bytes: Option<u64>,
 }
 
 /// A shape of a task.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportedShape {
     /// Its name.
-    pub name: &'static str,
+    pub name: String,
     /// Its dims.
     pub dims: Vec<(String, i64)>,
 }
@@ -138,7 +138,7 @@ pub fn write_task(request: &TaskRequest<'_>) -> Result<ImportedTask, Refusal> {
     if let Some(why) = refused(&out) {
         return Err(unsupported(format!("its manifest is refused: {}", one_line(&why))));
     }
-    let reference_bytes = reference_bytes(facts);
+    let (reference_bytes, train) = (Some(reference_bytes(facts)), Some(train));
     Ok(ImportedTask { text: out, operator, shapes, train, findings: told, reference_bytes })
 }
 
@@ -185,7 +185,7 @@ fn shapes(facts: &TaskFacts, sizes: &Sizes, used: &BTreeSet<String>) -> Vec<Impo
         let bound = bound.into_iter().filter(|(name, _)| used.contains(*name));
         let dims: Vec<(String, i64)> = bound.map(|(name, value)| (name.to_string(), value)).collect();
         if all.iter().all(|other| other.dims != dims) {
-            all.push(ImportedShape { name, dims });
+            all.push(ImportedShape { name: name.into(), dims });
         }
     }
     all

@@ -96,9 +96,9 @@ fn a_task_becomes_an_operator_whose_dims_are_its_constants() {
         ],
     );
     assert!(!task.text.contains("constants") && !task.text.contains("state ="), "{}", task.text);
-    assert!(task.findings.is_empty() && task.train);
+    assert!(task.findings.is_empty() && task.train == Some(true));
     // Inputs and weights twice, the result once.
-    assert_eq!(task.reference_bytes, 8 * (2 * (16 * 4096 + 4096) + 16 * 4096));
+    assert_eq!(task.reference_bytes, Some(8 * (2 * (16 * 4096 + 4096) + 16 * 4096)));
 }
 
 #[test]
@@ -252,7 +252,7 @@ fn what_cannot_be_told_of_a_task_is_said() {
     let low = json!({ "floats": "float32", "operation": "aten._to_copy.default", "line": 7 });
     assert_eq!(kinds(with("/values/low", low)), ["low-floats"]);
     let random = written(with("/random", json!({ "operation": "aten.bernoulli_.float", "line": 12 })));
-    assert!(!random.train && !random.text.contains("mode ="), "{}", random.text);
+    assert!(random.train == Some(false) && !random.text.contains("mode ="), "{}", random.text);
     has(
         &random.text,
         &[

@@ -59,7 +59,7 @@ const STRUCTURE: [Case; 25] = [
     ("version = \"0.1.0\"", "version = 0.1.0", "manifest.syntax", ".0", ""),
 ];
 
-const VALUES: [Case; 47] = [
+const VALUES: [Case; 50] = [
     (
         "params.eps = { dtype = \"f32\", value = 1e-6 }",
         "params.eps = { dtype = \"i32\", value = inf }",
@@ -126,6 +126,27 @@ const VALUES: [Case; 47] = [
         "manifest.value",
         "\"a\\u001b[2J\"",
         "control characters",
+    ),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nstrategy = \"model\"\nhints = [{ BLOCK = 128 }, { BLOCK = 64 }]",
+        "manifest.value",
+        "64",
+        "a value of its list",
+    ),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nstrategy = \"model\"\nhints = [{ BLOK = 128 }]",
+        "manifest.unknown-key",
+        "BLOK",
+        "tunables of `tune`",
+    ),
+    (
+        TUNED,
+        "BLOCK = [128, 256, 512]\nhints = [{ BLOCK = 128 }]",
+        "manifest.conflict",
+        "hints",
+        "`\"model\"` beside it",
     ),
     (
         TUNED,
