@@ -185,9 +185,7 @@ fn assumptions_hold_at_the_shapes_of_the_class_and_tell_classes_apart() {
         }
         // The described arguments are those of the bound launches.
         for (launch, bound) in sequence.launches.iter().zip(&specialised.launches) {
-            let (ActionDescription::Kernel { args, block, .. }, Launch::Kernel(bound)) =
-                (&launch.action, bound)
-            else {
+            let (ActionDescription::Kernel { args, block, .. }, Launch::Kernel(bound)) = (&launch.action, bound) else {
                 unreachable!()
             };
             let dtype = |arg: &crate::model::Arg| match arg {
