@@ -423,8 +423,10 @@ mod tests {
     #[test]
     fn a_tight_output_does_not_hide_a_useless_one() {
         let mut seen = nulls(&[("zeros", 1.0)]);
-        let z = OutputObserved { output: "z".into(), ..seen.candidates["zeros"][0].clone() };
-        seen.candidates.get_mut("zeros").unwrap().push(z);
+        for outputs in seen.candidates.values_mut() {
+            let z = OutputObserved { output: "z".into(), ..outputs[0].clone() };
+            outputs.push(z);
+        }
         let of = |atol: f64| Tolerance { atol, ..Tolerance::default() };
         let c = under([("y".to_string(), of(1e-6)), ("z".to_string(), of(10.0))].into(), &[seen.clone(), seen]);
         assert_eq!((indecisive(&c), c.weak), (vec!["zeros as z".to_string()], vec![]));
@@ -446,10 +448,13 @@ mod tests {
         let half = Tolerance { atol: 0.1, matched: 0.5, ..Tolerance::default() };
         let seen = nulls(&[("zeros", 1.0)]);
         let tolerance: BTreeMap<_, _> = [("y".to_string(), half.clone())].into();
-        assert_eq!(indecisive(&under(tolerance.clone(), std::slice::from_ref(&seen))), ["zeros as y"]);
+        assert_eq!(
+            indecisive(&under(tolerance.clone(), std::slice::from_ref(&seen))),
+            ["another seed as y", "zeros as y"]
+        );
         let counted = |beyond| {
             let mut seen = seen.clone();
-            seen.candidates.get_mut("zeros").unwrap()[0].beyond = Some(beyond);
+            seen.candidates.values_mut().for_each(|outputs| outputs[0].beyond = Some(beyond));
             under(tolerance.clone(), &[seen]).indecisive.len()
         };
         assert_eq!((counted(1), counted(2)), (1, 0));
