@@ -7,7 +7,7 @@ use super::commands::CommandResult;
 use crate::cli::Context;
 use crate::cli::exit::Exit;
 
-/// The variable that names a browser, as other tools read it: a program with its arguments, or several ones separated by colons, of which the first is taken.
+/// The variable that names a browser, as other tools read it: a program with its arguments, or several separated by colons; kforge takes the first.
 const VARIABLE: &str = "BROWSER";
 
 /// The opener of a desktop.

@@ -110,7 +110,7 @@ fn described(
     .map_err(|why| refusal("unsupported", format!("`{}`: {why}", set.path), None))
 }
 
-/// The package of a definition, of which nothing is known yet.
+/// The package of a definition, before anything is known about it.
 fn place(set: &Set, output: &Path) -> TaskResult {
     let stem = || set.path.rsplit('/').next().and_then(|name| name.strip_suffix(".json")).unwrap_or(&set.path);
     let (name, op_type) = match &set.parts {

@@ -68,7 +68,7 @@ struct Measurement {
 }
 
 impl TuningResults {
-    /// Results of which there are none yet.
+    /// The results, still empty.
     pub fn new(kforge: Subject) -> Self {
         TuningResults { schema_version: VERSION, kforge, results: vec![] }
     }
