@@ -239,7 +239,7 @@ fn without_pytorch_a_module_is_unknown_and_the_reason_says_what_to_do() {
     let ran = lab.run(&["verify", "--offline"]);
     assert_eq!(ran.code, Some(0), "{}", ran.said);
     assert!(ran.said.contains("not installed") && ran.said.contains("run `kforge fetch`"), "{}", ran.said);
-    assert!(ran.said.contains("unknown small"), "{}", ran.said);
+    assert!(ran.said.contains("  eager  cpu  unknown\n"), "{}", ran.said);
 }
 
 #[test]

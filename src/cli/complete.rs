@@ -6,7 +6,8 @@ use std::ffi::OsStr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use clap::{CommandFactory, Parser};
+use clap::builder::Resettable;
+use clap::{Command, CommandFactory, Parser};
 use clap_complete::{CompleteEnv, CompletionCandidate};
 
 use super::args::Cli;
@@ -20,7 +21,15 @@ pub(super) const VARIABLE: &str = "COMPLETE";
 
 /// Answers a shell that asks for completion and ends the process; returns if none asks.
 pub(super) fn answer() {
-    CompleteEnv::with_factory(Cli::command).var(VARIABLE).bin("kforge").complete();
+    CompleteEnv::with_factory(command).var(VARIABLE).bin("kforge").complete();
+}
+
+/// The command line. Short names of commands are understood and not offered: of two names of a command, only the first is.
+fn command() -> Command {
+    Cli::command().mut_subcommands(|command| {
+        let short: Vec<String> = command.get_visible_aliases().map(str::to_string).collect();
+        command.visible_alias(Resettable::Reset).aliases(short)
+    })
 }
 
 /// The global options that say where a workspace is.

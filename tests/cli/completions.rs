@@ -48,6 +48,8 @@ fn bash_completes_the_names_of_the_workspace() {
     let steps = bash(&place, "kforge explain tiny/twofold/");
     assert!(steps.contains(&"tiny/twofold/BLOCK=32/cpu/five/judge".to_string()), "{steps:?}");
     assert_eq!(bash(&place, "kforge locate"), ["locate-project"]);
+    assert_eq!(bash(&place, "kforge bu"), ["build"]);
+    assert_eq!(bash(&place, "kforge b tw"), ["twice", "twofold"], "short names are understood");
     let commands = bash(&place, "kforge ");
     assert!(commands.contains(&"build".to_string()) && !commands.contains(&"worker".to_string()), "{commands:?}");
     // From elsewhere, `-C` says where the workspace is.

@@ -220,7 +220,7 @@ fn softmax(shapes: &str) -> Project {
 #[test]
 fn only_the_shape_whose_results_are_one_value_is_indecisive() {
     let project = softmax("shapes.one = { rows = 8, cols = 1 }\nshapes.many = { rows = 8, cols = 33 }");
-    let built = project.build(&[]).expect(0).says("warning").says("indecisive at `one`");
+    let built = project.build(&[]).expect(0).says("warning").says("indecisive at 1 of 2 shapes");
     assert_eq!(built.step("one/o/calibrate")["verdict"], "pass", "{}", built.stderr());
     assert_eq!(built.step("one/k/cpu/many/judge")["verdict"], "pass");
     let why = built.step("one/k/cpu/one/judge")["verdict"]["unknown"]["indecisive"].as_str().unwrap().to_string();
@@ -254,7 +254,7 @@ fn zeros_at_one_shape_only_make_that_shape_indecisive() {
     let source =
         "__global__ void k(const float *x, float *y, float low) { int i = threadIdx.x; y[i] = fmaxf(x[i], low); }\n";
     let launch = "{ entry = \"k\", grid = [\"1\"], block = [\"n\"], args = [\"x\", \"y\", \"low\"] }";
-    let built = project(operator, launch, source).build(&[]).expect(0).says("indecisive at `dead`");
+    let built = project(operator, launch, source).build(&[]).expect(0).says("indecisive at 1 of 2 shapes");
     assert!(built.step("one/k/cpu/dead/judge")["verdict"]["unknown"]["indecisive"].is_string(), "{}", built.stderr());
     assert_eq!(built.step("one/k/cpu/s/judge")["verdict"], "pass", "{}", built.stderr());
 }

@@ -243,7 +243,12 @@ pub(crate) fn results(text: &str) -> String {
     let targets = report["packages"].as_array_mut().unwrap().iter_mut();
     let targets =
         targets.flat_map(|p| p["kernels"].as_array_mut().unwrap()).flat_map(|k| k["targets"].as_array_mut().unwrap());
-    targets.for_each(|target| drop(target.as_object_mut().unwrap().remove("observed")));
+    targets.for_each(|target| {
+        let target = target.as_object_mut().unwrap();
+        target.remove("observed");
+        let times = target.get_mut("times").and_then(Value::as_array_mut).into_iter().flatten();
+        times.filter_map(|time| time["seen"].as_object_mut()).for_each(|seen| drop(seen.remove("standing")));
+    });
     serde_json::to_string_pretty(&report).unwrap()
 }
 

@@ -140,11 +140,8 @@ impl Planner<'_> {
         let rate = NodeBuilder::new(StepKind::Rate, &parts, labels, &rated).phase(ABLATION).round(scope.round);
         let node = node.done();
         let id = self.add(node);
-        let rate = rate.output("observation", &id, "observation").optional(
-            "calibration",
-            &calibration,
-            &case.indecision(shape),
-        );
+        let rate =
+            rate.output("observation", &id, "observation").optional("calibration", &calibration, &case.indecision());
         self.add(rate.done());
         Ok(())
     }

@@ -44,9 +44,9 @@ pub struct Case {
 
 impl Case {
     /// The output of the calibrate step that judgements at this shape read: whether the shape decides, where that is known, and whether the operator does.
-    pub fn indecision(&self, shape: &str) -> String {
+    pub fn indecision(&self) -> String {
         match self.nulls && self.oracles.is_some() {
-            true => format!("indecision:{shape}"),
+            true => format!("indecision:{}", self.at),
             false => "indecision".into(),
         }
     }
@@ -244,7 +244,7 @@ impl Planner<'_> {
             let Some(oracles) = case.oracles.as_ref().filter(|_| case.nulls) else { continue };
             for (trial, oracle) in case.trials.iter().zip(oracles) {
                 listed.push(CalibrateCase {
-                    shape: operator.shapes[case.at].name.clone(),
+                    shape: case.at.to_string(),
                     distribution: trial.distribution.clone(),
                     tolerance: case.tolerance.clone(),
                     derived: case.derived,

@@ -377,7 +377,7 @@ impl Planner<'_> {
         let mut judge = NodeBuilder::new(StepKind::Judge, &parts, labels.clone(), &judge_params)
             .phase(phase)
             .round(scope.round)
-            .optional("calibration", &calibration, &case.indecision(&shape.name));
+            .optional("calibration", &calibration, &case.indecision());
         if let Some(Confirmation { timed }) = &confirmation {
             judge = judge.binding();
             if let Some(bench) = timed {

@@ -93,7 +93,7 @@ fn write_package(out: &mut String, package: &PackageReport) {
     let rows: Vec<[(String, String); 5]> =
         seats(package).filter(|(_, target)| !is_failed(target)).map(|(kernel, target)| cells(kernel, target)).collect();
     let width = |column: usize| {
-        let widths = rows.iter().map(|row| row[column].0.chars().count());
+        let widths = rows.iter().map(|row| row[column].0.chars().count()).filter(|width| *width > 0);
         widths.clone().filter(|width| *width <= WIDEST).max().or(widths.min()).unwrap_or(0)
     };
     let widths = [0, 1, 2, 3, 4].map(width);

@@ -138,10 +138,11 @@ pub fn run(job: &Job<'_>) -> Result<Execution, RunError> {
         notes.push(io::note(Severity::Note, "calibrate.derived", text));
     }
     if !calibration.constant.is_empty() {
-        let at: Vec<String> = calibration.constant.iter().map(|shape| format!("`{shape}`")).collect();
+        let shapes: std::collections::BTreeSet<&String> = params.cases.iter().map(|case| &case.shape).collect();
         let text = format!(
-            "indecisive at {}: all results are one value there, whatever the inputs are, so a kernel that reads nothing would pass\nhelp: declare shapes or inputs with other results; the verdicts at the other shapes stand",
-            at.join(", ")
+            "indecisive at {} of {}: all results are one value there, whatever the inputs are, so a kernel that reads nothing would pass\nhelp: declare shapes or inputs with other results; the verdicts at the other shapes stand",
+            calibration.constant.len(),
+            count(shapes.len() as u64, "shape")
         );
         notes.push(io::note(Severity::Warning, CONSTANT, text));
     }

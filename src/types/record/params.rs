@@ -208,7 +208,7 @@ pub struct Expected {
 /// One trial of a shape of one operator for calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateCase {
-    /// The shape's name.
+    /// Which shape it is: its position in the operator. Names are in no key.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub shape: String,
     /// Distribution of the trial.
@@ -224,7 +224,7 @@ pub struct CalibrateCase {
 }
 
 /// calibrate. Input `nulls:N`: a [`NullsObserved`] of case N. Outputs: `calibration`, a [`Calibration`]; `indecision`, an [`Indecision`] of the operator; for each
-/// shape of a case, `indecision:SHAPE`, the [`Indecision`] of that shape.
+/// shape of a case, `indecision:AT` with its position, the [`Indecision`] of that shape.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CalibrateParams {
     /// The cases. Each has one input.

@@ -72,7 +72,7 @@ def loaders(lab):
         if done.code != 0:
             lab.row("triton", f"the loader in {language} is generated", False, done.last())
             return
-    program, source = lab.folder / "triton-loaders-program", ROOT / "tests/gpu/bindings/triton.c"
+    program, source = lab.folder / "triton-loaders-program", ROOT / "tests/gpu/bindings/triton_loaders.c"
     words = ["cc", "-std=c99", "-O2", "-D_GNU_SOURCE", "-I", str(lab.folder / "triton-c"), str(source), "-o", str(program), "-ldl", "-lpthread", "-lm"]
     made = subprocess.run(words, capture_output=True, text=True, check=False)
     if made.returncode:
@@ -83,7 +83,7 @@ def loaders(lab):
     if subprocess.run([python, "-c", "import torch; assert torch.cuda.is_available()"], capture_output=True, check=False).returncode:
         lab.row("triton", "the Python loader gives correct results", None, f"{python} has no torch with CUDA")
         return
-    ran(lab, "the Python loader gives correct results, and refuses values without machine code", [python, str(ROOT / "tests/gpu/bindings/triton.py"), str(lab.folder / "triton-python")])
+    ran(lab, "the Python loader gives correct results, and refuses values without machine code", [python, str(ROOT / "tests/gpu/bindings/triton_loaders.py"), str(lab.folder / "triton-python")])
 
 
 def ran(lab, what, words):

@@ -1,4 +1,4 @@
-"""Runs the Python loader of two kernels in Triton with torch: python triton.py FOLDER. Prints what is wrong; exits with 0 if everything is right."""
+"""Runs the Python loader of two kernels in Triton with torch: python triton_loaders.py FOLDER. Prints what is wrong; exits with 0 if everything is right."""
 
 import importlib.util
 import sys
