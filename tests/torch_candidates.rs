@@ -147,7 +147,7 @@ impl Ran {
 }
 
 #[test]
-fn every_kernel_of_the_suite_is_expected_to_come_to_something() {
+fn every_kernel_of_the_suite_has_an_expectation() {
     let expected = expected();
     let folders = |of: &str| -> BTreeSet<String> {
         let all = fs::read_dir(suite().join(of)).unwrap().map(|entry| entry.unwrap().file_name());

@@ -18,7 +18,7 @@ fn operators(every: bool) -> String {
     };
     let shapes = match every {
         true => {
-            "shapes.ragged = { rows = 3, cols = 37 }\nshapes.even = { rows = 2, cols = 64 }\nshapes.one = { rows = 1, cols = 1 }"
+            "shapes.ragged = { rows = 3, cols = 37 }\nshapes.even = { rows = 2, cols = 64 }\nshapes.one = { rows = 1, cols = 3 }"
         }
         false => "shapes.ragged = { rows = 3, cols = 37 }",
     };
