@@ -1,6 +1,7 @@
 //! The results at the end of a build: one line for each kernel and target, then what needs attention, then what failed. Knows the document; [`super::text`]
 //! has the details.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::document::{ChampionReport, KernelReport, PackageReport, Report, ShapeReport, TargetReport};
@@ -270,14 +271,19 @@ fn write_failed(out: &mut String, kernel: &KernelReport, target: &TargetReport) 
         target.shapes.iter().filter(|shape| matches!(shape.verdict, Verdict::Fail(_))).collect();
     let mut what = vec![];
     if !wrong.is_empty() {
-        let (all, _, number) = target.variants;
+        let found = wrong.iter().map(|shape| &shape.variant).collect::<BTreeSet<_>>().len() as u64;
+        let (all, _, counted) = target.variants;
+        let number = counted.max(found);
         let are = if number == 1 { "is" } else { "are" };
         let refused = match (wrong.iter().all(|shape| shape.refused), number) {
             (false, _) => "",
             (true, 1) => ": its launch is refused",
             (true, _) => ": their launches are refused",
         };
-        what.push(format!("{number} of {} {are} wrong at {}{refused}", count(all, "variant"), shapes_of(&wrong)));
+        // A build that ended at a failure has counted no variants.
+        let which =
+            if counted == 0 { count(number, "variant") } else { format!("{number} of {}", count(all, "variant")) };
+        what.push(format!("{which} {are} wrong at {}{refused}", shapes_of(&wrong)));
     }
     if !target.failed.is_empty() {
         let steps: Vec<&str> = target.failed.iter().take(NAMED).map(|(step, _)| step.as_str()).collect();
@@ -412,6 +418,8 @@ mod tests {
         wrong.variants = (3, 1, 2);
         wrong.shapes.push(shape("ragged", Verdict::Fail("off".into())));
         wrong.shapes.push(shape("ragged", Verdict::Fail("off again".into())));
+        let ended = TargetReport { variants: (0, 0, 0), ..wrong.clone() };
+        assert!(told(vec![("k", ended)]).contains("  fail k on cpu: 1 variant is wrong at ragged\n"));
         let mut broken = passed("V=1");
         broken.failed = ["a", "b", "c", "d"].map(|step| (step.to_string(), "no".to_string())).into();
         let report = of(vec![("wrong", wrong), ("good", passed("V=1")), ("broken", broken)]);
