@@ -16,7 +16,7 @@ pub struct ImportTasksDocument {
     /// The tasks by path.
     pub tasks: Vec<TaskDocument>,
     /// The paths of candidates that are for none of the tasks.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub strangers: Vec<String>,
 }
 
@@ -58,7 +58,7 @@ pub struct TaskDocument {
     /// Its shapes.
     pub shapes: Vec<TaskShapeDocument>,
     /// The kernels that were written from candidates.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub candidates: Vec<CandidateDocument>,
     /// What must be known of it.
     pub findings: Vec<FindingDocument>,
