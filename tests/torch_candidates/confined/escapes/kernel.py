@@ -18,7 +18,7 @@ def succeeded():
     attempts["remove its source"] = lambda: LIBC.unlink(__file__.encode())
     attempts["read the parent's memory"] = lambda: LIBC.open(b"/proc/%d/mem" % parent, os.O_RDONLY)
     attempts["read the parent's environment"] = lambda: LIBC.open(b"/proc/%d/environ" % parent, os.O_RDONLY)
-    attempts["read files of a user"] = lambda: LIBC.open(b"/root/.bashrc", os.O_RDONLY)
+    attempts["read a file of the system"] = lambda: LIBC.open(b"/etc/passwd", os.O_RDONLY)
     attempts["signal the parent"] = lambda: LIBC.kill(parent, 0)
     attempts["trace the parent"] = lambda: LIBC.ptrace(16, parent, 0, 0)
     attempts["open a socket"] = lambda: LIBC.socket(2, 1, 0)
