@@ -408,7 +408,7 @@ fn a_toolchain_that_cannot_be_had_is_said_once_fails_the_build_and_keeps_nothing
     let place = Place::tiny();
     place.edit("kernel.toml", "[targets.cpu]\n", "[targets.cpu]\n[targets.h200]\narch = \"sm_90a\"\n");
     let vars = [("KFORGE_NET_OFFLINE", "false"), ("PIP_INDEX_URL", "http://127.0.0.1:9/simple"), ("PIP_RETRIES", "0")];
-    let said = place.run_in(".", &["build"], &vars).expect(101).says("provisional: BLOCK=32");
+    let said = place.run_in(".", &["build"], &vars).expect(101).says("BLOCK=32 (provisional)");
     assert_eq!(said.err.matches("error[toolchain.refused]: ").count(), 1, "{}", said.err);
     assert!(!place.at("kforge.lock").exists());
     // The result is the same if a certificate exists. Without the network, the missing part is reported.
