@@ -21,7 +21,11 @@ use crate::packages::{digest, src};
 const PROTOCOLS: [(&str, u32, &[&str]); 9] = [
     ("VERIFY_PROTOCOL", VERIFY_PROTOCOL, &["cuda/device/verify.rs", RUNNER]),
     ("HOST_PROTOCOL", HOST_PROTOCOL, &["cuda/device/hosted/verify.rs", "cuda/device/hosted/runner.rs"]),
-    ("TORCH_PROTOCOL", TORCH_PROTOCOL, &["worker/steps/verifier/torch.rs", "cuda/device/in_torch.rs"]),
+    (
+        "TORCH_PROTOCOL",
+        TORCH_PROTOCOL,
+        &["worker/steps/verifier/torch.rs", "harness/candidate/start.rs", "harness/candidate/memory.rs"],
+    ),
     ("SANITIZE_PROTOCOL", SANITIZE_PROTOCOL, &["cuda/device/sanitize.rs", RUNNER]),
     ("BENCH_PROTOCOL", BENCH_PROTOCOL, &["cuda/device/bench.rs", RUNNER]),
     ("PAIRS_PROTOCOL", PAIRS_PROTOCOL, &["cuda/device/pairs.rs", RUNNER]),
@@ -66,7 +70,11 @@ fn included(file: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let names = ["include_str!(\"", "include_bytes!(\""].map(|of| code.split(of).skip(1).collect::<Vec<_>>()).concat();
-    names.into_iter().filter_map(|rest| rest.split('"').next()).map(|name| format!("{folder}/{name}")).collect()
+    let beside = |name: &str| match name.strip_prefix("../") {
+        Some(name) => format!("{}/{name}", folder.rsplit_once('/').map_or("", |(above, _)| above)),
+        None => format!("{folder}/{name}"),
+    };
+    names.into_iter().filter_map(|rest| rest.split('"').next()).map(beside).collect()
 }
 
 /// All files of a protocol whose code begins at these files.

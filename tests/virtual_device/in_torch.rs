@@ -125,7 +125,7 @@ fn a_release_of_ours_runs_nothing_on_a_device_and_says_what_to_state() {
     let Some(lab) = lab(machine("ns = 1.0")) else { return };
     let lab = lab.manifest("[toolchain]\n", "[toolchain]\ntorch = \"2.15\"\n");
     lab.project.write("kforge.lock", include_str!("../../examples/torch/kforge.lock"));
-    lab.built(&["--offline"]);
+    lab.built(&[]);
     let target = target(&lab);
     assert!(target["shapes"][0]["verdict"]["unknown"].is_object(), "{target}");
     assert!(target["unavailable"].to_string().contains("state `toolchain.torch = "), "{target}");
