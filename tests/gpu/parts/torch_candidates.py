@@ -17,7 +17,11 @@ SUITES = (ROOT / "tests/torch_candidates", ROOT / "tests/gpu/torch_candidates")
 # How long one call may take: a cheat that never ends is ended then.
 LIMIT = "20s"
 # Of the cheats that need no GPU, those of the shorter form.
-QUICK = ("cached_by_address", "cached_by_content", "lazy_tensor", "native_thread", "background_process", "falls_back_on_an_error", "replaces_synchronize", "never_ends")
+QUICK = (
+    "cached_by_address", "cached_by_content", "cached_on_the_tensor", "drifts", "prebuilt_result", "zeros", "uninitialised", "part_of_the_rows",
+    "falls_back_on_an_error", "falls_back_on_the_reference", "right_in_eval_mode_only", "replaces_copies", "replaces_synchronize", "replaces_events",
+    "background_thread", "native_thread", "background_process", "lazy_tensor", "half_inside", "writes_an_input", "walks_the_stack", "never_ends",
+)  # fmt: skip
 
 
 def torch_candidates(lab, quick):
