@@ -302,6 +302,19 @@ fn the_processor_in_the_place_of_a_device_accepts_every_honest_module() {
 }
 
 #[test]
+#[ignore = "second tier: a process with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn what_a_machine_with_a_device_lacks_is_unknown_there_and_the_line_is_said() {
+    let Some((lab, _place)) = Lab::new("honest", &[("eager", "linear", "ModelNew", "")]).on_a_device() else { return };
+    lab.edit("eager/kernel.py", "import torch\n", "import triton\nimport torch\n");
+    let ran = lab.run(&["build"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    let verdict = lab.shapes()["eager"][0]["verdict"].clone();
+    let said = "`triton`, which it imports at eager/kernel.py:2, is not installed here";
+    assert_eq!(verdict["unknown"]["missing"], said, "{verdict}");
+}
+
+#[test]
 #[ignore = "second tier: many processes with PyTorch; needs the network once"]
 fn every_honest_module_passes_and_the_verdict_says_what_ran_it() {
     let expected = expected();
