@@ -50,16 +50,31 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
+/// Links the files of a folder into another one.
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn link(from: &Path, to: &Path) {
+    fs::create_dir_all(to).unwrap();
+    for entry in fs::read_dir(from).unwrap().map(Result::unwrap) {
+        let to = to.join(entry.file_name());
+        match entry.file_type().unwrap().is_dir() {
+            true => link(&entry.path(), &to),
+            false => fs::hard_link(entry.path(), to).unwrap(),
+        }
+    }
+}
+
 /// A package with some kernels of the suite, in a folder of its own.
 struct Lab {
     folder: tempfile::TempDir,
     home: tempfile::TempDir,
+    /// The Python and the scenario of a machine with a device.
+    on_device: Option<(PathBuf, PathBuf)>,
 }
 
 impl Lab {
     /// `kernels` are names with an operator, a function and further keys.
     fn new(of: &str, kernels: &[(&str, &str, &str, &str)]) -> Self {
-        let lab = Lab { folder: folder(), home: folder() };
+        let lab = Lab { folder: folder(), home: folder(), on_device: None };
         let mut manifest = fs::read_to_string(suite().join("operators.toml")).unwrap();
         copy(&suite().join("reference"), &lab.path("reference"));
         for (name, operator, function, more) in kernels {
@@ -103,6 +118,9 @@ impl Lab {
         if let Some(python) = python::python() {
             command.env("KFORGE_TOOLCHAIN_PYTHON", python);
         }
+        if let Some((python, scenario)) = &self.on_device {
+            command.env("KFORGE_TOOLCHAIN_PYTHON", python).env("KFORGE_VIRTUAL_DEVICE", scenario);
+        }
         let done = command.output().unwrap();
         let out = String::from_utf8_lossy(&done.stdout).into_owned();
         let lines = out.lines().filter_map(|line| serde_json::from_str(line).ok()).collect();
@@ -120,6 +138,30 @@ impl Lab {
             return None;
         }
         Some(self)
+    }
+
+    /// The same on a machine with a device, for which the processor stands in: the process of a kernel keeps its tensors apart from the verifier's memory. The
+    /// second part is removed with the Python of that machine, which imports the PyTorch that was installed.
+    #[cfg(any(debug_assertions, feature = "virtual-device"))]
+    fn on_a_device(self) -> Option<(Self, tempfile::TempDir)> {
+        let lab = self.installed()?;
+        let place = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap();
+        let venv = place.path().join("venv");
+        let python = python::python()?;
+        let made = Command::new(python).args(["-m", "venv", "--without-pip"]).arg(&venv).output().unwrap();
+        assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
+        let site = fs::read_dir(venv.join("lib")).unwrap().next().unwrap().unwrap().path().join("site-packages");
+        let kept = fs::read_dir(lab.home.path().join("toolchains")).unwrap().map(|entry| entry.unwrap().path());
+        let torch = kept.into_iter().find(|folder| folder.join("torch/__init__.py").exists()).unwrap();
+        link(&torch, &site);
+        // Beside the libraries that need them, they are found without being asked for.
+        link(&torch.join("kforge-stubs"), &site.join("torch/lib"));
+        let scenario = place.path().join("scenario.toml");
+        let device = "torch = true\n[[device]]\nproduct = \"Virtual H\"\narch = \"sm_90\"\ndriver = \"580.1\"\n";
+        fs::write(&scenario, device).unwrap();
+        lab.edit("kernel.toml", "torch = \"2.15\"", "torch = \"system\"");
+        lab.edit("kernel.toml", "[targets.cpu]", "[targets.h]\narch = \"sm_90a\"");
+        Some((Lab { on_device: Some((venv.join("bin/python3"), scenario)), ..lab }, place))
     }
 
     /// The entry of each kernel and shape in the report.
@@ -168,11 +210,46 @@ fn every_kernel_of_the_suite_has_an_expectation() {
 }
 
 #[test]
+fn every_kernel_of_the_suite_for_gpus_has_an_expectation() {
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/gpu/torch_candidates");
+    let own: toml::Table = toml::from_str(&fs::read_to_string(place.join("expected.toml")).unwrap()).unwrap();
+    let keys = |of: &str| -> BTreeSet<String> { own[of].as_table().unwrap().keys().cloned().collect() };
+    let folders = |of: &str| -> BTreeSet<String> {
+        let all = fs::read_dir(place.join(of)).unwrap().map(|entry| entry.unwrap().file_name());
+        all.map(|name| name.into_string().unwrap()).collect()
+    };
+    let common = expected();
+    // Others of its expectations are of the common suite, where a device shows something else.
+    let apart: BTreeSet<String> = keys("cheat").difference(&folders("cheats")).cloned().collect();
+    assert!(folders("cheats").is_subset(&keys("cheat")) && apart.iter().all(|name| common.cheat.contains_key(name)));
+    assert_eq!(folders("honest"), keys("honest"));
+    assert!(keys("left-out").iter().all(|name| common.honest.contains_key(name)));
+    let known = |reason: &toml::Value| {
+        let reason = reason.as_str().unwrap();
+        own["reason"].get(reason).is_some() || common.reason.contains_key(reason)
+    };
+    assert!(own["cheat"].as_table().unwrap().values().all(known));
+    for words in own["reason"].as_table().unwrap().values() {
+        drop(regex::Regex::new(words.as_str().unwrap()).unwrap());
+    }
+}
+
+#[test]
 #[ignore = "second tier: many processes with PyTorch; needs the network once"]
 fn every_module_that_cheats_is_refused_for_its_reason() {
     let expected = expected();
-    let kernels: Vec<_> = expected.cheat.keys().map(|name| (name.as_str(), "linear", "ModelNew", "")).collect();
+    let kernels = cheats(&expected);
     let Some(lab) = Lab::new("cheats", &kernels).installed() else { return };
+    refused(&lab, &expected);
+}
+
+/// Every module that cheats, with what is called of it.
+fn cheats(expected: &Expected) -> Vec<(&str, &str, &str, &str)> {
+    expected.cheat.keys().map(|name| (name.as_str(), "linear", "ModelNew", "")).collect()
+}
+
+/// Each of them is refused for its reason.
+fn refused(lab: &Lab, expected: &Expected) {
     let ran = lab.run(&["build", "--keep-going"]);
     assert_eq!(ran.code, Some(100), "{}", ran.said);
     let found = lab.shapes();
@@ -187,17 +264,61 @@ fn every_module_that_cheats_is_refused_for_its_reason() {
     assert!(missed.is_empty(), "{} of {}:\n{}", missed.len(), expected.cheat.len(), missed.join("\n"));
 }
 
+/// Every honest module, with what is called of it.
+fn honest(expected: &Expected) -> Vec<(&str, &str, &str, &str)> {
+    let more = |name: &str| if name == "tuned" { "tune.BLOCK = [2, 4]" } else { "" };
+    let all = expected.honest.iter();
+    all.map(|(name, one)| (name.as_str(), one.operator.as_str(), one.function.as_str(), more(name))).collect()
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn the_processor_in_the_place_of_a_device_refuses_every_module_that_cheats() {
+    let expected = expected();
+    let Some((lab, _place)) = Lab::new("cheats", &cheats(&expected)).on_a_device() else { return };
+    refused(&lab, &expected);
+}
+
+#[test]
+#[ignore = "second tier: many processes with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn the_processor_in_the_place_of_a_device_accepts_every_honest_module() {
+    let expected = expected();
+    let Some((lab, _place)) = Lab::new("honest", &honest(&expected)).on_a_device() else { return };
+    let ran = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    assert_eq!(ran.executed("verify"), expected.honest.len() + 1, "{}", ran.said);
+    assert_eq!(ran.executed("bench"), 0, "{}", ran.said);
+    for (name, shapes) in lab.shapes() {
+        assert!(!shapes.is_empty(), "{name}");
+        for shape in shapes {
+            assert_eq!((&shape["verdict"], &shape["emulated"]), (&Value::from("pass"), &Value::Bool(false)), "{name}");
+            assert!(shape["no_fresh"].is_null(), "{name}: {shape}");
+        }
+    }
+    let again = lab.run(&["build", "--message-format", "json"]);
+    assert_eq!(again.executed("verify"), 0, "{}", again.said);
+}
+
+#[test]
+#[ignore = "second tier: a process with PyTorch; needs the network once"]
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+fn what_a_machine_with_a_device_lacks_is_unknown_there_and_the_line_is_said() {
+    let Some((lab, _place)) = Lab::new("honest", &[("eager", "linear", "ModelNew", "")]).on_a_device() else { return };
+    lab.edit("eager/kernel.py", "import torch\n", "import triton\nimport torch\n");
+    let ran = lab.run(&["build"]);
+    assert_eq!(ran.code, Some(0), "{}", ran.said);
+    let verdict = lab.shapes()["eager"][0]["verdict"].clone();
+    let said = "`triton`, which it imports at eager/kernel.py:2, is not installed here";
+    assert_eq!(verdict["unknown"]["missing"], said, "{verdict}");
+}
+
 #[test]
 #[ignore = "second tier: many processes with PyTorch; needs the network once"]
 fn every_honest_module_passes_and_the_verdict_says_what_ran_it() {
     let expected = expected();
-    let of = |(name, honest): (&'static str, &'static Honest)| {
-        let more = if name == "tuned" { "tune.BLOCK = [2, 4]" } else { "" };
-        (name, honest.operator.as_str(), honest.function.as_str(), more)
-    };
-    let expected: &'static Expected = Box::leak(Box::new(expected));
-    let kernels: Vec<_> = expected.honest.iter().map(|(name, honest)| of((name, honest))).collect();
-    let Some(lab) = Lab::new("honest", &kernels).installed() else { return };
+    let Some(lab) = Lab::new("honest", &honest(&expected)).installed() else { return };
     let ran = lab.run(&["build", "--message-format", "json"]);
     assert_eq!(ran.code, Some(0), "{}", ran.said);
     // One of them has two variants.

@@ -11,6 +11,7 @@ pub mod execute;
 pub mod fresh;
 pub mod hangs;
 pub mod layout;
+pub mod machine;
 pub mod memory_file;
 pub mod message;
 pub mod observer;

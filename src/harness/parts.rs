@@ -11,7 +11,7 @@ pub(crate) const PARTS: &[Part] = &[
     Part { name: "harness/trees", files: &["trees.rs"], packages: &[] },
     Part { name: "harness/triton", files: &["triton.rs", "triton"], packages: &[] },
     Part { name: "harness/references", files: &["oracle"], packages: &[] },
-    Part { name: "harness/candidates", files: &["candidate"], packages: &[] },
+    Part { name: "harness/candidates", files: &["candidate", "machine.rs"], packages: &[] },
     Part { name: "harness/comparison", files: &["compare.rs"], packages: &[] },
     Part {
         name: "harness/verification",

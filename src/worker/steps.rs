@@ -58,7 +58,7 @@ fn registered(code: WorkerCode) -> Code {
         WorkerCode::Compile => code!(compiled::compile, virtual_device::compile),
         WorkerCode::Inspect => code!(compiled::inspect, virtual_device::inspect),
         WorkerCode::Fatbin => code!(fatbin::run, virtual_device::fatbin),
-        WorkerCode::Verify => code!(device::verify, virtual_device::verify),
+        WorkerCode::Verify => code!(verifier::on_device, virtual_device::verify),
         WorkerCode::Bench => code!(device::bench, virtual_device::bench),
         WorkerCode::Peaks => code!(device::peaks, virtual_device::peaks),
         WorkerCode::Pairs => code!(device::pairs, virtual_device::pairs),

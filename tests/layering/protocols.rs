@@ -11,16 +11,21 @@ use std::path::{Path, PathBuf};
 use kforge::plan::baselines::BASELINE_PROTOCOL;
 use kforge::plan::bound::{PEAKS_PROTOCOL, PROFILE_PROTOCOL};
 use kforge::plan::timing_steps::{BENCH_PROTOCOL, PAIRS_PROTOCOL};
-use kforge::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, VERIFY_PROTOCOL};
+use kforge::plan::variants::{HOST_PROTOCOL, SANITIZE_PROTOCOL, TORCH_PROTOCOL, VERIFY_PROTOCOL};
 use serde::{Deserialize, Serialize};
 
 use crate::imports::used;
 use crate::packages::{digest, src};
 
 /// Each protocol: its name, its number, and the first files of its code. The files that these use belong to it too.
-const PROTOCOLS: [(&str, u32, &[&str]); 8] = [
+const PROTOCOLS: [(&str, u32, &[&str]); 9] = [
     ("VERIFY_PROTOCOL", VERIFY_PROTOCOL, &["cuda/device/verify.rs", RUNNER]),
     ("HOST_PROTOCOL", HOST_PROTOCOL, &["cuda/device/hosted/verify.rs", "cuda/device/hosted/runner.rs"]),
+    (
+        "TORCH_PROTOCOL",
+        TORCH_PROTOCOL,
+        &["worker/steps/verifier/torch.rs", "harness/candidate/start.rs", "harness/candidate/memory.rs"],
+    ),
     ("SANITIZE_PROTOCOL", SANITIZE_PROTOCOL, &["cuda/device/sanitize.rs", RUNNER]),
     ("BENCH_PROTOCOL", BENCH_PROTOCOL, &["cuda/device/bench.rs", RUNNER]),
     ("PAIRS_PROTOCOL", PAIRS_PROTOCOL, &["cuda/device/pairs.rs", RUNNER]),
@@ -33,7 +38,7 @@ const PROTOCOLS: [(&str, u32, &[&str]); 8] = [
 const RUNNER: &str = "cuda/device/runner.rs";
 
 /// Folders whose code counts. Other code enters keys, or does not look into observations.
-const WITHIN: [&str; 3] = ["cuda/device", "harness", "numerics/measure"];
+const WITHIN: [&str; 4] = ["cuda/device", "harness", "numerics/measure", "worker/steps/verifier"];
 
 /// Files of the device's code that belong to no protocol, and why.
 const APART: [(&str, &str); 6] = [
@@ -65,7 +70,11 @@ fn included(file: &str) -> Vec<String> {
     let code = text.split("#[cfg(test)]\nmod tests").next().unwrap_or_default();
     let folder = file.rsplit_once('/').map_or("", |(folder, _)| folder);
     let names = ["include_str!(\"", "include_bytes!(\""].map(|of| code.split(of).skip(1).collect::<Vec<_>>()).concat();
-    names.into_iter().filter_map(|rest| rest.split('"').next()).map(|name| format!("{folder}/{name}")).collect()
+    let beside = |name: &str| match name.strip_prefix("../") {
+        Some(name) => format!("{}/{name}", folder.rsplit_once('/').map_or("", |(above, _)| above)),
+        None => format!("{folder}/{name}"),
+    };
+    names.into_iter().filter_map(|rest| rest.split('"').next()).map(beside).collect()
 }
 
 /// All files of a protocol whose code begins at these files.
@@ -153,7 +162,9 @@ fn every_file_of_a_devices_code_is_behind_a_protocol_or_said_to_be_apart() {
     assert!(missing.is_empty(), "{missing:#?}");
     // The code that draws and compares is found across packages, and the code that runs is found across processes.
     let all = ["cuda/device/kernels.ptx", "cuda/device/session.rs", "cuda/device/wire.rs"];
-    for (protocol, files) in behind.iter().filter(|(protocol, _)| **protocol != "HOST_PROTOCOL") {
+    // Processes of the kernel's own run in the place of the runner.
+    let has_runner = |protocol: &str| !["HOST_PROTOCOL", "TORCH_PROTOCOL"].contains(&protocol);
+    for (protocol, files) in behind.iter().filter(|(protocol, _)| has_runner(protocol)) {
         let missing: Vec<&&str> = all.iter().filter(|file| !files.contains(**file)).collect();
         assert!(missing.is_empty(), "{protocol}: {missing:?}");
     }
@@ -161,4 +172,7 @@ fn every_file_of_a_devices_code_is_behind_a_protocol_or_said_to_be_apart() {
         assert!(behind["VERIFY_PROTOCOL"].contains(file), "{file}");
     }
     assert!(behind["BENCH_PROTOCOL"].contains("numerics/measure/sampling.rs"));
+    for file in ["harness/candidate/devices.py", "worker/steps/verifier/place.rs", "harness/observer.rs"] {
+        assert!(behind["TORCH_PROTOCOL"].contains(file), "{file}");
+    }
 }

@@ -8,7 +8,8 @@ use std::time::{Duration, Instant};
 
 use kforge::base::Digest;
 use kforge::base::testing::skipped;
-use kforge::harness::baseline::{BaselineCall, BaselineProcess, Machine, NoBaseline};
+use kforge::harness::baseline::{BaselineCall, BaselineProcess, NoBaseline};
+use kforge::harness::machine::Machine;
 use kforge::harness::message::Places;
 use kforge::harness::task::Task;
 use kforge::model::baseline::{How, Product};

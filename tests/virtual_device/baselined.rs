@@ -43,7 +43,7 @@ error = 1.0
 const FAST: &str = "def twice(x):\n    return 2 * x + 1\n\n\ndef wrong(x):\n    return x\n";
 
 /// A virtual environment whose Python imports a module `torch` of this release; none, with a message, if there is no Python that makes one.
-fn python(lab: &Lab, release: &str) -> Option<PathBuf> {
+pub(crate) fn python(lab: &Lab, release: &str) -> Option<PathBuf> {
     let venv = lab.project.place().join("venv");
     let python = ["/usr/local/bin/python3", "/usr/bin/python3"].into_iter().find(|path| PathBuf::from(path).exists());
     let made = python.map(|python| Command::new(python).args(["-m", "venv", "--without-pip"]).arg(&venv).output());

@@ -16,6 +16,7 @@ mod gated;
 mod growth;
 mod hung;
 mod implausible;
+mod in_torch;
 mod lab;
 mod many;
 mod packaged;

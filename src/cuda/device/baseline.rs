@@ -16,8 +16,8 @@ use std::time::Duration;
 
 use super::bench::{tell, timed_inputs};
 use super::client::{Client, Lost};
-use super::confined::confinement;
 use super::facts::Probed;
+use super::in_torch;
 use super::inputs::{self, Inputs};
 use super::monitor::{Monitor, State};
 use super::products::products;
@@ -26,8 +26,7 @@ use super::rig::{Launchable, Rig, completed};
 use super::wire::{SampleRequest, Set, Slot};
 use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
-use kforge_foundation::process::Limits;
-use kforge_harness::baseline::{BaselineCall, BaselineProcess, Machine, NoBaseline, Ran};
+use kforge_harness::baseline::{BaselineCall, BaselineProcess, NoBaseline, Ran};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
 use kforge_harness::observer::{Against, Bytes, Observer, RunOutputs};
@@ -176,20 +175,7 @@ fn start<'p>(
     uuid: &str,
     confined: bool,
 ) -> Result<BaselineProcess<'p>, NoBaseline> {
-    let keep = confinement(probed, vec![], Limits::default());
-    let mut env = vec![
-        ("CUDA_VISIBLE_DEVICES", uuid.to_string()),
-        ("CUDA_DEVICE_ORDER", "PCI_BUS_ID".to_string()),
-        ("CUDA_CACHE_DISABLE", "1".to_string()),
-        // PyTorch has thousands of kernels.
-        ("CUDA_MODULE_LOADING", "LAZY".to_string()),
-    ];
-    env.extend(probed.library_path.clone().map(|path| ("LD_LIBRARY_PATH", path)));
-    // A PyTorch that was built for this machine may use the libraries of an installed toolkit.
-    let local = std::fs::read_dir("/usr/local").into_iter().flatten().flatten();
-    let toolkits = local.filter(|entry| entry.file_name().to_string_lossy().starts_with("cuda"));
-    let read = keep.read.into_iter().chain(toolkits.map(|entry| entry.path())).collect();
-    let machine = Machine { device: "cuda", devices: keep.devices, read, env, confined };
+    let machine = in_torch::machine(probed, uuid, confined);
     let call = BaselineCall { how: params.how, mode: params.mode.as_deref(), calls: &params.calls, cold: !params.hot };
     BaselineProcess::start(task, &params.champion.problem, &call, &machine)
 }

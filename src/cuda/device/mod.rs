@@ -14,6 +14,7 @@
 //! | `buffers` | worker | contents of buffers before a run, checks after it |
 //! | `verify`, `bench`, `pairs`, `baseline`, `profile`, `peaks` | worker | execute the steps |
 //! | `read_back` | worker | outputs of launches, by sums and by bytes |
+//! | `in_torch` | worker | what processes with PyTorch need on a device: baselines, and kernels in PyTorch |
 //! | `hosted` | both | verifies a kernel's own launcher, in a separate process that is trusted with nothing |
 //! | `sanitize` | worker | verifies under Compute Sanitizer |
 //! | `products` | both | computes large products for the oracle, in a separate process that never loads a candidate |
@@ -32,6 +33,7 @@ mod exchange;
 pub mod facts;
 pub mod fault;
 mod hosted;
+mod in_torch;
 mod launch;
 mod read_back;
 mod inputs;
@@ -59,6 +61,7 @@ pub use bench::bench;
 pub use client::{resolve, warm};
 pub use examine::examine_driver_main;
 pub use hosted::host_runner_main;
+pub use in_torch::TorchDevice;
 pub use own_kernels::checksum;
 pub use pairs::pairs;
 pub use peaks::peaks;

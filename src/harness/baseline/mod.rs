@@ -13,13 +13,13 @@ mod tensors;
 
 use std::collections::BTreeMap;
 use std::io;
-use std::path::PathBuf;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
 use crate::compilers::permitted;
+use crate::machine::Machine;
 use crate::message::Response;
 use crate::oracle::call::Call;
 use crate::task::{Task, failed};
@@ -39,20 +39,6 @@ pub struct BaselineCall<'a> {
     pub calls: &'a Callee,
     /// Whether caches are flushed before a sample.
     pub cold: bool,
-}
-
-/// Where a baseline runs.
-pub struct Machine {
-    /// `cuda`, or `cpu` in tests.
-    pub device: &'static str,
-    /// The device files that the process may control.
-    pub devices: Vec<PathBuf>,
-    /// Folders that it reads in addition.
-    pub read: Vec<PathBuf>,
-    /// Variables that choose the device and its libraries.
-    pub env: Vec<(&'static str, String)>,
-    /// Whether the process is confined.
-    pub confined: bool,
 }
 
 /// What the process is asked.

@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::Value;
 
 use super::tensors::{PlacedTensor, inouts};
-use super::{BaselineCall, Machine, output_file};
+use super::{BaselineCall, output_file};
 use crate::confine::Confinement;
+use crate::machine::Machine;
 use crate::message::Response;
 use crate::oracle::call::Call;
 use crate::oracle::python::{Interpreter, arguments};

@@ -4,8 +4,9 @@ as its answer.
 | asked | does |
 |---|---|
 | import | imports PyTorch |
-| begin | maps the judge's memory, imports the kernel, constructs its module, and binds it to that memory |
-| call | calls it once, checks the form of what it returns, and copies that to the judge's memory |
+| device | starts the device, if there is one |
+| begin | maps the judge's memory, imports the kernel, constructs its module, and binds it to that memory, or to memory of the device |
+| call | calls it once, waits for the device, checks the form of what it returns, and copies that to the judge's memory |
 
 For people who write kernels in PyTorch: the source has a module or a function with the signature of the reference. It gets the operator's tensors in their own
 types, params and dims by name, without gradients. It returns one tensor for each output in declared order, or a dict by name: plain tensors of the declared type,
@@ -68,7 +69,7 @@ class Original:
         self.eq, self.all = torch.eq, torch.all
         self.address, self.storage, self.bytes = tensor.data_ptr, tensor.untyped_storage, tensor.element_size
         self.train, self.no_grad, self.view = torch.nn.Module.train, torch.no_grad, tensor.view
-        self.type, self.len = type, len
+        self.contiguous, self.reshape, self.type, self.len = tensor.contiguous, tensor.reshape, type, len
 
 
 def dtype_of(entry):
@@ -77,21 +78,6 @@ def dtype_of(entry):
     if found is None:
         raise Missing("PyTorch %s has no type for %s, which `%s` has" % (torch.__version__, entry["dtype"], entry["name"]))
     return found
-
-
-class Memory:
-    """The judge's memory: the operator's tensors, always at the same addresses."""
-
-    def __init__(self):
-        self.maps, self.tensors, self.entries = [], {}, {}
-        for entry in call["tensors"]:
-            whole = mmap.mmap(entry["fd"], entry["file"], flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-            dtype = dtype_of(entry)
-            size = entry["bytes"]
-            raw = torch.frombuffer(whole, dtype=torch.uint8, offset=entry["offset"], count=size) if size else torch.empty(0, dtype=torch.uint8)
-            self.maps.append(whole)
-            self.entries[entry["name"]] = entry
-            self.tensors[entry["name"]] = raw.view(dtype).as_strided(entry["shape"], entry["strides"])
 
 
 def put(module, name, tensor):
@@ -125,8 +111,8 @@ def needed(module, function, values):
 class Kernel:
     """The kernel from its import to its last call."""
 
-    def __init__(self, watch, original):
-        self.watch, self.original = watch, original
+    def __init__(self, watch, original, device):
+        self.watch, self.original, self.device = watch, original, device
         self.memory = Memory()
         self.module = self.function = self.bound = None
         # The addresses of results that were overwritten.
@@ -134,9 +120,11 @@ class Kernel:
 
     def begin(self):
         torch.manual_seed(0)
-        what = module_of(self.watch)
-        with torch.no_grad():
-            self.constructed(what)
+        # What it makes before its first call lies where it computes.
+        with torch.device(call["device"]) if call["apart"] else contextlib.nullcontext():
+            what = module_of(self.watch)
+            with torch.no_grad():
+                self.constructed(what)
         self.bind()
 
     def constructed(self, what):
@@ -166,6 +154,8 @@ class Kernel:
                 own = same.get(name)
                 for alias in [other for other, value in same.items() if own is not None and value is own] or [name]:
                     put(self.module, alias, tensors[tensor])
+            for name in self.bound.kept if call["apart"] else []:
+                put(self.module, name, held(self.module, name).detach().to(call["device"]))
             for parameter in self.module.parameters():
                 parameter.requires_grad_(False)
         known = {**values, **tensors}
@@ -184,20 +174,23 @@ class Kernel:
                     put(self.module, name, self.memory.tensors[tensor])
         what = self.module if self.module is not None else self.function
         with original.no_grad():
+            self.memory.lay(self.device, original)
             result = what(*self.args, **self.kwargs)
             self.watch.phase = None
             self.take(result)
+            self.memory.give(self.device, original)
 
     def take(self, result):
-        """Copies results to the judge's memory, if all have the declared form."""
+        """Copies results to the judge's memory, or to that of the device, if all have the declared form."""
+        original, memory = self.original, self.memory
         outputs = [name for name, _ in call["outputs"]]
         changed = {}
         if self.module is not None:
             for name, tensor in self.bound.state.items():
                 if tensor in self.inouts:
                     now = held(self.module, name)
-                    if self.original.address(now) != self.original.address(self.memory.tensors[tensor]):
-                        changed[tensor] = now.data if isinstance(now, self.original.parameter) else now
+                    if original.address(now) != original.address(memory.tensors[tensor]):
+                        changed[tensor] = now.data if isinstance(now, original.parameter) else now
         inouts = [name for name in outputs if name in self.inouts]
         results = named_results(result, [name for name in outputs if name not in inouts], outputs)
         results.update((name, value) for name, value in changed.items() if name not in results)
@@ -210,16 +203,26 @@ class Kernel:
             wrong = self.form(name, value, spans)
             if wrong:
                 self.watch.find("wrong-form", wrong)
-            elif self.is_spoilt(value):
+        if len(self.watch.found) > before:
+            return
+        written = {name: results.get(name, memory.tensors[name]) for name in outputs}
+        memory.note(written, original)
+        for what in self.device.left():
+            self.watch.find("forbidden", what)
+        self.device.wait()
+        for name, value in written.items():
+            if memory.changed(name, value, original):
+                self.watch.find("forbidden", "returned `%s` before it was written: work on another stream goes on" % name)
+            elif name in results and self.is_spoilt(value):
                 self.watch.find("keeps-state", "returned `%s` in memory that an earlier call returned, and did not write it" % name)
         if len(self.watch.found) > before:
             return
         for name, value in results.items():
-            target = self.memory.tensors[name]
-            if self.original.address(value) == self.original.address(target):
+            target = memory.tensors[name]
+            if original.address(value) == original.address(target):
                 continue
-            value = self.original.detach(value)
-            self.original.copy(target, value)
+            value = original.detach(value)
+            original.copy(target, value)
             self.spoil(value)
 
     def form(self, name, value, spans):
@@ -337,6 +340,7 @@ class Served:
 
     def __init__(self):
         self.kernel = self.watch = self.original = None
+        self.device = OnProcessor()
 
     def do_import(self):
         import builtins
@@ -375,6 +379,7 @@ class Served:
         spaces = [("builtins", builtins), ("time", time), ("os", os), ("gc", __import__("gc")), ("math", __import__("math")), ("torch", torch)]
         spaces += [("torch.Tensor", torch.Tensor), ("torch.nn.functional", torch.nn.functional), ("torch.nn.Module", torch.nn.Module)]
         spaces += [("torch.testing", torch.testing), ("torch.cuda", torch.cuda), ("torch.cuda.Event", torch.cuda.Event), ("torch.linalg", torch.linalg)]
+        spaces += [("torch._C", torch._C), ("torch.cuda.Stream", torch.cuda.Stream)]
         spaces += [("torch.nn.Parameter", torch.nn.Parameter), ("torch._C.TensorBase", torch._C.TensorBase), ("torch.autograd", torch.autograd), ("threading", threading), ("_thread", _thread)]
         watch.snapshot(spaces)
         # Code of the kernel finds no driver under that name.
@@ -383,8 +388,13 @@ class Served:
         own_sys.addaudithook(watch.hook)
         return {"done": {}}
 
+    def do_device(self):
+        if call["device"] == "cuda":
+            self.device = OnCuda()
+        return {"done": {}}
+
     def do_begin(self):
-        self.kernel = Kernel(self.watch, self.original)
+        self.kernel = Kernel(self.watch, self.original, self.device)
         return self.watched("prepare", self.kernel.begin)
 
     def do_call(self, asked):
@@ -426,6 +436,8 @@ class Served:
             place = watch.mark(error.filename, error.lineno or 1)
         if watch.lack_of(error, place or "an unknown line"):
             return
+        if type(error).__name__ == "OutOfMemoryError":
+            return watch.lack("memory of the device, which it asks for at %s" % (place or "an unknown line"))
         text = " ".join(str(error).split())[:1000]
         at = ", at %s" % place if place else ""
         watch.find("trap", "%s%s%s" % (type(error).__name__, ": " + text if text else "", at), line)
@@ -436,6 +448,8 @@ class Served:
         (what, more), = asked.items()
         if what == "import":
             return self.do_import()
+        if what == "device":
+            return self.do_device()
         if what == "begin":
             return self.do_begin()
         if what == "call":

@@ -11,6 +11,10 @@
 //! | the type, shape and layout of results; what its code does besides computing | the process ([`driver.py`], [`watch.py`]): such findings only fail it |
 //! | what this machine lacks | the process: the result is then unknown |
 //!
+//! On a device, the process copies the caller's memory to the device before a call and back after it, when all streams of the device have ended
+//! ([`devices.py`]). What it does not copy back is poison there.
+//!
+//! [`devices.py`]: devices.py
 //! [`driver.py`]: driver.py
 //! [`watch.py`]: watch.py
 
@@ -28,6 +32,7 @@ use tempfile::TempDir;
 
 pub use memory::{Area, areas, bytes};
 
+use crate::machine::Machine;
 use crate::message::Response;
 use crate::task::{Task, failed};
 use kforge_foundation::base::count;
@@ -48,6 +53,8 @@ pub struct TorchKernel<'a> {
     pub main: &'a str,
     /// What is called.
     pub launch: &'a TorchLaunch,
+    /// The device in whose memory its tensors lie; none if they lie in the caller's memory, on the processor.
+    pub on: Option<&'a Machine>,
 }
 
 /// What is asked of the process: one line each.
@@ -55,6 +62,7 @@ pub struct TorchKernel<'a> {
 #[serde(rename_all = "kebab-case")]
 enum Ask {
     Import {},
+    Device {},
     Begin {},
     Call { train: bool },
 }
@@ -113,7 +121,7 @@ pub struct TorchProcess {
 }
 
 impl TorchProcess {
-    /// Starts a process, and imports PyTorch there.
+    /// Starts a process, and imports PyTorch there. It has not used a device yet.
     ///
     /// # Errors
     /// PyTorch is missing, or the system fails.
@@ -130,18 +138,33 @@ impl TorchProcess {
         let others = family::descendants(std::process::id());
         let talker = Talker::start(&command).map_err(|e| failed(format!("cannot run the kernel: {e}")))?;
         let mut process = TorchProcess { talker: Some(talker), threads: 0, others, _folder: folder };
-        match process.ask(&Ask::Import {}, limit)? {
-            Ok(Answer::Done {}) => {}
-            Ok(Answer::Missing { why }) => return Err(Response::Unavailable { why }),
-            Ok(Answer::Failed { message, log }) => return Err(failed(format!("{message}\n{log}"))),
-            Ok(answer) => return Err(failed(format!("the kernel's process answered `{answer:?}`"))),
-            Err(died) => {
-                let said = last_line(&died.stderr.text());
-                return Err(failed(format!("the process that runs PyTorch {}{said}", died.end)));
-            }
-        }
+        process.done(&Ask::Import {}, limit)?;
         process.threads = process.count_threads();
         Ok(process)
+    }
+
+    /// Starts the device, and what runs beside it in the process.
+    ///
+    /// # Errors
+    /// PyTorch finds no device, or the system fails.
+    pub fn device(&mut self, limit: Duration) -> Result<(), Response> {
+        self.done(&Ask::Device {}, limit)?;
+        self.threads = self.count_threads();
+        Ok(())
+    }
+
+    /// Asks for something that code of the kernel takes no part in.
+    fn done(&mut self, ask: &Ask, limit: Duration) -> Result<(), Response> {
+        match self.ask(ask, limit)? {
+            Ok(Answer::Done {}) => Ok(()),
+            Ok(Answer::Missing { why }) => Err(Response::Unavailable { why }),
+            Ok(Answer::Failed { message, log }) => Err(failed(format!("{message}\n{log}"))),
+            Ok(answer) => Err(failed(format!("the kernel's process answered `{answer:?}`"))),
+            Err(died) => {
+                let said = last_line(&died.stderr.text());
+                Err(failed(format!("the process that runs PyTorch {}{said}", died.end)))
+            }
+        }
     }
 
     /// Imports the kernel and constructs its module.
@@ -292,7 +315,7 @@ mod tests {
         let text = r#"{"called": {"whole": false, "findings": [{"kind": "wrong-form", "message": "m", "count": 1}], "lacks": [], "printed": ""}}"#;
         let Answer::Called(called) = heard(text) else { panic!("{text}") };
         assert_eq!(called.findings, [Finding::new(FindingKind::WrongForm, "m")]);
-        for ask in ["import", "begin", "call"] {
+        for ask in ["import", "device", "begin", "call"] {
             assert!(start::DRIVER.contains(&format!("what == \"{ask}\"")), "{ask}");
         }
     }

@@ -28,11 +28,13 @@ pub(super) const DRIVER: &str = concat!(
     "\n\n",
     include_str!("watch.py"),
     "\n\n",
+    include_str!("devices.py"),
+    "\n\n",
     include_str!("driver.py")
 );
 
-/// Memory that Python and PyTorch take, beyond what the kernel may take.
-const OWN: u64 = 1 << 30;
+/// Memory that Python and PyTorch take, beyond what the kernel may take: without a device, and with its driver and libraries.
+const OWN: [u64; 2] = [1 << 30, 8 << 30];
 /// Address space that they take.
 const ADDRESSES: u64 = 8 << 30;
 /// The most processes: a kernel may compile something before its first call.
@@ -44,6 +46,8 @@ const FILES: (u64, usize) = (256 << 20, 5000);
 #[derive(Serialize)]
 struct Described<'a> {
     device: &'static str,
+    /// Whether tensors lie in memory of the device, apart from the caller's.
+    apart: bool,
     root: &'a Path,
     /// The names of the kernel's files.
     sources: Vec<&'a str>,
@@ -129,31 +133,39 @@ pub(super) fn command(
     let mut read = interpreter.folders.clone();
     read.extend([root.clone(), program, torch.to_path_buf()]);
     read.extend(task.places.tools.iter().filter(|(name, _)| name.starts_with("torch")).map(|(_, path)| path.clone()));
-    let buffers = bytes(problem);
+    read.extend(kernel.on.iter().flat_map(|machine| machine.read.clone()));
+    let buffers = bytes(problem).saturating_mul(8);
+    let most = task.memory_limit.saturating_add(ADDRESSES).saturating_add(buffers);
     let keep = Confinement {
         scratch: Some(scratch.clone()),
         read,
-        devices: vec![],
+        devices: kernel.on.map_or_else(Vec::new, |machine| machine.devices.clone()),
         programs: true,
         keep: memory.iter().map(|area| area.file.number()).collect(),
         limits: Limits {
-            address_space: Some(task.memory_limit.saturating_add(ADDRESSES).saturating_add(buffers.saturating_mul(8))),
+            // A driver reserves as many addresses as all devices have memory.
+            address_space: kernel.on.is_none().then_some(most),
             open_files: Some(1024),
             die_with: Some(std::process::id()),
             ..Limits::default()
         },
     };
-    let keep = serde_json::to_string(&keep).map_err(|e| failed(format!("cannot confine the kernel: {e}")))?;
+    let mut command = if kernel.on.is_none_or(|machine| machine.confined) {
+        let keep = serde_json::to_string(&keep).map_err(|e| failed(format!("cannot confine the kernel: {e}")))?;
+        Command::own().args(["worker", "--confined", &keep]).arg(&interpreter.executable)
+    } else {
+        Command::new(&interpreter.executable).limits(keep.limits)
+    };
     let room = Room {
         processes: PROCESSES,
-        memory: task.memory_limit.saturating_add(OWN).saturating_add(buffers.saturating_mul(8)),
+        memory: task.memory_limit.saturating_add(OWN[usize::from(kernel.on.is_some())]).saturating_add(buffers),
         folder: scratch.clone(),
         bytes: FILES.0,
         files: FILES.1,
     };
-    let mut command = Command::own().args(["worker", "--confined", &keep]).arg(&interpreter.executable);
     command = command.args(["-S", "-s", "-P", "-B"]).arg(driver).arg(call).dir(&scratch).room(room);
-    for (name, value) in environment(&scratch) {
+    let of_machine = kernel.on.iter().flat_map(|machine| machine.env.clone());
+    for (name, value) in environment(&scratch).into_iter().chain(of_machine) {
         command = command.env(name, value);
     }
     for area in memory {
@@ -182,7 +194,8 @@ fn described<'a>(
         given: tensor.role != Role::Output,
     });
     Described {
-        device: "cpu",
+        device: kernel.on.map_or("cpu", |machine| machine.device),
+        apart: kernel.on.is_some(),
         root,
         sources: kernel.files.keys().map(String::as_str).collect(),
         hidden: hidden(&problem.reference),
@@ -253,14 +266,18 @@ mod tests {
     fn the_driver_reads_only_what_it_is_told() {
         let problem = Problem::of(vec![], Reference::builtin("sum", &[]));
         let (files, launch) = (BTreeMap::new(), TorchLaunch::default());
-        let kernel = TorchKernel { files: &files, main: "", launch: &launch };
+        let kernel = TorchKernel { files: &files, main: "", launch: &launch, on: None };
         let interpreter = Interpreter { executable: PathBuf::new(), folders: vec![], numpy: None, library: vec![] };
         let described = described(&problem, &kernel, &[], (&interpreter, Path::new(""), vec![], Path::new("")));
         let described = serde_json::to_value(described).unwrap();
-        let texts = [include_str!("driver.py"), include_str!("watch.py"), include_str!("../oracle/torch_module.py")];
-        let all = texts.map(|text| text.split("call[\"").skip(1).collect::<Vec<_>>()).concat();
+        let own = [include_str!("driver.py"), include_str!("devices.py"), include_str!("watch.py")];
+        let texts = [&own[..], &[include_str!("../oracle/torch_module.py")]].concat();
+        let all: Vec<&str> = texts.iter().flat_map(|text| text.split("call[\"").skip(1)).collect();
         let names: Vec<&str> = all.iter().filter_map(|rest| Some(rest.split_once("\"]")?.0)).collect();
-        assert!(names.contains(&"of_reference") && names.contains(&"left_out"), "{names:?}");
+        assert!(
+            names.contains(&"of_reference") && names.contains(&"left_out") && names.contains(&"apart"),
+            "{names:?}"
+        );
         for name in names {
             assert!(described.get(name).is_some(), "`{name}` is not described");
         }

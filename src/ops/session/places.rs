@@ -97,6 +97,9 @@ impl<'a> Places<'a> {
             Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(what)) => {
                 Verdict::Unknown(kforge_types::record::Unknown::NotEmulated(self.text(id, &what)))
             }
+            Verdict::Unknown(kforge_types::record::Unknown::Missing(what)) => {
+                Verdict::Unknown(kforge_types::record::Unknown::Missing(self.text(id, &what)))
+            }
             other => other,
         }
     }

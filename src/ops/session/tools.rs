@@ -318,7 +318,7 @@ impl Tools {
                 });
                 found.map(|found| self.toolchain(&found, Behind::Here(BTreeMap::new()))).into()
             }
-            _ => Tool::Missing("only the PyTorch of this machine runs on a GPU".into()),
+            _ => Tool::Missing(ONLY_PROCESSORS.into()),
         };
         let torch: Tool = match torch {
             Ok(TorchRequest::System) => {
@@ -754,6 +754,9 @@ pub fn needs_cuda(package: &Package) -> bool {
 pub fn needs_triton(package: &Package) -> bool {
     package.kernels.iter().any(|kernel| kernel.language == Language::Triton && !kernel.targets.is_empty())
 }
+
+/// Why a release of PyTorch that kforge installs runs nothing on a GPU.
+const ONLY_PROCESSORS: &str = "only the PyTorch of this machine runs on a GPU, because kforge installs only the part of PyTorch for processors: state `toolchain.torch = \"system\"`";
 
 /// What is said where the Python that runs Triton's interpreter has no numpy.
 fn no_numpy(python: &Path) -> String {

@@ -293,7 +293,8 @@ impl<'a> Planner<'a> {
         let Some(found) = self.found(selected) else { return Ok(vec![]) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(vec![]) };
         let scope = found.scope(&selected.choice, selected.stage.round);
-        if scope.target.arch == Arch::Cpu {
+        // PyTorch makes no machine code of a kernel.
+        if scope.target.arch == Arch::Cpu || scope.kernel.language == Language::Torch {
             return Ok(vec![]);
         }
         let mut without = vec![];
@@ -333,8 +334,8 @@ impl<'a> Planner<'a> {
         Ok(())
     }
 
-    /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and what was neither observed
-    /// nor can be observed here is not confirmed.
+    /// The confirmations of a champion at every shape of its classes. A kernel's own launcher has a process of its own for each run, and a kernel in PyTorch for
+    /// each verification. What was neither observed nor can be observed here is not confirmed.
     fn confirmations(&mut self, selected: &Selected, champion: u32, of: &[&Champion]) -> Result<(), Diagnostic> {
         let Some(found) = self.found(selected) else { return Ok(()) };
         let Some(build) = selected.builds.iter().find(|b| b.variant.order == champion) else { return Ok(()) };
@@ -344,7 +345,7 @@ impl<'a> Planner<'a> {
         }
         let scope = scope.of(build);
         let observed = of.iter().any(|champion| !champion.provisional) || self.no_device(scope).is_none();
-        if scope.kernel.host.is_some() || !observed {
+        if scope.kernel.host.is_some() || scope.kernel.language == Language::Torch || !observed {
             return Ok(());
         }
         for (at, case) in selected.cases.iter().enumerate() {

@@ -6,14 +6,14 @@
 //! | compile | the memory of the compiler's process for a kernel of a few hundred lines with its headers |
 //! | oracle | inputs, expected values and one null candidate, each as float64; twice, because the reference may be another process; and the stored buffers |
 //! | verify on `cpu` | the buffers of three runs in other thread orders, with inputs on either side of a guard page; inputs and expected values as float64 |
-//! | verify of a kernel in PyTorch | a process with PyTorch, the tensors several times, and the results of calls |
+//! | verify of a kernel in PyTorch | a process with PyTorch, the tensors several times, and the results of calls; on a device, its context there |
 //! | verify on `cpu` in a check build | also sixteen bytes of shadow for each byte of a run |
 //! | bench, pairs, verify on a device | the host side of a context, and the buffers four times: those of two sets of inputs, and of a fresh trial or a stress class twice |
 //! | baseline | as bench, and a second process with PyTorch, its context, and the buffers twice |
 //! | oracle and verify on a device, of large products | if there is a device: its process too, and the largest matrix twice: in transfer and in the process |
 
 use kforge_numerics::reference::cost;
-use kforge_types::model::{Problem, Reference, Tensor};
+use kforge_types::model::{Arch, Problem, Reference, Tensor};
 use kforge_types::record::params::{Compiler, VerifyParams};
 
 const MIB: u64 = 1 << 20;
@@ -83,7 +83,10 @@ pub fn verify(params: &VerifyParams) -> u64 {
         // The shadow state of each element is seven words, for one run at a time. The runs of a trial lie in memory together.
         Compiler::TritonInterpreter => (4, 28),
         // PyTorch and the tensors of a call, with what the kernel allocates beside them; and the results of calls.
-        Compiler::Torch => return TORCH + 3 * PROCESS + mib(run.saturating_mul(12)).max(oracle(&params.problem)),
+        Compiler::Torch => {
+            let process = if params.arch == Arch::Cpu.name() { TORCH } else { TORCH_CUDA + CONTEXT };
+            return process + 3 * PROCESS + mib(run.saturating_mul(12)).max(oracle(&params.problem));
+        }
         Compiler::Auto | Compiler::Nvrtc | Compiler::Nvcc | Compiler::Triton => return timing(params),
     };
     let values = elements(&params.problem).saturating_mul(F64 * 2);
@@ -137,6 +140,8 @@ mod tests {
         assert_eq!(verify(&worked) - of(Compiler::EmulatorPlain, 0).min(3 * PROCESS), 4 * (128 + 1024) + 512);
         assert_eq!(of(Compiler::EmulatorCheck, n) - of(Compiler::EmulatorCheck, 0), 20 * 128 + 512);
         assert_eq!(of(Compiler::Nvrtc, n) - of(Compiler::Nvrtc, 0), 4 * 128);
+        let on = |arch: &str| verify(&VerifyParams { arch: arch.into(), ..params(Compiler::Torch, n) });
+        assert_eq!(on("sm_90a") - on("cpu"), TORCH_CUDA + CONTEXT - TORCH);
         let oracle = |n| oracle(&params(Compiler::Nvrtc, n).problem);
         assert_eq!(oracle(n) - oracle(0), 32 * 8 * 3 * 2 + 128);
     }

@@ -10,7 +10,7 @@ use super::operators::{Case, scaled};
 use super::pair_order::{by_content, is_turned};
 use super::variants::PlannedVariant;
 use kforge_foundation::base::Diagnostic;
-use kforge_types::model::{Arch, Metric};
+use kforge_types::model::{Arch, Language, Metric};
 use kforge_types::record::StepKind;
 use kforge_types::record::params::PairsParams;
 
@@ -126,7 +126,7 @@ pub struct PairStep {
 }
 
 /// Whether a kernel is timed on a target. A kernel's own launcher shares the process, the context and the clock with the code that would take its times, so its
-/// times could not be trusted (docs/design.md, section 5).
+/// times could not be trusted (docs/design.md, section 5), and so does a kernel in PyTorch.
 pub fn is_timed(scope: Scope<'_>) -> bool {
-    scope.target.arch != Arch::Cpu && scope.kernel.host.is_none()
+    scope.target.arch != Arch::Cpu && scope.kernel.host.is_none() && scope.kernel.language != Language::Torch
 }

@@ -33,6 +33,9 @@ pub const HOST_PROTOCOL: u32 = 1;
 /// Version of how the tools of Compute Sanitizer are run and read. Raise it when other reports of theirs count. 2: racecheck's warnings count.
 pub const SANITIZE_PROTOCOL: u32 = 2;
 
+/// Version of how a kernel in PyTorch is run on a device. Raise it when what its process is asked or what is read there changes.
+pub const TORCH_PROTOCOL: u32 = 1;
+
 /// A variant with everything that its compilation needs, and its names.
 #[derive(Clone)]
 pub struct PlannedVariant {
@@ -421,7 +424,17 @@ impl Planner<'_> {
                         _ => verify.tool("runtime", &tools.runtime),
                     }
                 }
-                false => verify.device(self.observed(scope), false).unless(self.no_device(scope)),
+                false => {
+                    let verify = verify.device(self.observed(scope), false).unless(self.no_device(scope));
+                    let tools = &self.package_input(scope.package).toolchains;
+                    let in_torch = [
+                        ("toolchain:python", &tools.python),
+                        ("toolchain:torch", &tools.torch),
+                        ("toolchain:torch-cuda", &tools.torch_cuda),
+                    ];
+                    let needed = in_torch.into_iter().filter(|_| compiler == Compiler::Torch);
+                    needed.fold(verify, |verify, (name, tool)| verify.tool(name, tool))
+                }
             };
             let own = self.own_functions(scope.package, &case.problem, &params.compare);
             let verify = own.read_by(verify).done();
@@ -468,7 +481,10 @@ impl Planner<'_> {
             compare: scope.operator.compare(),
             scaled: scaled(tolerance),
             count_beyond: count_beyond(tolerance),
-            protocol: VERIFY_PROTOCOL,
+            protocol: match compiler == Compiler::Torch && scope.target.arch != Arch::Cpu {
+                true => TORCH_PROTOCOL,
+                false => VERIFY_PROTOCOL,
+            },
             host: kernel
                 .host
                 .as_ref()
@@ -554,11 +570,11 @@ fn entries(kernel: &Kernel, variant: &Variant, choice: &TypeChoice) -> Vec<Strin
     }
 }
 
-/// The parameters by which the sources of a kernel in PyTorch are read. They are the same for all its variants.
+/// The parameters by which the sources of a kernel in PyTorch are read. They are the same for all its variants, and on every target.
 fn in_torch(scope: Scope<'_>, build: &PlannedVariant) -> CompileParams {
     CompileParams {
         compiler: Compiler::Torch,
-        arch: scope.target.arch.name().to_string(),
+        arch: Arch::Cpu.name().to_string(),
         main: build.source.clone(),
         entries: entries(scope.kernel, &build.variant, scope.choice),
         defines: BTreeMap::new(),

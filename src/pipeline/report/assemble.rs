@@ -425,6 +425,7 @@ fn file(report: &mut TargetReport, step: &StepView<'_>, reader: &Reader<'_>) {
                         Verdict::Unknown(Unknown::NotEmulated(what)) => {
                             Verdict::Unknown(Unknown::NotEmulated(text(&what)))
                         }
+                        Verdict::Unknown(Unknown::Missing(what)) => Verdict::Unknown(Unknown::Missing(text(&what))),
                         other => other,
                     },
                     emulated: judgement.emulated,

@@ -43,6 +43,10 @@ pub struct Scenario {
     /// The devices; empty for a machine without a device.
     #[serde(default, rename = "device")]
     pub devices: Vec<Device>,
+    /// Whether kernels in PyTorch are called: on the processor, in a process that keeps its tensors apart as one with a device does. Otherwise rules say how they
+    /// behave.
+    #[serde(default)]
+    pub torch: bool,
     /// How launches behave; the first rule that matches applies.
     #[serde(default, rename = "rule")]
     pub rules: Vec<Rule>,
@@ -107,7 +111,7 @@ pub enum Fault {
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub struct Rule {
-    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1 on Virtual H`.
+    /// A regular expression over the launch's text: `entry<4> grid 8,1,1 block 128,1,1 on Virtual H`, or `ModelNew in PyTorch on Virtual H`.
     pub matches: String,
     /// Nanoseconds of a launch.
     #[serde(default)]
@@ -284,10 +288,19 @@ impl Scenario {
     /// The behavior of launches on a product: times and floors add up, the largest error, the
     /// first fault and the first list for fresh inputs apply, and metrics are those of the longest launch.
     pub(super) fn behaviour(&self, launches: &[Launch], product: &str) -> Result<Behaviour, NoBehaviour> {
-        let (mut all, mut longest) = (Behaviour { when_first: 1.0, ..Behaviour::default() }, 0.0);
         // A virtual device has the size of the emulator's device.
-        for launch in &grid::emulated(launches)? {
-            let (text, threads) = text(launch, product);
+        self.of(grid::emulated(launches)?.iter().map(|launch| text(launch, product)))
+    }
+
+    /// The behavior of a kernel in PyTorch on a product, by what is called of it.
+    pub(super) fn called(&self, function: &str, product: &str) -> Result<Behaviour, NoBehaviour> {
+        self.of([(format!("{function} in PyTorch on {product}"), 0)].into_iter())
+    }
+
+    /// The behavior of launches by their texts and numbers of threads.
+    fn of(&self, launches: impl Iterator<Item = (String, u64)>) -> Result<Behaviour, NoBehaviour> {
+        let (mut all, mut longest) = (Behaviour { when_first: 1.0, ..Behaviour::default() }, 0.0);
+        for (text, threads) in launches {
             let mut rules = self.rules.iter();
             let (rule, factor) = loop {
                 let rule = rules.next().ok_or_else(|| NoBehaviour::NoRule(text.clone()))?;

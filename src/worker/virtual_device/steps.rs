@@ -5,6 +5,7 @@ use std::convert::Infallible;
 use super::TOOL;
 use super::clock::Clock;
 use super::scenario::{Behaviour, Fault, Scenario};
+use crate::steps::verifier::stand_in;
 use kforge_harness::fresh::FreshTrials;
 use kforge_harness::message::Response;
 use kforge_harness::task::{Task, failed};
@@ -72,7 +73,12 @@ impl DeviceStep {
     }
 
     fn behaviour(&self, params: &VerifyParams) -> Result<Behaviour, Response> {
-        self.scenario.behaviour(&params.launches, &self.provenance.device.product).map_err(failed)
+        let product = &self.provenance.device.product;
+        let found = match &params.torch {
+            Some(launch) => self.scenario.called(&launch.function, product),
+            None => self.scenario.behaviour(&params.launches, product),
+        };
+        found.map_err(failed)
     }
 
     /// Samples of launches of `ns` that were not dropped.
@@ -120,6 +126,9 @@ pub(crate) fn verify(task: &Task) -> Response {
     let run = || {
         let params: VerifyParams = task.params()?;
         let at = DeviceStep::new(task, params.protocol)?;
+        if let Some(launch) = params.torch.as_ref().filter(|_| at.scenario.torch) {
+            return stand_in(task, &params, launch, at.provenance);
+        }
         let mut behaviour = at.behaviour(&params)?;
         if params.isolated {
             if behaviour.isolated_gone {

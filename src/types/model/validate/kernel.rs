@@ -107,7 +107,7 @@ fn with_operator(package: &Package, operator: &Operator, kernel: &Kernel, all: b
     names(kernel, operator, &mut found);
     found.extend(emulated_host(package, kernel));
     found.extend(super::triton::kernel(package, operator, kernel));
-    found.extend(super::torch::kernel(package, operator, kernel));
+    found.extend(super::torch::kernel(operator, kernel));
     launches(kernel, operator, &mut found);
     methods(kernel, &mut found);
     if kernel.broken || operator.broken || found.iter().any(|d| d.severity == Severity::Error) {

@@ -1,5 +1,5 @@
-//! The verifier on `cpu`: makes inputs, holds expected values, runs the candidate in a confined runner, and compares after the runner has ended. Knows
-//! operators, trials and memory files. Never loads candidate code, and trusts nothing from a runner that would improve a result.
+//! The verifier on `cpu`, and of kernels in PyTorch on every target: makes inputs, holds expected values, runs the candidate in a confined runner, and compares
+//! after the runner has ended. Knows operators, trials and memory files. Never loads candidate code, and trusts nothing from a runner that would improve a result.
 //!
 //! | what | how |
 //! |---|---|
@@ -9,7 +9,7 @@
 //! | runs of a trial | threads forward, reversed, shuffled; every output of every run is compared in full |
 //! | state between launches | of a binary with variables of its own: a launch on other inputs, and one on inputs that differ in one element, change no result |
 //! | the runner | confined or not started, unless the user permits otherwise; one process per run, with that run's buffers; its group ends before read-back |
-//! | kernels in PyTorch | a process of their own calls them many times (`torch`) |
+//! | kernels in PyTorch | a process of their own calls them many times (`torch`), on the processor or on a device (`place`) |
 //! | kernels in Triton | Triton's interpreter runs them (`interpreter`), all runs of several trials in one process (`together`) |
 //! | descriptors | sealed files are opened again for each run, so that not even a file offset passes from one run to the next |
 //! | refused system calls | end the runner and become findings (`kforge_harness::confine`) |
@@ -22,6 +22,7 @@ mod buffers;
 mod candidate;
 mod interpreter;
 mod near_inputs;
+mod place;
 mod runs;
 mod step;
 mod together;
@@ -29,3 +30,6 @@ mod torch;
 
 pub use runs::{EndedRunner, Launchable, run_candidate};
 pub use step::run;
+pub use torch::on_device;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+pub(crate) use torch::stand_in;

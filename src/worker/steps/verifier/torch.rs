@@ -9,25 +9,29 @@
 //! | results that are kept and returned again | each result is overwritten after it was copied |
 //! | outputs | filled with poison before each call, copied when a call ends, and read again when all have ended |
 //! | training mode | the second call is in the other mode, if the reference cannot depend on it |
+//! | a device | the process has it, and the verifier's memory stays on the host: what it computes there counts once it has been copied back |
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::near_inputs;
+use super::place::Place;
 use crate::steps::interpreted::Importable;
+use kforge_cuda::device::{self, TorchDevice};
+use kforge_engine::evidence::PROVENANCE;
 use kforge_foundation::base::{Severity, count};
 use kforge_harness::candidate::{Area, Called, TorchKernel, TorchProcess, areas, bytes};
-use kforge_harness::confine;
 use kforge_harness::fresh::{FreshTrials, NotComputed};
 use kforge_harness::layout::POISONS;
 use kforge_harness::message::Response;
 use kforge_harness::observer::{Against, Observer, RunOutputs};
-use kforge_harness::oracle::{Named, Source, TrialValues};
+use kforge_harness::oracle::{Named, TrialValues};
 use kforge_harness::task::{Task, failed};
 use kforge_numerics::reference::float::{encode_strided, gather_strided};
 use kforge_types::model::torch::TorchLaunch;
 use kforge_types::model::{Reference, Role};
-use kforge_types::record::observation::TORCH_CPU;
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+use kforge_types::record::Provenance;
 use kforge_types::record::params::{Expected, Trial, VerifyParams};
 use kforge_types::record::{Determinism, Finding, FindingKind, Note, Verdict};
 
@@ -53,8 +57,34 @@ const WITHOUT_MODES: [&str; 10] = [
     "__future__",
 ];
 
-/// Verifies a kernel in PyTorch.
+/// Executes a verify step on a device: of kernels in PyTorch here, of others in the code for devices.
+pub fn on_device(task: &Task) -> Response {
+    let run = || -> Result<Response, Response> {
+        let params: VerifyParams = task.params()?;
+        let Some(launch) = &params.torch else { return Ok(device::verify(task)) };
+        let device = TorchDevice::find(task, &params.arch)?;
+        verified(task, &params, launch, Place::device(device, params.protocol))
+    };
+    run().unwrap_or_else(|response| response)
+}
+
+/// Verifies a kernel in PyTorch on the processor, in the place of a device.
+#[cfg(any(debug_assertions, feature = "virtual-device"))]
+pub(crate) fn stand_in(
+    task: &Task,
+    params: &VerifyParams,
+    launch: &TorchLaunch,
+    provenance: Provenance,
+) -> Result<Response, Response> {
+    verified(task, params, launch, Place::stand_in(provenance))
+}
+
+/// Verifies a kernel in PyTorch on `cpu`.
 pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -> Result<Response, Response> {
+    verified(task, params, launch, Place::processor())
+}
+
+fn verified(task: &Task, params: &VerifyParams, launch: &TorchLaunch, place: Place) -> Result<Response, Response> {
     let binary: Importable = task.document("binary")?;
     let most = bytes(&params.problem).saturating_mul(8);
     if most > task.memory_limit {
@@ -64,15 +94,14 @@ pub(super) fn verify(task: &Task, params: &VerifyParams, launch: &TorchLaunch) -
         );
         return Err(Response::Unavailable { why });
     }
-    let observer = Observer::new(task, params, true, TORCH_CPU.to_string(), "earlier calls");
+    let observer = Observer::new(task, params, place.is_processor(), place.ran_as(), "earlier calls");
     let modes = if has_modes(task, &params.problem.reference)? {
         [launch.call.train; 2]
     } else {
         [launch.call.train, !launch.call.train]
     };
-    let mut verifier =
-        InTorch { task, params, launch, binary: &binary, modes, observer, notes: vec![], passing: None, stop: false };
-    verifier.observer.seen.unconfined = confine::missing_here().missing;
+    let (notes, passing, stop) = (vec![], None, false);
+    let mut verifier = InTorch { task, params, launch, place, binary: &binary, modes, observer, notes, passing, stop };
     verifier.trials()?;
     verifier.finish()
 }
@@ -120,6 +149,7 @@ struct InTorch<'a> {
     task: &'a Task,
     params: &'a VerifyParams,
     launch: &'a TorchLaunch,
+    place: Place,
     binary: &'a Importable,
     /// Whether the module is in training mode, in the first calls of trials and in the second ones.
     modes: [bool; 2],
@@ -134,7 +164,7 @@ impl InTorch<'_> {
     /// Runs every trial, and the fresh ones.
     fn trials(&mut self) -> Result<(), Response> {
         let (task, params) = (self.task, self.params);
-        let source = Source::new(task, &params.problem);
+        let source = self.place.source(task, &params.problem);
         let fixed = params.trials.iter().map(|trial| {
             let expected: Expected = task.document(&format!("expected:{}", trial.trial))?;
             Ok((trial.clone(), source.whole(trial, &expected)?))
@@ -173,15 +203,16 @@ impl InTorch<'_> {
         let (task, problem) = (self.task, &self.params.problem);
         let io = |e: std::io::Error| failed(format!("cannot use the kernel's memory: {e}"));
         let memory = areas(problem).map_err(io)?;
-        let kernel = TorchKernel { files: &self.binary.files, main: &self.binary.main, launch: self.launch };
+        let kernel = TorchKernel { files: &self.binary.files, main: &self.binary.main, launch: self.launch, on: None };
         let prepare = task.left().min(PREPARE.max(task.run_limit));
-        let mut process = TorchProcess::start(task, problem, &kernel, &memory, prepare)?;
+        let (mut process, turn) = self.place.start(task, problem, &kernel, &memory, prepare)?;
         let begun = process.begin(prepare)?;
         let mut ended = vec![];
         if self.hear(&begun, None) {
             self.rounds(&mut process, &memory, planned, &mut ended)?;
         }
         process.end().map_err(io)?;
+        drop(turn);
         self.afterwards(&memory, ended.last()).map_err(io)?;
         self.repeated(planned, &ended)?;
         for (at, one) in planned.iter().enumerate() {
@@ -268,7 +299,9 @@ impl InTorch<'_> {
         called.findings.iter().for_each(|finding| self.observer.find(finding.clone()));
         self.observer.within(None);
         if let Some(what) = called.lacks.first() {
-            self.observer.seen.not_emulated.get_or_insert_with(|| what.clone());
+            let seen = &mut self.observer.seen;
+            let place = if self.place.is_processor() { &mut seen.not_emulated } else { &mut seen.not_launched };
+            place.get_or_insert_with(|| what.clone());
         }
         let shown = !self.params.holdout && one.is_none_or(|one| !one.fresh);
         if shown && self.notes.is_empty() && !called.printed.trim().is_empty() {
@@ -363,12 +396,18 @@ impl InTorch<'_> {
         if self.stop && self.observer.seen.determinism == Determinism::Stable {
             self.observer.seen.determinism = Determinism::Unknown;
         }
+        self.observer.seen.unconfined.clone_from(&self.place.unconfined);
         self.task.write_document("observation", &self.observer.seen)?;
+        if let Some(provenance) = &self.place.provenance {
+            self.task.write_document(PROVENANCE, provenance)?;
+        }
         let (trials, found) = (self.params.trials.len(), self.observer.seen.findings.len());
-        let summary = match (&self.observer.seen.not_emulated, found) {
-            (_, 1..) => format!("{}, {TORCH_CPU}", count(found, "finding")),
-            (Some(what), 0) => format!("not emulated: {what}"),
-            (None, 0) => format!("{} called twice, {TORCH_CPU}", count(trials, "trial")),
+        let (seen, said) = (&self.observer.seen, self.place.said());
+        let summary = match (&seen.not_emulated, &seen.not_launched, found) {
+            (_, _, 1..) => format!("{}{said}", count(found, "finding")),
+            (Some(what), _, 0) => format!("not emulated: {what}"),
+            (None, Some(what), 0) => format!("missing: {what}"),
+            (None, None, 0) => format!("{} called twice{said}", count(trials, "trial")),
         };
         let (verdict, forget) = (self.passing.clone().map(Verdict::Fail), self.passing.is_some());
         Ok(Response::Done { verdict, notes: self.notes, summary, forget })

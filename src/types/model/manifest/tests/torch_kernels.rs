@@ -81,8 +81,6 @@ fn what_makes_no_sense_in_pytorch_is_refused_where_it_stands() {
             "task.py::Other",
             "file of the reference",
         ),
-        (with("source = \"fast.py::New\"\ntargets = [\"h200\"]"), "manifest.torch", "h200", "is a device"),
-        (with("source = \"fast.py::New\""), "manifest.torch", "k", "list targets"),
         (with("targets = [\"cpu\"]"), "manifest.missing-key", "k", "lacks `source`"),
     ] {
         let (_, _, found) = read(&text);
@@ -92,6 +90,13 @@ fn what_makes_no_sense_in_pytorch_is_refused_where_it_stands() {
         assert_eq!(labelled, at, "{says}: {shown:?}");
         assert!(shown.iter().any(|text| text.contains(says)), "{says}: {shown:?}");
     }
+}
+
+#[test]
+fn a_kernel_in_pytorch_may_have_every_target() {
+    let read = package(&with("source = \"fast.py::New\""));
+    assert_eq!(read.kernels[0].targets, ["cpu", "h200"]);
+    assert_eq!(package(&with("source = \"fast.py::New\"\ntargets = [\"h200\"]")).kernels[0].targets, ["h200"]);
 }
 
 #[test]

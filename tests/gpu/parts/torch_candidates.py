@@ -1,0 +1,116 @@
+"""Kernels in PyTorch on this GPU: modules that cheat are refused, each for the reason that `expected.toml` names, and correct ones are accepted: those of
+tests/torch_candidates, and those of tests/gpu/torch_candidates, which need a GPU. Prints one table.
+
+KFORGE_TEST_PYTHON names the Python that has torch with CUDA (python3).
+"""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+
+from .lab import ROOT
+
+SUITES = (ROOT / "tests/torch_candidates", ROOT / "tests/gpu/torch_candidates")
+# How long one call may take: a cheat that never ends is ended then.
+LIMIT = "20s"
+# Of the cheats that need no GPU, those of the shorter form.
+QUICK = (
+    "cached_by_address", "cached_by_content", "cached_on_the_tensor", "drifts", "prebuilt_result", "zeros", "uninitialised", "part_of_the_rows",
+    "falls_back_on_an_error", "falls_back_on_the_reference", "right_in_eval_mode_only", "replaces_copies", "replaces_synchronize", "replaces_events",
+    "background_thread", "native_thread", "background_process", "lazy_tensor", "half_inside", "writes_an_input", "walks_the_stack", "never_ends",
+)  # fmt: skip
+
+
+def torch_candidates(lab, quick):
+    python = os.environ.get("KFORGE_TEST_PYTHON", "python3")
+    found = subprocess.run([python, "-c", "import sys, torch; assert torch.cuda.is_available(); print(sys.executable, torch.__version__)"], capture_output=True, text=True, check=False)
+    if found.returncode:
+        lab.row("torch_candidates", "kernels in PyTorch run on this GPU", None, f"{python} has no torch with CUDA")
+        return
+    python, release = found.stdout.split()
+    cases = read(quick)
+    folder = package(lab, cases)
+    done, steps = lab.build(folder, "--jobs", "8", limit=1500, KFORGE_TOOLCHAIN_PYTHON=python, KFORGE_BUILD_TIME_LIMIT=LIMIT)
+    verdicts = {name: [shape["verdict"] for shape in target["shapes"]] for name, target in lab.targets(folder)}
+    held = {case.name: case.holds(verdicts.get(case.name, [])) for case in cases}
+    table(cases, verdicts, held, release)
+    kinds = {"cheat": "are refused for their reasons", "honest": "are accepted"}
+    for kind, what in kinds.items():
+        all_of = [case for case in cases if case.kind == kind]
+        missed = [f"{case.name}: {verdicts.get(case.name)}"[:300] for case in all_of if not held[case.name]]
+        lab.row("torch_candidates", f"{len(all_of)} kernels of the kind `{kind}` {what}", not missed, missed or f"{len(all_of)} in {done.seconds:.0f} s, torch {release}")
+    ran = [step for step in steps if step.kind == "verify"]
+    missing = [f"{step.id}: {step.wrong()}" for step in ran if not step.ran()]
+    lab.row("torch_candidates", "every kernel is verified on the device", bool(ran) and not missing, missing[:3] or f"{len(ran)} steps; {done.last(120)}")
+    timed = [step.id for step in steps if step.kind in ("bench", "pairs", "profile")]
+    lab.row("torch_candidates", "none is timed", not timed, timed[:3])
+    shapes = [shape for _, target in lab.targets(folder) for shape in target["shapes"]]
+    unconfined = [shape["unconfined"] for shape in shapes if shape.get("unconfined")]
+    lab.row("torch_candidates", "verdicts are of the device, and of confined processes", not unconfined and not any(shape["emulated"] for shape in shapes), unconfined[:2])
+    again, steps = lab.build(folder, KFORGE_TOOLCHAIN_PYTHON=python, KFORGE_BUILD_TIME_LIMIT=LIMIT)
+    # What took longer than its limit may not do so again.
+    executed = {step.kernel for step in steps if step.outcome == "executed"} - {"never_ends", "holds_the_device", None}
+    lab.row("torch_candidates", "a second build runs nothing", not executed, sorted(executed)[:3] or f"exit {again.code}, {again.seconds:.1f} s")
+    left = lab.left_behind()
+    lab.row("torch_candidates", "no process is left", not left, left)
+    lab.figures["torch_candidates"] = {"torch": release, "seconds": done.seconds, "held": held, "verdicts": verdicts, "steps": {step.id: step.seconds for step in ran}}
+
+
+class Case:
+    """A kernel of a suite, and what is expected of it."""
+
+    def __init__(self, suite, kind, name, operator, function, reason=None, words=None):
+        self.folder, self.kind, self.name = suite / f"{'cheats' if kind == 'cheat' else kind}/{name}", kind, name
+        self.operator, self.function, self.reason, self.words = operator, function, reason, words
+
+    def holds(self, verdicts):
+        if self.kind == "honest":
+            return bool(verdicts) and all(verdict == "pass" for verdict in verdicts)
+        fails = [verdict.get("fail", "") if isinstance(verdict, dict) else "" for verdict in verdicts]
+        return bool(fails) and all(re.search(self.words, text) for text in fails)
+
+
+def read(quick):
+    """Every case that has one on a device."""
+    common, own = (tomllib.loads((suite / "expected.toml").read_text()) for suite in SUITES)
+    words = common["reason"] | own["reason"]
+    cases = []
+    for suite, expected in ((SUITES[0], common), (SUITES[1], own)):
+        for name in sorted(path.name for path in (suite / "cheats").iterdir()):
+            if suite == SUITES[0] and quick and name not in QUICK:
+                continue
+            reason = own["cheat"].get(name) or expected["cheat"][name]
+            cases.append(Case(suite, "cheat", name, "linear", "ModelNew", reason, words[reason]))
+        for name, honest in expected["honest"].items():
+            if name not in own["left-out"]:
+                cases.append(Case(suite, "honest", name, honest["operator"], honest["function"]))
+    cases.append(Case(SUITES[0], "honest", "escapes", "linear", "ModelNew"))
+    cases[-1].folder = SUITES[0] / "confined/escapes"
+    return cases
+
+
+def package(lab, cases):
+    """A package with all of them, for the architecture at hand and the PyTorch of this machine."""
+    folder = lab.folder / "torch_candidates"
+    shutil.copytree(SUITES[0] / "reference", folder / "reference")
+    text = (SUITES[0] / "operators.toml").read_text()
+    text = re.sub(r'\ntorch = "[^"]*"\n', '\ntorch = "system"\n', text)
+    for case in cases:
+        shutil.copytree(case.folder, folder / case.name)
+        tuned = "tune.BLOCK = [2, 4]\n" if case.name == "tuned" else ""
+        text += f'\n[kernel.{case.name}]\noperator = "{case.operator}"\nlanguage = "torch"\nsource = "{case.name}/kernel.py::{case.function}"\n{tuned}'
+    (folder / "kernel.toml").write_text(text)
+    lab.ready(folder)
+    shutil.copy(ROOT / "examples/quickstart/kforge.lock", folder)
+    return folder
+
+
+def table(cases, verdicts, held, release):
+    print(f"\n| kernel in PyTorch {release} | kind | expected | held | verdict |\n|---|---|---|---|---|")
+    for case in sorted(cases, key=lambda case: (case.kind, case.name)):
+        said = "; ".join(dict.fromkeys(verdict if isinstance(verdict, str) else " ".join(map(str, *verdict.items())) for verdict in verdicts.get(case.name, [])))
+        print(f"| {case.name} | {case.kind} | {case.reason or 'pass'} | {'yes' if held[case.name] else '**no**'} | {said.replace('|', '/')[:160]} |")
+    print(json.dumps({"held": sum(held.values()), "of": len(held)}), flush=True)

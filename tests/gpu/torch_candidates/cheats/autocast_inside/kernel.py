@@ -1,0 +1,14 @@
+# Computes in half precision where autocast does.
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, inner, cols):
+        super().__init__()
+        self.linear = nn.Linear(inner, cols)
+
+    def forward(self, x):
+        with torch.autocast("cuda", dtype=torch.float16):
+            return F.relu(self.linear(x)).float()

@@ -1,0 +1,14 @@
+# Reads a number of the device in each call.
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, inner, cols):
+        super().__init__()
+        self.linear = nn.Linear(inner, cols)
+
+    def forward(self, x):
+        result = F.relu(self.linear(x))
+        return result if result.sum().item() >= 0 else result.clone()

@@ -1,0 +1,132 @@
+//! Kernels in PyTorch on a device: which steps they have, what their verifications are keyed by, and what is said where there is no device or no PyTorch for it.
+//! The system's PyTorch is a module of this test in a virtual environment; the virtual device stands in for the process that would import it.
+
+use std::fs;
+
+use serde_json::{Value, json};
+
+use crate::baselined::python;
+use crate::lab::{Lab, Machine, steps};
+use crate::project::Built;
+
+const KERNEL: &str = r#"
+[kernel.fast]
+operator = "twice"
+language = "torch"
+source = "own/fast.py::Fast"
+"#;
+
+const FAST: &str =
+    "from helper import twice\n\n\nclass Fast:\n    def forward(self, x):\n        return twice(x) + 1\n";
+const HELPER: &str = "# Doubles.\ndef twice(x):\n    return 2 * x\n";
+
+/// The package with a kernel in PyTorch beside the one in CUDA C++.
+fn lab(machine: Machine) -> Option<Lab> {
+    let lab = Lab::new(&machine);
+    let manifest = fs::read_to_string(lab.project.root().join("kernel.toml")).unwrap();
+    lab.project.write("kernel.toml", &format!("{manifest}{KERNEL}"));
+    lab.project.write("own/fast.py", FAST);
+    lab.project.write("own/helper.py", HELPER);
+    let python = python(&lab, "2.11.0")?;
+    Some(Lab { project: lab.project.clone().var("KFORGE_TOOLCHAIN_PYTHON", python), ..lab })
+}
+
+fn machine(says: &str) -> Machine {
+    Machine::with(&[(1, 2000.0), (2, 1000.0), (4, 1500.0)]).rule("^Fast in PyTorch on Virtual H$", says)
+}
+
+/// What the report says of the kernel in PyTorch.
+fn target(lab: &Lab) -> Value {
+    let report = lab.project.report_value();
+    let kernels = report["packages"][0]["kernels"].as_array().unwrap();
+    kernels.iter().find(|kernel| kernel["name"] == "fast").unwrap()["targets"][0].clone()
+}
+
+/// The ids of the executed steps of the kernel in PyTorch.
+fn executed(built: &Built) -> Vec<String> {
+    built.executed().into_iter().filter(|id| id.starts_with("p/fast/")).collect()
+}
+
+const VERIFIED: [&str; 2] = ["p/fast/h/big/verify", "p/fast/h/tiny/verify"];
+
+#[test]
+fn a_kernel_in_pytorch_is_verified_on_a_device_and_not_timed() {
+    let Some(lab) = lab(machine("ns = 1.0")) else { return };
+    let built = lab.built(&[]);
+    let kinds = |kind: &str| -> Vec<String> {
+        steps(&built, kind, "executed").into_iter().filter(|id| id.starts_with("p/fast/")).collect()
+    };
+    assert_eq!(kinds("verify"), VERIFIED, "once at each shape, each in processes of its own");
+    for kind in ["bench", "pairs", "profile", "fatbin"] {
+        assert_eq!(kinds(kind), [""; 0], "{kind}");
+    }
+    assert!(!steps(&built, "bench", "executed").is_empty(), "the other kernel is timed");
+    let target = target(&lab);
+    assert_eq!(target["champions"][0]["provisional"], true, "{target}");
+    let because = target["champions"][0]["because"].as_str().unwrap();
+    assert_eq!(because, "first correct variant in declaration order; not timed");
+    for shape in target["shapes"].as_array().unwrap() {
+        assert_eq!((&shape["verdict"], &shape["emulated"]), (&json!("pass"), &json!(false)), "{shape}");
+        assert!(shape["no_fresh"].is_null(), "{shape}");
+    }
+    assert_eq!(target["observed_on"].as_array().map(Vec::len), Some(1), "{target}");
+    assert_eq!(lab.built(&[]).count("executed"), 0);
+}
+
+#[test]
+fn a_wrong_kernel_in_pytorch_fails_on_a_device() {
+    let Some(lab) = lab(machine("error = 1.0")) else { return };
+    let built = lab.project.build(&["--keep-going"]);
+    assert_eq!(built.code(), 100);
+    let target = target(&lab);
+    assert!(target["shapes"][0]["verdict"]["fail"].as_str().unwrap().starts_with("`y` is wrong"), "{target}");
+    assert!(target["champions"][0]["variant"].is_null(), "{target}");
+}
+
+#[test]
+fn a_verification_on_a_device_is_keyed_by_the_kernel_and_by_what_pytorch_uses_there() {
+    let Some(lab) = lab(machine("ns = 1.0")) else { return };
+    lab.built(&[]);
+    let again = |edit: &dyn Fn()| {
+        edit();
+        let built = lab.built(&[]);
+        executed(&built).into_iter().filter(|id| id.ends_with("/verify")).collect::<Vec<_>>()
+    };
+    assert_eq!(again(&|| lab.project.edit("own/helper.py", "# Doubles", "# It doubles")), [""; 0], "a comment");
+    assert_eq!(again(&|| lab.project.edit("own/helper.py", "2 * x", "x + x")), VERIFIED);
+    assert_eq!(again(&|| lab.project.edit("k.cu", "int n) {}", "int n) { }")), [""; 0], "another kernel");
+    let site = fs::read_dir(lab.project.place().join("venv/lib")).unwrap().next().unwrap().unwrap();
+    let site = site.path().join("site-packages");
+    let cublas = |release: &str| site.join(format!("nvidia_cublas-{release}.dist-info"));
+    assert_eq!(again(&|| fs::rename(cublas("13.0.0.19"), cublas("13.1.0.3")).unwrap()), VERIFIED, "another cuBLAS");
+    let other = || fs::write(site.join("torch/__init__.py"), "__version__ = \"2.12.0\"\n").unwrap();
+    assert_eq!(again(&other), VERIFIED, "another PyTorch");
+}
+
+#[test]
+fn without_the_device_its_evidence_answers_and_without_evidence_the_verdict_is_unknown() {
+    let Some(lab) = lab(machine("ns = 1.0")) else { return };
+    lab.built(&[]);
+    let elsewhere = Machine { device: None, ..machine("ns = 1.0") };
+    let other = lab.anew("other");
+    other.on(&elsewhere);
+    let unknown = other.built(&[]);
+    assert_eq!(executed(&unknown).iter().filter(|id| id.ends_with("/verify")).count(), 0);
+    let verdict = target(&other)["shapes"][0]["verdict"].clone();
+    assert!(verdict["unknown"].to_string().contains("nothing observed on"), "{verdict}");
+    let known = lab.anew("known");
+    lab.give_evidence(&known);
+    known.built(&[]);
+    assert_eq!(target(&known)["shapes"][0]["verdict"], "pass");
+}
+
+#[test]
+fn a_release_of_ours_runs_nothing_on_a_device_and_says_what_to_state() {
+    let Some(lab) = lab(machine("ns = 1.0")) else { return };
+    let lab = lab.manifest("[toolchain]\n", "[toolchain]\ntorch = \"2.15\"\n");
+    lab.project.write("kforge.lock", include_str!("../../examples/torch/kforge.lock"));
+    lab.built(&[]);
+    let target = target(&lab);
+    assert!(target["shapes"][0]["verdict"]["unknown"].is_object(), "{target}");
+    assert!(target["unavailable"].to_string().contains("state `toolchain.torch = "), "{target}");
+}
