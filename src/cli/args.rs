@@ -27,7 +27,7 @@ pub use improve::{
 };
 pub use package::{AddArgs, Ci, InitArgs, Item, NewArgs, RemoveArgs, Template};
 pub use plumbing::{CompletionsArgs, ConfigCommand, LocateArgs, LocateFormat, ManArgs, SchemaArgs, WorkerArgs};
-pub use query::{ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
+pub use query::{DiffArgs, ExplainArgs, MetadataArgs, ReportArgs, ReportFormat, ScoreForm, TreeArgs};
 pub use release::{
     BindingsArgs, InstallArgs, LoaderLanguage, PackageArgs, PublishArgs, ReproduceArgs, VerifyArtifactArgs,
 };
@@ -209,6 +209,8 @@ pub enum Command {
     Report(ReportArgs),
     /// Explain why a step ran or would run: which input changed, with both values
     Explain(ExplainArgs),
+    /// Show how two variants of a kernel differ, or a kernel and its earlier revision: source, machine code, times
+    Diff(DiffArgs),
     /// Print the workspace, its kernels and their variants as JSON
     Metadata(MetadataArgs),
     /// Print the steps of a build and their dependencies as a tree

@@ -1,5 +1,6 @@
 //! Errors of operations as text: the message, its details, and help.
 
+mod diff;
 mod run;
 
 use super::console::Console;
@@ -73,6 +74,7 @@ pub(super) fn say(console: &Console, error: &Error) {
             Some(diagnostic) => console.diagnostic(&diagnostic),
             None => console.error(&error.to_string()),
         },
+        Error::Diff(error) => console.diagnostic(&diff::diagnostic(error)),
         error => console.error(&error.to_string()),
     }
     details(error).iter().for_each(|line| console.err(&format!("  {line}\n")));

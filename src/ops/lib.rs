@@ -14,6 +14,7 @@ pub mod ci;
 pub mod clean;
 pub mod compare;
 pub mod contradictions;
+pub mod diff;
 pub mod doctor;
 pub mod edit;
 pub mod error;

@@ -9,6 +9,8 @@ pub mod assemble;
 pub mod candidates;
 pub mod choice;
 pub mod classes;
+pub mod difference;
+pub mod difference_text;
 pub mod document;
 pub mod explanation;
 pub mod exports;
