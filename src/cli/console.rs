@@ -248,6 +248,11 @@ impl Console {
         }
     }
 
+    /// Whether nobody reads standard output any more, or it cannot be written.
+    pub fn is_closed(&self) -> bool {
+        self.broken.load(Ordering::Relaxed)
+    }
+
     /// Why standard output could not be written, if it could not. A closed pipe is no reason. Returns it once.
     pub fn unwritten(&self) -> Option<std::io::Error> {
         self.unwritten.lock().ok()?.take()

@@ -23,6 +23,7 @@ pub mod node;
 pub mod resources;
 mod schedule;
 pub mod services;
+pub mod stamps;
 pub mod state;
 pub mod stat;
 pub mod symbolic;

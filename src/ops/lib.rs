@@ -34,6 +34,7 @@ pub mod package;
 mod pen;
 pub mod publish;
 pub mod published;
+pub mod rebuild;
 pub mod report;
 pub mod reproduce;
 pub mod run;

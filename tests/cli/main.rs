@@ -9,6 +9,7 @@ mod faults;
 #[path = "../installed/folders.rs"]
 mod folders;
 mod queries;
+mod rebuilds;
 mod imports;
 mod imports_kernelbench;
 mod imports_traces;

@@ -28,6 +28,9 @@ pub struct BuildArgs {
     /// List the steps that would run, without running them
     #[arg(short = 'n', long)]
     pub dry_run: bool,
+    /// Build again whenever a file that the build read changes, until Ctrl-C
+    #[arg(long, conflicts_with_all = ["dry_run", "changed_since", "remeasure"])]
+    pub watch: bool,
     /// Output format; `json` prints one event per line
     #[arg(long, value_name = "FORMAT", visible_alias = "format", default_value = "human")]
     pub message_format: MessageFormat,
