@@ -6,6 +6,7 @@ pub mod coordinator;
 pub mod certificate;
 pub mod dryrun;
 pub mod explain;
+pub mod gauge;
 pub mod graph;
 pub mod action;
 pub mod answers;
