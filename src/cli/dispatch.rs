@@ -40,8 +40,27 @@ pub fn run() -> ExitCode {
     }
 }
 
+/// Options that take a device's time, overwrite something, or take off a guard. Nobody is told to try one who has not written it.
+const NOT_SUGGESTED: [&str; 9] = [
+    "--remeasure",
+    "--recheck",
+    "--force",
+    "--replace",
+    "--update",
+    "--undo",
+    "--allow-unconfined",
+    "--allow-untrusted",
+    "--allow-unsigned",
+];
+
 /// An error of clap with what to write instead, where the words show what was meant.
 fn advised(mut error: clap::Error, words: &[OsString]) -> clap::Error {
+    let is_costly = |tip: &str| NOT_SUGGESTED.iter().any(|option| tip.starts_with(option));
+    if let Some(ContextValue::String(tip)) = error.get(ContextKind::SuggestedArg)
+        && is_costly(tip)
+    {
+        error.remove(ContextKind::SuggestedArg);
+    }
     let text = |kind| match error.get(kind) {
         Some(ContextValue::String(text)) => Some(text.clone()),
         _ => None,

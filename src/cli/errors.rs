@@ -103,7 +103,7 @@ fn helps(error: &Error) -> Vec<String> {
     match error {
         Error::Accept(error) => accepting(error).into_iter().collect(),
         Error::Candidates(CandidatesError::None) => {
-            vec!["`kforge build` records champions, and `kforge optimize` the candidates of its rounds".into()]
+            vec!["builds record champions, and rounds their candidates".into()]
         }
         Error::NoResults(_) => vec!["`kforge build` times the variants of a kernel on a GPU".into()],
         Error::Traces(TracesError::NoDefinitions) => {

@@ -158,7 +158,7 @@ pub enum Warning {
     },
     /// A record claims to be from the future.
     #[error(
-        "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock, or measure again with `--remeasure`",
+        "ignoring record {} {}: it says that it was measured at {measured_at}, which is more than five minutes ahead; check this machine's clock",
         record.short(),
         if [HERE, HOME].contains(&origin.as_str()) { "in the home".to_string() } else { format!("from `{origin}`") }
     )]

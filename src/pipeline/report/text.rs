@@ -88,8 +88,7 @@ fn write_kernel(out: &mut String, kernel: &KernelReport, failures: Failures, now
 }
 
 /// The line for a kernel with an accepted champion.
-pub(super) const ACCEPTED: &str =
-    "accepted: kforge builds only the variant that kforge.lock pins; `kforge accept KERNEL --undo` releases it";
+pub(super) const ACCEPTED: &str = "accepted: kforge builds only the variant that kforge.lock pins";
 
 /// The line for a kernel with its own launcher.
 pub(super) fn host_launched(host: &str) -> String {
