@@ -8,6 +8,7 @@ mod exports;
 mod faults;
 #[path = "../installed/folders.rs"]
 mod folders;
+mod helps;
 mod queries;
 mod rebuilds;
 mod imports;

@@ -20,16 +20,23 @@ pub struct ReportArgs {
     #[arg(long, value_name = "FORM")]
     pub score: Option<ScoreForm>,
     /// Baseline: a kernel of the same operator, a variant, a `[baseline.NAME]` of the manifest, or `declared` for the variant declared first
-    #[arg(long, value_name = "NAME", default_value = "declared", requires = "score")]
+    #[arg(hide_short_help = true, long, value_name = "NAME", default_value = "declared", requires = "score")]
     pub baseline: String,
     /// Report the share of correct kernels that are more than P times as fast as the baseline
-    #[arg(long, value_name = "P", value_delimiter = ',', default_value = "1", requires = "score")]
+    #[arg(
+        hide_short_help = true,
+        long,
+        value_name = "P",
+        value_delimiter = ',',
+        default_value = "1",
+        requires = "score"
+    )]
     pub fast_p: Vec<f64>,
     /// Write the report as one HTML page, by default to target/kforge/report.html; `-` prints it
     #[arg(long, value_name = "PATH", num_args = 0..=1, conflicts_with_all = ["format", "score"])]
     pub html: Option<Option<PathBuf>>,
     /// Open the page in a browser: that of $BROWSER, or the desktop's
-    #[arg(long, requires = "html")]
+    #[arg(hide_short_help = true, long, requires = "html")]
     pub open: bool,
     /// The selection.
     #[command(flatten)]
