@@ -34,6 +34,7 @@ pub mod text;
 pub mod timings;
 mod paint;
 mod quantiles;
+mod reach;
 mod rounds_text;
 pub mod tree;
 pub mod versus;
